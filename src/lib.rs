@@ -51,10 +51,10 @@
 //! `run`, `plan`, an offline run, `why` and `cache prune --unreachable` drive the same walk, so an estimate cannot
 //! disagree with a run. `ARCHITECTURE.md` shows which module may import which.
 
-pub mod results;
+pub mod cli;
 #[allow(missing_docs)]
 pub mod evaluation;
-pub mod cli;
+pub mod results;
 
 #[doc(hidden)]
 #[allow(missing_docs)]
@@ -76,6 +76,9 @@ pub mod judge;
 pub mod measure;
 #[doc(hidden)]
 #[allow(missing_docs)]
+pub mod parts;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod pipeline;
 #[doc(hidden)]
 #[allow(missing_docs)]
@@ -95,6 +98,3 @@ pub mod search;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod stand_in;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod parts;

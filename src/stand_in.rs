@@ -36,7 +36,9 @@ pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
         Stage::Answer => {
             let (context, question) = (value("context"), value("question"));
             let may_search = value(SEARCHES_LEFT).parse().is_ok_and(|left: u32| left > 0);
-            let search = may_search.then(|| lexical::search(context, question)).flatten();
+            let search = may_search
+                .then(|| lexical::search(context, question))
+                .flatten();
             search.unwrap_or_else(|| lexical::answer(context, question, value(INSTRUCTIONS)))
         }
         Stage::Judge => judge(value("request"), value(INSTRUCTIONS)),
@@ -85,32 +87,56 @@ fn aspect(criterion: &CriterionId) -> Option<Aspect> {
         "continuity_reasoning" => Aspect::Reasons,
         "instruction_format" => Aspect::Form,
         "instruction_constraints" => Aspect::Constraints,
-        "completeness_coverage" | "completeness_depth" | "continuity_work_state" => Aspect::Completeness,
+        "completeness_coverage" | "completeness_depth" | "continuity_work_state" => {
+            Aspect::Completeness
+        }
         _ => return None,
     })
 }
 
 /// Proposes probes about a rendered transcript, in the shape that a model's reply has.
 fn propose(transcript: &str) -> String {
-    let span = read_transcript(transcript).unwrap_or_else(|| vec![Message::text(Role::User, transcript)]);
-    let texts: Vec<&str> =
-        span.iter().filter(|message| message.role != Role::Tool).map(|message| message.content.as_str()).collect();
-    let candidates = propose_candidates(&ProbeSources::from_messages(&span), locale_of(&texts.concat()));
+    let span =
+        read_transcript(transcript).unwrap_or_else(|| vec![Message::text(Role::User, transcript)]);
+    let texts: Vec<&str> = span
+        .iter()
+        .filter(|message| message.role != Role::Tool)
+        .map(|message| message.content.as_str())
+        .collect();
+    let candidates = propose_candidates(
+        &ProbeSources::from_messages(&span),
+        locale_of(&texts.concat()),
+    );
     json!({ "probes": candidates }).to_string()
 }
 
 fn locale_of(text: &str) -> Locale {
-    if is_chinese(text) { Locale::Zh } else { Locale::En }
+    if is_chinese(text) {
+        Locale::Zh
+    } else {
+        Locale::En
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Rubric, Scope, SelfTestDesign, SelfTestVerdict, draw_selftest, grade, read_reply, verdict};
+    use crate::judge::{
+        Rubric, Scope, SelfTestDesign, SelfTestVerdict, draw_selftest, grade, read_reply, verdict,
+    };
     use crate::probe::{ProbeType, read_candidates};
 
     fn self_tested(locale: Locale, seed: u64) -> SelfTestVerdict {
-        let (test, rubric) = (draw_selftest(locale, SelfTestDesign { seed, padding: 1000 }), Rubric::built_in(locale));
+        let (test, rubric) = (
+            draw_selftest(
+                locale,
+                SelfTestDesign {
+                    seed,
+                    padding: 1000,
+                },
+            ),
+            Rubric::built_in(locale),
+        );
         let grades = test.cases.iter().map(|case| {
             let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
             let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
@@ -142,8 +168,12 @@ mod tests {
     fn each_criterion_of_the_built_in_rubrics_has_an_aspect() {
         for locale in [Locale::En, Locale::Zh] {
             let rubric = Rubric::built_in(locale);
-            let criteria = ProbeType::ALL.into_iter().flat_map(|kind| rubric.criteria_for(kind, Scope::ByType));
-            criteria.for_each(|one| assert!(aspect(&one.id).is_some(), "{} is graded by no rule", one.id));
+            let criteria = ProbeType::ALL
+                .into_iter()
+                .flat_map(|kind| rubric.criteria_for(kind, Scope::ByType));
+            criteria.for_each(|one| {
+                assert!(aspect(&one.id).is_some(), "{} is graded by no rule", one.id)
+            });
         }
     }
 
@@ -158,7 +188,10 @@ mod tests {
             "ground_truth": {"expected_facts": ["8081", "nginx"], "superseded_facts": ["8080"]},
             "rubric_criteria": ["accuracy_factual"]});
         let reply = judge(&request.to_string(), Rubric::built_in_text(Locale::Zh));
-        assert!(reply.contains("按字面匹配。找到的事实：“8081”。缺少的事实：“nginx”。"), "{reply}");
+        assert!(
+            reply.contains("按字面匹配。找到的事实：“8081”。缺少的事实：“nginx”。"),
+            "{reply}"
+        );
     }
 
     #[test]
@@ -168,7 +201,10 @@ mod tests {
         let (candidates, unreadable) = read_candidates(&propose(span)).expect("a reply");
         assert_eq!(unreadable, 0);
         let kinds: Vec<ProbeType> = candidates.iter().map(|candidate| candidate.kind).collect();
-        assert!(kinds.contains(&ProbeType::Artifact) && kinds.contains(&ProbeType::Decision), "{candidates:?}");
+        assert!(
+            kinds.contains(&ProbeType::Artifact) && kinds.contains(&ProbeType::Decision),
+            "{candidates:?}"
+        );
         assert_eq!(read_candidates(&propose("")).expect("a reply").0, []);
     }
 
@@ -178,7 +214,10 @@ mod tests {
                     [call TodoWrite] {\"todos\":[{\"content\":\"Write the parser\",\"status\":\"completed\"},\
                     {\"content\":\"Run the slow tests\",\"status\":\"pending\"}]}\n\n[result TodoWrite]\nok";
         let (candidates, _) = read_candidates(&propose(span)).expect("a reply");
-        let plan = candidates.iter().find(|c| c.kind == ProbeType::Continuation).expect("a candidate");
+        let plan = candidates
+            .iter()
+            .find(|c| c.kind == ProbeType::Continuation)
+            .expect("a candidate");
         assert_eq!(plan.expected_facts, ["Run the slow tests"]);
     }
 }

@@ -44,7 +44,11 @@ impl Project {
 
     fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -71,7 +75,11 @@ impl Project {
 }
 
 fn keys(list: &Value) -> Vec<&str> {
-    list.as_array().unwrap().iter().map(|entry| entry["key"].as_str().unwrap()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["key"].as_str().unwrap())
+        .collect()
 }
 
 fn probe(project: &Project) -> String {
@@ -86,13 +94,30 @@ fn entries_are_listed_by_stage_method_and_age_and_shown_by_a_prefix() {
     let anchored = project.json(&["cache", "ls", "--stage", "compress", "--method", "anchored"]);
     assert!(keys(&anchored).len() < keys(&all).len());
     let entry = &anchored[0];
-    assert_eq!((&entry["stage"], &entry["method"]), (&"compress".into(), &"anchored".into()));
+    assert_eq!(
+        (&entry["stage"], &entry["method"]),
+        (&"compress".into(), &"anchored".into())
+    );
     assert!(keys(&project.json(&["cache", "ls", "--older-than", "1d"])).is_empty());
     let shown = project.ok(&["cache", "show", &keys(&anchored)[0][..12], "--inputs"]);
-    assert!(shown.contains("## Session intent") && shown.contains("prompts/anchored.md as of"), "{shown}");
-    assert!(shown.contains("previous_summary") && shown.contains("\nOutput\n"), "{shown}");
-    assert!(project.fails(2, &["cache", "ls", "--older-than", "soon"]).contains("30d or 12h"));
-    assert!(project.fails(2, &["cache", "show", "xyz"]).contains("hexadecimal"));
+    assert!(
+        shown.contains("## Session intent") && shown.contains("prompts/anchored.md as of"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("previous_summary") && shown.contains("\nOutput\n"),
+        "{shown}"
+    );
+    assert!(
+        project
+            .fails(2, &["cache", "ls", "--older-than", "soon"])
+            .contains("30d or 12h")
+    );
+    assert!(
+        project
+            .fails(2, &["cache", "show", "xyz"])
+            .contains("hexadecimal")
+    );
 }
 
 #[test]
@@ -102,18 +127,50 @@ fn an_edited_prompt_is_explained_to_the_line_before_and_after_it_runs() {
     project.edit("prompts/anchored.md", "## Next steps", "## What comes next");
     let arguments = ["why", FIXTURE, "--method", "anchored", "--probe", &probe];
     let text = project.ok(&arguments);
-    assert!(text.contains("prompt changed: prompts/anchored.md:"), "{text}");
-    assert!(text.contains("-## Next steps") && text.contains("+## What comes next"), "{text}");
+    assert!(
+        text.contains("prompt changed: prompts/anchored.md:"),
+        "{text}"
+    );
+    assert!(
+        text.contains("-## Next steps") && text.contains("+## What comes next"),
+        "{text}"
+    );
     let chain = &project.json(&arguments)["chain"];
-    let states: Vec<&str> = chain.as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> = chain
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["state"].as_str().unwrap())
+        .collect();
     assert_eq!(states.first(), Some(&"stale"));
-    assert!(states[1..].iter().all(|state| *state == "blocked"), "{states:?}");
+    assert!(
+        states[1..].iter().all(|state| *state == "blocked"),
+        "{states:?}"
+    );
     project.ok(&["run", "--label", "b"]);
     let after = project.json(&[&arguments[..], &["--label", "a"]].concat());
-    let superseded = after["chain"].as_array().unwrap().iter().find(|step| step["state"] == "superseded").unwrap();
-    assert!(superseded["why"].as_str().unwrap().starts_with("prompt changed"), "{superseded}");
+    let superseded = after["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|step| step["state"] == "superseded")
+        .unwrap();
+    assert!(
+        superseded["why"]
+            .as_str()
+            .unwrap()
+            .starts_with("prompt changed"),
+        "{superseded}"
+    );
     let now = project.json(&[&arguments[..], &["--label", "b"]].concat());
-    assert!(now["chain"].as_array().unwrap().iter().all(|step| step["state"] == "cached"), "{now}");
+    assert!(
+        now["chain"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|step| step["state"] == "cached"),
+        "{now}"
+    );
 }
 
 #[test]
@@ -124,32 +181,54 @@ fn two_entries_are_compared_input_by_input_and_line_by_line() {
     project.edit("prompts/anchored.md", "## Next steps", "## What comes next");
     project.ok(&["run", "--label", "b"]);
     let after = project.json(&filter);
-    let old = before.as_array().unwrap().iter().find(|entry| entry["point"] == 1).unwrap();
+    let old = before
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["point"] == 1)
+        .unwrap();
     let is_new = |entry: &&Value| entry["point"] == 1 && entry["key"] != old["key"];
     let new = after.as_array().unwrap().iter().find(is_new).unwrap();
     let (old, new) = (old["key"].as_str().unwrap(), new["key"].as_str().unwrap());
     let found = project.json(&["cache", "show", old, new]);
     let lines = found["sources"][0]["diff"].as_array().unwrap();
-    assert!(lines.contains(&"-## Next steps".into()) && lines.contains(&"+## What comes next".into()), "{found}");
+    assert!(
+        lines.contains(&"-## Next steps".into()) && lines.contains(&"+## What comes next".into()),
+        "{found}"
+    );
     let same = project.json(&["cache", "show", old, old]);
-    assert_eq!((&same["inputs"], &same["same_output"]), (&Value::Array(Vec::new()), &true.into()));
+    assert_eq!(
+        (&same["inputs"], &same["same_output"]),
+        (&Value::Array(Vec::new()), &true.into())
+    );
 }
 
 #[test]
 fn prune_unreachable_keeps_what_the_pipeline_and_labels_need() {
     let project = Project::ran("a");
-    project.edit("pipeline.toml", "target_tokens = 2000", "target_tokens = 300");
+    project.edit(
+        "pipeline.toml",
+        "target_tokens = 2000",
+        "target_tokens = 300",
+    );
     project.ok(&["run", "--label", "b"]);
     let kept = project.json(&["cache", "prune", "--unreachable"]);
     assert_eq!(kept["entries"], 0, "label a still names the old ones");
     fs::remove_dir_all(project.0.path().join("results/a")).unwrap();
     let dry = project.json(&["cache", "prune", "--unreachable", "--dry-run"]);
-    assert!(dry["entries"].as_u64().unwrap() > 0 && dry["freed"].is_null(), "{dry}");
+    assert!(
+        dry["entries"].as_u64().unwrap() > 0 && dry["freed"].is_null(),
+        "{dry}"
+    );
     let done = project.json(&["cache", "prune", "--unreachable"]);
     assert_eq!(done["entries"], dry["entries"]);
     assert!(done["freed"].as_u64().unwrap() > 0, "{done}");
     assert!(project.ok(&["plan"]).contains("everything is cached"));
-    assert!(project.fails(2, &["cache", "prune"]).contains("--unreachable"));
+    assert!(
+        project
+            .fails(2, &["cache", "prune"])
+            .contains("--unreachable")
+    );
 }
 
 #[test]
@@ -168,18 +247,41 @@ fn prune_to_a_size_removes_the_least_recently_used_first() {
     let before = &project.json(&["cache", "stats"])["disk"];
     assert_eq!(before["total"], disk(&project));
     let parts = ["entries", "derived", "index", "other"].map(|part| before[part].as_u64().unwrap());
-    assert!(parts[0] > 3_000_000 && parts[1] > 0 && parts[2] > 0, "{before}");
+    assert!(
+        parts[0] > 3_000_000 && parts[1] > 0 && parts[2] > 0,
+        "{before}"
+    );
     assert_eq!(before["total"], parts.iter().sum::<u64>());
     let dry = project.json(&["cache", "prune", "--max-size", "2MB", "--dry-run"]);
     let done = project.json(&["cache", "prune", "--max-size", "2MB"]);
-    let entries = project.json(&["cache", "stats"])["total"]["entries"].as_u64().unwrap();
-    assert!(disk(&project) <= 2_000_000 && entries > 50, "{} with {entries} entries", disk(&project));
+    let entries = project.json(&["cache", "stats"])["total"]["entries"]
+        .as_u64()
+        .unwrap();
+    assert!(
+        disk(&project) <= 2_000_000 && entries > 50,
+        "{} with {entries} entries",
+        disk(&project)
+    );
     assert_eq!(done["disk"], disk(&project));
-    assert_eq!(done["freed"], before["total"].as_u64().unwrap() - disk(&project));
-    let planned = dry["entries"].as_u64().unwrap().abs_diff(done["entries"].as_u64().unwrap());
+    assert_eq!(
+        done["freed"],
+        before["total"].as_u64().unwrap() - disk(&project)
+    );
+    let planned = dry["entries"]
+        .as_u64()
+        .unwrap()
+        .abs_diff(done["entries"].as_u64().unwrap());
     assert!(planned < 150, "{dry} {done}");
-    assert!(project.ok(&["cache", "prune", "--max-size", "2MB"]).contains("Nothing to remove: the cache takes"));
-    assert!(project.fails(2, &["cache", "prune", "--max-size", "100KB"]).contains("even an empty cache takes"));
+    assert!(
+        project
+            .ok(&["cache", "prune", "--max-size", "2MB"])
+            .contains("Nothing to remove: the cache takes")
+    );
+    assert!(
+        project
+            .fails(2, &["cache", "prune", "--max-size", "100KB"])
+            .contains("even an empty cache takes")
+    );
     assert!(project.ok(&["cache", "verify"]).contains("No damage found"));
 }
 
@@ -200,21 +302,37 @@ fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
     let project = Project::ran("a");
     enlarge(&project, 400, 300);
     // the pack can grow no more; all other files are smaller than it
-    let pack = fs::metadata(project.path("cache/packs/00000001.pack")).unwrap().len();
+    let pack = fs::metadata(project.path("cache/packs/00000001.pack"))
+        .unwrap()
+        .len();
     let limit = pack / 512 + 8;
     let output = Command::new("sh")
-        .args(["-c", &format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"")])
-        .args([env!("CARGO_BIN_EXE_compeval"), "run", "--label", "new", "--refresh", "answer"])
+        .args([
+            "-c",
+            &format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\""),
+        ])
+        .args([
+            env!("CARGO_BIN_EXE_compeval"),
+            "run",
+            "--label",
+            "new",
+            "--refresh",
+            "answer",
+        ])
         .current_dir(project.0.path())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("can no longer be written to"), "{text}");
-    let manifest: Value =
-        serde_json::from_str(&fs::read_to_string(project.path("results/new/manifest.json")).unwrap()).unwrap();
+    let manifest: Value = serde_json::from_str(
+        &fs::read_to_string(project.path("results/new/manifest.json")).unwrap(),
+    )
+    .unwrap();
     assert_eq!(manifest["outcome"], "incomplete");
-    assert!(manifest["ended"].is_string() && Path::new(&project.path("results/new/report.md")).exists());
+    assert!(
+        manifest["ended"].is_string() && Path::new(&project.path("results/new/report.md")).exists()
+    );
     project.ok(&["run", "--label", "new"]);
 }
 
@@ -223,13 +341,26 @@ fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
 fn enlarge(project: &Project, entries: u64, words: u64) {
     let store = Store::open(&project.0.path().join("cache"), "run", key_of).unwrap();
     let header = store.meta(&store.records().remove(0)).unwrap().header();
-    let body =
-        |n: u64| (0..words).map(|m: u64| Digest::hash([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let body = |n: u64| {
+        (0..words)
+            .map(|m: u64| Digest::hash([n, m].map(u64::to_le_bytes).concat()).hex())
+            .collect::<String>()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
-        let puts = (0..entries)
-            .map(|n: u64| store.put_reply(ActionKey(Digest::hash(n.to_le_bytes())), &header, body(n).into()));
-        futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
+        let puts = (0..entries).map(|n: u64| {
+            store.put_reply(
+                ActionKey(Digest::hash(n.to_le_bytes())),
+                &header,
+                body(n).into(),
+            )
+        });
+        futures::future::join_all(puts)
+            .await
+            .into_iter()
+            .for_each(|put| drop(put.unwrap()));
     });
     store.close().unwrap();
 }
@@ -237,7 +368,11 @@ fn enlarge(project: &Project, entries: u64, words: u64) {
 /// What the cache takes on disk, as a user measures it.
 #[cfg(target_os = "linux")]
 fn disk(project: &Project) -> u64 {
-    let text = Command::new("du").args(["-s", "--block-size=1"]).arg(project.path("cache")).output().unwrap();
+    let text = Command::new("du")
+        .args(["-s", "--block-size=1"])
+        .arg(project.path("cache"))
+        .output()
+        .unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
@@ -250,7 +385,10 @@ fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
     let saved = &project.json(&["cache", "stats"])["saved"];
     assert!(saved["hits"].as_u64().unwrap() > 0, "{saved}");
     let text = project.ok(&["cache", "stats"]);
-    assert!(text.contains("In their last runs, 1 result set found") && !text.contains("– to make"), "{text}");
+    assert!(
+        text.contains("In their last runs, 1 result set found") && !text.contains("– to make"),
+        "{text}"
+    );
 }
 
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
@@ -259,9 +397,13 @@ fn failed_call(project: &Project) -> (String, String) {
     let store = Store::open(&folder, "run", key_of).unwrap();
     let like = store.records().remove(0);
     let meta = store.meta(&like).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let key = ActionKey(Digest::hash("a call that failed"));
-    runtime.block_on(store.fail(key, &meta.header(), "overloaded", "529 from the provider")).unwrap();
+    runtime
+        .block_on(store.fail(key, &meta.header(), "overloaded", "529 from the provider"))
+        .unwrap();
     store.close().unwrap();
     (key.to_string(), like.key.to_string())
 }
@@ -271,13 +413,26 @@ fn a_failed_call_is_explained_as_one_and_not_as_damage() {
     let project = Project::ran("a");
     let (failed, other) = failed_call(&project);
     let text = project.fails(1, &["cache", "show", &failed, "--raw"]);
-    assert!(text.contains("has no stored reply") && text.contains("overloaded: 529 from the provider"), "{text}");
-    assert!(project.ok(&["cache", "show", &failed]).contains("failed: overloaded: 529 from the provider"));
+    assert!(
+        text.contains("has no stored reply") && text.contains("overloaded: 529 from the provider"),
+        "{text}"
+    );
+    assert!(
+        project
+            .ok(&["cache", "show", &failed])
+            .contains("failed: overloaded: 529 from the provider")
+    );
     let text = project.ok(&["cache", "show", &failed, &other]);
-    assert!(text.contains("- failed: overloaded: 529 from the provider") && text.contains("+ output"), "{text}");
+    assert!(
+        text.contains("- failed: overloaded: 529 from the provider") && text.contains("+ output"),
+        "{text}"
+    );
     assert!(!text.contains("have the same text"), "{text}");
     let found = project.json(&["cache", "show", &other, &failed]);
-    assert_eq!((&found["a_status"], &found["same_output"]), (&"output".into(), &Value::Null));
+    assert_eq!(
+        (&found["a_status"], &found["same_output"]),
+        (&"output".into(), &Value::Null)
+    );
 }
 
 #[test]
@@ -287,8 +442,14 @@ fn inputs_of_either_side_are_counted() {
     let (compress, judge) = (of_stage("compress"), of_stage("judge"));
     for (old, new) in [(&compress, &judge), (&judge, &compress)] {
         let text = project.ok(&["cache", "show", keys(old)[0], keys(new)[0]]);
-        let line = text.lines().find(|line| line.ends_with("inputs differ")).unwrap();
-        let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let line = text
+            .lines()
+            .find(|line| line.ends_with("inputs differ"))
+            .unwrap();
+        let numbers: Vec<u32> = line
+            .split(' ')
+            .filter_map(|word| word.parse().ok())
+            .collect();
         assert!(numbers[0] <= numbers[1], "{line}");
     }
 }
@@ -296,10 +457,19 @@ fn inputs_of_either_side_are_counted() {
 #[test]
 fn an_unknown_model_gets_a_suggestion() {
     let project = Project::ran("a");
-    let model = project.json(&["cache", "ls"])[0]["requested_model"].as_str().unwrap().to_owned();
-    for arguments in [&["cache", "prune", "--model", "nope", "--dry-run"][..], &["cache", "prune", "--model", "nope"]] {
+    let model = project.json(&["cache", "ls"])[0]["requested_model"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for arguments in [
+        &["cache", "prune", "--model", "nope", "--dry-run"][..],
+        &["cache", "prune", "--model", "nope"],
+    ] {
         let text = project.ok(arguments);
-        assert!(text.contains("no entry has the model `nope`") && text.contains(&model), "{text}");
+        assert!(
+            text.contains("no entry has the model `nope`") && text.contains(&model),
+            "{text}"
+        );
         assert!(!text.contains("of this stage"), "{text}");
     }
 }
@@ -309,10 +479,21 @@ fn a_name_that_some_entry_has_is_not_called_unknown() {
     let project = Project::ran("a");
     let of_rule = ["cache", "prune", "--dry-run", "--model", "rule truncate"];
     let prune = |options: &[&str]| project.ok(&[&of_rule[..], options].concat());
-    assert!(prune(&[]).contains("Would remove: 1 entry"), "{}", prune(&[]));
-    assert!(prune(&["--writer", "nobody"]).contains("no entry matches"), "{}", prune(&["--writer", "nobody"]));
+    assert!(
+        prune(&[]).contains("Would remove: 1 entry"),
+        "{}",
+        prune(&[])
+    );
+    assert!(
+        prune(&["--writer", "nobody"]).contains("no entry matches"),
+        "{}",
+        prune(&["--writer", "nobody"])
+    );
     let text = prune(&["--stage", "judge"]);
-    assert!(text.contains("no entry of this stage has the model `rule truncate`"), "{text}");
+    assert!(
+        text.contains("no entry of this stage has the model `rule truncate`"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -320,7 +501,11 @@ fn verify_reports_damage_and_the_rest_is_intact() {
     let project = Project::ran("a");
     project.ok(&["cache", "verify"]);
     let packs = project.0.path().join("cache/packs");
-    let pack = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let pack = fs::read_dir(packs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .max()
+        .unwrap();
     let mut bytes = fs::read(&pack).unwrap();
     let (third, half) = (bytes.len() / 3, bytes.len() / 2);
     bytes[third] ^= 0xFF;
@@ -331,7 +516,10 @@ fn verify_reports_damage_and_the_rest_is_intact() {
     let text = String::from_utf8_lossy(&output.stdout);
     // Where a byte of a note was hit, the index counts as a third.
     assert!(text.matches("damaged: ").count() >= 2, "{text}");
-    assert!(text.contains(" damaged places were found and removed"), "{text}");
+    assert!(
+        text.contains(" damaged places were found and removed"),
+        "{text}"
+    );
     project.ok(&["cache", "verify"]);
     project.ok(&["run", "--label", "b"]);
 }
@@ -339,7 +527,11 @@ fn verify_reports_damage_and_the_rest_is_intact() {
 #[test]
 fn every_output_of_a_run_is_keyed_in_the_sled_tree() {
     let project = Project::ran("a");
-    let index = sled::Config::new().path(project.path("cache/index")).segment_size(32 << 10).open().unwrap();
+    let index = sled::Config::new()
+        .path(project.path("cache/index"))
+        .segment_size(32 << 10)
+        .open()
+        .unwrap();
     let actions = index.open_tree("actions").unwrap();
     let keys = fs::read_to_string(project.path("results/a/keys.txt")).unwrap();
     assert!(keys.lines().count() > 50);
@@ -355,13 +547,35 @@ fn a_cell_is_shown_whole_and_names_are_suggested() {
     let project = Project::ran("a");
     let probe = probe(&project);
     let page = project.ok(&["show", FIXTURE, "--method", "anchored", "--probe", &probe]);
-    for heading in ["Question", "Expected facts", "Context", "Answer", "Grades", "keys:"] {
+    for heading in [
+        "Question",
+        "Expected facts",
+        "Context",
+        "Answer",
+        "Grades",
+        "keys:",
+    ] {
         assert!(page.contains(heading), "{heading}: {page}");
     }
     assert!(!page.contains('\u{1b}'), "no colours into a pipe");
     let list = project.ok(&["show", FIXTURE]);
-    assert!(list.contains("regenerative") && list.contains(&probe), "{list}");
-    assert!(project.fails(2, &["show", "tally-bank-exprt"]).contains(&format!("did you mean `{FIXTURE}`?")));
-    assert!(project.fails(2, &["show", FIXTURE, "--method", "anchord"]).contains("did you mean `anchored`?"));
-    assert!(project.fails(2, &["show", FIXTURE, "--run", "9"]).contains("runs are 1 to 3"));
+    assert!(
+        list.contains("regenerative") && list.contains(&probe),
+        "{list}"
+    );
+    assert!(
+        project
+            .fails(2, &["show", "tally-bank-exprt"])
+            .contains(&format!("did you mean `{FIXTURE}`?"))
+    );
+    assert!(
+        project
+            .fails(2, &["show", FIXTURE, "--method", "anchord"])
+            .contains("did you mean `anchored`?")
+    );
+    assert!(
+        project
+            .fails(2, &["show", FIXTURE, "--run", "9"])
+            .contains("runs are 1 to 3")
+    );
 }

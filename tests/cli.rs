@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(unreachable_pub, reason = "helpers of tests")]
-#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "scratch files need no atomic write"
+)]
 
 #[path = "support/brain.rs"]
 mod brain;
@@ -23,23 +26,23 @@ mod cli {
     mod blanks;
     mod blinding;
     mod budgets;
+    mod chinese;
     #[cfg(unix)]
     mod cluster;
-    mod chinese;
     mod commands;
-    mod programs;
     mod comparison_page;
+    mod constraints;
     mod data_page;
     #[cfg(unix)]
     mod disk;
-    mod first_run;
+    mod drift;
     mod economics;
     mod edits;
     mod endings;
     mod failures;
     #[cfg(target_os = "linux")]
     mod faults;
-    mod drift;
+    mod first_run;
     mod flags;
     mod formats;
     mod gate;
@@ -48,12 +51,11 @@ mod cli {
     mod kills;
     mod labels;
     mod lanes;
+    mod little_input;
     mod live;
     mod matrix;
     mod modules;
-    mod constraints;
     mod needed;
-    mod suggestions;
     #[cfg(feature = "object-stores")]
     mod object_stores;
     mod observe;
@@ -63,21 +65,22 @@ mod cli {
     #[cfg(unix)]
     mod open_book_steps;
     mod overclaim;
+    mod parts;
     mod plan;
+    mod programs;
     mod prompt_caches;
+    mod prompt_placement;
     mod resources;
     #[cfg(unix)]
     mod review;
-    mod little_input;
+    mod row_cache;
     mod secrets;
     mod shapes;
-    mod parts;
-    #[cfg(unix)]
-    mod signals;
-    mod row_cache;
     #[cfg(unix)]
     mod shared_cache;
-    mod prompt_placement;
+    #[cfg(unix)]
+    mod signals;
+    mod suggestions;
     mod superseded;
     mod task_tokens;
     #[cfg(unix)]

@@ -7,7 +7,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "cache/support.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with the tests of the cache")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shared with the tests of the cache"
+)]
 mod support;
 
 use std::io::Write as _;
@@ -31,10 +35,56 @@ const INPUTS: u64 = 60;
 
 /// Values at which readers go wrong.
 const DICTIONARY: &[&str] = &[
-    "", "\0", "\"", "\\", "\\u0000", "\\ud800", "{", "}", "[", "]", "{}", "[]", ",", ":", "null", "true", "-1", "0",
-    "1e400", "18446744073709551615", "4294967296", "9223372036854775808", "-0.0", "NaN", "{{", "}}", "{%", "%}", "\n",
-    "\r\n", "\n\n---\n", "\u{feff}", "\u{202e}", "\u{1f980}", "é", "../", "/", "[[", "]]", "\"\"\"", "=", "#",
-    "PK\u{3}\u{4}", "1970-01-01T00:00:00Z", "99999-99-99", "role", "content", "messages", "usage", "choices",
+    "",
+    "\0",
+    "\"",
+    "\\",
+    "\\u0000",
+    "\\ud800",
+    "{",
+    "}",
+    "[",
+    "]",
+    "{}",
+    "[]",
+    ",",
+    ":",
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1e400",
+    "18446744073709551615",
+    "4294967296",
+    "9223372036854775808",
+    "-0.0",
+    "NaN",
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "\n",
+    "\r\n",
+    "\n\n---\n",
+    "\u{feff}",
+    "\u{202e}",
+    "\u{1f980}",
+    "é",
+    "../",
+    "/",
+    "[[",
+    "]]",
+    "\"\"\"",
+    "=",
+    "#",
+    "PK\u{3}\u{4}",
+    "1970-01-01T00:00:00Z",
+    "99999-99-99",
+    "role",
+    "content",
+    "messages",
+    "usage",
+    "choices",
 ];
 
 /// SplitMix64: small, and the same everywhere.
@@ -91,20 +141,33 @@ fn fuzz(name: &str, samples: &[Vec<u8>], target: impl Fn(&[u8]) + std::panic::Re
         let ended = std::panic::catch_unwind(|| target(bytes));
         if ended.is_err() || began.elapsed() > Duration::from_secs(20) {
             let folder = root().join("target/fuzz");
-            let file = folder.join(format!("{name}-{}", compeval::action::Digest::hash(bytes).short()));
+            let file = folder.join(format!(
+                "{name}-{}",
+                compeval::action::Digest::hash(bytes).short()
+            ));
             base::files::write_whole(&file, bytes).unwrap();
-            panic!("{name}: {} makes it fail; copy it to tests/fuzz/{name}", file.display());
+            panic!(
+                "{name}: {} makes it fail; copy it to tests/fuzz/{name}",
+                file.display()
+            );
         }
     };
-    for entry in std::fs::read_dir(root().join("tests/fuzz").join(name)).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(root().join("tests/fuzz").join(name))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         attempt(&std::fs::read(entry.path()).unwrap());
     }
     samples.iter().for_each(|sample| attempt(sample));
-    let seconds = std::env::var("COMPEVAL_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let seconds = std::env::var("COMPEVAL_FUZZ_SECONDS")
+        .ok()
+        .and_then(|seconds| seconds.parse().ok());
     let (until, mut random) = match seconds.map(Duration::from_secs) {
         Some(time) => {
-            let seed =
-                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+            let seed = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |time| time.as_nanos() as u64);
             (Some(Instant::now() + time), Random(seed))
         }
         None => (None, Random(1)),
@@ -118,7 +181,9 @@ fn fuzz(name: &str, samples: &[Vec<u8>], target: impl Fn(&[u8]) + std::panic::Re
 }
 
 fn files(folder: &str) -> Vec<Vec<u8>> {
-    let found = walkdir::WalkDir::new(root().join(folder)).into_iter().flatten();
+    let found = walkdir::WalkDir::new(root().join(folder))
+        .into_iter()
+        .flatten();
     let files = found.filter(|entry| entry.file_type().is_file());
     let contents = files.map(|entry| std::fs::read(entry.path()).unwrap());
     contents.filter(|bytes| bytes.len() < 200_000).collect()
@@ -130,35 +195,54 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn banks() {
-    fuzz("banks", &files("probes"), |bytes| drop(ParsedBank::read(&text(bytes))));
+    fuzz("banks", &files("probes"), |bytes| {
+        drop(ParsedBank::read(&text(bytes)))
+    });
 }
 
 #[test]
 fn fixtures() {
     let samples = vec![std::fs::read(root().join("tests/cli/data/harbor.json")).unwrap()];
-    fuzz("fixtures", &samples, |bytes| drop(ParsedFixture::read(&text(bytes))));
+    fuzz("fixtures", &samples, |bytes| {
+        drop(ParsedFixture::read(&text(bytes)))
+    });
 }
 
 #[test]
 fn rubrics() {
     let own = "[[criteria]]\nid = \"a_b\"\ndimension = \"accuracy\"\nquestion = \"Is it so?\"\nweight = 1.0\nanchors = { 0 = \"no\", 5 = \"yes\" }\n";
     let mut samples = vec![own.as_bytes().to_vec()];
-    samples.extend(files("assets").into_iter().filter(|bytes| text(bytes).contains("[[criteri")));
-    fuzz("rubrics", &samples, |bytes| drop(Rubric::read(&text(bytes))));
+    samples.extend(
+        files("assets")
+            .into_iter()
+            .filter(|bytes| text(bytes).contains("[[criteri")),
+    );
+    fuzz("rubrics", &samples, |bytes| {
+        drop(Rubric::read(&text(bytes)))
+    });
 }
 
 #[test]
 fn importers() {
     let names = ["a.json", "a.jsonl", "a.md", "a.traj", "a.eval"];
-    fuzz("importers", &files("crates/sessions/tests/import/logs"), |bytes| {
-        let name = names[bytes.len() % names.len()];
-        if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
-            let count = |message: &Message| Tokens(message.content.len() as u64 / 4);
-            for conversation in log.conversations {
-                drop(assemble(conversation, log.format, &FixtureOptions::default(), &count));
+    fuzz(
+        "importers",
+        &files("crates/sessions/tests/import/logs"),
+        |bytes| {
+            let name = names[bytes.len() % names.len()];
+            if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
+                let count = |message: &Message| Tokens(message.content.len() as u64 / 4);
+                for conversation in log.conversations {
+                    drop(assemble(
+                        conversation,
+                        log.format,
+                        &FixtureOptions::default(),
+                        &count,
+                    ));
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 #[test]
@@ -168,12 +252,22 @@ fn pipelines() {
         base::files::write_whole(&folder.path().join(path), text).unwrap();
     }
     let path = folder.path().join("pipeline.toml");
-    let samples = [std::fs::read(&path).unwrap(), std::fs::read(root().join("tests/cli/data/pipeline.toml")).unwrap()];
+    let samples = [
+        std::fs::read(&path).unwrap(),
+        std::fs::read(root().join("tests/cli/data/pipeline.toml")).unwrap(),
+    ];
     fuzz("pipelines", &samples, |bytes| {
         base::files::write_whole(&path, bytes).unwrap();
         let environment = |_: &str| None;
         drop(project_paths(&path, None, &environment));
-        drop(open(&OpenRequest { file: path.clone(), without_banks: true, ..OpenRequest::default() }, &environment));
+        drop(open(
+            &OpenRequest {
+                file: path.clone(),
+                without_banks: true,
+                ..OpenRequest::default()
+            },
+            &environment,
+        ));
     });
 }
 
@@ -181,20 +275,40 @@ fn pipelines() {
 #[test]
 fn projects() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |path: &str, bytes: &[u8]| base::files::write_whole(&folder.path().join(path), bytes).unwrap();
+    let write = |path: &str, bytes: &[u8]| {
+        base::files::write_whole(&folder.path().join(path), bytes).unwrap()
+    };
     let files = starter_files();
-    files.iter().for_each(|(path, text)| write(path, text.as_bytes()));
-    let samples: Vec<Vec<u8>> =
-        files.iter().map(|(path, text)| [path.as_bytes(), b"\0", text.as_bytes()].concat()).collect();
+    files
+        .iter()
+        .for_each(|(path, text)| write(path, text.as_bytes()));
+    let samples: Vec<Vec<u8>> = files
+        .iter()
+        .map(|(path, text)| [path.as_bytes(), b"\0", text.as_bytes()].concat())
+        .collect();
     let environment = |_: &str| None;
     fuzz("projects", &samples, |bytes| {
         // A sample begins with the path that it is written to; a mutated path leaves the first file.
-        let path = bytes.split(|byte| *byte == 0).next().map(text).unwrap_or_default();
-        let (path, sound) = files.iter().find(|(known, _)| *known == path).unwrap_or(&files[0]);
+        let path = bytes
+            .split(|byte| *byte == 0)
+            .next()
+            .map(text)
+            .unwrap_or_default();
+        let (path, sound) = files
+            .iter()
+            .find(|(known, _)| *known == path)
+            .unwrap_or(&files[0]);
         let content = bytes.splitn(2, |byte| *byte == 0).nth(1).unwrap_or(bytes);
         write(path, content);
         let file = folder.path().join("pipeline.toml");
-        drop(open(&OpenRequest { file, strict: true, ..OpenRequest::default() }, &environment));
+        drop(open(
+            &OpenRequest {
+                file,
+                strict: true,
+                ..OpenRequest::default()
+            },
+            &environment,
+        ));
         write(path, sound.as_bytes());
     });
 }
@@ -202,13 +316,20 @@ fn projects() {
 #[test]
 fn observed() {
     let names = ["a.json", "a.jsonl"];
-    fuzz("observed", &files("crates/sessions/tests/import/logs"), |bytes| {
-        let name = names[bytes.len() % names.len()];
-        if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
-            let found = log.conversations.iter().map(|one| (name.to_owned(), observe(one, log.format)));
-            drop(combine(found.collect()));
-        }
-    });
+    fuzz(
+        "observed",
+        &files("crates/sessions/tests/import/logs"),
+        |bytes| {
+            let name = names[bytes.len() % names.len()];
+            if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
+                let found = log
+                    .conversations
+                    .iter()
+                    .map(|one| (name.to_owned(), observe(one, log.format)));
+                drop(combine(found.collect()));
+            }
+        },
+    );
 }
 
 /// What a program writes that compresses.
@@ -228,16 +349,27 @@ fn outputs_of_programs() {
         timeout: Duration::from_secs(1),
     };
     let strategy = Strategy::Command(spec);
-    let method = Method { name: MethodName("own".into()), strategy, target_tokens: None };
+    let method = Method {
+        name: MethodName("own".into()),
+        strategy,
+        target_tokens: None,
+    };
     let samples = [
         r#"{"summary":"Port 9090.","state":{"n":1},"usage":{"input_tokens":7,"output_tokens":3,"cost_usd":0.1},"warnings":["so"]}"#,
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","tool_use_id":"c","content":"b"}]},{"role":"assistant","content":"x","tool_calls":[{"id":"c","type":"function","function":{"name":"run","arguments":"{}"}}]}],"compressed":false}"#,
         r#"{"degraded":"no model","summary":""}"#,
         r#"{"summary":"s","modules":[{"path":"/p/a.py"}],"packages":[{"name":"n","version":"1","path":"/p/METADATA"}]}"#,
     ];
-    let samples: Vec<Vec<u8>> = samples.iter().map(|sample| sample.as_bytes().to_vec()).collect();
+    let samples: Vec<Vec<u8>> = samples
+        .iter()
+        .map(|sample| sample.as_bytes().to_vec())
+        .collect();
     let read = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
-        drop(compeval::compress::read(&method, CompressOutput::Bytes(bytes), None));
+        drop(compeval::compress::read(
+            &method,
+            CompressOutput::Bytes(bytes),
+            None,
+        ));
         drop(compeval::compress::split_modules(bytes));
     });
     fuzz("outputs_of_programs", &samples, |bytes| {
@@ -254,15 +386,29 @@ fn replies() {
         r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"4711"}]},{"type":"compaction","encrypted_content":"xyz"}],"status":"completed","usage":{"input_tokens":7,"output_tokens":3},"model":"m"}"#,
         r#"{"criterionResults":[{"criterionId":"accuracy_factual","score":4,"reasoning":"so"}]}"#,
     ];
-    let samples: Vec<Vec<u8>> = samples.iter().map(|sample| sample.as_bytes().to_vec()).collect();
+    let samples: Vec<Vec<u8>> = samples
+        .iter()
+        .map(|sample| sample.as_bytes().to_vec())
+        .collect();
     fuzz("replies", &samples, |bytes| {
-        for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
-            for operation in [Operation::Generate, Operation::Compact, Operation::Summarize] {
+        for dialect in [
+            Dialect::OpenaiChat,
+            Dialect::OpenaiResponses,
+            Dialect::Anthropic,
+        ] {
+            for operation in [
+                Operation::Generate,
+                Operation::Compact,
+                Operation::Summarize,
+            ] {
                 drop(read(dialect, operation, bytes, None));
             }
             drop(read_billing(dialect, bytes));
         }
-        drop(read_reply(&text(bytes), &[CriterionId("accuracy_factual".into())]));
+        drop(read_reply(
+            &text(bytes),
+            &[CriterionId("accuracy_factual".into())],
+        ));
         drop(compeval::answer::read(&text(bytes), false));
     });
 }
@@ -281,9 +427,13 @@ fn with_checksums(mut frames: Vec<u8>, start: usize) -> Vec<u8> {
     const FIXED: usize = 88;
     let mut at = start;
     while let Some(head) = frames.get(at..at + FIXED) {
-        let number = |from: usize| u32::from_le_bytes(head[from..from + 4].try_into().unwrap()) as usize;
+        let number =
+            |from: usize| u32::from_le_bytes(head[from..from + 4].try_into().unwrap()) as usize;
         let (note, body) = (number(8), number(12));
-        let Some(end) = (at + FIXED).checked_add(note).filter(|end| end.saturating_add(4) <= frames.len()) else {
+        let Some(end) = (at + FIXED)
+            .checked_add(note)
+            .filter(|end| end.saturating_add(4) <= frames.len())
+        else {
             break;
         };
         let body_end = (end + 4).saturating_add(body).min(frames.len());
@@ -299,9 +449,13 @@ fn with_checksums(mut frames: Vec<u8>, start: usize) -> Vec<u8> {
 #[test]
 fn packs() {
     let folder = tempfile::tempdir().unwrap();
-    let pack = walkdir::WalkDir::new(cache_and_entry(folder.path()).0.parent().unwrap()).into_iter().flatten();
-    let pack =
-        pack.map(walkdir::DirEntry::into_path).find(|path| path.extension().is_some_and(|e| e == "pack")).unwrap();
+    let pack = walkdir::WalkDir::new(cache_and_entry(folder.path()).0.parent().unwrap())
+        .into_iter()
+        .flatten();
+    let pack = pack
+        .map(walkdir::DirEntry::into_path)
+        .find(|path| path.extension().is_some_and(|e| e == "pack"))
+        .unwrap();
     let sound = std::fs::read(&pack).unwrap();
     let damaged = folder.path().join("damaged");
     fuzz("packs", &[sound], |bytes| {
@@ -309,7 +463,11 @@ fn packs() {
         for bytes in [bytes.to_vec(), with_checksums(bytes.to_vec(), start)] {
             drop(std::fs::remove_dir_all(&damaged));
             support::filled(&damaged, 0, 0);
-            base::files::write_whole(&damaged.join("packs").join(pack.file_name().unwrap()), &bytes).unwrap();
+            base::files::write_whole(
+                &damaged.join("packs").join(pack.file_name().unwrap()),
+                &bytes,
+            )
+            .unwrap();
             if let Ok(snapshot) = CacheSnapshot::open(&damaged) {
                 for record in snapshot.records() {
                     drop((snapshot.meta(&record), snapshot.body(&record)));
@@ -328,9 +486,14 @@ fn pushed_entries() {
     let (_, sound) = cache_and_entry(folder.path());
     let frames = zstd::decode_all(sound.as_slice()).unwrap();
     let into = Store::open(&folder.path().join("target"), support::holder(), key_of).unwrap();
-    let origin =
-        ImportOrigin { remote: "fs:///shared".to_owned(), pack: compeval::action::Digest::hash("pack"), writer: None };
-    let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| drop(into.add_packed(&support::key(0).0, bytes, &origin)));
+    let origin = ImportOrigin {
+        remote: "fs:///shared".to_owned(),
+        pack: compeval::action::Digest::hash("pack"),
+        writer: None,
+    };
+    let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
+        drop(into.add_packed(&support::key(0).0, bytes, &origin))
+    });
     fuzz("pushed entries", &[frames, sound], |bytes| {
         let add = &add;
         add(bytes);

@@ -1,5 +1,10 @@
 //! The tools around a run, as a user meets them: the program itself, on projects of its own.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::print_stderr)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::print_stderr
+)]
 
 #[path = "support/loopback.rs"]
 mod loopback;
@@ -26,7 +31,8 @@ struct Done {
 
 impl Done {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
     }
 }
 
@@ -47,19 +53,34 @@ impl Project {
 
     fn run(&self, arguments: &[&str]) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-        command.current_dir(self.path()).args(arguments).env_remove("COMPEVAL_CACHE").env("NO_COLOR", "1");
+        command
+            .current_dir(self.path())
+            .args(arguments)
+            .env_remove("COMPEVAL_CACHE")
+            .env("NO_COLOR", "1");
         for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"] {
             command.env_remove(key);
         }
-        let Output { status, stdout, stderr } = command.output().unwrap();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Done { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+        Done {
+            code: status.code().unwrap(),
+            out: text(stdout),
+            err: text(stderr),
+        }
     }
 
     fn write(&self, name: &str, text: &str) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+        fs::File::create(path)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
     }
 
     fn read(&self, name: &str) -> String {
@@ -79,11 +100,22 @@ const STARTER: &str = "tally-bank-export";
 fn a_new_project_is_sound_and_nothing_of_it_is_ever_overwritten() {
     let project = Project::new();
     let check = project.run(&["check", "--json"]);
-    assert_eq!((check.code, check.json()["ok"].clone(), check.json()["errors"].clone()), (0, json!(true), json!([])));
+    assert_eq!(
+        (
+            check.code,
+            check.json()["ok"].clone(),
+            check.json()["errors"].clone()
+        ),
+        (0, json!(true), json!([]))
+    );
     project.write("pipeline.toml", "# mine");
     let again = project.run(&["init"]);
     assert_eq!(again.code, 2);
-    assert!(again.err.contains("`pipeline.toml`") && again.err.contains("`.gitignore`"), "{}", again.err);
+    assert!(
+        again.err.contains("`pipeline.toml`") && again.err.contains("`.gitignore`"),
+        "{}",
+        again.err
+    );
     assert_eq!(project.read("pipeline.toml"), "# mine");
 }
 
@@ -93,8 +125,18 @@ fn a_new_project_in_a_folder_of_its_own_runs_by_the_command_it_names() {
     let made = project.run(&["init", "sub/p", "--json"]);
     let next = made.json()["next"].as_str().unwrap().to_owned();
     assert_eq!(next, "compeval -C sub/p run");
-    assert_eq!(project.run(&["-C", "sub/p", "run", "--label", "first"]).code, 0);
-    assert!(project.path().join("sub/p/results/first/cells.jsonl").is_file());
+    assert_eq!(
+        project
+            .run(&["-C", "sub/p", "run", "--label", "first"])
+            .code,
+        0
+    );
+    assert!(
+        project
+            .path()
+            .join("sub/p/results/first/cells.jsonl")
+            .is_file()
+    );
 }
 
 #[test]
@@ -111,24 +153,56 @@ fn a_compressor_of_another_program_is_added_to_a_project_and_runs() {
         }
         let ran = project.run(&["run", "--methods", name, "--label", name]);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        let summary: Value = serde_json::from_str(&project.read(&format!("results/{name}/summary.json"))).unwrap();
-        assert!(summary["methods"][name]["compression_ratio"].as_f64().unwrap() > 0.2, "{summary}");
+        let summary: Value =
+            serde_json::from_str(&project.read(&format!("results/{name}/summary.json"))).unwrap();
+        assert!(
+            summary["methods"][name]["compression_ratio"]
+                .as_f64()
+                .unwrap()
+                > 0.2,
+            "{summary}"
+        );
     }
     let again = project.run(&["init", "--compressor", "python"]);
-    assert!(again.code == 2 && again.err.contains("a method `python` already"), "{}", again.err);
+    assert!(
+        again.code == 2 && again.err.contains("a method `python` already"),
+        "{}",
+        again.err
+    );
     project.write("compressors/compeval_method.py", "# mine");
     let other = project.run(&["init", "--compressor", "hermes"]);
-    assert!(other.code == 2 && other.err.contains("another content"), "{}", other.err);
+    assert!(
+        other.code == 2 && other.err.contains("another content"),
+        "{}",
+        other.err
+    );
     assert!(!project.path().join("compressors/hermes").exists());
 }
 
 #[test]
 fn a_new_project_may_begin_with_the_compressor_of_an_agent() {
     let project = Project::bare();
-    assert_eq!(project.run(&["init", "p", "--compressor", "openhands"]).code, 0);
-    assert!(project.read("p/pipeline.toml").contains("compressors/openhands/compress.py"));
-    for name in ["compeval_method.py", "openhands/compress.py", "openhands/requirements.txt", "openhands/README.md"] {
-        assert!(project.path().join("p/compressors").join(name).is_file(), "{name}");
+    assert_eq!(
+        project
+            .run(&["init", "p", "--compressor", "openhands"])
+            .code,
+        0
+    );
+    assert!(
+        project
+            .read("p/pipeline.toml")
+            .contains("compressors/openhands/compress.py")
+    );
+    for name in [
+        "compeval_method.py",
+        "openhands/compress.py",
+        "openhands/requirements.txt",
+        "openhands/README.md",
+    ] {
+        assert!(
+            project.path().join("p/compressors").join(name).is_file(),
+            "{name}"
+        );
     }
 }
 
@@ -137,7 +211,9 @@ fn a_new_project_may_begin_with_the_compressor_of_an_agent() {
 fn the_python_module_runs_evaluations_and_reads_their_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/python");
     let mut command = Command::new("python3");
-    command.args(["-m", "unittest", "discover", "tests"]).current_dir(&root);
+    command
+        .args(["-m", "unittest", "discover", "tests"])
+        .current_dir(&root);
     command
         .env("PYTHONPATH", &root)
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -146,7 +222,11 @@ fn the_python_module_runs_evaluations_and_reads_their_results() {
         eprintln!("skipped: python3 is not installed");
         return;
     };
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
 }
 
 #[test]
@@ -166,22 +246,44 @@ fn check_names_file_line_and_column_of_every_fault_at_once() {
     project.edit("pipeline.toml", "runz     = 3", "runs     = 3");
     let check = project.run(&["check", "--json"]);
     let found = check.json();
-    let audit: Vec<&Value> = found["errors"].as_array().unwrap().iter().filter(|e| e["file"] == fixture).collect();
+    let audit: Vec<&Value> = found["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|e| e["file"] == fixture)
+        .collect();
     assert_eq!((check.code, audit.len()), (2, 2), "{found}");
-    let line = project.read(&fixture).lines().position(|line| line.contains("corp.io")).unwrap() + 1;
+    let line = project
+        .read(&fixture)
+        .lines()
+        .position(|line| line.contains("corp.io"))
+        .unwrap()
+        + 1;
     assert!(audit.iter().all(|error| error["line"] == line));
     assert!(!check.out.contains(&secret) && !project.run(&["check"]).err.contains(&secret));
     assert_eq!(project.run(&["fixture", "scrub", &fixture]).code, 0);
     let found = project.run(&["check", "--json"]).json();
-    assert!(found["errors"].as_array().unwrap().iter().all(|e| e["file"] != fixture), "{found}");
+    assert!(
+        found["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|e| e["file"] != fixture),
+        "{found}"
+    );
 }
 
 #[test]
 fn recommendations_of_check_are_warnings() {
     let project = Project::new();
-    let starter: Value = serde_json::from_str(&project.read(&format!("fixtures/{STARTER}.json"))).unwrap();
-    let texts = ["port 8080", "port 8081", "port 8082"].map(|text| format!("{text}. {}", "word ".repeat(28_000)));
-    let messages: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
+    let starter: Value =
+        serde_json::from_str(&project.read(&format!("fixtures/{STARTER}.json"))).unwrap();
+    let texts = ["port 8080", "port 8081", "port 8082"]
+        .map(|text| format!("{text}. {}", "word ".repeat(28_000)));
+    let messages: Vec<Value> = texts
+        .iter()
+        .map(|text| json!({"role": "user", "content": text}))
+        .collect();
     let fixture = json!({"name": "large", "model": starter["model"], "points": [1, 2, 3], "messages": messages});
     project.write("fixtures/large.json", &fixture.to_string());
     let bank = |per_point: usize| {
@@ -192,13 +294,20 @@ fn recommendations_of_check_are_warnings() {
         });
         json!({"fixture": "large", "probes": probes.collect::<Vec<_>>()}).to_string()
     };
-    for (per_point, count) in [(4, None), (2, Some("probes in the bank: 6; 8 to 36 are recommended"))] {
+    for (per_point, count) in [
+        (4, None),
+        (2, Some("probes in the bank: 6; 8 to 36 are recommended")),
+    ] {
         project.write("probes/large.probes.json", &bank(per_point));
         let check = project.run(&["check", "--json"]);
         let found = check.json();
         assert_eq!((check.code, &found["errors"]), (0, &json!([])), "{found}");
-        let warnings: Vec<&str> =
-            found["warnings"].as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap()).collect();
+        let warnings: Vec<&str> = found["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|w| w["message"].as_str().unwrap())
+            .collect();
         let size = "fixtures/large.json has 420 KB, more than people review: 150 KB";
         let expected: Vec<&str> = count.into_iter().chain([size]).collect();
         assert_eq!(warnings, expected);
@@ -214,7 +323,10 @@ fn check_without_a_project_or_a_fixture_says_so_in_json() {
     fs::remove_file(project.path().join(format!("fixtures/{STARTER}.json"))).unwrap();
     fs::remove_file(project.path().join(format!("probes/{STARTER}.probes.json"))).unwrap();
     let check = project.run(&["check", "--json"]);
-    assert_eq!((check.code, check.json()["fixtures"].clone()), (4, Value::Null));
+    assert_eq!(
+        (check.code, check.json()["fixtures"].clone()),
+        (4, Value::Null)
+    );
 }
 
 /// A log as an OpenAI client keeps it.
@@ -236,18 +348,43 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
     project.write("logs/session.json", &log());
     project.write("logs/notes.txt", "nothing");
     let folder = project.run(&["fixture", "import", "logs", "--final", "--json"]);
-    assert_eq!((folder.code, folder.json()["too_short"][0]["messages"].clone()), (2, json!(4)), "{}", folder.err);
-    let left_out = "error: no fixture was written: 1 session left out, with under 5 messages or 1000 tokens";
+    assert_eq!(
+        (
+            folder.code,
+            folder.json()["too_short"][0]["messages"].clone()
+        ),
+        (2, json!(4)),
+        "{}",
+        folder.err
+    );
+    let left_out =
+        "error: no fixture was written: 1 session left out, with under 5 messages or 1000 tokens";
     assert!(folder.err.contains(left_out), "{}", folder.err);
-    let first = project.run(&["fixture", "import", "logs/session.json", "--final", "--json"]);
+    let first = project.run(&[
+        "fixture",
+        "import",
+        "logs/session.json",
+        "--final",
+        "--json",
+    ]);
     assert_eq!(first.code, 0, "{}", first.err);
     let account = first.json();
     assert_eq!(account["fixtures"][0]["file"], "fixtures/session.json");
-    assert_eq!(account["fixtures"][0]["replaced"]["account name in a path"], 1);
+    assert_eq!(
+        account["fixtures"][0]["replaced"]["account name in a path"],
+        1
+    );
     let text = project.read("fixtures/session.json");
-    assert!(!text.contains("jdoe") && !text.contains("corp.io"), "{text}");
+    assert!(
+        !text.contains("jdoe") && !text.contains("corp.io"),
+        "{text}"
+    );
     let second = project.run(&["fixture", "import", "logs/session.json"]);
-    assert!(second.out.contains("wrote fixtures/session-2.json"), "{}", second.out);
+    assert!(
+        second.out.contains("wrote fixtures/session-2.json"),
+        "{}",
+        second.out
+    );
     assert_eq!(project.read("fixtures/session.json"), text);
     let scrubbed = project.run(&["fixture", "scrub", "fixtures/session.json", "--json"]);
     assert_eq!(scrubbed.json()["files"][0]["changed"], false);
@@ -258,11 +395,22 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
 #[test]
 fn an_import_names_every_fixture_in_a_pipe() {
     let project = Project::new();
-    let files: Vec<String> = (1..=21).map(|number| format!("logs/session-{number}.json")).collect();
+    let files: Vec<String> = (1..=21)
+        .map(|number| format!("logs/session-{number}.json"))
+        .collect();
     files.iter().for_each(|file| project.write(file, &log()));
     let named: Vec<&str> = files.iter().map(String::as_str).collect();
     let import = project.run(&[&["fixture", "import", "--final"], &named[..]].concat());
-    assert_eq!(import.out.lines().filter(|line| line.starts_with("wrote ")).count(), 21, "{}", import.out);
+    assert_eq!(
+        import
+            .out
+            .lines()
+            .filter(|line| line.starts_with("wrote "))
+            .count(),
+        21,
+        "{}",
+        import.out
+    );
 }
 
 #[test]
@@ -270,22 +418,49 @@ fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
     let project = Project::new();
     project.write("session.json", &log());
     let cut = |name: &str, arguments: &[&str]| -> Value {
-        let import = project.run(&[&["fixture", "import", "session.json", "--name", name], arguments].concat());
+        let import = project.run(
+            &[
+                &["fixture", "import", "session.json", "--name", name],
+                arguments,
+            ]
+            .concat(),
+        );
         assert_eq!(import.code, 0, "{}", import.err);
         serde_json::from_str(&project.read(&format!("fixtures/{name}.json"))).unwrap()
     };
     let whole = cut("whole", &[]);
-    assert!(whole["truncated_to"].is_null() && whole["scrubbed_at"].as_str().unwrap().ends_with('Z'), "{whole}");
+    assert!(
+        whole["truncated_to"].is_null() && whole["scrubbed_at"].as_str().unwrap().ends_with('Z'),
+        "{whole}"
+    );
     assert_eq!(
-        (whole["messages"].as_array().unwrap().len(), whole["scrubbing_passes"].as_array().unwrap().len()),
+        (
+            whole["messages"].as_array().unwrap().len(),
+            whole["scrubbing_passes"].as_array().unwrap().len()
+        ),
         (4, 10)
     );
-    for (name, limit) in [("until", ["--until", "3"]), ("tokens", ["--max-tokens", "50"]), ("least", ["--until", "1"])]
-    {
+    for (name, limit) in [
+        ("until", ["--until", "3"]),
+        ("tokens", ["--max-tokens", "50"]),
+        ("least", ["--until", "1"]),
+    ] {
         let fixture = cut(name, &limit);
-        assert_eq!((&fixture["truncated_to"], fixture["messages"].as_array().unwrap().len()), (&json!(3), 3), "{name}");
+        assert_eq!(
+            (
+                &fixture["truncated_to"],
+                fixture["messages"].as_array().unwrap().len()
+            ),
+            (&json!(3), 3),
+            "{name}"
+        );
     }
-    assert_eq!(project.run(&["fixture", "import", "session.json", "--until", "0"]).code, 2);
+    assert_eq!(
+        project
+            .run(&["fixture", "import", "session.json", "--until", "0"])
+            .code,
+        2
+    );
 }
 
 #[test]
@@ -295,18 +470,41 @@ fn check_recalls_the_paraphrase_and_counts_findings_by_kind() {
     assert_eq!(project.run(&["fixture", "import", "session.json"]).code, 0);
     let probe = |n| json!({"id": format!("p{n}"), "type": "recall", "question": format!("{n}?"), "expected_facts": ["nowhere"]});
     let bank = json!({"fixture": "session", "probes": (0..40).map(probe).collect::<Vec<_>>()});
-    project.write("probes/session.probes.json", &serde_json::to_string_pretty(&bank).unwrap());
+    project.write(
+        "probes/session.probes.json",
+        &serde_json::to_string_pretty(&bank).unwrap(),
+    );
     let done = project.run(&["check"]);
     assert_eq!(done.code, 2);
-    assert!(done.err.contains("message 0 is still in the user's own words"), "{}", done.err);
-    for words in ["40 errors: probe `p0`", "probes/session.probes.json:6:9 and 39 like it", "compeval check --all"] {
+    assert!(
+        done.err
+            .contains("message 0 is still in the user's own words"),
+        "{}",
+        done.err
+    );
+    for words in [
+        "40 errors: probe `p0`",
+        "probes/session.probes.json:6:9 and 39 like it",
+        "compeval check --all",
+    ] {
         assert!(done.err.contains(words), "{words}\n{}", done.err);
     }
-    assert!(done.out.lines().chain(done.err.lines()).count() <= 9, "{}\n{}", done.err, done.out);
+    assert!(
+        done.out.lines().chain(done.err.lines()).count() <= 9,
+        "{}\n{}",
+        done.err,
+        done.out
+    );
     let all = project.run(&["check", "--all"]);
     assert_eq!(all.err.matches("occurs nowhere").count(), 40, "{}", all.err);
     assert!(project.run(&["check", "-q"]).out.is_empty());
-    assert!(project.run(&["check", "--json"]).json()["errors"].as_array().unwrap().len() >= 40);
+    assert!(
+        project.run(&["check", "--json"]).json()["errors"]
+            .as_array()
+            .unwrap()
+            .len()
+            >= 40
+    );
 }
 
 #[test]
@@ -314,13 +512,27 @@ fn what_is_no_log_is_named_and_nothing_is_written() {
     let project = Project::new();
     project.write("empty.jsonl", "");
     project.write("other.json", r#"{"weather":"fine"}"#);
-    let before = fs::read_dir(project.path().join("fixtures")).unwrap().count();
+    let before = fs::read_dir(project.path().join("fixtures"))
+        .unwrap()
+        .count();
     for (arguments, words) in [
-        (vec!["fixture", "import", "empty.jsonl"], "`empty.jsonl` is empty"),
-        (vec!["fixture", "import", "other.json"], "in no known format"),
+        (
+            vec!["fixture", "import", "empty.jsonl"],
+            "`empty.jsonl` is empty",
+        ),
+        (
+            vec!["fixture", "import", "other.json"],
+            "in no known format",
+        ),
         (vec!["fixture", "import", "missing.json"], "No such file"),
-        (vec!["fixture", "import", "other.json", "--format", "claud-code"], "did you mean `claude-code`?"),
-        (vec!["fixture", "import", "other.json", "--every-tokens", "0"], "at least 1 token"),
+        (
+            vec!["fixture", "import", "other.json", "--format", "claud-code"],
+            "did you mean `claude-code`?",
+        ),
+        (
+            vec!["fixture", "import", "other.json", "--every-tokens", "0"],
+            "at least 1 token",
+        ),
         (vec!["fixture", "scrub", "other.json"], "missing field"),
         (vec!["fixture", "scrub", "fixtures"], "Is a directory"),
     ] {
@@ -328,7 +540,12 @@ fn what_is_no_log_is_named_and_nothing_is_written() {
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.err);
         assert!(done.err.contains(words), "{arguments:?}: {}", done.err);
     }
-    assert_eq!(fs::read_dir(project.path().join("fixtures")).unwrap().count(), before);
+    assert_eq!(
+        fs::read_dir(project.path().join("fixtures"))
+            .unwrap()
+            .count(),
+        before
+    );
 }
 
 #[test]
@@ -339,35 +556,68 @@ fn probes_are_generated_by_rule_proven_and_cached() {
     let first = project.run(&["probes", "generate", "--json"]);
     assert_eq!(first.code, 0, "{}", first.err);
     let account = first.json();
-    assert_eq!((account["banks"][0]["fixture"].as_str(), account["cached"].as_u64()), (Some("session"), Some(0)));
+    assert_eq!(
+        (
+            account["banks"][0]["fixture"].as_str(),
+            account["cached"].as_u64()
+        ),
+        (Some("session"), Some(0))
+    );
     let bank: Value = serde_json::from_str(&project.read("probes/session.probes.json")).unwrap();
     let probes = bank["probes"].as_array().unwrap();
-    assert!(probes.iter().any(|probe| probe["type"] == "artifact"), "{bank}");
+    assert!(
+        probes.iter().any(|probe| probe["type"] == "artifact"),
+        "{bank}"
+    );
     let refused = project.run(&["probes", "generate", "session"]);
-    assert!(refused.code == 2 && refused.err.contains("--force"), "{}", refused.err);
+    assert!(
+        refused.code == 2 && refused.err.contains("--force"),
+        "{}",
+        refused.err
+    );
     assert_eq!(project.run(&["probes", "generate"]).code, 4);
-    let again = project.run(&["probes", "generate", "session", "--force", "--json"]).json();
+    let again = project
+        .run(&["probes", "generate", "session", "--force", "--json"])
+        .json();
     assert_eq!(again["executed"], 0);
-    assert!(project.run(&["run", "--fixtures", "session", "--runs", "1"]).code == 0);
+    assert!(
+        project
+            .run(&["run", "--fixtures", "session", "--runs", "1"])
+            .code
+            == 0
+    );
 }
 
 /// A server that speaks as OpenAI's, says `reply` to whoever asks, and counts.
-fn server(reply: impl Fn(&str) -> String + Clone + Send + Sync + 'static) -> (LoopbackServer, Arc<AtomicUsize>) {
+fn server(
+    reply: impl Fn(&str) -> String + Clone + Send + Sync + 'static,
+) -> (LoopbackServer, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let answer = async move |body: String| {
         counted.fetch_add(1, Ordering::SeqCst);
-        Json(json!({"id":"r","model":"m-1","choices":[{"index":0,"finish_reason":"stop",
+        Json(
+            json!({"id":"r","model":"m-1","choices":[{"index":0,"finish_reason":"stop",
             "message":{"role":"assistant","content":reply(&body)}}],
-            "usage":{"prompt_tokens":20000,"completion_tokens":5}}))
+            "usage":{"prompt_tokens":20000,"completion_tokens":5}}),
+        )
     };
     (LoopbackServer::start(Router::new().fallback(answer)), count)
 }
 
 fn with_server(project: &Project, server: &LoopbackServer) {
     let text = project.read("pipeline.toml");
-    let provider = format!("\n[providers.local]\nkind = \"openai-chat\"\nbase_url = \"{}/v1\"\n", server.url());
-    project.write("pipeline.toml", &text.replace("# A variation to be chosen", &format!("{provider}\n# A variation")));
+    let provider = format!(
+        "\n[providers.local]\nkind = \"openai-chat\"\nbase_url = \"{}/v1\"\n",
+        server.url()
+    );
+    project.write(
+        "pipeline.toml",
+        &text.replace(
+            "# A variation to be chosen",
+            &format!("{provider}\n# A variation"),
+        ),
+    );
 }
 
 #[test]
@@ -388,13 +638,33 @@ fn a_model_is_asked_once_a_point_and_its_probes_once_without_context() {
         .to_string()
     });
     with_server(&project, &server);
-    let arguments = ["probes", "generate", "session", "--model", "local/m-1", "--json"];
+    let arguments = [
+        "probes",
+        "generate",
+        "session",
+        "--model",
+        "local/m-1",
+        "--json",
+    ];
     let account = project.run(&arguments).json();
-    assert_eq!(account["banks"][0]["guessable"], json!(["p1-recall-2"]), "{account}");
-    assert_eq!(account["banks"][0]["dropped"], json!({"a fact does not occur in the span": 1}));
-    assert_eq!((account["executed"].as_u64(), count.load(Ordering::SeqCst)), (Some(3), 3));
+    assert_eq!(
+        account["banks"][0]["guessable"],
+        json!(["p1-recall-2"]),
+        "{account}"
+    );
+    assert_eq!(
+        account["banks"][0]["dropped"],
+        json!({"a fact does not occur in the span": 1})
+    );
+    assert_eq!(
+        (account["executed"].as_u64(), count.load(Ordering::SeqCst)),
+        (Some(3), 3)
+    );
     let again = project.run(&[&arguments[..], &["--force"]].concat()).json();
-    assert_eq!((again["cached"].as_u64(), count.load(Ordering::SeqCst)), (Some(3), 3));
+    assert_eq!(
+        (again["cached"].as_u64(), count.load(Ordering::SeqCst)),
+        (Some(3), 3)
+    );
 }
 
 #[test]
@@ -402,11 +672,22 @@ fn a_missing_key_is_named_before_anyone_is_asked() {
     let project = Project::new();
     for arguments in [
         vec!["judge", "selftest", "--judge-model", "openai/gpt-5.2"],
-        vec!["probes", "generate", STARTER, "--force", "--model", "openai/gpt-5.2"],
+        vec![
+            "probes",
+            "generate",
+            STARTER,
+            "--force",
+            "--model",
+            "openai/gpt-5.2",
+        ],
     ] {
         let done = project.run(&arguments);
         assert_eq!(done.code, 2, "{}", done.err);
-        assert!(done.err.contains("OPENAI_API_KEY is not set"), "{}", done.err);
+        assert!(
+            done.err.contains("OPENAI_API_KEY is not set"),
+            "{}",
+            done.err
+        );
     }
 }
 
@@ -417,8 +698,14 @@ fn the_built_in_judge_passes_and_is_not_asked_twice() {
     let found = first.json();
     assert_eq!((first.code, found["executed"].as_u64()), (0, Some(55)));
     let judge = &found["judges"][0];
-    assert_eq!((&judge["passed"], &judge["may_grade"], &judge["labels"]), (&json!(true), &json!(true), &json!(96)));
-    assert_eq!(project.run(&["judge", "selftest", "--json"]).json()["cached"], 55);
+    assert_eq!(
+        (&judge["passed"], &judge["may_grade"], &judge["labels"]),
+        (&json!(true), &json!(true), &json!(96))
+    );
+    assert_eq!(
+        project.run(&["judge", "selftest", "--json"]).json()["cached"],
+        55
+    );
 }
 
 #[test]
@@ -428,13 +715,33 @@ fn a_judge_that_likes_everything_fails_by_exit_one() {
         // The schema of the request names the criteria that must be graded.
         let body: Value = serde_json::from_str(body).unwrap();
         let text = body.to_string();
-        let ids = ["accuracy_factual", "accuracy_technical", "context_conversation_state", "context_artifact_state"]
-            .into_iter()
-            .chain(["artifact_files_created", "artifact_files_modified", "artifact_key_details"])
-            .chain(["completeness_coverage", "completeness_depth", "continuity_work_state", "continuity_todo_state"])
-            .chain(["continuity_reasoning", "instruction_format", "instruction_constraints"]);
+        let ids = [
+            "accuracy_factual",
+            "accuracy_technical",
+            "context_conversation_state",
+            "context_artifact_state",
+        ]
+        .into_iter()
+        .chain([
+            "artifact_files_created",
+            "artifact_files_modified",
+            "artifact_key_details",
+        ])
+        .chain([
+            "completeness_coverage",
+            "completeness_depth",
+            "continuity_work_state",
+            "continuity_todo_state",
+        ])
+        .chain([
+            "continuity_reasoning",
+            "instruction_format",
+            "instruction_constraints",
+        ]);
         let graded: Vec<Value> = ids
-            .filter(|id| text.contains(&format!("\"{id}\"")) || text.contains(&format!("\\\"{id}\\\"")))
+            .filter(|id| {
+                text.contains(&format!("\"{id}\"")) || text.contains(&format!("\\\"{id}\\\""))
+            })
             .map(|id| json!({"criterionId": id, "score": 5, "reasoning": "fine"}))
             .collect();
         json!({ "criterionResults": graded }).to_string()
@@ -442,21 +749,37 @@ fn a_judge_that_likes_everything_fails_by_exit_one() {
     with_server(&project, &server);
     let done = project.run(&["judge", "selftest", "--judge-model", "local/m-1", "--json"]);
     let found = done.json();
-    assert_eq!((done.code, &found["judges"][0]["passed"]), (1, &json!(false)), "{found}{}", done.err);
+    assert_eq!(
+        (done.code, &found["judges"][0]["passed"]),
+        (1, &json!(false)),
+        "{found}{}",
+        done.err
+    );
     assert_eq!(count.load(Ordering::SeqCst), 55);
 }
 
 /// Grades by a person who agrees with the judge on everything.
 fn labels(project: &Project, label: &str, method: &str) -> String {
     let mut text = "fixture,point,method,run,probe,criterion,score\n".to_owned();
-    for line in project.read(&format!("results/{label}/cells.jsonl")).lines() {
+    for line in project
+        .read(&format!("results/{label}/cells.jsonl"))
+        .lines()
+    {
         let row: Value = serde_json::from_str(line).unwrap();
         if row["method"] != method || row["run"] != 1 {
             continue;
         }
         for scored in row["criteria"].as_array().unwrap() {
-            let place = format!("{STARTER},{},{method},1,{}", row["point"], row["probe"].as_str().unwrap());
-            text.push_str(&format!("{place},{},{}\n", scored["criterionId"].as_str().unwrap(), scored["score"]));
+            let place = format!(
+                "{STARTER},{},{method},1,{}",
+                row["point"],
+                row["probe"].as_str().unwrap()
+            );
+            text.push_str(&format!(
+                "{place},{},{}\n",
+                scored["criterionId"].as_str().unwrap(),
+                scored["score"]
+            ));
         }
     }
     text
@@ -471,13 +794,26 @@ fn grades_by_people_are_compared_with_the_judge() {
     let found = done.json();
     let pooled = &found["judges"][0]["pooled"];
     assert_eq!(
-        (done.code, pooled["exact"].as_f64(), pooled["quadratic_kappa"]["value"].as_f64()),
+        (
+            done.code,
+            pooled["exact"].as_f64(),
+            pooled["quadratic_kappa"]["value"].as_f64()
+        ),
         (0, Some(1.0), Some(1.0))
     );
     assert_eq!(found["judges"][0]["against_itself"], Value::Null);
-    let few: String = labels(&project, "a", "anchored").lines().take(6).map(|line| format!("{line}\n")).collect();
+    let few: String = labels(&project, "a", "anchored")
+        .lines()
+        .take(6)
+        .map(|line| format!("{line}\n"))
+        .collect();
     project.write("few.csv", &few);
-    assert!(project.run(&["judge", "agreement", "few.csv"]).err.contains("on under 30 say little"));
+    assert!(
+        project
+            .run(&["judge", "agreement", "few.csv"])
+            .err
+            .contains("on under 30 say little")
+    );
     project.write("ends.csv", &labels(&project, "a", "full"));
     for (file, label, words) in [
         ("ends.csv", "a", "ceiling and floor"),
@@ -491,7 +827,11 @@ fn grades_by_people_are_compared_with_the_judge() {
     }
     project.edit("labels.csv", "anchored", "anchord");
     let done = project.run(&["judge", "agreement", "labels.csv"]);
-    assert!(done.code == 2 && done.err.contains("labels.csv:2:1") && done.err.contains("did you mean `anchored`?"));
+    assert!(
+        done.code == 2
+            && done.err.contains("labels.csv:2:1")
+            && done.err.contains("did you mean `anchored`?")
+    );
 }
 
 #[test]
@@ -500,31 +840,68 @@ fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
     assert_eq!(project.run(&["run", "--label", "first"]).code, 0);
     let completed = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-        command.current_dir(project.path()).args(["--", "compeval"]).args(words);
-        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
-        command.env("_CLAP_COMPLETE_COMP_TYPE", "9").env("_CLAP_IFS", "\n");
+        command
+            .current_dir(project.path())
+            .args(["--", "compeval"])
+            .args(words);
+        command
+            .env("COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        command
+            .env("_CLAP_COMPLETE_COMP_TYPE", "9")
+            .env("_CLAP_IFS", "\n");
         let output = command.output().unwrap();
         assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(completed(&["report", "f"]), ["first"]);
     assert_eq!(completed(&["show", "tally"]), [STARTER]);
     assert!(completed(&["run", "--methods", "an"]).contains(&"anchored".to_owned()));
     let elsewhere = Project::new();
-    elsewhere.edit("pipeline.toml", "= \"anchored\"", "= \"anchored-elsewhere\"");
+    elsewhere.edit(
+        "pipeline.toml",
+        "= \"anchored\"",
+        "= \"anchored-elsewhere\"",
+    );
     let folder = elsewhere.path().display().to_string();
-    for selecting in [&[&*format!("--directory={folder}")][..], &["--directory", "=", &folder]] {
+    for selecting in [
+        &[&*format!("--directory={folder}")][..],
+        &["--directory", "=", &folder],
+    ] {
         let words = [selecting, &["run", "--methods", "anchored-"]].concat();
         assert_eq!(completed(&words), ["anchored-elsewhere"], "{words:?}");
     }
-    assert!(completed(&["plan", "--model", "anthropic/"]).iter().all(|name| name.starts_with("anthropic/claude")));
+    assert!(
+        completed(&["plan", "--model", "anthropic/"])
+            .iter()
+            .all(|name| name.starts_with("anthropic/claude"))
+    );
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(project.run(&["completions", shell]).out.contains("COMPLETE"), "{shell}");
+        assert!(
+            project
+                .run(&["completions", shell])
+                .out
+                .contains("COMPLETE"),
+            "{shell}"
+        );
     }
     let page = project.run(&["man", "fixture", "import"]).out;
-    assert!(page.starts_with(".ie") && page.contains("fixture\\-import") && page.contains("every\\-tokens"), "{page}");
+    assert!(
+        page.starts_with(".ie")
+            && page.contains("fixture\\-import")
+            && page.contains("every\\-tokens"),
+        "{page}"
+    );
     let unknown = project.run(&["man", "compar"]);
-    assert!(unknown.code == 2 && unknown.err.contains("did you mean `compare`"), "{}", unknown.err);
+    assert!(
+        unknown.code == 2 && unknown.err.contains("did you mean `compare`"),
+        "{}",
+        unknown.err
+    );
 }
 
 #[test]
@@ -538,16 +915,33 @@ fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
         let message = json!({"role": role, "content": text});
         json!({"type": role, "sessionId": "s", "uuid": format!("m{at}"), "parentUuid": parent, "message": message})
     });
-    project.write("session.jsonl", &lines.map(|line| line.to_string()).collect::<Vec<_>>().join("\n"));
+    project.write(
+        "session.jsonl",
+        &lines
+            .map(|line| line.to_string())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     let offered = project.run(&["run", "--locale", "en"]);
     assert_eq!(offered.code, 2);
     assert!(offered.err.contains("logs of sessions"), "{}", offered.err);
-    let commands: Vec<&str> = offered.err.lines().filter_map(|line| line.trim().strip_prefix("compeval ")).collect();
-    assert_eq!((commands.len(), commands[0]), (5, "init eval --empty --locale en"), "{}", offered.err);
+    let commands: Vec<&str> = offered
+        .err
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("compeval "))
+        .collect();
+    assert_eq!(
+        (commands.len(), commands[0]),
+        (5, "init eval --empty --locale en"),
+        "{}",
+        offered.err
+    );
     for command in &commands[..2] {
         let done = project.run(&command.split(' ').collect::<Vec<_>>());
         assert_eq!(done.code, 0, "{command}\n{}\n{}", done.out, done.err);
     }
-    let fixtures = fs::read_dir(project.path().join("eval/fixtures")).unwrap().count();
+    let fixtures = fs::read_dir(project.path().join("eval/fixtures"))
+        .unwrap()
+        .count();
     assert_eq!(fixtures, 1, "the sample is left out");
 }

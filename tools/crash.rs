@@ -9,7 +9,10 @@
 //! 3. The same command, if it is not killed, gives the bytes of the reference, and leaves no other files.
 
 #![allow(clippy::print_stdout, reason = "a test that reports")]
-#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "scratch files need no atomic write"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,9 +26,13 @@ const COMPARED: [&str; 3] = ["cells.jsonl", "summary.json", "report.md"];
 const LABEL: &str = "x";
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|text| text.parse::<u64>().expect("a number"));
     let seconds = arguments.next().unwrap_or(60);
-    let seed = arguments.next().unwrap_or_else(|| u64::from(std::process::id()) | 1);
+    let seed = arguments
+        .next()
+        .unwrap_or_else(|| u64::from(std::process::id()) | 1);
     println!("{seconds} s, seed {seed}");
     let mut test = CrashTest::prepare(seed);
     let began = Instant::now();
@@ -56,7 +63,9 @@ impl CrashTest {
     fn prepare(seed: u64) -> CrashTest {
         let folder = tempfile::tempdir().expect("a folder");
         let project = folder.path().join("project");
-        let status = command(folder.path(), &["init", "project"]).status().expect("the program");
+        let status = command(folder.path(), &["init", "project"])
+            .status()
+            .expect("the program");
         assert!(status.success());
         let prompt = fs::read_to_string(project.join("prompts/anchored.md")).expect("a prompt");
         let mut test = CrashTest {
@@ -75,7 +84,10 @@ impl CrashTest {
             test.complete(&["run", "--label", LABEL, "--replace"]);
             test.reference.push(test.files());
         }
-        assert!(test.reference[0] != test.reference[1], "the edit changes the results");
+        assert!(
+            test.reference[0] != test.reference[1],
+            "the edit changes the results"
+        );
         test
     }
 
@@ -89,16 +101,25 @@ impl CrashTest {
 
     fn edit(&mut self, design: usize) {
         self.design = design;
-        fs::write(self.project.join("prompts/anchored.md"), format!("{}{}", self.prompt, DESIGNS[design]))
-            .expect("a prompt");
+        fs::write(
+            self.project.join("prompts/anchored.md"),
+            format!("{}{}", self.prompt, DESIGNS[design]),
+        )
+        .expect("a prompt");
     }
 
     fn files(&self) -> Vec<Vec<u8>> {
         let read = |name: &&str| {
-            let bytes = fs::read(self.project.join("results").join(LABEL).join(name)).unwrap_or_default();
+            let bytes =
+                fs::read(self.project.join("results").join(LABEL).join(name)).unwrap_or_default();
             // An output that was pruned and made again has another duration.
             let is_time = |line: &&[u8]| line.windows(10).any(|part| part == b"\"seconds\":");
-            bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_time(line)).flatten().copied().collect()
+            bytes
+                .split_inclusive(|byte| *byte == b'\n')
+                .filter(|line| !is_time(line))
+                .flatten()
+                .copied()
+                .collect()
         };
         COMPARED.iter().map(read).collect()
     }
@@ -127,9 +148,12 @@ impl CrashTest {
         self.compare(arguments);
         self.complete(&["cache", "verify"]);
         self.check_leftovers(arguments);
-        let earlier = fs::read_dir(self.project.join("results")).expect("results").flatten();
-        for name in
-            earlier.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains('~'))
+        let earlier = fs::read_dir(self.project.join("results"))
+            .expect("results")
+            .flatten();
+        for name in earlier
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| name.contains('~'))
         {
             self.complete(&["labels", "rm", &name]);
         }
@@ -137,10 +161,23 @@ impl CrashTest {
 
     /// Checks that the results are those of the reference.
     fn compare(&self, arguments: &[&str]) {
-        for ((name, found), expected) in COMPARED.iter().zip(self.files()).zip(&self.reference[self.design]) {
-            let (found, expected) = (String::from_utf8_lossy(&found), String::from_utf8_lossy(expected));
-            let differing = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
-            assert!(found == expected, "{arguments:?}: {name} is not that of the reference: {differing:?}");
+        for ((name, found), expected) in COMPARED
+            .iter()
+            .zip(self.files())
+            .zip(&self.reference[self.design])
+        {
+            let (found, expected) = (
+                String::from_utf8_lossy(&found),
+                String::from_utf8_lossy(expected),
+            );
+            let differing = found
+                .lines()
+                .zip(expected.lines())
+                .find(|(found, expected)| found != expected);
+            assert!(
+                found == expected,
+                "{arguments:?}: {name} is not that of the reference: {differing:?}"
+            );
         }
     }
 
@@ -152,13 +189,18 @@ impl CrashTest {
             1 => self.below(300_000),
             _ => self.below(1_500_000),
         };
-        let mut child = command(&self.project, arguments).spawn().expect("the program");
+        let mut child = command(&self.project, arguments)
+            .spawn()
+            .expect("the program");
         std::thread::sleep(Duration::from_micros(pause));
         let has_ended = child.try_wait().expect("a process").is_some();
         let _ = child.kill();
         let status = child.wait().expect("an end");
         self.killed += u64::from(!has_ended);
-        assert!(!has_ended || status.code().is_some_and(|code| code == 0), "{arguments:?}: {status}");
+        assert!(
+            !has_ended || status.code().is_some_and(|code| code == 0),
+            "{arguments:?}: {status}"
+        );
     }
 
     /// Checks what must hold after every kill.
@@ -171,7 +213,10 @@ impl CrashTest {
             "report" => reference[0] == files[0],
             _ => *reference == files,
         };
-        assert!(self.reference.iter().any(is_same), "{arguments:?}: the label has lost its complete results");
+        assert!(
+            self.reference.iter().any(is_same),
+            "{arguments:?}: the label has lost its complete results"
+        );
     }
 
     fn check_leftovers(&self, arguments: &[&str]) {
@@ -180,8 +225,14 @@ impl CrashTest {
             for entry in fs::read_dir(folder).expect("a folder").flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let is_left = [".incomplete", ".replaced"].contains(&name.as_str())
-                    || [".tmp", ".unfinished", ".rewrite", ".new"].iter().any(|end| name.ends_with(end));
-                assert!(!is_left, "{arguments:?}: {} is left", entry.path().display());
+                    || [".tmp", ".unfinished", ".rewrite", ".new"]
+                        .iter()
+                        .any(|end| name.ends_with(end));
+                assert!(
+                    !is_left,
+                    "{arguments:?}: {} is left",
+                    entry.path().display()
+                );
                 if entry.path().is_dir() {
                     folders.push(entry.path());
                 }
@@ -191,7 +242,10 @@ impl CrashTest {
 
     /// Runs a command, which must succeed.
     fn complete(&self, arguments: &[&str]) {
-        let output = command(&self.project, arguments).stderr(Stdio::piped()).output().expect("the program");
+        let output = command(&self.project, arguments)
+            .stderr(Stdio::piped())
+            .output()
+            .expect("the program");
         assert!(
             output.status.success(),
             "{arguments:?}: {}\n{}",
@@ -203,9 +257,22 @@ impl CrashTest {
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let here = std::env::current_exe().expect("a path of its own");
-    let binary = here.parent().and_then(Path::parent).expect("the target folder").join("compeval");
-    assert!(binary.exists(), "{} is missing: build it first", binary.display());
+    let binary = here
+        .parent()
+        .and_then(Path::parent)
+        .expect("the target folder")
+        .join("compeval");
+    assert!(
+        binary.exists(),
+        "{} is missing: build it first",
+        binary.display()
+    );
     let mut command = Command::new(binary);
-    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }

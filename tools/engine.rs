@@ -54,11 +54,20 @@ impl Trial {
     /// The maximum that the provider accepts in this time, in the unit of the limit.
     fn allowed(&self, seconds: f64) -> f64 {
         let latency = self.scenario.latency.as_secs_f64().max(0.001);
-        let fastest = IN_FLIGHT * self.processes as f64 / latency * (1.0 - self.scenario.random_refusals);
+        let fastest =
+            IN_FLIGHT * self.processes as f64 / latency * (1.0 - self.scenario.random_refusals);
         let groups = if self.judge == "sim-1" { 1.0 } else { 2.0 };
         match self.limit() {
-            Some(ProviderLimit { unit: Unit::InputTokens, limit, .. }) => limit.allowed(seconds, fastest * INPUT),
-            Some(ProviderLimit { is_per_model: true, limit, .. }) => groups * limit.allowed(seconds, fastest),
+            Some(ProviderLimit {
+                unit: Unit::InputTokens,
+                limit,
+                ..
+            }) => limit.allowed(seconds, fastest * INPUT),
+            Some(ProviderLimit {
+                is_per_model: true,
+                limit,
+                ..
+            }) => groups * limit.allowed(seconds, fastest),
             Some(ProviderLimit { limit, .. }) => limit.allowed(seconds, fastest),
             None => fastest * seconds,
         }
@@ -70,9 +79,17 @@ impl Trial {
 
     /// The number of runs that keep one process busy for this time.
     fn runs(&self, seconds: f64) -> usize {
-        let amount = if self.unit() == Unit::InputTokens { INPUT } else { 1.0 };
+        let amount = if self.unit() == Unit::InputTokens {
+            INPUT
+        } else {
+            1.0
+        };
         let calls = self.allowed(seconds) / amount * 1.08 / self.processes as f64;
-        self.runs.unwrap_or(((calls - bulk::SELFTEST as f64) / (2 * bulk::CELLS) as f64).ceil().max(1.0) as usize)
+        self.runs.unwrap_or(
+            ((calls - bulk::SELFTEST as f64) / (2 * bulk::CELLS) as f64)
+                .ceil()
+                .max(1.0) as usize,
+        )
     }
 
     /// The share of the allowed amount that was used in this time, and the share of refusals. A run that ends earlier
@@ -86,15 +103,31 @@ impl Trial {
     /// The same shares of the law in virtual time; each process makes `calls` calls.
     fn law(&self, seconds: f64, calls: usize) -> Option<(f64, f64)> {
         const SEEDS: u64 = 16;
-        if !self.declared.contains("max_in_flight") || self.scenario.latency != Duration::from_secs_f64(LATENCY) {
+        if !self.declared.contains("max_in_flight")
+            || self.scenario.latency != Duration::from_secs_f64(LATENCY)
+        {
             return None;
         }
-        let Scenario { limits, random_refusals: noise, style, .. } = self.scenario.clone();
+        let Scenario {
+            limits,
+            random_refusals: noise,
+            style,
+            ..
+        } = self.scenario.clone();
         let models = if self.judge == "sim-1" { 1 } else { 2 };
         let announces = style != Style::Silent;
-        let world = World { noise, announces, processes: self.processes, models, calls, ..World::new(limits) };
-        let shares = (0..SEEDS).map(|seed| self.used(&virtual_time::run(&world, f64::INFINITY, seed), seconds));
-        let (share, refused) = shares.fold((0.0, 0.0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+        let world = World {
+            noise,
+            announces,
+            processes: self.processes,
+            models,
+            calls,
+            ..World::new(limits)
+        };
+        let shares = (0..SEEDS)
+            .map(|seed| self.used(&virtual_time::run(&world, f64::INFINITY, seed), seconds));
+        let (share, refused) =
+            shares.fold((0.0, 0.0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
         Some((share / SEEDS as f64, refused / SEEDS as f64))
     }
 }
@@ -102,14 +135,20 @@ impl Trial {
 fn main() {
     let mut arguments = std::env::args().skip(1).peekable();
     let law_alone = arguments.next_if(|argument| argument == "--law").is_some();
-    let seconds = arguments.next_if(|argument| argument == "--seconds").and_then(|_| arguments.next());
+    let seconds = arguments
+        .next_if(|argument| argument == "--seconds")
+        .and_then(|_| arguments.next());
     let seconds: f64 = seconds.map_or(10.0, |text| text.parse().expect("a number of seconds"));
     let named = arguments.next();
     println!(
         "Share of the allowed that was accepted, and share of requests refused: in the first 10 s, and in {seconds} s."
     );
     let trials = trials().into_iter();
-    let is_wanted = |trial: &Trial| named.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str()));
+    let is_wanted = |trial: &Trial| {
+        named
+            .as_ref()
+            .map_or(!trial.is_long, |part| trial.name.contains(part.as_str()))
+    };
     if law_alone {
         return trials.filter(is_wanted).for_each(|trial| {
             let calls = bulk::calls(trial.runs(seconds));
@@ -134,7 +173,9 @@ fn main() {
         "twice",
         "warm s"
     );
-    trials.filter(is_wanted).for_each(|trial| run(&trial, seconds));
+    trials
+        .filter(is_wanted)
+        .for_each(|trial| run(&trial, seconds));
 }
 
 /// The share of the allowed amount, and the share of refusals.
@@ -158,66 +199,195 @@ fn trials() -> Vec<Trial> {
         is_long: false,
     };
     let busy = "max_in_flight = 64";
-    let of = |limit: Limit| Scenario { limits: vec![ProviderLimit::requests(limit)], ..scenario(200) };
+    let of = |limit: Limit| Scenario {
+        limits: vec![ProviderLimit::requests(limit)],
+        ..scenario(200)
+    };
     let asks = |rule| of(Limit::new(rule).asking(Asks::Seconds(1.0)));
     let exact = |rule| of(Limit::new(rule).asking(Asks::Exactly));
     let second = || asks(Rule::Sliding(56.0, 1.0));
-    let announced = |style| Scenario { style, ..asks(Rule::Sliding(50.0, 1.0)) };
-    let counting = Limit { counts_refused: true, ..Limit::new(Rule::Sliding(56.0, 1.0)) };
+    let announced = |style| Scenario {
+        style,
+        ..asks(Rule::Sliding(50.0, 1.0))
+    };
+    let counting = Limit {
+        counts_refused: true,
+        ..Limit::new(Rule::Sliding(56.0, 1.0))
+    };
     let changing = |most, factor| {
-        let limit = Limit { change: Some((5.0, factor)), ..Limit::new(Rule::Sliding(most, 1.0)) };
+        let limit = Limit {
+            change: Some((5.0, factor)),
+            ..Limit::new(Rule::Sliding(most, 1.0))
+        };
         of(limit.asking(Asks::Seconds(1.0)))
     };
-    let outage = Limit { change: Some((3.0, 56e6)), ..Limit::new(Rule::Sliding(1e-6, 1.0)) };
+    let outage = Limit {
+        change: Some((3.0, 56e6)),
+        ..Limit::new(Rule::Sliding(1e-6, 1.0))
+    };
     let nothing_at_first = of(outage.asking(Asks::Seconds(1.0)));
-    let per_model =
-        ProviderLimit { is_per_model: true, ..ProviderLimit::requests(Limit::new(Rule::Sliding(28.0, 1.0))) };
+    let per_model = ProviderLimit {
+        is_per_model: true,
+        ..ProviderLimit::requests(Limit::new(Rule::Sliding(28.0, 1.0)))
+    };
     let tokens = Limit::new(Rule::Bucket(100_000.0, 100_000.0)).asking(Asks::Exactly);
-    let tokens = ProviderLimit { unit: Unit::InputTokens, is_per_model: false, limit: tokens };
-    let tokens = Scenario { limits: vec![tokens], ..scenario(200) };
-    let faults = Scenario { server_errors: 0.1, malformed: 0.05, hangs: 0.01, ..scenario(20) };
+    let tokens = ProviderLimit {
+        unit: Unit::InputTokens,
+        is_per_model: false,
+        limit: tokens,
+    };
+    let tokens = Scenario {
+        limits: vec![tokens],
+        ..scenario(200)
+    };
+    let faults = Scenario {
+        server_errors: 0.1,
+        malformed: 0.05,
+        hangs: 0.01,
+        ..scenario(20)
+    };
     vec![
         trial("56 in a sliding second", second(), busy),
-        trial("the same, no Retry-After", of(Limit::new(Rule::Sliding(56.0, 1.0))), busy),
+        trial(
+            "the same, no Retry-After",
+            of(Limit::new(Rule::Sliding(56.0, 1.0))),
+            busy,
+        ),
         trial("the same, nothing declared", second(), ""),
-        trial("111 in a sliding second", asks(Rule::Sliding(111.0, 1.0)), busy),
-        trial("12 in a sliding second", asks(Rule::Sliding(12.0, 1.0)), busy),
+        trial(
+            "111 in a sliding second",
+            asks(Rule::Sliding(111.0, 1.0)),
+            busy,
+        ),
+        trial(
+            "12 in a sliding second",
+            asks(Rule::Sliding(12.0, 1.0)),
+            busy,
+        ),
         trial("3 in a sliding second", asks(Rule::Sliding(3.0, 1.0)), busy),
-        trial("3000 in a fixed minute", exact(Rule::Fixed(3000.0, 60.0, 50.0)), busy),
-        trial("600 in a fixed minute", exact(Rule::Fixed(600.0, 60.0, 55.0)), busy),
-        trial("bucket of 50 a second, 50 at once", asks(Rule::Bucket(50.0, 50.0)), busy),
-        trial("bucket of 50 a second, 500 at once", exact(Rule::Bucket(50.0, 500.0)), busy),
-        trial("bucket of 10 a second, 10 at once", exact(Rule::Bucket(10.0, 10.0)), busy),
-        trial("bucket of 50 a second, 10 at once", exact(Rule::Bucket(50.0, 10.0)), busy),
-        trial("5% at random, no limit", Scenario { random_refusals: 0.05, ..scenario(200) }, busy),
-        trial("5% at random, 56 a second", Scenario { random_refusals: 0.05, ..second() }, busy),
-        trial("refused calls count, 56 a second", of(counting.asking(Asks::Seconds(1.0))), busy),
+        trial(
+            "3000 in a fixed minute",
+            exact(Rule::Fixed(3000.0, 60.0, 50.0)),
+            busy,
+        ),
+        trial(
+            "600 in a fixed minute",
+            exact(Rule::Fixed(600.0, 60.0, 55.0)),
+            busy,
+        ),
+        trial(
+            "bucket of 50 a second, 50 at once",
+            asks(Rule::Bucket(50.0, 50.0)),
+            busy,
+        ),
+        trial(
+            "bucket of 50 a second, 500 at once",
+            exact(Rule::Bucket(50.0, 500.0)),
+            busy,
+        ),
+        trial(
+            "bucket of 10 a second, 10 at once",
+            exact(Rule::Bucket(10.0, 10.0)),
+            busy,
+        ),
+        trial(
+            "bucket of 50 a second, 10 at once",
+            exact(Rule::Bucket(50.0, 10.0)),
+            busy,
+        ),
+        trial(
+            "5% at random, no limit",
+            Scenario {
+                random_refusals: 0.05,
+                ..scenario(200)
+            },
+            busy,
+        ),
+        trial(
+            "5% at random, 56 a second",
+            Scenario {
+                random_refusals: 0.05,
+                ..second()
+            },
+            busy,
+        ),
+        trial(
+            "refused calls count, 56 a second",
+            of(counting.asking(Asks::Seconds(1.0))),
+            busy,
+        ),
         trial("56 a second, 28 after 5 s", changing(56.0, 0.5), busy),
         trial("28 a second, 56 after 5 s", changing(28.0, 2.0), busy),
         trial("none for 3 s, then 56 a second", nothing_at_first, busy),
-        Trial { processes: 8, ..trial("eight processes, 56 a second", second(), busy) },
-        Trial { processes: 8, ..trial("eight processes, bucket of 50", asks(Rule::Bucket(50.0, 50.0)), busy) },
-        Trial { judge: "sim-2", ..trial("two models with one limit", second(), busy) },
+        Trial {
+            processes: 8,
+            ..trial("eight processes, 56 a second", second(), busy)
+        },
+        Trial {
+            processes: 8,
+            ..trial(
+                "eight processes, bucket of 50",
+                asks(Rule::Bucket(50.0, 50.0)),
+                busy,
+            )
+        },
+        Trial {
+            judge: "sim-2",
+            ..trial("two models with one limit", second(), busy)
+        },
         Trial {
             judge: "sim-2",
             ..trial(
                 "two models with two limits",
-                Scenario { limits: vec![per_model], ..scenario(200) },
+                Scenario {
+                    limits: vec![per_model],
+                    ..scenario(200)
+                },
                 "max_in_flight = 64\nlimit_groups = [\"sim-1\", \"sim-2\"]",
             )
         },
         trial("100,000 input tokens a second", tokens.clone(), busy),
-        trial("the same, Anthropic headers", Scenario { style: Style::Anthropic, ..tokens }, busy),
-        trial("50 a second, OpenAI headers", announced(Style::OpenAi), busy),
-        trial("50 a second, Anthropic headers", announced(Style::Anthropic), busy),
-        trial("50 a second, declared", announced(Style::Silent), "requests_per_minute = 3000"),
+        trial(
+            "the same, Anthropic headers",
+            Scenario {
+                style: Style::Anthropic,
+                ..tokens
+            },
+            busy,
+        ),
+        trial(
+            "50 a second, OpenAI headers",
+            announced(Style::OpenAi),
+            busy,
+        ),
+        trial(
+            "50 a second, Anthropic headers",
+            announced(Style::Anthropic),
+            busy,
+        ),
+        trial(
+            "50 a second, declared",
+            announced(Style::Silent),
+            "requests_per_minute = 3000",
+        ),
         trial("no limit, 64 in flight", scenario(200), busy),
-        Trial { runs: Some(60), ..trial("no limit, no latency", scenario(0), busy) },
+        Trial {
+            runs: Some(60),
+            ..trial("no limit, no latency", scenario(0), busy)
+        },
         Trial {
             runs: Some(20),
-            ..trial("10% 5xx, 5% malformed, 1% hangs", faults, "max_in_flight = 64\ntimeout_s = 2")
+            ..trial(
+                "10% 5xx, 5% malformed, 1% hangs",
+                faults,
+                "max_in_flight = 64\ntimeout_s = 2",
+            )
         },
-        Trial { runs: Some(2500), is_long: true, ..trial("100,000 cells", scenario(0), busy) },
+        Trial {
+            runs: Some(2500),
+            is_long: true,
+            ..trial("100,000 cells", scenario(0), busy)
+        },
     ]
 }
 
@@ -234,7 +404,13 @@ fn run(trial: &Trial, seconds: f64) {
     let folders: Vec<tempfile::TempDir> = (0..trial.processes)
         .map(|nth| {
             let folder = tempfile::tempdir().expect("a folder");
-            bulk::write_with(folder.path(), &simulator.url(), runs, trial.declared, trial.judge);
+            bulk::write_with(
+                folder.path(),
+                &simulator.url(),
+                runs,
+                trial.declared,
+                trial.judge,
+            );
             let file = folder.path().join("pipeline.toml");
             let pipeline = std::fs::read_to_string(&file).expect("a pipeline");
             // Each process sends other requests, so that the provider can count requests that were sent twice.
@@ -245,20 +421,38 @@ fn run(trial: &Trial, seconds: f64) {
         .collect();
     let run_all = || -> Vec<Resources> {
         std::thread::scope(|scope| {
-            let running: Vec<_> = folders.iter().map(|folder| scope.spawn(|| run_program(folder.path()))).collect();
-            running.into_iter().map(|process| process.join().expect("a process")).collect()
+            let running: Vec<_> = folders
+                .iter()
+                .map(|folder| scope.spawn(|| run_program(folder.path())))
+                .collect();
+            running
+                .into_iter()
+                .map(|process| process.join().expect("a process"))
+                .collect()
         })
     };
     let cold = run_all();
     let (counts, arrivals) = (simulator.counts(), simulator.arrivals());
     let warm = run_all();
-    assert_eq!(simulator.counts().requests, counts.requests, "a second run sends nothing");
+    assert_eq!(
+        simulator.counts().requests,
+        counts.requests,
+        "a second run sends nothing"
+    );
     let failed: usize = folders
         .iter()
-        .map(|folder| bulk::manifest(folder.path(), "a")["failures"].as_array().map_or(0, Vec::len))
+        .map(|folder| {
+            bulk::manifest(folder.path(), "a")["failures"]
+                .as_array()
+                .map_or(0, Vec::len)
+        })
         .sum();
     let calls = bulk::calls(runs) * trial.processes;
-    let peak_mb = cold.iter().chain(&warm).map(|used| used.peak_mb).fold(0.0, f64::max);
+    let peak_mb = cold
+        .iter()
+        .chain(&warm)
+        .map(|used| used.peak_mb)
+        .fold(0.0, f64::max);
     let wall = cold.iter().map(|used| used.wall).fold(0.0, f64::max);
     let until = |end: f64| show(trial.used(&arrivals, end));
     let law = |end: f64| trial.law(end, bulk::calls(runs)).map_or("-".into(), show);
@@ -289,7 +483,11 @@ fn ideal(trial: &Trial, calls: usize, arrivals: &limited::Arrivals) -> f64 {
     let (mut low, mut high) = (0.0, 1e5);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if trial.allowed(middle) < amount { low = middle } else { high = middle }
+        if trial.allowed(middle) < amount {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     low + trial.scenario.latency.as_secs_f64()
 }
@@ -297,9 +495,16 @@ fn ideal(trial: &Trial, calls: usize, arrivals: &limited::Arrivals) -> f64 {
 /// The program in the folder of the build.
 fn binary() -> PathBuf {
     let here = std::env::current_exe().expect("a path of its own");
-    let folder = here.parent().and_then(Path::parent).expect("target/release");
+    let folder = here
+        .parent()
+        .and_then(Path::parent)
+        .expect("target/release");
     let binary = folder.join("compeval");
-    assert!(binary.exists(), "{} is missing: run `cargo build --release` first", binary.display());
+    assert!(
+        binary.exists(),
+        "{} is missing: run `cargo build --release` first",
+        binary.display()
+    );
     binary
 }
 
@@ -317,17 +522,36 @@ fn watch(mut child: Child, began: Instant) -> Resources {
     let mut peak_kb = 0.0_f64;
     loop {
         let stat = read("stat");
-        let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_whitespace()
+            .collect();
         if fields.first().is_none_or(|state| *state == "Z") {
-            let ticks = |nth: usize| fields.get(nth).and_then(|field| field.parse::<f64>().ok()).unwrap_or(f64::NAN);
+            let ticks = |nth: usize| {
+                fields
+                    .get(nth)
+                    .and_then(|field| field.parse::<f64>().ok())
+                    .unwrap_or(f64::NAN)
+            };
             let wall = began.elapsed().as_secs_f64();
             let cpu = (ticks(11) + ticks(12)) / 100.0;
             let _ = child.wait();
-            return Resources { wall, cpu, peak_mb: peak_kb / 1024.0 };
+            return Resources {
+                wall,
+                cpu,
+                peak_mb: peak_kb / 1024.0,
+            };
         }
         let status = read("status");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kb = peak.and_then(|text| text.trim().trim_end_matches(" kB").trim().parse::<f64>().ok());
+        let kb = peak.and_then(|text| {
+            text.trim()
+                .trim_end_matches(" kB")
+                .trim()
+                .parse::<f64>()
+                .ok()
+        });
         peak_kb = peak_kb.max(kb.unwrap_or(0.0));
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -8,7 +8,10 @@
 
 #![allow(unreachable_pub, reason = "the brain serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
-#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "scratch files need no atomic write"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -41,7 +44,8 @@ struct Layout {
 }
 
 const PRICES: &str = "\n[prices.\"loop/m\"]\ninput = 1.0\noutput = 5.0\n";
-const SECOND_JUDGE: &str = "\n[[judge]]\nname = \"second\"\nmodel = \"loop/m\"\ntemperature = 0.5\n";
+const SECOND_JUDGE: &str =
+    "\n[[judge]]\nname = \"second\"\nmodel = \"loop/m\"\ntemperature = 0.5\n";
 const CONVERSATION: &str = "\n[[compress]]\nname = \"system\"\nstrategy = \"anchored-iterative\"\nmodel = \"loop/m\"\n\
                             prompt = \"prompts/anchored.md\"\nplacement = \"system\"\n";
 
@@ -74,19 +78,42 @@ const LAYOUTS: [Layout; 5] = [
 ];
 
 fn main() -> ExitCode {
-    let server = loopback::LoopbackServer::start(axum::Router::new().route("/v1/chat/completions", post(reply)));
-    println!("{:<32}{:>10}{:>10}{:>8}{:>10}{:>10}{:>8}", "layout", "input", "actual", "", "USD", "actual", "");
+    let server = loopback::LoopbackServer::start(
+        axum::Router::new().route("/v1/chat/completions", post(reply)),
+    );
+    println!(
+        "{:<32}{:>10}{:>10}{:>8}{:>10}{:>10}{:>8}",
+        "layout", "input", "actual", "", "USD", "actual", ""
+    );
     let mut is_near = true;
     for layout in &LAYOUTS {
         let folder = tempfile::tempdir().expect("a folder");
         write_project(folder.path(), &server.url(), layout.added);
-        let plan = compeval(folder.path(), &format!("plan --json --model loop/m {}", layout.flags));
-        compeval(folder.path(), &format!("run --label a --quiet --allow-weak-judge --model loop/m {}", layout.flags));
-        let manifest = std::fs::read(folder.path().join("results/a/manifest.json")).expect("a manifest");
+        let plan = compeval(
+            folder.path(),
+            &format!("plan --json --model loop/m {}", layout.flags),
+        );
+        compeval(
+            folder.path(),
+            &format!(
+                "run --label a --quiet --allow-weak-judge --model loop/m {}",
+                layout.flags
+            ),
+        );
+        let manifest =
+            std::fs::read(folder.path().join("results/a/manifest.json")).expect("a manifest");
         let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
         let estimate = &plan["estimate"];
-        let pairs = [(&estimate["input_tokens"], &manifest["usage"]["input"]), (&estimate["usd"], &manifest["usd"])]
-            .map(|(expected, actual)| (expected.as_f64().expect("a number"), actual.as_f64().expect("a number")));
+        let pairs = [
+            (&estimate["input_tokens"], &manifest["usage"]["input"]),
+            (&estimate["usd"], &manifest["usd"]),
+        ]
+        .map(|(expected, actual)| {
+            (
+                expected.as_f64().expect("a number"),
+                actual.as_f64().expect("a number"),
+            )
+        });
         let [(input, actual_input), (usd, actual_usd)] = pairs;
         let off = pairs.map(|(expected, actual)| actual / expected - 1.0);
         is_near &= off.iter().all(|off| off.abs() <= MARGIN);
@@ -97,7 +124,11 @@ fn main() -> ExitCode {
             percent(off[1])
         );
     }
-    if is_near { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_near {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn percent(off: f64) -> String {
@@ -109,29 +140,49 @@ fn write_project(folder: &Path, url: &str, added: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for part in ["fixtures", "probes", "prompts"] {
         std::fs::create_dir_all(folder.join(part)).expect("a folder");
-        for entry in std::fs::read_dir(root.join(part)).expect("a folder").flatten() {
+        for entry in std::fs::read_dir(root.join(part))
+            .expect("a folder")
+            .flatten()
+        {
             std::fs::copy(entry.path(), folder.join(part).join(entry.file_name())).expect("a copy");
         }
     }
     let pipeline = std::fs::read_to_string(root.join("pipeline.toml")).expect("the pipeline");
-    let provider =
-        format!("\n[providers.loop]\nkind = \"openai-chat\"\nbase_url = \"{url}/v1\"\nidentity = \"loop\"\n");
-    std::fs::write(folder.join("pipeline.toml"), format!("{pipeline}{added}{provider}{PRICES}")).expect("a pipeline");
+    let provider = format!(
+        "\n[providers.loop]\nkind = \"openai-chat\"\nbase_url = \"{url}/v1\"\nidentity = \"loop\"\n"
+    );
+    std::fs::write(
+        folder.join("pipeline.toml"),
+        format!("{pipeline}{added}{provider}{PRICES}"),
+    )
+    .expect("a pipeline");
 }
 
 /// Runs the program and returns its output if this is JSON, otherwise null.
 fn compeval(folder: &Path, arguments: &str) -> Value {
-    let output = Command::new(program()).args(arguments.split(' ')).current_dir(folder).output().expect("the program");
+    let output = Command::new(program())
+        .args(arguments.split(' '))
+        .current_dir(folder)
+        .output()
+        .expect("the program");
     // A weak judge and failed cells do not matter here: the requests were sent.
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "compeval {arguments}\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "compeval {arguments}\n{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// The program in the folder of the build.
 fn program() -> PathBuf {
     let example = std::env::current_exe().expect("a path");
-    example.parent().and_then(Path::parent).expect("a build").join("compeval")
+    example
+        .parent()
+        .and_then(Path::parent)
+        .expect("a build")
+        .join("compeval")
 }
 
 async fn reply(Json(request): Json<Value>) -> Json<Value> {
@@ -162,5 +213,8 @@ fn of_length(text: &str, tokens: usize) -> String {
     }
     let counted = count_tokens(&repeated).0 as usize;
     let share = tokens as f64 / counted.max(1) as f64;
-    repeated.chars().take((repeated.chars().count() as f64 * share) as usize).collect()
+    repeated
+        .chars()
+        .take((repeated.chars().count() as f64 * share) as usize)
+        .collect()
 }

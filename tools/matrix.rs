@@ -8,7 +8,11 @@
 //! /usr/bin/time -v compeval -C /tmp/m run --label a --allow-weak-judge   # from the cache
 //! ```
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool of the command line prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool of the command line prints"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,19 +28,25 @@ const CONTEXT: usize = 8192;
 const MESSAGES: usize = 40;
 static REPLIES: AtomicUsize = AtomicUsize::new(0);
 const WORDS: [&str; 16] = [
-    "the", "cache", "of", "parser", "reads", "each", "block", "again", "when", "index", "and", "writer", "disagree",
-    "about", "a", "length",
+    "the", "cache", "of", "parser", "reads", "each", "block", "again", "when", "index", "and",
+    "writer", "disagree", "about", "a", "length",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["write", folder, fixtures, methods, probes, runs] => {
-            write(Path::new(folder), fixtures.parse()?, methods.parse()?, probes.parse()?, runs.parse()?)
-        }
+        ["write", folder, fixtures, methods, probes, runs] => write(
+            Path::new(folder),
+            fixtures.parse()?,
+            methods.parse()?,
+            probes.parse()?,
+            runs.parse()?,
+        ),
         ["serve"] => Ok(serve()?),
-        _ => Err("usage: matrix write FOLDER FIXTURES METHODS PROBES RUNS, or: matrix serve".into()),
+        _ => {
+            Err("usage: matrix write FOLDER FIXTURES METHODS PROBES RUNS, or: matrix serve".into())
+        }
     }
 }
 
@@ -52,10 +62,19 @@ fn write(
     }
     for number in 0..fixtures {
         let name = format!("session-{number:03}");
-        std::fs::write(folder.join(format!("fixtures/{name}.json")), fixture(&name, number, probes).to_string())?;
-        std::fs::write(folder.join(format!("probes/{name}.probes.json")), bank(&name, number, probes).to_string())?;
+        std::fs::write(
+            folder.join(format!("fixtures/{name}.json")),
+            fixture(&name, number, probes).to_string(),
+        )?;
+        std::fs::write(
+            folder.join(format!("probes/{name}.probes.json")),
+            bank(&name, number, probes).to_string(),
+        )?;
     }
-    Ok(std::fs::write(folder.join("pipeline.toml"), pipeline(methods, runs))?)
+    Ok(std::fs::write(
+        folder.join("pipeline.toml"),
+        pipeline(methods, runs),
+    )?)
 }
 
 fn pipeline(methods: usize, runs: usize) -> String {
@@ -83,7 +102,9 @@ fn fact(fixture: usize, probe: usize) -> String {
 fn prose(seed: usize, length: usize) -> String {
     let (mut text, mut state) = (String::with_capacity(length + 16), seed as u64 + 1);
     while text.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         text.push_str(WORDS[(state >> 33) as usize % WORDS.len()]);
         text.push(' ');
     }
@@ -92,9 +113,15 @@ fn prose(seed: usize, length: usize) -> String {
 
 fn fixture(name: &str, number: usize, probes: usize) -> Value {
     let message = |index: usize| {
-        let facts: Vec<String> =
-            (0..probes).filter(|p| p % MESSAGES == index).map(|p| format!("It is {}.", fact(number, p))).collect();
-        let text = format!("{} {}", prose(number * MESSAGES + index, TRANSCRIPT / MESSAGES), facts.join(" "));
+        let facts: Vec<String> = (0..probes)
+            .filter(|p| p % MESSAGES == index)
+            .map(|p| format!("It is {}.", fact(number, p)))
+            .collect();
+        let text = format!(
+            "{} {}",
+            prose(number * MESSAGES + index, TRANSCRIPT / MESSAGES),
+            facts.join(" ")
+        );
         json!({"role": if index.is_multiple_of(2) { "user" } else { "assistant" }, "content": text})
     };
     json!({"name": name, "description": "made up", "model": "none", "messages": (0..MESSAGES).map(message).collect::<Vec<_>>()})
@@ -111,10 +138,13 @@ fn bank(name: &str, number: usize, probes: usize) -> Value {
 }
 
 fn serve() -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(ADDRESS).await?;
-        let router = axum::Router::new().fallback(async |body: Bytes| reply(&body).unwrap_or_default());
+        let router =
+            axum::Router::new().fallback(async |body: Bytes| reply(&body).unwrap_or_default());
         axum::serve(listener, router).await
     })
 }
@@ -123,11 +153,21 @@ fn serve() -> std::io::Result<()> {
 fn reply(body: &[u8]) -> Option<String> {
     let request: Value = serde_json::from_slice(body).ok()?;
     let model = request.get("model")?.as_str()?;
-    let prompt = request.get("messages")?.as_array()?.last()?.get("content")?.as_str()?;
+    let prompt = request
+        .get("messages")?
+        .as_array()?
+        .last()?
+        .get("content")?
+        .as_str()?;
     // No two replies are the same, like those of a model that samples.
     let seed = REPLIES.fetch_add(1, Ordering::Relaxed);
     let text = match model {
-        "reader" => format!("It is {} in src/{}.rs. {}", fact(seed % 9, seed % 20), seed % 7, prose(seed, 300)),
+        "reader" => format!(
+            "It is {} in src/{}.rs. {}",
+            fact(seed % 9, seed % 20),
+            seed % 7,
+            prose(seed, 300)
+        ),
         "grader" => grades(prompt, seed)?,
         _ => prose(seed, CONTEXT),
     };
@@ -141,8 +181,15 @@ fn reply(body: &[u8]) -> Option<String> {
 }
 
 fn grades(prompt: &str, seed: usize) -> Option<String> {
-    let ids = prompt.split("\"rubric_criteria\":").nth(1)?.split_inclusive(']').next()?;
+    let ids = prompt
+        .split("\"rubric_criteria\":")
+        .nth(1)?
+        .split_inclusive(']')
+        .next()?;
     let ids: Vec<String> = serde_json::from_str(ids).ok()?;
     let grade = |(index, id): (usize, &String)| json!({"criterionId": id, "score": (seed >> index) % 6, "reasoning": prose(seed + index, 80)});
-    Some(json!({"criterionResults": ids.iter().enumerate().map(grade).collect::<Vec<_>>()}).to_string())
+    Some(
+        json!({"criterionResults": ids.iter().enumerate().map(grade).collect::<Vec<_>>()})
+            .to_string(),
+    )
 }

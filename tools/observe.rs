@@ -46,13 +46,22 @@ impl Plan {
         let compactions = COMPACTIONS.map(&mut jitter);
         // Half of all changes of phase are at a compaction.
         let elsewhere = jitter(60);
-        let phase =
-            if random.uniform() < 0.5 { compactions[0] } else { elsewhere + (random.uniform() * 200.0) as usize };
-        Plan { base: 0.1 + 0.1 * random.uniform(), compactions, phase }
+        let phase = if random.uniform() < 0.5 {
+            compactions[0]
+        } else {
+            elsewhere + (random.uniform() * 200.0) as usize
+        };
+        Plan {
+            base: 0.1 + 0.1 * random.uniform(),
+            compactions,
+            phase,
+        }
     }
 
     fn is_in_window(&self, turn: usize) -> bool {
-        self.compactions.iter().any(|at| (*at..at + WINDOW_TURNS).contains(&turn))
+        self.compactions
+            .iter()
+            .any(|at| (*at..at + WINDOW_TURNS).contains(&turn))
     }
 }
 
@@ -67,7 +76,11 @@ struct Kind {
 }
 
 const KINDS: [Kind; 6] = [
-    Kind { name: "healthy: the share stays the same", share: |plan, _| plan.base, effect: None },
+    Kind {
+        name: "healthy: the share stays the same",
+        share: |plan, _| plan.base,
+        effect: None,
+    },
     Kind {
         name: "healthy: it grows with what was read before",
         share: |plan, turn| plan.base + 0.5 * turn as f64 / (turn as f64 + 80.0),
@@ -127,10 +140,17 @@ fn findings(kind: &Kind, studies: usize) -> [f64; 2] {
                 before: at(from - DISTANCE - WINDOW_TURNS),
                 after: at(from + WINDOW_TURNS + DISTANCE),
             };
-            plan.compactions.iter().map(|from| surrounded(*from)).collect()
+            plan.compactions
+                .iter()
+                .map(|from| surrounded(*from))
+                .collect()
         };
         let sessions: Vec<_> = (0..SESSIONS).map(&mut session).collect();
-        let Some(rate) = local_difference(&sessions).and_then(|found| found.re_reads_per_known_read) else { continue };
+        let Some(rate) =
+            local_difference(&sessions).and_then(|found| found.re_reads_per_known_read)
+        else {
+            continue;
+        };
         found += usize::from(rate.finding.is_some());
         naive += usize::from(rate.before.ci95.is_some_and(|ci| !ci.contains(0.0)));
     }
@@ -138,8 +158,14 @@ fn findings(kind: &Kind, studies: usize) -> [f64; 2] {
 }
 
 fn main() {
-    let studies = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(STUDIES);
-    println!("{studies} studies of {SESSIONS} sessions; percent in which re-reads are found to differ:\n");
+    let studies = std::env::args()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .filter(|n| *n > 0)
+        .unwrap_or(STUDIES);
+    println!(
+        "{studies} studies of {SESSIONS} sessions; percent in which re-reads are found to differ:\n"
+    );
     println!("| {:<45} | both controls | one before |", "sessions");
     println!("| {:-<45} | ------------: | ---------: |", "");
     let mut held = true;

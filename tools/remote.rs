@@ -38,10 +38,18 @@ const REPLY: usize = 2_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["fill", folder, from, count, runs] => {
-            runtime.block_on(fill(Path::new(folder), number(from), number(count), number(runs)));
+            runtime.block_on(fill(
+                Path::new(folder),
+                number(from),
+                number(count),
+                number(runs),
+            ));
         }
         ["warm", folder] => runtime.block_on(warm(Path::new(folder))),
         ["pull", folder] => runtime.block_on(pull(Path::new(folder))),
@@ -55,7 +63,10 @@ fn number(text: &str) -> u64 {
 }
 
 fn measure() {
-    println!("{KEYS} keys of {REPLY} bytes, {} ms a request, {IN_FLIGHT} actions under way", LATENCY.as_millis());
+    println!(
+        "{KEYS} keys of {REPLY} bytes, {} ms a request, {IN_FLIGHT} actions under way",
+        LATENCY.as_millis()
+    );
     println!("{:<52} {:>9} {:>9} {:>9}", "", "requests", "MB", "seconds");
     for runs in [1, 500] {
         let folder = tempfile::tempdir().unwrap();
@@ -68,10 +79,14 @@ fn measure() {
         };
         let place = |name: &str| folder.path().join(name).display().to_string();
         let writer = place("writer");
-        let arguments = ["fill", &writer, "0", &KEYS.to_string(), &runs.to_string()].map(str::to_owned);
+        let arguments =
+            ["fill", &writer, "0", &KEYS.to_string(), &runs.to_string()].map(str::to_owned);
         start(&arguments).0.wait().unwrap();
         let packs = store.names("team/packs").len();
-        let after = format!("after {runs} {} ({packs} packs)", if runs == 1 { "run" } else { "runs" });
+        let after = format!(
+            "after {runs} {} ({packs} packs)",
+            if runs == 1 { "run" } else { "runs" }
+        );
 
         store.contents().latency = LATENCY;
         store.take_asked();
@@ -79,9 +94,17 @@ fn measure() {
         let (mut child, mut lines) = start(&["warm".to_owned(), place("reader")]);
         let mut sum = (0, 0);
         for what in ["list read", "first cell", "all pulled"] {
-            assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line == what)), "{what}");
+            assert!(
+                lines
+                    .next()
+                    .is_some_and(|line| line.is_ok_and(|line| line == what)),
+                "{what}"
+            );
             let asked = store.take_asked();
-            sum = (sum.0 + asked.len(), sum.1 + asked.iter().map(|(_, bytes)| bytes).sum::<u64>());
+            sum = (
+                sum.0 + asked.len(),
+                sum.1 + asked.iter().map(|(_, bytes)| bytes).sum::<u64>(),
+            );
             print_line(&format!("{after}: {what}"), sum, begun);
         }
         child.wait().unwrap();
@@ -97,7 +120,8 @@ fn measure() {
             print_line(&format!("{after}: {what}"), (asked.len(), bytes), begun);
         }
 
-        let arguments = ["fill", &writer, &KEYS.to_string(), &PUSHED.to_string(), "1"].map(str::to_owned);
+        let arguments =
+            ["fill", &writer, &KEYS.to_string(), &PUSHED.to_string(), "1"].map(str::to_owned);
         let (mut child, mut lines) = start(&arguments);
         assert!(lines.next().is_some());
         let loaded = Instant::now();
@@ -105,24 +129,40 @@ fn measure() {
         child.wait().unwrap();
         let asked = store.take_asked();
         let uploaded: u64 = asked.iter().map(|(_, bytes)| bytes).sum();
-        print_line(&format!("{after}: {PUSHED} more pushed (without the list)"), (asked.len(), uploaded), loaded);
+        print_line(
+            &format!("{after}: {PUSHED} more pushed (without the list)"),
+            (asked.len(), uploaded),
+            loaded,
+        );
     }
 }
 
 fn print_line(what: &str, (requests, bytes): (usize, u64), begun: Instant) {
-    println!("{what:<52} {requests:>9} {:>9.1} {:>9.2}", bytes as f64 / 1e6, begun.elapsed().as_secs_f64());
+    println!(
+        "{what:<52} {requests:>9} {:>9.1} {:>9.2}",
+        bytes as f64 / 1e6,
+        begun.elapsed().as_secs_f64()
+    );
 }
 
 fn child(store: &ObjectStore, secret: &str, arguments: &[String]) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(arguments).env("AWS_ENDPOINT_URL", store.endpoint());
-    command.env("AWS_ACCESS_KEY_ID", KEY_ID).env("AWS_SECRET_ACCESS_KEY", "none").env("COMPEVAL_SIGNING_KEY", secret);
+    command
+        .args(arguments)
+        .env("AWS_ENDPOINT_URL", store.endpoint());
+    command
+        .env("AWS_ACCESS_KEY_ID", KEY_ID)
+        .env("AWS_SECRET_ACCESS_KEY", "none")
+        .env("COMPEVAL_SIGNING_KEY", secret);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
 fn shared() -> SharedCache {
     let key = SigningKey::parse(&std::env::var("COMPEVAL_SIGNING_KEY").unwrap()).unwrap();
-    let writer = TrustedWriter { name: "ci".into(), key: key.public() };
+    let writer = TrustedWriter {
+        name: "ci".into(),
+        key: key.public(),
+    };
     let url = format!("s3://{BUCKET}/team").parse().unwrap();
     let settings = RemoteSettings {
         url,
@@ -149,7 +189,9 @@ async fn fill(folder: &Path, from: u64, count: u64, runs: u64) {
         shared.load().await.unwrap();
         println!("list read");
         let (first, next) = (from + run * count / runs, from + (run + 1) * count / runs);
-        let made = futures::stream::iter(first..next).map(|n| entries::put(&store, n, REPLY)).buffer_unordered(256);
+        let made = futures::stream::iter(first..next)
+            .map(|n| entries::put(&store, n, REPLY))
+            .buffer_unordered(256);
         let mut keys: Vec<ActionKey> = made.map(|record| record.key).collect().await;
         keys.sort_unstable();
         shared.push(&store, &keys).await.unwrap();
@@ -168,11 +210,16 @@ async fn warm(folder: &Path) {
         let (store, shared) = (&store, &shared);
         async move {
             for n in first..(first + 3).min(KEYS) {
-                shared.pull(store, entries::inputs(n, "[]").key()).await.unwrap();
+                shared
+                    .pull(store, entries::inputs(n, "[]").key())
+                    .await
+                    .unwrap();
             }
         }
     };
-    let mut cells = futures::stream::iter((0..KEYS).step_by(3)).map(cell).buffer_unordered(IN_FLIGHT);
+    let mut cells = futures::stream::iter((0..KEYS).step_by(3))
+        .map(cell)
+        .buffer_unordered(IN_FLIGHT);
     cells.next().await;
     println!("first cell");
     while cells.next().await.is_some() {}
@@ -187,7 +234,10 @@ async fn pull(folder: &Path) {
     let store = open(folder);
     let shared = shared();
     shared.load().await.unwrap();
-    assert_eq!(shared.pull_all(&store).await.unwrap().unwrap().entries, KEYS);
+    assert_eq!(
+        shared.pull_all(&store).await.unwrap().unwrap().entries,
+        KEYS
+    );
     store.close().unwrap();
 }
 
@@ -195,7 +245,12 @@ async fn pull(folder: &Path) {
 async fn prune() {
     let shared = shared();
     shared
-        .push_label("baseline", &(0..KEYS / 2).map(|n| entries::inputs(n, "[]").key()).collect::<Vec<_>>())
+        .push_label(
+            "baseline",
+            &(0..KEYS / 2)
+                .map(|n| entries::inputs(n, "[]").key())
+                .collect::<Vec<_>>(),
+        )
         .await
         .unwrap();
     shared.prune(true).await.unwrap();

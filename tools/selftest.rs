@@ -18,15 +18,20 @@ use std::process::ExitCode;
 
 use base::locale::Locale;
 use compeval::judge::{
-    Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score, SelfTest, SelfTestDesign,
-    SelfTestVerdict, dimension_scores, draw_selftest, verdict,
+    Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score,
+    SelfTest, SelfTestDesign, SelfTestVerdict, dimension_scores, draw_selftest, verdict,
 };
 use lexical::facts::FactFinder;
 use sessions::transcript::fold;
 
 const SIMULATIONS: usize = 2_000;
 /// How often a judge is right about a label, and the smallest and the largest share of such judges that may pass.
-const JUDGES: [(f64, f64, f64); 4] = [(0.80, 0.0, 0.01), (0.90, 0.0, 0.30), (0.95, 0.50, 0.80), (0.98, 0.95, 1.0)];
+const JUDGES: [(f64, f64, f64); 4] = [
+    (0.80, 0.0, 0.01),
+    (0.90, 0.0, 0.30),
+    (0.95, 0.50, 0.80),
+    (0.98, 0.95, 1.0),
+];
 /// The projects that the scripted judges are tested in.
 const SEEDS: u64 = 10;
 
@@ -53,26 +58,42 @@ impl Random {
 }
 
 fn drawn(locale: Locale, seed: u64) -> SelfTest {
-    draw_selftest(locale, SelfTestDesign { seed, padding: 2000 })
+    draw_selftest(
+        locale,
+        SelfTestDesign {
+            seed,
+            padding: 2000,
+        },
+    )
 }
 
 /// The scores of a judge that gives every criterion the score of its dimension.
 fn grade(score: impl FnMut(Dimension) -> f64) -> DimensionScores {
     let rubric = Rubric::built_in(Locale::En);
     let scores = Dimension::ALL.map(score);
-    let score_of =
-        |dimension: Dimension| Dimension::ALL.iter().position(|known| *known == dimension).map(|at| scores[at]);
+    let score_of = |dimension: Dimension| {
+        Dimension::ALL
+            .iter()
+            .position(|known| *known == dimension)
+            .map(|at| scores[at])
+    };
     let criteria: Vec<(&CriterionId, Score)> = (rubric.criteria().iter())
         .filter_map(|criterion| {
-            Some((&criterion.id, Score::new(score_of(criterion.dimension)?.clamp(0.0, Score::MAX))?))
+            Some((
+                &criterion.id,
+                Score::new(score_of(criterion.dimension)?.clamp(0.0, Score::MAX))?,
+            ))
         })
         .collect();
     dimension_scores(rubric, criteria)
 }
 
 fn judged(test: &SelfTest, mut graded: impl FnMut(&Case) -> DimensionScores) -> SelfTestVerdict {
-    let grades: BTreeMap<CaseId, DimensionScores> =
-        test.cases.iter().map(|case| (case.id.clone(), graded(case))).collect();
+    let grades: BTreeMap<CaseId, DimensionScores> = test
+        .cases
+        .iter()
+        .map(|case| (case.id.clone(), graded(case)))
+        .collect();
     verdict(test, &grades)
 }
 
@@ -119,21 +140,39 @@ fn right(test: &SelfTest, case: &Case, dimension: Dimension) -> f64 {
 fn share_of_facts(case: &Case) -> f64 {
     let facts = FactFinder::all(&case.truth.expected_facts);
     if facts.is_empty() {
-        return f64::from(u8::from(["does not", "没有"].iter().any(|words| case.answer.contains(words))));
+        return f64::from(u8::from(
+            ["does not", "没有"]
+                .iter()
+                .any(|words| case.answer.contains(words)),
+        ));
     }
-    let found = facts.iter().filter(|fact| fact.occurs_in(&fold(&case.answer))).count();
+    let found = facts
+        .iter()
+        .filter(|fact| fact.occurs_in(&fold(&case.answer)))
+        .count();
     found as f64 / facts.len() as f64
 }
 
 /// The share of the answer's names (words with a digit or a sign in them) that are in its context.
 fn share_in_context(case: &Case) -> f64 {
     let context = case.context.as_deref().unwrap_or("");
-    let is_name = |word: &&str| word.chars().any(|c| c.is_ascii_digit() || "/_.-".contains(c));
-    let words = case.answer.split(|c: char| c.is_whitespace() || !c.is_ascii());
-    let names: Vec<&str> =
-        words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric())).filter(is_name).collect();
+    let is_name = |word: &&str| {
+        word.chars()
+            .any(|c| c.is_ascii_digit() || "/_.-".contains(c))
+    };
+    let words = case
+        .answer
+        .split(|c: char| c.is_whitespace() || !c.is_ascii());
+    let names: Vec<&str> = words
+        .map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
+        .filter(is_name)
+        .collect();
     let found = names.iter().filter(|name| context.contains(**name)).count();
-    if names.is_empty() { 1.0 } else { found as f64 / names.len() as f64 }
+    if names.is_empty() {
+        1.0
+    } else {
+        found as f64 / names.len() as f64
+    }
 }
 
 /// The score that a judge gives instead of following the ground truth.
@@ -143,13 +182,22 @@ type Rule = fn(&Case) -> f64;
 const RULES: [(&str, Rule); 7] = [
     ("the same for all", |_| 3.0),
     ("share of expected facts", |case| 5.0 * share_of_facts(case)),
-    ("any expected fact", |case| if share_of_facts(case) > 0.0 { 5.0 } else { 0.0 }),
-    ("faithful to the context", |case| 5.0 * share_in_context(case)),
-    ("longer is better", |case| case.answer.chars().count() as f64 / 60.0),
-    ("shorter is better", |case| 5.0 - case.answer.chars().count() as f64 / 60.0),
+    ("any expected fact", |case| {
+        if share_of_facts(case) > 0.0 { 5.0 } else { 0.0 }
+    }),
+    ("faithful to the context", |case| {
+        5.0 * share_in_context(case)
+    }),
+    ("longer is better", |case| {
+        case.answer.chars().count() as f64 / 60.0
+    }),
+    ("shorter is better", |case| {
+        5.0 - case.answer.chars().count() as f64 / 60.0
+    }),
     ("by chance", |case| {
         let bytes = case.answer.bytes().map(u64::from);
-        (Random(bytes.fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))).next() % 6) as f64
+        (Random(bytes.fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))).next() % 6)
+            as f64
     }),
 ];
 
@@ -169,22 +217,47 @@ struct Scripted {
 fn scripted() -> Vec<Scripted> {
     let mut judges = sound();
     for dimension in Dimension::ALL.map(Some).into_iter().chain([None]) {
-        let rules = RULES.iter().filter(|(name, _)| dimension.is_none() || !name.starts_with("any"));
+        let rules = RULES
+            .iter()
+            .filter(|(name, _)| dimension.is_none() || !name.starts_with("any"));
         for (name, rule) in rules {
             let score = move |test: &SelfTest, case: &Case, at| {
-                if dimension.is_none_or(|own| own == at) { rule(case) } else { right(test, case, at) }
+                if dimension.is_none_or(|own| own == at) {
+                    rule(case)
+                } else {
+                    right(test, case, at)
+                }
             };
-            judges.push(Scripted { name: (*name).to_owned(), dimension, score: Box::new(score), sound: false });
+            judges.push(Scripted {
+                name: (*name).to_owned(),
+                dimension,
+                score: Box::new(score),
+                sound: false,
+            });
         }
         judges.extend(inverting_and_memorising(dimension));
     }
     let obeying = |test: &SelfTest, case: &Case, at| {
-        if case.kind == CaseKind::Injection { 5.0 } else { right(test, case, at) }
+        if case.kind == CaseKind::Injection {
+            5.0
+        } else {
+            right(test, case, at)
+        }
     };
     let fond_of_length = |test: &SelfTest, case: &Case, at| {
-        right(test, case, at) * 0.8 + if matches!(case.kind, CaseKind::Lengthened(_)) { 1.0 } else { 0.0 }
+        right(test, case, at) * 0.8
+            + if matches!(case.kind, CaseKind::Lengthened(_)) {
+                1.0
+            } else {
+                0.0
+            }
     };
-    let broken = |name: &str, score| Scripted { name: name.to_owned(), dimension: None, score, sound: false };
+    let broken = |name: &str, score| Scripted {
+        name: name.to_owned(),
+        dimension: None,
+        score,
+        sound: false,
+    };
     judges.push(broken("follows instructions", Box::new(obeying)));
     judges.push(broken("a point for length", Box::new(fond_of_length)));
     judges
@@ -192,8 +265,15 @@ fn scripted() -> Vec<Scripted> {
 
 fn sound() -> Vec<Scripted> {
     let on_scale = |name: &str, high: f64, low: f64| {
-        let score = move |test: &SelfTest, case: &Case, at| low + right(test, case, at) / 5.0 * (high - low);
-        Scripted { name: name.to_owned(), dimension: None, score: Box::new(score), sound: true }
+        let score = move |test: &SelfTest, case: &Case, at| {
+            low + right(test, case, at) / 5.0 * (high - low)
+        };
+        Scripted {
+            name: name.to_owned(),
+            dimension: None,
+            score: Box::new(score),
+            sound: true,
+        }
     };
     vec![
         on_scale("right about everything", 5.0, 0.0),
@@ -215,29 +295,60 @@ fn inverting_and_memorising(dimension: Option<Dimension>) -> Vec<Scripted> {
         .flat_map(|locale| {
             let test = drawn(locale, 999);
             let scores = |case: &Case| Dimension::ALL.map(|at| right(&test, case, at));
-            test.cases.iter().map(|case| (case.answer.clone(), scores(case))).collect::<Vec<_>>()
+            test.cases
+                .iter()
+                .map(|case| (case.answer.clone(), scores(case)))
+                .collect::<Vec<_>>()
         })
         .collect();
     let memorising = move |test: &SelfTest, case: &Case, at: Dimension| {
         let place = Dimension::ALL.iter().position(|known| *known == at);
-        let score = known.get(&case.answer).zip(place).map_or(3.0, |(scores, place)| scores[place]);
-        if is_own(at) { score } else { right(test, case, at) }
+        let score = known
+            .get(&case.answer)
+            .zip(place)
+            .map_or(3.0, |(scores, place)| scores[place]);
+        if is_own(at) {
+            score
+        } else {
+            right(test, case, at)
+        }
     };
-    let broken = |name: &str, score| Scripted { name: name.to_owned(), dimension, score, sound: false };
-    vec![broken("inverting", Box::new(inverting)), broken("knows other cases", Box::new(memorising))]
+    let broken = |name: &str, score| Scripted {
+        name: name.to_owned(),
+        dimension,
+        score,
+        sound: false,
+    };
+    vec![
+        broken("inverting", Box::new(inverting)),
+        broken("knows other cases", Box::new(memorising)),
+    ]
 }
 
 fn print_simulated(simulations: usize) -> bool {
-    println!("{:<18}{:>12}{:>12}", "right per label", "passes", "may grade");
+    println!(
+        "{:<18}{:>12}{:>12}",
+        "right per label", "passes", "may grade"
+    );
     let mut random = Random(20_260_101);
     let test = drawn(Locale::En, 1);
     JUDGES.into_iter().fold(true, |held, (right, least, most)| {
-        let found: Vec<SelfTestVerdict> =
-            (0..simulations).map(|_| judged(&test, |case| simulated(&mut random, &test, case, right))).collect();
-        let share =
-            |is: fn(&SelfTestVerdict) -> bool| found.iter().filter(|v| is(v)).count() as f64 / simulations as f64;
-        let (passed, grades) = (share(|verdict| verdict.passed), share(|verdict| verdict.may_grade));
-        println!("{:<18}{:>11.1}%{:>11.1}%", format!("{:.0}%", right * 100.0), passed * 100.0, grades * 100.0);
+        let found: Vec<SelfTestVerdict> = (0..simulations)
+            .map(|_| judged(&test, |case| simulated(&mut random, &test, case, right)))
+            .collect();
+        let share = |is: fn(&SelfTestVerdict) -> bool| {
+            found.iter().filter(|v| is(v)).count() as f64 / simulations as f64
+        };
+        let (passed, grades) = (
+            share(|verdict| verdict.passed),
+            share(|verdict| verdict.may_grade),
+        );
+        println!(
+            "{:<18}{:>11.1}%{:>11.1}%",
+            format!("{:.0}%", right * 100.0),
+            passed * 100.0,
+            grades * 100.0
+        );
         held && (least..=most).contains(&passed)
     })
 }
@@ -246,7 +357,9 @@ fn print_simulated(simulations: usize) -> bool {
 fn right_verdicts(judge: &Scripted, locale: Locale) -> u64 {
     let is_right = |seed: &u64| {
         let test = drawn(locale, *seed);
-        let found = judged(&test, |case| grade(|dimension| (judge.score)(&test, case, dimension)));
+        let found = judged(&test, |case| {
+            grade(|dimension| (judge.score)(&test, case, dimension))
+        });
         match judge.dimension {
             None if judge.sound => found.passed,
             None => !found.may_grade,
@@ -257,25 +370,50 @@ fn right_verdicts(judge: &Scripted, locale: Locale) -> u64 {
 }
 
 fn print_scripted() -> bool {
-    println!("\n{:<26}{:<24}{:<10}{:>8}{:>8}", "judge", "in", "should", "en", "zh");
+    println!(
+        "\n{:<26}{:<24}{:<10}{:>8}{:>8}",
+        "judge", "in", "should", "en", "zh"
+    );
     let judges = scripted();
-    println!("({} judges, each in {SEEDS} projects: in how many it came out so)", judges.len());
+    println!(
+        "({} judges, each in {SEEDS} projects: in how many it came out so)",
+        judges.len()
+    );
     judges.iter().fold(true, |held, judge| {
         let counts = [Locale::En, Locale::Zh].map(|locale| right_verdicts(judge, locale));
         let place = judge.dimension.map_or("all dimensions", Dimension::name);
         let due = if judge.sound { "pass" } else { "fail" };
-        println!("{:<26}{place:<24}{due:<10}{:>8}{:>8}", judge.name, counts[0], counts[1]);
+        println!(
+            "{:<26}{place:<24}{due:<10}{:>8}{:>8}",
+            judge.name, counts[0], counts[1]
+        );
         held && counts == [SEEDS; 2]
     })
 }
 
 fn main() -> ExitCode {
-    let simulations = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(SIMULATIONS);
-    println!("The self-test of a judge: {simulations} simulations each, 55 answers, 16 labels a dimension.\n");
+    let simulations = std::env::args()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .filter(|n| *n > 0)
+        .unwrap_or(SIMULATIONS);
+    println!(
+        "The self-test of a judge: {simulations} simulations each, 55 answers, 16 labels a dimension.\n"
+    );
     let simulated = print_simulated(simulations);
     let ruled = print_scripted();
     let word = |held: bool| if held { "yes" } else { "NO" };
-    println!("\nEvery share of judges that pass within its bounds: {}.", word(simulated));
-    println!("Every scripted judge came out as it should in every project: {}.", word(ruled));
-    if simulated && ruled { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "\nEvery share of judges that pass within its bounds: {}.",
+        word(simulated)
+    );
+    println!(
+        "Every scripted judge came out as it should in every project: {}.",
+        word(ruled)
+    );
+    if simulated && ruled {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

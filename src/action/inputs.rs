@@ -17,7 +17,9 @@ use store::{ActionKey, Digest, DigestBuilder};
 
 /// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
 /// A deterministic action has none, so that all repetitions share one key and one execution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Repetition {
     pub compress: Option<u32>,
     pub answer: Option<u32>,
@@ -25,13 +27,20 @@ pub struct Repetition {
 }
 
 impl Repetition {
-    pub const NONE: Repetition = Repetition { compress: None, answer: None, judge: None };
+    pub const NONE: Repetition = Repetition {
+        compress: None,
+        answer: None,
+        judge: None,
+    };
 }
 
 impl fmt::Display for Repetition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let numbers: Vec<String> =
-            [self.compress, self.answer, self.judge].into_iter().flatten().map(|n| n.to_string()).collect();
+        let numbers: Vec<String> = [self.compress, self.answer, self.judge]
+            .into_iter()
+            .flatten()
+            .map(|n| n.to_string())
+            .collect();
         if numbers.is_empty() {
             return f.write_str("none");
         }
@@ -91,7 +100,12 @@ impl Inputs {
             let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
             parts.push((name, InputPart { digest, text }));
         });
-        Inputs { stage, schema: stage.schema(), repetition, parts }
+        Inputs {
+            stage,
+            schema: stage.schema(),
+            repetition,
+            parts,
+        }
     }
 
     pub fn key(&self) -> ActionKey {
@@ -105,20 +119,28 @@ impl Inputs {
     /// The same key as `Inputs::new(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
     pub fn key_of(stage: Stage, repetition: Repetition, work: &Work) -> ActionKey {
         let mut builder = key_builder(stage, stage.schema(), repetition);
-        visit(work, &mut |name, digest, _| _ = builder.field(&name, digest.0));
+        visit(work, &mut |name, digest, _| {
+            _ = builder.field(&name, digest.0)
+        });
         ActionKey(builder.finish())
     }
 
     /// The key of the inputs without the modules that were loaded; `None` if there are no modules.
     pub fn declared_key(&self) -> Option<ActionKey> {
-        self.parts.iter().any(|(name, _)| module_path(name).is_some()).then(|| self.declared().key())
+        self.parts
+            .iter()
+            .any(|(name, _)| module_path(name).is_some())
+            .then(|| self.declared().key())
     }
 
     /// The inputs without the modules and packages that were loaded.
     pub fn declared(&self) -> Inputs {
         let mut parts = self.parts.clone();
         parts.retain(|(name, _)| module_path(name).is_none() && package_name(name).is_none());
-        Inputs { parts, ..self.clone() }
+        Inputs {
+            parts,
+            ..self.clone()
+        }
     }
 
     /// The differences from the inputs of an earlier action, ordered by name.
@@ -126,7 +148,11 @@ impl Inputs {
         let mut changes = Vec::new();
         let mut compare = |part: &str, old: Option<InputPart>, new: Option<InputPart>| {
             if old.as_ref().map(|p| p.digest) != new.as_ref().map(|p| p.digest) {
-                changes.push(InputChange { part: part.to_owned(), old, new });
+                changes.push(InputChange {
+                    part: part.to_owned(),
+                    old,
+                    new,
+                });
             }
         };
         compare(
@@ -139,8 +165,10 @@ impl Inputs {
             Some(InputPart::short(&old.repetition.to_string())),
             Some(InputPart::short(&self.repetition.to_string())),
         );
-        let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            (old.parts.iter().cloned().collect(), self.parts.iter().cloned().collect());
+        let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) = (
+            old.parts.iter().cloned().collect(),
+            self.parts.iter().cloned().collect(),
+        );
         let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
         for name in names {
             compare(name, before.get(name).cloned(), now.get(name).cloned());
@@ -151,7 +179,10 @@ impl Inputs {
 
 impl InputPart {
     fn short(text: &str) -> InputPart {
-        InputPart { digest: Digest::hash(text), text: Some(text.to_owned()) }
+        InputPart {
+            digest: Digest::hash(text),
+            text: Some(text.to_owned()),
+        }
     }
 }
 
@@ -165,16 +196,20 @@ pub fn memo_key(kind: &str, schema: u16) -> DigestBuilder {
 
 fn kind_builder(kind: &str, schema: u16) -> DigestBuilder {
     let mut builder = DigestBuilder::new("compeval action v1");
-    builder.field("stage", kind).field("schema", schema.to_le_bytes());
+    builder
+        .field("stage", kind)
+        .field("schema", schema.to_le_bytes());
     builder
 }
 
 /// Begins a key. The caller adds the parts, each with its name and its digest.
 fn key_builder(stage: Stage, schema: u16, repetition: Repetition) -> DigestBuilder {
     let mut builder = kind_builder(stage.name(), schema);
-    for (name, number) in
-        [("compress", repetition.compress), ("answer", repetition.answer), ("judge", repetition.judge)]
-    {
+    for (name, number) in [
+        ("compress", repetition.compress),
+        ("answer", repetition.answer),
+        ("judge", repetition.judge),
+    ] {
         if let Some(number) = number {
             builder.field(name, number.to_le_bytes());
         }
@@ -198,7 +233,8 @@ fn visit(work: &Work, part: &mut impl Visitor) {
 
 /// Visits a request. If it is computed by the stand-in for a model, the rules and all values are inputs, too.
 fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visitor) {
-    let mut text = |name: &'static str, text: &str| part(name.into(), Digest::hash(text), Some(text));
+    let mut text =
+        |name: &'static str, text: &str| part(name.into(), Digest::hash(text), Some(text));
     text("endpoint", &request.endpoint.0);
     text("model", &request.model.0);
     if is_computed {
@@ -225,8 +261,14 @@ fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visi
     }
     if let Some(ToolOffer { tools, is_open }) = &request.tools {
         for tool in tools.iter() {
-            let declared = serde_json::json!([tool.name, tool.description, tool.parameters, is_open]).to_string();
-            let name = if tools.len() == 1 { "tool".into() } else { format!("tool {}", tool.name).into() };
+            let declared =
+                serde_json::json!([tool.name, tool.description, tool.parameters, is_open])
+                    .to_string();
+            let name = if tools.len() == 1 {
+                "tool".into()
+            } else {
+                format!("tool {}", tool.name).into()
+            };
             part(name, Digest::hash(&declared), Some(&declared));
         }
     }
@@ -242,18 +284,32 @@ fn visit_turn(index: usize, turn: &RequestTurn, all_values: bool, part: &mut imp
     match turn {
         RequestTurn::Text(role, prompt) => {
             // The role is in the name, so that moving a text to another role changes the key.
-            visit_prompt(format!("{} {}", role.name(), prompt.name()).into(), prompt, all_values, part);
+            visit_prompt(
+                format!("{} {}", role.name(), prompt.name()).into(),
+                prompt,
+                all_values,
+                part,
+            );
         }
-        RequestTurn::Messages(value) => visit_value(format!("messages {index}").into(), value, part),
+        RequestTurn::Messages(value) => {
+            visit_value(format!("messages {index}").into(), value, part)
+        }
         RequestTurn::Items(value) => visit_value(format!("items {index}").into(), value, part),
         // The role is in the name here, too.
-        RequestTurn::Said(role, value) => visit_value(format!("{} {index}", role.name()).into(), value, part),
+        RequestTurn::Said(role, value) => {
+            visit_value(format!("{} {index}", role.name()).into(), value, part)
+        }
         RequestTurn::Reply(value) => visit_value(format!("reply {index}").into(), value, part),
         RequestTurn::Results(value) => visit_value(format!("results {index}").into(), value, part),
     }
 }
 
-fn visit_prompt(name: Cow<'static, str>, prompt: &Prompt, all_values: bool, part: &mut impl Visitor) {
+fn visit_prompt(
+    name: Cow<'static, str>,
+    prompt: &Prompt,
+    all_values: bool,
+    part: &mut impl Visitor,
+) {
     part(name, prompt.skeleton_digest(), None);
     if all_values {
         for (name, value) in prompt.values() {
@@ -301,7 +357,11 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
 
 fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     let (rule, messages, target_tokens) = match computation {
-        Computation::Strategy { rule, messages, target_tokens } => (*rule, messages, target_tokens),
+        Computation::Strategy {
+            rule,
+            messages,
+            target_tokens,
+        } => (*rule, messages, target_tokens),
         Computation::StandIn(request) => return visit_request(request, true, part),
     };
     part("rule".into(), Digest::hash(rule.name()), Some(rule.name()));
@@ -338,7 +398,9 @@ mod tests {
 
     fn request(model: &str, prompt: &str, transcript: &str, limit: Option<u64>) -> Work {
         let template = Template::new(prompt, &["transcript"]).expect("a valid template");
-        let prompt = template.fill("prompt", vec![("transcript", transcript.into())]).expect("it renders");
+        let prompt = template
+            .fill("prompt", vec![("transcript", transcript.into())])
+            .expect("it renders");
         Work::Ask(ModelRequest {
             provider: "p".into(),
             endpoint: "e".into(),
@@ -346,7 +408,10 @@ mod tests {
             operation: Operation::Generate,
             turns: vec![RequestTurn::Text(Role::User, prompt)],
             instructions: None,
-            settings: Settings { max_output_tokens: limit.map(Tokens), ..Settings::default() },
+            settings: Settings {
+                max_output_tokens: limit.map(Tokens),
+                ..Settings::default()
+            },
             schema: None,
             tools: None,
             lane: Default::default(),
@@ -362,16 +427,23 @@ mod tests {
     fn only_the_keys_of_built_in_rules_contain_the_version_of_the_rules() {
         let names_rules = |work: &Work| {
             let mut has_rules = false;
-            visit(work, &mut |name, _, text| has_rules |= name == "rules" && text == Some(RULES));
+            visit(work, &mut |name, _, text| {
+                has_rules |= name == "rules" && text == Some(RULES)
+            });
             has_rules
         };
         let asked = request("m", "Sum up {{ transcript }}", "T", None);
         assert!(!names_rules(&asked));
-        let Work::Ask(mut request) = asked else { panic!("asks") };
+        let Work::Ask(mut request) = asked else {
+            panic!("asks")
+        };
         request.endpoint = "lexical".into();
         assert!(names_rules(&Work::request(request)));
-        let computed =
-            Computation::Strategy { rule: BuiltInStrategy::Extract, messages: "[]".into(), target_tokens: None };
+        let computed = Computation::Strategy {
+            rule: BuiltInStrategy::Extract,
+            messages: "[]".into(),
+            target_tokens: None,
+        };
         assert!(names_rules(&Work::Compute(computed)));
     }
 
@@ -418,10 +490,19 @@ mod tests {
     #[test]
     fn a_change_has_the_old_and_the_new_value() {
         let inputs = |work: &Work| Inputs::new(Stage::Compress, Repetition::NONE, work);
-        let (old, new) = (request("a", "{{ transcript }}", "t", None), request("b", "{{ transcript }}", "t", Some(5)));
+        let (old, new) = (
+            request("a", "{{ transcript }}", "t", None),
+            request("b", "{{ transcript }}", "t", Some(5)),
+        );
         let changes = inputs(&new).changes_since(&inputs(&old));
-        let named: Vec<_> = changes.iter().map(|c| (c.part.as_str(), c.old.is_some(), c.new.is_some())).collect();
-        assert_eq!(named, [("max_output_tokens", false, true), ("model", true, true)]);
+        let named: Vec<_> = changes
+            .iter()
+            .map(|c| (c.part.as_str(), c.old.is_some(), c.new.is_some()))
+            .collect();
+        assert_eq!(
+            named,
+            [("max_output_tokens", false, true), ("model", true, true)]
+        );
     }
 
     proptest! {

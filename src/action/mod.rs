@@ -5,18 +5,24 @@
 //! (or, for the provider's name, the one function that visits a `Work` skips it). This module does no I/O and reads no
 //! clock.
 
-mod value;
-mod template;
-mod work;
 mod inputs;
 mod modules;
+mod template;
+mod value;
+mod work;
 
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources, memo_key};
-pub use modules::{INPUTS_FROM, LoadedModules, Modules, module_input, module_path, package_input, package_name};
+pub use modules::{
+    INPUTS_FROM, LoadedModules, Modules, module_input, module_path, package_input, package_name,
+};
 pub use store::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
-pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable};
+pub use template::{
+    BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable,
+};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
-pub use work::{BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};
+pub use work::{
+    BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work,
+};
 
 use base::named_enum;
 
@@ -60,7 +66,12 @@ named_enum! {
 
 impl StageName {
     /// The stages of every run, in order.
-    pub const OF_RUN: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
+    pub const OF_RUN: [StageName; 4] = [
+        StageName::Compress,
+        StageName::Answer,
+        StageName::Selftest,
+        StageName::Judge,
+    ];
 }
 
 impl From<Stage> for StageName {

@@ -43,12 +43,18 @@ impl Modules {
             return;
         }
         part(INPUTS_FROM.into(), Digest::hash("modules"), Some("modules"));
-        let Modules::Loaded(loaded) = self else { return };
+        let Modules::Loaded(loaded) = self else {
+            return;
+        };
         for (path, digest) in &loaded.files {
             part(module_input(path).into(), *digest, None);
         }
         for (name, version) in &loaded.packages {
-            part(package_input(name).into(), Digest::hash(version), Some(version));
+            part(
+                package_input(name).into(),
+                Digest::hash(version),
+                Some(version),
+            );
         }
     }
 }
@@ -103,7 +109,11 @@ mod tests {
         assert_ne!(before.key(), loaded("1", "2.1").key());
         assert_eq!(before.declared_key(), Some(inputs(Modules::Unknown).key()));
         assert_eq!(before.declared_key(), now.declared_key());
-        let changed: Vec<String> = now.changes_since(&before).into_iter().map(|change| change.part).collect();
+        let changed: Vec<String> = now
+            .changes_since(&before)
+            .into_iter()
+            .map(|change| change.part)
+            .collect();
         assert_eq!(changed, ["module agent/a.py"]);
     }
 

@@ -75,10 +75,16 @@ impl Template {
         }
         let mut environment = Environment::empty();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.add_template_owned(NAME, text.to_owned()).map_err(|e| fault(&e))?;
+        environment
+            .add_template_owned(NAME, text.to_owned())
+            .map_err(|e| fault(&e))?;
         only_insertions(text)?;
-        let template =
-            Template { text: text.into(), variables, environment: Arc::new(environment), skeletons: Arc::default() };
+        let template = Template {
+            text: text.into(),
+            variables,
+            environment: Arc::new(environment),
+            skeletons: Arc::default(),
+        };
         template.check_variables()?;
         template.render(variables)?;
         template.render(&[])?;
@@ -100,7 +106,11 @@ impl Template {
         let Some(name) = unknown.first() else {
             return Ok(());
         };
-        let line = self.text.lines().position(|line| line.contains(name.as_str())).map_or(1, |at| at + 1);
+        let line = self
+            .text
+            .lines()
+            .position(|line| line.contains(name.as_str()))
+            .map_or(1, |at| at + 1);
         let known = self.variables.join("`, `");
         Err(TemplateFault {
             line,
@@ -115,14 +125,29 @@ impl Template {
     ///
     /// # Errors
     /// A fault in a branch that is only rendered for this set of empty values.
-    pub fn fill(&self, name: &'static str, values: Vec<(Variable, InputValue)>) -> Result<Prompt, TemplateFault> {
-        let set: Vec<Variable> = values.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| *name).collect();
+    pub fn fill(
+        &self,
+        name: &'static str,
+        values: Vec<(Variable, InputValue)>,
+    ) -> Result<Prompt, TemplateFault> {
+        let set: Vec<Variable> = values
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, _)| *name)
+            .collect();
         let skeleton = self.skeleton(set)?;
-        Ok(Prompt { name, skeleton, values })
+        Ok(Prompt {
+            name,
+            skeleton,
+            values,
+        })
     }
 
     fn skeleton(&self, set: Vec<Variable>) -> Result<Arc<Skeleton>, TemplateFault> {
-        let mut skeletons = self.skeletons.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut skeletons = self
+            .skeletons
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = skeletons.get(&set) {
             return Ok(known.clone());
         }
@@ -136,7 +161,14 @@ impl Template {
             .variables
             .iter()
             .map(|name| {
-                (*name, if set.contains(name) { Value::from_object(Placeholder(name)) } else { Value::from("") })
+                (
+                    *name,
+                    if set.contains(name) {
+                        Value::from_object(Placeholder(name))
+                    } else {
+                        Value::from("")
+                    },
+                )
             })
             .collect();
         let compiled = self.environment.get_template(NAME).map_err(|e| fault(&e))?;
@@ -154,8 +186,17 @@ pub struct BuiltInTemplate {
 }
 
 impl BuiltInTemplate {
-    pub const fn new(english: &'static str, chinese: &'static str, variables: &'static [Variable]) -> BuiltInTemplate {
-        BuiltInTemplate { english, chinese, variables, compiled: [const { OnceLock::new() }; 2] }
+    pub const fn new(
+        english: &'static str,
+        chinese: &'static str,
+        variables: &'static [Variable],
+    ) -> BuiltInTemplate {
+        BuiltInTemplate {
+            english,
+            chinese,
+            variables,
+            compiled: [const { OnceLock::new() }; 2],
+        }
     }
 
     pub fn get(&self, locale: Locale) -> Template {
@@ -165,8 +206,9 @@ impl BuiltInTemplate {
             Locale::Zh => (chinese, self.chinese),
         };
         // The texts are our own and a test compiles each: this cannot fail on anything a user sends.
-        let template = compiled
-            .get_or_init(|| Template::new(text, self.variables).unwrap_or_else(|fault| unreachable!("{fault}")));
+        let template = compiled.get_or_init(|| {
+            Template::new(text, self.variables).unwrap_or_else(|fault| unreachable!("{fault}"))
+        });
         template.clone()
     }
 }
@@ -180,10 +222,12 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// A variable, or a string, which is how literal braces are written. A bare filter passes too: there is none, and the
 /// engine's own error names it. Arguments do not: they would be computed before that error.
-static INSERTION: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*\|\s*\w+)\s*$"#));
+static INSERTION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*\|\s*\w+)\s*$"#));
 /// A test of variables for emptiness.
-static CONDITION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r#"^\s*(?:(?:if|elif)\s(?:[\w\s()]|[=!]=|""|'')*|else\s*|endif\s*)$"#));
+static CONDITION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r#"^\s*(?:(?:if|elif)\s(?:[\w\s()]|[=!]=|""|'')*|else\s*|endif\s*)$"#)
+});
 
 #[expect(clippy::expect_used, reason = "three constants, compiled by the tests")]
 fn pattern(text: &str) -> Regex {
@@ -214,7 +258,10 @@ fn only_insertions(text: &str) -> Result<(), TemplateFault> {
 
 fn fault(error: &minijinja::Error) -> TemplateFault {
     let detail = error.detail().map(|d| format!(": {d}")).unwrap_or_default();
-    TemplateFault { line: error.line().unwrap_or(1), message: format!("{}{detail}", error.kind()) }
+    TemplateFault {
+        line: error.line().unwrap_or(1),
+        message: format!("{}{detail}", error.kind()),
+    }
 }
 
 /// Stands in for a non-empty value while a template is rendered.
@@ -254,14 +301,22 @@ impl Skeleton {
         for (index, part) in rendered.split(OPEN).enumerate() {
             let mut literal = part;
             if let Some((name, rest)) = part.split_once(CLOSE).filter(|_| index > 0) {
-                segments.extend(variables.iter().find(|v| **v == name).map(|v| TemplateSegment::Placeholder(v)));
+                segments.extend(
+                    variables
+                        .iter()
+                        .find(|v| **v == name)
+                        .map(|v| TemplateSegment::Placeholder(v)),
+                );
                 literal = rest;
             }
             if !literal.is_empty() {
                 segments.push(TemplateSegment::Literal(literal.to_owned()));
             }
         }
-        Skeleton { segments, digest: Digest::hash(rendered) }
+        Skeleton {
+            segments,
+            digest: Digest::hash(rendered),
+        }
     }
 }
 
@@ -276,9 +331,15 @@ pub struct Prompt {
 impl Prompt {
     /// A text without variables.
     pub fn fixed(name: &'static str, text: &str) -> Prompt {
-        let skeleton =
-            Skeleton { segments: vec![TemplateSegment::Literal(text.to_owned())], digest: Digest::hash(text) };
-        Prompt { name, skeleton: Arc::new(skeleton), values: Vec::new() }
+        let skeleton = Skeleton {
+            segments: vec![TemplateSegment::Literal(text.to_owned())],
+            digest: Digest::hash(text),
+        };
+        Prompt {
+            name,
+            skeleton: Arc::new(skeleton),
+            values: Vec::new(),
+        }
     }
 
     /// Its name among an action's inputs.
@@ -305,11 +366,13 @@ impl Prompt {
 
     /// Length in bytes of the text around the values.
     pub fn literal_len(&self) -> usize {
-        let literals = self
-            .skeleton
-            .segments
-            .iter()
-            .map(|segment| if let TemplateSegment::Literal(text) = segment { text.len() } else { 0 });
+        let literals = self.skeleton.segments.iter().map(|segment| {
+            if let TemplateSegment::Literal(text) = segment {
+                text.len()
+            } else {
+                0
+            }
+        });
         literals.sum()
     }
 
@@ -322,7 +385,10 @@ impl Prompt {
     ///
     /// # Errors
     /// The first error of `resolve`.
-    pub fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
+    pub fn text<E>(
+        &self,
+        resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
+    ) -> Result<Arc<str>, E> {
         Ok(self.text_until("", resolve)?.0.into())
     }
 
@@ -346,7 +412,9 @@ impl Prompt {
                     if *placeholder == variable {
                         split.get_or_insert(text.len());
                     }
-                    if let Some((_, value)) = self.values.iter().find(|(name, _)| name == placeholder) {
+                    if let Some((_, value)) =
+                        self.values.iter().find(|(name, _)| name == placeholder)
+                    {
                         let (value, until) = value.text_until(variable, resolve)?;
                         if let Some(until) = until {
                             split.get_or_insert(text.len() + until);
@@ -379,7 +447,10 @@ mod tests {
     const VARIABLES: &[Variable] = &["transcript", "previous_summary"];
 
     fn text(prompt: &Prompt) -> String {
-        prompt.text(&|_| Ok::<_, Infallible>("".into())).unwrap().to_string()
+        prompt
+            .text(&|_| Ok::<_, Infallible>("".into()))
+            .unwrap()
+            .to_string()
     }
 
     #[test]
@@ -389,10 +460,22 @@ mod tests {
             VARIABLES,
         )
         .unwrap();
-        let full =
-            template.fill("prompt", vec![("transcript", "a{{b}}".into()), ("previous_summary", "p".into())]).unwrap();
+        let full = template
+            .fill(
+                "prompt",
+                vec![
+                    ("transcript", "a{{b}}".into()),
+                    ("previous_summary", "p".into()),
+                ],
+            )
+            .unwrap();
         assert_eq!(text(&full), "Was: p\nNow: a{{b}}!");
-        let first = template.fill("prompt", vec![("transcript", "a".into()), ("previous_summary", "".into())]).unwrap();
+        let first = template
+            .fill(
+                "prompt",
+                vec![("transcript", "a".into()), ("previous_summary", "".into())],
+            )
+            .unwrap();
         assert_eq!(text(&first), "Now: a!");
     }
 
@@ -400,10 +483,16 @@ mod tests {
     fn strict_about_variables_filters_and_syntax() {
         let message = |text: &str| Template::new(text, VARIABLES).expect_err("a fault");
         assert_eq!(message("\n{{ transcrip }}").line, 2);
-        assert!(message("{{ transcrip }}").message.contains("unknown variable `transcrip`"));
+        assert!(
+            message("{{ transcrip }}")
+                .message
+                .contains("unknown variable `transcrip`")
+        );
         assert!(message("{{ transcript|upper }}").message.contains("filter"));
         assert!(
-            message("{% for c in transcript %}x{% endfor %}").message.contains("`for c in transcript` is not allowed")
+            message("{% for c in transcript %}x{% endfor %}")
+                .message
+                .contains("`for c in transcript` is not allowed")
         );
         assert_eq!(message("a\nb {{").line, 2);
     }
@@ -434,9 +523,19 @@ mod tests {
     #[test]
     fn a_comment_changes_no_digest() {
         let digest = |text: &str| {
-            Template::new(text, VARIABLES).unwrap().fill("prompt", vec![("transcript", "t".into())]).unwrap().digest()
+            Template::new(text, VARIABLES)
+                .unwrap()
+                .fill("prompt", vec![("transcript", "t".into())])
+                .unwrap()
+                .digest()
         };
-        assert_eq!(digest("{# note #}Now: {{ transcript }}"), digest("Now: {{ transcript }}"));
-        assert_ne!(digest("Now: {{ transcript }}"), digest("now: {{ transcript }}"));
+        assert_eq!(
+            digest("{# note #}Now: {{ transcript }}"),
+            digest("Now: {{ transcript }}")
+        );
+        assert_ne!(
+            digest("Now: {{ transcript }}"),
+            digest("now: {{ transcript }}")
+        );
     }
 }

@@ -50,7 +50,10 @@ impl InputValue {
     ///
     /// # Errors
     /// The first error of `resolve`.
-    pub fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
+    pub fn text<E>(
+        &self,
+        resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
+    ) -> Result<Arc<str>, E> {
         match self {
             InputValue::Text(_, text) => Ok(text.clone()),
             InputValue::Output(digest) if *digest == Digest::hash("") => Ok("".into()),
@@ -66,7 +69,9 @@ impl InputValue {
         resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
     ) -> Result<(Arc<str>, Option<usize>), E> {
         match self {
-            InputValue::Composed(value) => value.text_until(name, resolve).map(|(text, split)| (text.into(), split)),
+            InputValue::Composed(value) => value
+                .text_until(name, resolve)
+                .map(|(text, split)| (text.into(), split)),
             InputValue::Text(..) | InputValue::Output(_) => Ok((self.text(resolve)?, None)),
         }
     }
@@ -102,7 +107,10 @@ impl ComposedValue {
 
     /// The named values, without the literal text between them.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &InputValue)> {
-        self.parts.iter().filter(|part| part.name != LITERAL).map(|part| (part.name, &part.value))
+        self.parts
+            .iter()
+            .filter(|part| part.name != LITERAL)
+            .map(|part| (part.name, &part.value))
     }
 
     fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
@@ -123,7 +131,9 @@ impl ComposedValue {
             let value = part.value.text(resolve)?;
             match part.encoding {
                 PartEncoding::Raw => text.push_str(&value),
-                PartEncoding::JsonString => text.push_str(&serde_json::Value::from(&*value).to_string()),
+                PartEncoding::JsonString => {
+                    text.push_str(&serde_json::Value::from(&*value).to_string())
+                }
             }
         }
         Ok((text, split))
@@ -153,17 +163,33 @@ impl ComposedValueBuilder {
         self.part(name, value, PartEncoding::JsonString)
     }
 
-    fn part(mut self, name: &'static str, value: InputValue, encoding: PartEncoding) -> ComposedValueBuilder {
-        self.0.push(ComposedPart { name, value, encoding });
+    fn part(
+        mut self,
+        name: &'static str,
+        value: InputValue,
+        encoding: PartEncoding,
+    ) -> ComposedValueBuilder {
+        self.0.push(ComposedPart {
+            name,
+            value,
+            encoding,
+        });
         self
     }
 
     pub fn build(self) -> InputValue {
         let mut builder = DigestBuilder::new("composed");
         for part in &self.0 {
-            let encoding = if part.encoding == PartEncoding::Raw { "raw" } else { "string" };
+            let encoding = if part.encoding == PartEncoding::Raw {
+                "raw"
+            } else {
+                "string"
+            };
             builder.field(encoding, part.value.digest().0);
         }
-        InputValue::Composed(Arc::new(ComposedValue { digest: builder.finish(), parts: self.0 }))
+        InputValue::Composed(Arc::new(ComposedValue {
+            digest: builder.finish(),
+            parts: self.0,
+        }))
     }
 }

@@ -8,7 +8,8 @@ use super::template::Prompt;
 use super::value::InputValue;
 use base::units::Tokens;
 use models::{
-    Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings, ToolOffer,
+    Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings,
+    ToolOffer,
 };
 use sessions::transcript::Role;
 use store::{Digest, DigestBuilder};
@@ -73,7 +74,10 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// The model that is asked.
     pub fn model_ref(&self) -> ModelRef {
-        ModelRef { provider: self.provider.clone(), model: self.model.clone() }
+        ModelRef {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+        }
     }
 
     /// A request to `model` without instructions and without a schema.
@@ -119,7 +123,10 @@ pub struct ReplyShape {
 
 impl ReplyShape {
     pub fn new(schema: OutputSchema) -> ReplyShape {
-        ReplyShape { digest: schema_digest(&schema.schema), schema: Arc::new(schema) }
+        ReplyShape {
+            digest: schema_digest(&schema.schema),
+            schema: Arc::new(schema),
+        }
     }
 
     pub fn schema(&self) -> &Arc<OutputSchema> {

@@ -83,10 +83,16 @@ impl Archive<'_> {
     pub fn excerpt(&self, at: usize, text: String) -> Excerpt {
         let message = self.start.map(|start| start + at);
         let label = match (message, self.messages.get(at)) {
-            (Some(message), Some(found)) => format!("message {} · {}", message + 1, found.role.name()),
+            (Some(message), Some(found)) => {
+                format!("message {} · {}", message + 1, found.role.name())
+            }
             _ => format!("note {}", at + 1),
         };
-        Excerpt { label, text, message }
+        Excerpt {
+            label,
+            text,
+            message,
+        }
     }
 }
 
@@ -100,7 +106,10 @@ impl SearchRequest {
 impl Exchange {
     /// Searches that were asked for, misuse included.
     pub fn used(&self) -> usize {
-        self.rounds.iter().map(|round| round.request.asked.len()).sum()
+        self.rounds
+            .iter()
+            .map(|round| round.request.asked.len())
+            .sum()
     }
 
     /// Searches that may still be asked for.
@@ -125,7 +134,12 @@ impl Exchange {
     /// The exchange after a step that asked for searches. Misuses have returned already.
     pub fn after(&self, key: ActionKey, cost: Option<Usd>, request: SearchRequest) -> Exchange {
         let mut rounds = self.rounds.clone();
-        rounds.push(Round { key, cost, request, returned: Vec::new() });
+        rounds.push(Round {
+            key,
+            cost,
+            request,
+            returned: Vec::new(),
+        });
         Exchange { rounds }.with_misuses()
     }
 
@@ -139,7 +153,11 @@ impl Exchange {
         let mut rounds = self.rounds.clone();
         if let Some(round) = rounds.last_mut() {
             let text = excerpts_as_text(recovery, &excerpts).into();
-            round.returned.push(Returned { text, excerpts, action });
+            round.returned.push(Returned {
+                text,
+                excerpts,
+                action,
+            });
         }
         Exchange { rounds }.with_misuses()
     }
@@ -148,7 +166,11 @@ impl Exchange {
         if let Some(round) = self.rounds.last_mut() {
             while let Some(Asked::Misuse(why)) = round.request.asked.get(round.returned.len()) {
                 let text = why.as_str().into();
-                round.returned.push(Returned { text, excerpts: Vec::new(), action: None });
+                round.returned.push(Returned {
+                    text,
+                    excerpts: Vec::new(),
+                    action: None,
+                });
             }
         }
         self
@@ -167,7 +189,10 @@ impl Exchange {
 
     /// All excerpts, in the order in which they came.
     pub fn excerpts(&self) -> impl Iterator<Item = &Excerpt> {
-        self.rounds.iter().flat_map(|round| &round.returned).flat_map(|returned| &returned.excerpts)
+        self.rounds
+            .iter()
+            .flat_map(|round| &round.returned)
+            .flat_map(|returned| &returned.excerpts)
     }
 }
 
@@ -176,7 +201,9 @@ fn excerpts_as_text(recovery: &Recovery, excerpts: &[Excerpt]) -> String {
     if excerpts.is_empty() {
         return recovery.nothing_found().to_owned();
     }
-    let texts = excerpts.iter().map(|excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text));
+    let texts = excerpts
+        .iter()
+        .map(|excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text));
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -204,13 +231,20 @@ pub fn read_request(
         }
     };
     if let Some(items) = reply.items.as_deref().filter(|_| !reply.calls.is_empty()) {
-        let asked = reply.calls.iter().map(|call| admit(query_of(&call.function.name, &call.function.arguments)));
+        let asked = reply
+            .calls
+            .iter()
+            .map(|call| admit(query_of(&call.function.name, &call.function.arguments)));
         let asked = asked.collect();
         let reply = renumber_calls(dialect, items, exchange.used() + 1)?.into();
         return Ok(Some(SearchRequest { reply, asked }));
     }
     let is_line = recovery.protocol == SearchProtocol::Line || dialect == Dialect::Lexical;
-    let queries = if is_line { queries_in(&reply.text) } else { Vec::new() };
+    let queries = if is_line {
+        queries_in(&reply.text)
+    } else {
+        Vec::new()
+    };
     if queries.is_empty() {
         return Ok(None);
     }
@@ -219,7 +253,10 @@ pub fn read_request(
         query => admit(Ok(query.into())),
     });
     let asked = asked.collect();
-    Ok(Some(SearchRequest { reply: reply.text.trim().into(), asked }))
+    Ok(Some(SearchRequest {
+        reply: reply.text.trim().into(),
+        asked,
+    }))
 }
 
 /// The ids of the calls of a round that begins after `used` searches.
@@ -229,7 +266,10 @@ pub(super) fn call_ids(used: usize, calls: usize) -> impl Iterator<Item = String
 
 /// The queries of a reply whose first line asks for a search; empty if it is an answer.
 fn queries_in(reply: &str) -> Vec<&str> {
-    let mut written = reply.lines().filter(|line| !line.trim().is_empty()).peekable();
+    let mut written = reply
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .peekable();
     if written.peek().is_none_or(|first| query_in(first).is_none()) {
         return Vec::new();
     }
@@ -254,7 +294,10 @@ fn query_of(tool: &str, arguments: &str) -> Result<Arc<str>, Misuse> {
         return Err(Misuse::OtherTool(tool.to_owned()));
     }
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let query = arguments["query"].as_str().map(str::trim).filter(|query| !query.is_empty());
+    let query = arguments["query"]
+        .as_str()
+        .map(str::trim)
+        .filter(|query| !query.is_empty());
     query.map(Into::into).ok_or(Misuse::NoQuery)
 }
 
@@ -262,15 +305,23 @@ impl Misuse {
     fn text(&self, locale: Locale) -> String {
         match (self, locale) {
             (Misuse::OtherTool(name), Locale::En) => {
-                format!("Error: there is no tool `{name}`; the only one is `{TOOL}`. This used up one search.")
+                format!(
+                    "Error: there is no tool `{name}`; the only one is `{TOOL}`. This used up one search."
+                )
             }
             (Misuse::OtherTool(name), Locale::Zh) => {
                 format!("错误：没有工具 `{name}`，唯一的工具是 `{TOOL}`。已计为一次检索。")
             }
-            (Misuse::NoQuery, Locale::En) => "Error: the query is empty. This used up one search.".to_owned(),
+            (Misuse::NoQuery, Locale::En) => {
+                "Error: the query is empty. This used up one search.".to_owned()
+            }
             (Misuse::NoQuery, Locale::Zh) => "错误：检索词为空。已计为一次检索。".to_owned(),
-            (Misuse::NoneLeft, Locale::En) => "Error: no searches are left. Answer from what you have.".to_owned(),
-            (Misuse::NoneLeft, Locale::Zh) => "错误：检索次数已用完。请根据已有内容作答。".to_owned(),
+            (Misuse::NoneLeft, Locale::En) => {
+                "Error: no searches are left. Answer from what you have.".to_owned()
+            }
+            (Misuse::NoneLeft, Locale::Zh) => {
+                "错误：检索次数已用完。请根据已有内容作答。".to_owned()
+            }
         }
     }
 }

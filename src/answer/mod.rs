@@ -9,8 +9,12 @@ mod exchange;
 mod prepare;
 mod read;
 
-pub use exchange::{Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request};
-pub use prepare::{AnswerFault, AnswerInput, QUESTION, VARIABLES, built_in, prepare, with_excerpts};
+pub use exchange::{
+    Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request,
+};
+pub use prepare::{
+    AnswerFault, AnswerInput, QUESTION, VARIABLES, built_in, prepare, with_excerpts,
+};
 pub use read::{Answer, SearchFault, excerpts_digest, read, read_excerpts};
 
 use std::sync::{Arc, LazyLock};
@@ -112,25 +116,35 @@ impl Recovery {
             SearchProtocol::Tool => TOOL_PROMPT.get(self.locale),
             SearchProtocol::Line => LINE_PROMPT.get(self.locale),
         };
-        template.fill("search prompt", vec![("calls", self.calls.to_string().into())])
+        template.fill(
+            "search prompt",
+            vec![("calls", self.calls.to_string().into())],
+        )
     }
 
     /// The tool as it is declared to a model.
     fn tools(&self) -> Arc<[Tool]> {
-        static TOOLS: LazyLock<[Arc<[Tool]>; 2]> =
-            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::from([declare_tool(locale)])));
+        static TOOLS: LazyLock<[Arc<[Tool]>; 2]> = LazyLock::new(|| {
+            [Locale::En, Locale::Zh].map(|locale| Arc::from([declare_tool(locale)]))
+        });
         let [english, chinese] = &*TOOLS;
         self.locale.pick(english, chinese).clone()
     }
 
     /// The text after the results of the last search in the protocol of lines, where no tool can be withdrawn.
     fn none_left(&self) -> &'static str {
-        self.locale.pick("No searches are left. Answer now.", "检索次数已用完。请现在作答。")
+        self.locale.pick(
+            "No searches are left. Answer now.",
+            "检索次数已用完。请现在作答。",
+        )
     }
 
     /// The answer of a model that called the tool once more instead of answering.
     pub fn no_answer(&self) -> &'static str {
-        self.locale.pick("(no answer: another search was asked for instead)", "（没有作答：又一次要求检索）")
+        self.locale.pick(
+            "(no answer: another search was asked for instead)",
+            "（没有作答：又一次要求检索）",
+        )
     }
 
     /// What a search without a match returns.
@@ -146,12 +160,16 @@ fn declare_tool(locale: Locale) -> Tool {
              of those that match best.",
             "Words to look for, as they stood in the messages.",
         ),
-        Locale::Zh => {
-            ("在本次会话中已从你的记忆里移除的较早消息里检索，返回最匹配的消息摘录。", "要查找的词，按消息中的原文写。")
-        }
+        Locale::Zh => (
+            "在本次会话中已从你的记忆里移除的较早消息里检索，返回最匹配的消息摘录。",
+            "要查找的词，按消息中的原文写。",
+        ),
     };
     let query = json!({"type": "string", "description": query});
-    let parameters =
-        json!({"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": false});
-    Tool { name: TOOL.into(), description: description.into(), parameters }
+    let parameters = json!({"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": false});
+    Tool {
+        name: TOOL.into(),
+        description: description.into(),
+        parameters,
+    }
 }

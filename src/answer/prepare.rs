@@ -3,8 +3,8 @@
 use super::exchange::{Exchange, Round, call_ids};
 use super::{Answerer, Recovery, SearchProtocol};
 use crate::action::{
-    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Modules, Program, RequestTurn,
-    SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
+    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Modules, Program,
+    RequestTurn, SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
 };
 use crate::compress::{CommandSpec, ContextRef, SpanText};
 use base::locale::Locale;
@@ -64,9 +64,16 @@ pub enum AnswerFault {
 /// # Errors
 /// A context bound to another provider; a prompt that fails for just this pattern of empty values.
 pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, AnswerFault> {
-    let Some(recovery) = &answerer.recovery else { return closed_request(answerer, input).map(Work::request) };
+    let Some(recovery) = &answerer.recovery else {
+        return closed_request(answerer, input).map(Work::request);
+    };
     if let Some((query, spec)) = input.exchange.pending().zip(recovery.command.as_ref()) {
-        return Ok(Work::Execute(search_program(recovery, spec, query, input.archive)));
+        return Ok(Work::Execute(search_program(
+            recovery,
+            spec,
+            query,
+            input.archive,
+        )));
     }
     if !answerer.model.is_asked() {
         return closed_request(answerer, input).map(Work::request);
@@ -74,15 +81,32 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     let ModelRequest { turns, lane, .. } = closed_request(answerer, input)?;
     let prompt = RequestTurn::Text(Role::System, recovery.prompt()?);
     let rounds = &input.exchange.rounds;
-    let turns = std::iter::once(prompt).chain(turns).chain(turns_of(recovery, rounds)).collect();
+    let turns = std::iter::once(prompt)
+        .chain(turns)
+        .chain(turns_of(recovery, rounds))
+        .collect();
     let is_open = input.exchange.left(recovery) > 0;
     let (operation, tools) = match recovery.protocol {
-        SearchProtocol::Tool => (Operation::UseTools, Some(ToolOffer { tools: recovery.tools(), is_open })),
+        SearchProtocol::Tool => (
+            Operation::UseTools,
+            Some(ToolOffer {
+                tools: recovery.tools(),
+                is_open,
+            }),
+        ),
         SearchProtocol::Line => (Operation::Generate, None),
     };
     // A batch may take a day, and the steps after the first wait for one another.
-    let lane = if lane == Lane::Batch && !rounds.is_empty() && !recovery.batches_steps { Lane::Live } else { lane };
-    Ok(Work::request(ModelRequest { tools, lane, ..ModelRequest::new(&answerer.model, operation, turns) }))
+    let lane = if lane == Lane::Batch && !rounds.is_empty() && !recovery.batches_steps {
+        Lane::Live
+    } else {
+        lane
+    };
+    Ok(Work::request(ModelRequest {
+        tools,
+        lane,
+        ..ModelRequest::new(&answerer.model, operation, turns)
+    }))
 }
 
 /// The conversation after the question: the replies that asked for searches, and the results.
@@ -91,17 +115,27 @@ fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
     let mut turns = Vec::new();
     for round in rounds {
         let reply = InputValue::from(&*round.request.reply);
-        let texts = round.returned.iter().map(|returned| returned.text.to_string());
+        let texts = round
+            .returned
+            .iter()
+            .map(|returned| returned.text.to_string());
         let calls = round.request.asked.len();
         match recovery.protocol {
             SearchProtocol::Tool => {
-                let results = call_ids(used, calls).zip(texts).map(|(id, text)| CallResult { id, text });
+                let results = call_ids(used, calls)
+                    .zip(texts)
+                    .map(|(id, text)| CallResult { id, text });
                 let results = serde_json::json!(results.collect::<Vec<_>>()).to_string();
-                turns.extend([RequestTurn::Reply(reply), RequestTurn::Results(results.into())]);
+                turns.extend([
+                    RequestTurn::Reply(reply),
+                    RequestTurn::Results(results.into()),
+                ]);
             }
             SearchProtocol::Line => {
                 let is_last = used + calls >= recovery.calls as usize;
-                let texts: Vec<String> = texts.chain(is_last.then(|| recovery.none_left().to_owned())).collect();
+                let texts: Vec<String> = texts
+                    .chain(is_last.then(|| recovery.none_left().to_owned()))
+                    .collect();
                 turns.push(RequestTurn::Said(Role::Assistant, reply));
                 turns.push(RequestTurn::Said(Role::User, texts.join("\n\n").into()));
             }
@@ -112,7 +146,12 @@ fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
 }
 
 /// The work of a search by the user's own program.
-fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive: &InputValue) -> Program {
+fn search_program(
+    recovery: &Recovery,
+    spec: &CommandSpec,
+    query: &str,
+    archive: &InputValue,
+) -> Program {
     let stdin = ComposedValue::builder()
         .literal("{\"version\":1,\"query\":")
         .string("query", query.into())
@@ -135,35 +174,68 @@ fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive:
 
 /// The request without a conversation of searches, as for a closed-book answer. The stand-in for a model gets the
 /// results of its searches as a part of the context, because it reads values, not a conversation.
-fn closed_request(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, AnswerFault> {
+fn closed_request(
+    answerer: &Answerer,
+    input: &AnswerInput<'_>,
+) -> Result<ModelRequest, AnswerFault> {
     let mut turns = Vec::new();
     let context = match input.context {
         ContextRef::Readable { text } => match input.tail {
             Some(tail) => joined(InputValue::Output(*text), "tail", tail.text.clone()),
             None => InputValue::Output(*text),
         },
-        ContextRef::Bound { items, endpoint: made, .. } => {
+        ContextRef::Bound {
+            items,
+            endpoint: made,
+            ..
+        } => {
             let asked = &answerer.model.provider.endpoint;
             if made != asked {
-                return Err(AnswerFault::OtherProvider { made: made.clone(), asked: asked.clone() });
+                return Err(AnswerFault::OtherProvider {
+                    made: made.clone(),
+                    asked: asked.clone(),
+                });
             }
             turns.push(RequestTurn::Items(InputValue::Output(*items)));
-            turns.extend(input.tail.map(|tail| RequestTurn::Messages(tail.json.clone())));
+            turns.extend(
+                input
+                    .tail
+                    .map(|tail| RequestTurn::Messages(tail.json.clone())),
+            );
             InputValue::from("")
         }
     };
     let is_asked = answerer.model.is_asked();
-    let context = if is_asked { context } else { with_excerpts(context, &input.exchange.excerpts_text()) };
+    let context = if is_asked {
+        context
+    } else {
+        with_excerpts(context, &input.exchange.excerpts_text())
+    };
     // No template can insert the instructions: only rules that stand in for a model read them.
     let instructions = (INSTRUCTIONS, answerer.template.text().into());
-    let mut values = vec![("context", context), ("question", input.question.into()), instructions];
+    let mut values = vec![
+        ("context", context),
+        ("question", input.question.into()),
+        instructions,
+    ];
     if let Some(recovery) = answerer.recovery.as_ref().filter(|_| !is_asked) {
         // Rules have one query for a question: to ask again would return the same.
-        let left = if input.exchange.rounds.is_empty() { input.exchange.left(recovery) } else { 0 };
+        let left = if input.exchange.rounds.is_empty() {
+            input.exchange.left(recovery)
+        } else {
+            0
+        };
         values.push((SEARCHES_LEFT, left.to_string().into()));
     }
-    turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
-    Ok(ModelRequest::new(&answerer.model, Operation::Generate, turns))
+    turns.push(RequestTurn::Text(
+        Role::User,
+        answerer.template.fill("prompt", values)?,
+    ));
+    Ok(ModelRequest::new(
+        &answerer.model,
+        Operation::Generate,
+        turns,
+    ))
 }
 
 /// A context followed by the results of searches; the context alone if there are none.
@@ -178,7 +250,11 @@ fn joined(context: InputValue, name: &'static str, text: InputValue) -> InputVal
     } else if context.is_empty() {
         text
     } else {
-        ComposedValue::builder().raw("kept", context).literal("\n\n").raw(name, text).build()
+        ComposedValue::builder()
+            .raw("kept", context)
+            .literal("\n\n")
+            .raw(name, text)
+            .build()
     }
 }
 
@@ -202,7 +278,10 @@ mod tests {
             limits: Limits::default(),
             lane: Default::default(),
         };
-        let reference = ModelRef { provider: "p".into(), model: model.into() };
+        let reference = ModelRef {
+            provider: "p".into(),
+            model: model.into(),
+        };
         Answerer {
             name: AnswererName("a".into()),
             model: ModelUse {
@@ -211,16 +290,26 @@ mod tests {
                 settings: Settings::default(),
                 lane: Default::default(),
             },
-            template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES).expect("compiles"),
+            template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES)
+                .expect("compiles"),
             prompt_path: None,
             truncated_replies: Default::default(),
             recovery: None,
         }
     }
 
-    fn turns(context: &ContextRef, tail: Option<&SpanText>) -> Result<Vec<RequestTurn>, AnswerFault> {
+    fn turns(
+        context: &ContextRef,
+        tail: Option<&SpanText>,
+    ) -> Result<Vec<RequestTurn>, AnswerFault> {
         let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
-        let input = AnswerInput { context, tail, question: "why?", exchange, archive };
+        let input = AnswerInput {
+            context,
+            tail,
+            question: "why?",
+            exchange,
+            archive,
+        };
         prepare(&answerer("there", "m"), &input).map(|work| match work {
             Work::Ask(request) => request.turns,
             _ => Vec::new(),
@@ -228,52 +317,100 @@ mod tests {
     }
 
     fn prompt_text(turn: &RequestTurn) -> String {
-        let RequestTurn::Text(Role::User, prompt) = turn else { panic!("a prompt") };
-        prompt.text(&|_| Ok::<_, Infallible>("S".into())).expect("resolves").to_string()
+        let RequestTurn::Text(Role::User, prompt) = turn else {
+            panic!("a prompt")
+        };
+        prompt
+            .text(&|_| Ok::<_, Infallible>("S".into()))
+            .expect("resolves")
+            .to_string()
     }
 
     fn bound(endpoint: &str) -> ContextRef {
-        ContextRef::Bound { items: Digest::hash("[1]"), text: None, endpoint: endpoint.into(), model: "m0".into() }
+        ContextRef::Bound {
+            items: Digest::hash("[1]"),
+            text: None,
+            endpoint: endpoint.into(),
+            model: "m0".into(),
+        }
     }
 
     #[test]
     fn a_readable_context_and_the_tail_stand_in_one_prompt() {
-        let context = ContextRef::Readable { text: Digest::hash("S") };
+        let context = ContextRef::Readable {
+            text: Digest::hash("S"),
+        };
         let tail = SpanText::from_messages(&[Message::text(Role::User, "go on")]);
-        assert_eq!(prompt_text(&turns(&context, None).expect("work")[0]), "C:S Q:why?");
-        assert_eq!(prompt_text(&turns(&context, Some(&tail)).expect("work")[0]), "C:S\n\n[user]\ngo on Q:why?");
-        let empty = ContextRef::Readable { text: Digest::hash("") };
-        assert_eq!(prompt_text(&turns(&empty, Some(&tail)).expect("work")[0]), "C:[user]\ngo on Q:why?");
+        assert_eq!(
+            prompt_text(&turns(&context, None).expect("work")[0]),
+            "C:S Q:why?"
+        );
+        assert_eq!(
+            prompt_text(&turns(&context, Some(&tail)).expect("work")[0]),
+            "C:S\n\n[user]\ngo on Q:why?"
+        );
+        let empty = ContextRef::Readable {
+            text: Digest::hash(""),
+        };
+        assert_eq!(
+            prompt_text(&turns(&empty, Some(&tail)).expect("work")[0]),
+            "C:[user]\ngo on Q:why?"
+        );
     }
 
     #[test]
     fn a_bound_context_goes_before_the_question_and_to_its_maker_alone() {
         let turns_there = turns(&bound("there"), None).expect("work");
-        let [RequestTurn::Items(items), question] = turns_there.as_slice() else { panic!("two turns") };
+        let [RequestTurn::Items(items), question] = turns_there.as_slice() else {
+            panic!("two turns")
+        };
         assert_eq!(items.digest(), Digest::hash("[1]"));
         assert_eq!(prompt_text(question), "C: Q:why?");
-        assert!(matches!(turns(&bound("elsewhere"), None), Err(AnswerFault::OtherProvider { .. })));
+        assert!(matches!(
+            turns(&bound("elsewhere"), None),
+            Err(AnswerFault::OtherProvider { .. })
+        ));
     }
 
     #[test]
     fn questions_to_one_context_differ_only_at_the_end() {
         for locale in [Locale::En, Locale::Zh] {
             let text = |question: &str| {
-                let values = vec![("context", "C".repeat(500).into()), ("question", question.into())];
+                let values = vec![
+                    ("context", "C".repeat(500).into()),
+                    ("question", question.into()),
+                ];
                 let prompt = built_in(locale).fill("prompt", values).expect("fills");
-                prompt.text(&|_| Ok::<_, Infallible>("".into())).expect("text").to_string()
+                prompt
+                    .text(&|_| Ok::<_, Infallible>("".into()))
+                    .expect("text")
+                    .to_string()
             };
             let (one, two) = (text("Which port?"), text("Why that port?"));
-            let common = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
-            assert!(one.len() - common <= "Which port?\n".len() + 1, "{common} of {}", one.len());
+            let common = one
+                .bytes()
+                .zip(two.bytes())
+                .take_while(|(a, b)| a == b)
+                .count();
+            assert!(
+                one.len() - common <= "Which port?\n".len() + 1,
+                "{common} of {}",
+                one.len()
+            );
         }
     }
 
     #[test]
     fn an_empty_context_is_not_quoted_as_one() {
         for locale in [Locale::En, Locale::Zh] {
-            let prompt = built_in(locale).fill("prompt", vec![("context", "".into()), ("question", "q".into())]);
-            let text = prompt.expect("fills").text(&|_| Ok::<_, Infallible>("".into())).expect("text");
+            let prompt = built_in(locale).fill(
+                "prompt",
+                vec![("context", "".into()), ("question", "q".into())],
+            );
+            let text = prompt
+                .expect("fills")
+                .text(&|_| Ok::<_, Infallible>("".into()))
+                .expect("text");
             assert!(!text.contains("<context>"));
         }
     }

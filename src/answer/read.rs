@@ -34,7 +34,11 @@ pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
     if text.is_empty() {
         return Err(ReadFault::Empty);
     }
-    Ok(Answer { text: text.into(), out: Digest::hash(text), truncated })
+    Ok(Answer {
+        text: text.into(),
+        out: Digest::hash(text),
+        truncated,
+    })
 }
 
 /// Why the output of a search cannot be used.
@@ -68,28 +72,56 @@ pub enum SearchFault {
 ///
 /// # Errors
 /// An output that is empty or breaks the protocol; an excerpt that stands in no message.
-pub fn read_excerpts(recovery: &Recovery, archive: Archive<'_>, stdout: &[u8]) -> Result<Vec<Excerpt>, SearchFault> {
+pub fn read_excerpts(
+    recovery: &Recovery,
+    archive: Archive<'_>,
+    stdout: &[u8],
+) -> Result<Vec<Excerpt>, SearchFault> {
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return Err(SearchFault::Nothing);
     }
     let output: Value = serde_json::from_slice(stdout).map_err(|error| SearchFault::Contract {
         found: say!("it is no JSON ({error})", "不是 JSON（{error}）"),
     })?;
-    let list = output["excerpts"].as_array().ok_or_else(|| SearchFault::Contract {
-        found: localized("there is no list `excerpts`", "没有 `excerpts` 列表").to_owned(),
-    })?;
+    let list = output["excerpts"]
+        .as_array()
+        .ok_or_else(|| SearchFault::Contract {
+            found: localized("there is no list `excerpts`", "没有 `excerpts` 列表").to_owned(),
+        })?;
     if list.len() > recovery.results as usize {
-        return Err(SearchFault::TooMany { found: list.len(), allowed: recovery.results });
+        return Err(SearchFault::TooMany {
+            found: list.len(),
+            allowed: recovery.results,
+        });
     }
-    let texts: Vec<String> = archive.messages.iter().map(Message::countable_text).collect();
+    let texts: Vec<String> = archive
+        .messages
+        .iter()
+        .map(Message::countable_text)
+        .collect();
     let excerpts = (1..).zip(list).map(|(number, value)| {
-        let text = value["text"].as_str().or(value.as_str()).map(str::trim).filter(|text| !text.is_empty());
+        let text = value["text"]
+            .as_str()
+            .or(value.as_str())
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| SearchFault::Contract {
-            found: say!("excerpt {number} has no `text`", "第 {number} 段摘录没有 `text`"),
+            found: say!(
+                "excerpt {number} has no `text`",
+                "第 {number} 段摘录没有 `text`"
+            ),
         })?;
         let at = texts.iter().position(|whole| whole.contains(text));
-        let at = at.ok_or_else(|| SearchFault::Invented { number, text: shortened(text, 80) })?;
-        let text = excerpt(text, &Ranking::default(), recovery.excerpt_tokens.0, |part| estimate_tokens(part).0);
+        let at = at.ok_or_else(|| SearchFault::Invented {
+            number,
+            text: shortened(text, 80),
+        })?;
+        let text = excerpt(
+            text,
+            &Ranking::default(),
+            recovery.excerpt_tokens.0,
+            |part| estimate_tokens(part).0,
+        );
         Ok(archive.excerpt(at, text))
     });
     excerpts.collect()
@@ -97,7 +129,12 @@ pub fn read_excerpts(recovery: &Recovery, archive: Archive<'_>, stdout: &[u8]) -
 
 /// The digest of the results of a search.
 pub fn excerpts_digest(excerpts: &[Excerpt]) -> Digest {
-    Digest::of_json(&excerpts.iter().map(|excerpt| (excerpt.message, &excerpt.text)).collect::<Vec<_>>())
+    Digest::of_json(
+        &excerpts
+            .iter()
+            .map(|excerpt| (excerpt.message, &excerpt.text))
+            .collect::<Vec<_>>(),
+    )
 }
 
 #[cfg(test)]
@@ -119,15 +156,35 @@ mod tests {
             batches_steps: false,
             locale: Locale::En,
         };
-        let messages = [Message::text(Role::User, "the port is 8081"), Message::text(Role::Assistant, "noted")];
-        read_excerpts(&recovery, Archive { messages: &messages, start: Some(1) }, stdout.as_bytes())
+        let messages = [
+            Message::text(Role::User, "the port is 8081"),
+            Message::text(Role::Assistant, "noted"),
+        ];
+        read_excerpts(
+            &recovery,
+            Archive {
+                messages: &messages,
+                start: Some(1),
+            },
+            stdout.as_bytes(),
+        )
     }
 
     #[test]
     fn excerpts_are_found_in_the_archive() {
-        let excerpts = excerpts_of(r#"{"excerpts":[{"text":"port is 8081"},"noted"]}"#).expect("sound");
-        let labelled: Vec<_> = excerpts.iter().map(|excerpt| (&*excerpt.label, &*excerpt.text)).collect();
-        assert_eq!(labelled, [("message 2 · user", "port is 8081"), ("message 3 · assistant", "noted")]);
+        let excerpts =
+            excerpts_of(r#"{"excerpts":[{"text":"port is 8081"},"noted"]}"#).expect("sound");
+        let labelled: Vec<_> = excerpts
+            .iter()
+            .map(|excerpt| (&*excerpt.label, &*excerpt.text))
+            .collect();
+        assert_eq!(
+            labelled,
+            [
+                ("message 2 · user", "port is 8081"),
+                ("message 3 · assistant", "noted")
+            ]
+        );
         assert_eq!(excerpts_of(r#"{"excerpts":[]}"#), Ok(Vec::new()));
     }
 
@@ -138,8 +195,14 @@ mod tests {
             ("Traceback", "no JSON"),
             ("[]", "no list `excerpts`"),
             (r#"{"excerpts":[{"text":""}]}"#, "excerpt 1 has no `text`"),
-            (r#"{"excerpts":["noted","the port is 9999"]}"#, "excerpt 2 of the search stands in no message"),
-            (r#"{"excerpts":["noted","noted","noted"]}"#, "3 excerpts, and 2"),
+            (
+                r#"{"excerpts":["noted","the port is 9999"]}"#,
+                "excerpt 2 of the search stands in no message",
+            ),
+            (
+                r#"{"excerpts":["noted","noted","noted"]}"#,
+                "3 excerpts, and 2",
+            ),
         ] {
             let fault = excerpts_of(stdout).expect_err("a fault").to_string();
             assert!(fault.contains(part), "{fault}");

@@ -64,7 +64,10 @@ pub(crate) enum ColorChoice {
 
 /// Reads a language on the command line.
 fn locale_parser() -> impl TypedValueParser<Value = Locale> {
-    let names = [PossibleValue::new("en").help("English"), PossibleValue::new("zh").help("Chinese")];
+    let names = [
+        PossibleValue::new("en").help("English"),
+        PossibleValue::new("zh").help("Chinese"),
+    ];
     PossibleValuesParser::new(names).map(|name| if name == "zh" { Locale::Zh } else { Locale::En })
 }
 
@@ -125,14 +128,24 @@ pub(crate) struct SelectArgs {
 
 /// Reads a stage of a run, which makes no probes.
 fn stage_of_run() -> impl TypedValueParser<Value = Stage> {
-    let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Probes);
-    let names: Vec<PossibleValue> = stages.filter_map(|stage| stage.to_possible_value()).collect();
+    let stages = Stage::ALL
+        .into_iter()
+        .filter(|stage| *stage != Stage::Probes);
+    let names: Vec<PossibleValue> = stages
+        .filter_map(|stage| stage.to_possible_value())
+        .collect();
     PossibleValuesParser::new(names).try_map(|name| <Stage as ValueEnum>::from_str(&name, false))
 }
 
 fn lane(text: &str) -> Result<Lane, String> {
     let lane = Lane::ALL.into_iter().find(|lane| lane.name() == text);
-    lane.ok_or_else(|| say!("expected one of {}", "应为以下之一：{}", Lane::ALL.map(Lane::name).join(", ")))
+    lane.ok_or_else(|| {
+        say!(
+            "expected one of {}",
+            "应为以下之一：{}",
+            Lane::ALL.map(Lane::name).join(", ")
+        )
+    })
 }
 
 /// How far a run goes.

@@ -9,7 +9,11 @@ use crate::evaluation::variable;
 /// it.
 pub(crate) fn open_in_browser(address: &OsStr) -> bool {
     programs().into_iter().any(|mut program| {
-        let silent = program.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let silent = program
+            .arg(address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         silent.spawn().is_ok()
     })
 }
@@ -31,6 +35,12 @@ fn programs() -> Vec<Command> {
     if cfg!(target_os = "macos") {
         return vec![Command::new("open")];
     }
-    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| variable(name).is_some());
-    if has_screen { vec![Command::new("xdg-open")] } else { Vec::new() }
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
+        .iter()
+        .any(|name| variable(name).is_some());
+    if has_screen {
+        vec![Command::new("xdg-open")]
+    } else {
+        Vec::new()
+    }
 }

@@ -10,10 +10,16 @@ use clap::builder::StyledStr;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["init", "check"]),
     ("Evaluate", &["plan", "run"]),
-    ("Read results", &["show", "why", "compare", "report", "labels"]),
+    (
+        "Read results",
+        &["show", "why", "compare", "report", "labels"],
+    ),
     ("Sessions and probes", &["observe", "fixture", "probes"]),
     ("Judges", &["judge"]),
-    ("Cache and tools", &["cache", "batch", "schema", "completions", "man"]),
+    (
+        "Cache and tools",
+        &["cache", "batch", "schema", "completions", "man"],
+    ),
 ];
 
 /// Commands of earlier versions, each with its replacement; `None` if it has none.
@@ -23,8 +29,14 @@ const FORMER: [(&str, Option<&str>); 11] = [
     ("trend", Some("compeval labels trend")),
     ("key", Some("compeval cache key")),
     ("cache diff", Some("compeval cache show KEY KEY")),
-    ("cache export", Some("compeval cache push --remote fs:///FOLDER")),
-    ("cache import", Some("compeval cache pull --remote fs:///FOLDER")),
+    (
+        "cache export",
+        Some("compeval cache push --remote fs:///FOLDER"),
+    ),
+    (
+        "cache import",
+        Some("compeval cache pull --remote fs:///FOLDER"),
+    ),
     ("cache upgrade", None),
     ("fixture stats", Some("compeval check --all")),
     ("batch export", None),
@@ -58,19 +70,33 @@ pub(super) fn with_groups(program: Command) -> Command {
 fn help_page(program: &Command) -> StyledStr {
     let styles = program.get_styles();
     let (header, literal) = (*styles.get_header(), *styles.get_literal());
-    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .map(|name| name.len())
+        .max()
+        .unwrap_or(0);
     let mut page = StyledStr::new();
     // Writing to memory cannot fail.
-    let _ = write!(page, "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n");
+    let _ = write!(
+        page,
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n"
+    );
     for (title, names) in GROUPS {
         let _ = writeln!(page, "\n{header}{title}:{header:#}");
         for name in names {
-            let about = program.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            let about = program
+                .find_subcommand(name)
+                .and_then(Command::get_about)
+                .map(ToString::to_string);
             let about = about.unwrap_or_default();
             let _ = writeln!(page, "  {literal}{name:<width$}{literal:#}  {about}");
         }
     }
-    let _ = write!(page, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    let _ = write!(
+        page,
+        "\n{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
     page
 }
 
@@ -90,7 +116,9 @@ pub(super) fn former_command(words: &[String], unknown: &str) -> Option<String> 
 /// The error for a flag of an earlier version, with its replacement; `None` if there never was one.
 pub(super) fn former_flag(words: &[String]) -> Option<String> {
     let flags = words.iter().filter_map(|word| word.split('=').next());
-    let (former, successor) = FORMER_FLAGS.iter().find(|(former, _)| flags.clone().any(|flag| flag == *former))?;
+    let (former, successor) = FORMER_FLAGS
+        .iter()
+        .find(|(former, _)| flags.clone().any(|flag| flag == *former))?;
     Some(format!("{former} is now `{successor}`"))
 }
 
@@ -113,18 +141,28 @@ mod tests {
     use crate::cli::commands::Cli;
 
     fn leaves(command: &Command, path: &str) -> Vec<String> {
-        let below: Vec<&Command> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+        let below: Vec<&Command> = command
+            .get_subcommands()
+            .filter(|below| below.get_name() != "help")
+            .collect();
         let name = |below: &Command| format!("{path} {}", below.get_name()).trim().to_owned();
         match below.is_empty() {
             true => vec![path.to_owned()],
-            false => below.into_iter().flat_map(|below| leaves(below, &name(below))).collect(),
+            false => below
+                .into_iter()
+                .flat_map(|below| leaves(below, &name(below)))
+                .collect(),
         }
     }
 
     #[test]
     fn every_command_is_in_one_group_and_there_are_few() {
         let program = Cli::command();
-        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
         let known: BTreeSet<&str> = program.get_subcommands().map(Command::get_name).collect();
         assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
         assert_eq!(grouped.len(), known.len(), "a command is in two groups");
@@ -135,7 +173,10 @@ mod tests {
     #[test]
     fn the_list_of_commands_fits_into_80_columns() {
         let page = help_page(&Cli::command()).to_string();
-        let long: Vec<&str> = page.lines().filter(|line| line.chars().count() > 80).collect();
+        let long: Vec<&str> = page
+            .lines()
+            .filter(|line| line.chars().count() > 80)
+            .collect();
         assert_eq!(long, Vec::<&str>::new());
     }
 
@@ -144,22 +185,41 @@ mod tests {
         let program = Cli::command();
         let all = leaves(&program, "");
         for (former, successor) in FORMER {
-            assert!(!all.iter().any(|leaf| leaf == former), "{former} is a command");
+            assert!(
+                !all.iter().any(|leaf| leaf == former),
+                "{former} is a command"
+            );
             let words: Vec<String> = former.split(' ').map(str::to_owned).collect();
-            let text = words.last().and_then(|unknown| former_command(&words, unknown)).unwrap_or_default();
+            let text = words
+                .last()
+                .and_then(|unknown| former_command(&words, unknown))
+                .unwrap_or_default();
             let Some(successor) = successor else { continue };
             assert!(text.ends_with(&format!("is now `{successor}`")), "{text}");
             let named = successor.trim_start_matches("compeval ");
-            assert!(all.iter().any(|leaf| named.starts_with(leaf.as_str())), "{successor} names no command");
+            assert!(
+                all.iter().any(|leaf| named.starts_with(leaf.as_str())),
+                "{successor} names no command"
+            );
         }
         let of_words = |line: &str, unknown: &str| {
-            former_command(&line.split(' ').map(str::to_owned).collect::<Vec<String>>(), unknown)
+            former_command(
+                &line.split(' ').map(str::to_owned).collect::<Vec<String>>(),
+                unknown,
+            )
         };
         assert_eq!(of_words("run", "run"), None);
-        assert_eq!(of_words("labells trend", "labells"), None, "a misspelled command is not that of an argument");
+        assert_eq!(
+            of_words("labells trend", "labells"),
+            None,
+            "a misspelled command is not that of an argument"
+        );
         assert_eq!(of_words("-C open rum", "rum"), None);
         let flag = |word: &str| former_flag(&["run".to_owned(), word.to_owned()]);
-        assert_eq!(flag("--shard=3/8").as_deref(), Some("--shard is now `--part I/N --remote URL`"));
+        assert_eq!(
+            flag("--shard=3/8").as_deref(),
+            Some("--shard is now `--part I/N --remote URL`")
+        );
         assert_eq!(flag("--part"), None);
     }
 }

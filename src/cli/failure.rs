@@ -58,7 +58,9 @@ impl Exit {
             Exit::Interrupted,
         ];
         let code = status.code().and_then(|code| u8::try_from(code).ok());
-        ALL.into_iter().find(|exit| Some(exit.code()) == code).unwrap_or(Exit::Error)
+        ALL.into_iter()
+            .find(|exit| Some(exit.code()) == code)
+            .unwrap_or(Exit::Error)
     }
 
     /// The process's exit code.
@@ -68,7 +70,11 @@ impl Exit {
 
     /// The exit with the higher precedence: 1, 2, 4 > 130 > 6 > 5 > 7 > 100.
     pub(crate) fn and(self, other: Exit) -> Exit {
-        if other.precedence() > self.precedence() { other } else { self }
+        if other.precedence() > self.precedence() {
+            other
+        } else {
+            self
+        }
     }
 
     fn precedence(self) -> u8 {
@@ -99,12 +105,18 @@ impl From<Ending> for Exit {
 
 /// How a signing key is made.
 pub(crate) fn new_key() -> &'static str {
-    localized("compeval cache key   makes a key", "compeval cache key   产生密钥")
+    localized(
+        "compeval cache key   makes a key",
+        "compeval cache key   产生密钥",
+    )
 }
 
 /// The failure for `--json` with a flag whose output is something else.
 pub(crate) fn not_as_json(flag: &str) -> Failure {
-    Failure::input(say!("{flag} prints no JSON: leave out --json", "{flag} 不输出 JSON：请去掉 --json"))
+    Failure::input(say!(
+        "{flag} prints no JSON: leave out --json",
+        "{flag} 不输出 JSON：请去掉 --json"
+    ))
 }
 
 /// Why a command could not do its work.
@@ -128,20 +140,38 @@ pub(crate) enum Failure {
 impl Failure {
     /// The user's input is wrong.
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure::Message { exit: Exit::BadInput, message: message.into(), hint: None, shortage: None }
+        Failure::Message {
+            exit: Exit::BadInput,
+            message: message.into(),
+            hint: None,
+            shortage: None,
+        }
     }
 
     /// Something unexpected.
     pub(crate) fn error(message: impl Into<String>) -> Failure {
-        Failure::Message { exit: Exit::Error, message: message.into(), hint: None, shortage: None }
+        Failure::Message {
+            exit: Exit::Error,
+            message: message.into(),
+            hint: None,
+            shortage: None,
+        }
     }
 
     /// The same with what to do.
     pub(crate) fn hinted(self, text: impl Into<String>) -> Failure {
         match self {
-            Failure::Message { exit, message, shortage, .. } => {
-                Failure::Message { exit, message, hint: Some(text.into()), shortage }
-            }
+            Failure::Message {
+                exit,
+                message,
+                shortage,
+                ..
+            } => Failure::Message {
+                exit,
+                message,
+                hint: Some(text.into()),
+                shortage,
+            },
             problems => problems,
         }
     }
@@ -149,14 +179,30 @@ impl Failure {
     /// The same with another exit.
     pub(crate) fn exiting(self, exit: Exit) -> Failure {
         match self {
-            Failure::Message { message, hint, shortage, .. } => Failure::Message { exit, message, hint, shortage },
+            Failure::Message {
+                message,
+                hint,
+                shortage,
+                ..
+            } => Failure::Message {
+                exit,
+                message,
+                hint,
+                shortage,
+            },
             problems => problems,
         }
     }
 
     /// Whether a full disk is the cause.
     pub(crate) fn is_out_of_space(&self) -> bool {
-        matches!(self, Failure::Message { shortage: Some(Shortage::Space), .. })
+        matches!(
+            self,
+            Failure::Message {
+                shortage: Some(Shortage::Space),
+                ..
+            }
+        )
     }
 
     /// Something that the system may have refused, with what to do then; `space` says it for a full disk.
@@ -177,7 +223,12 @@ impl Failure {
             ),
             None => return Failure::error(message),
         };
-        Failure::Message { exit: Exit::Error, message, hint: Some(hint.to_owned()), shortage }
+        Failure::Message {
+            exit: Exit::Error,
+            message,
+            hint: Some(hint.to_owned()),
+            shortage,
+        }
     }
 
     /// Prints it and says how to exit.
@@ -187,10 +238,19 @@ impl Failure {
                 console.eprint(&render_some(problems, console));
                 Exit::BadInput
             }
-            Failure::Message { exit, message, hint, .. } => {
+            Failure::Message {
+                exit,
+                message,
+                hint,
+                ..
+            } => {
                 console.error(localized("error:", "错误："), message);
                 if let Some(hint) = hint {
-                    console.eprint(&console.labelled(TextStyle::Hint, localized("hint:", "提示："), hint));
+                    console.eprint(&console.labelled(
+                        TextStyle::Hint,
+                        localized("hint:", "提示："),
+                        hint,
+                    ));
                 }
                 *exit
             }
@@ -241,7 +301,11 @@ impl From<RunError> for Failure {
 
 impl From<RemoteError> for Failure {
     fn from(error: RemoteError) -> Failure {
-        let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
+        let exit = if error.is_input() {
+            Exit::BadInput
+        } else {
+            Exit::Error
+        };
         Failure::error(error.to_string()).exiting(exit)
     }
 }
@@ -250,9 +314,9 @@ impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Failure {
         match error {
             EvaluationError::Open(OpenError::Problems(problems)) => problems.into(),
-            EvaluationError::Open(OpenError::Empty(empty)) => {
-                Failure::input(empty.why).hinted(empty.help).exiting(Exit::EmptySelection)
-            }
+            EvaluationError::Open(OpenError::Empty(empty)) => Failure::input(empty.why)
+                .hinted(empty.help)
+                .exiting(Exit::EmptySelection),
             EvaluationError::Writer(error) => refused_writer(error),
             EvaluationError::LabelLock(error) => error.into(),
             EvaluationError::Cache(error) => error.into(),
@@ -260,7 +324,9 @@ impl From<EvaluationError> for Failure {
             EvaluationError::Remote(error) => error.into(),
             EvaluationError::Set(error) => error.into(),
             EvaluationError::Folder(error) => error.into(),
-            error @ (EvaluationError::Runtime(_) | EvaluationError::ClockStopped) => Failure::error(error.to_string()),
+            error @ (EvaluationError::Runtime(_) | EvaluationError::ClockStopped) => {
+                Failure::error(error.to_string())
+            }
             error => {
                 let failure = Failure::input(message(&error));
                 match hint_for(&error) {
@@ -281,7 +347,10 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
                 None => format!("--max-cost {limit}"),
                 Some(all) => {
                     let own = money(Some(Usd(limit)));
-                    say!("the {own} that --max-cost {all} leaves here", "--max-cost {all} 在此留下的 {own}")
+                    say!(
+                        "the {own} that --max-cost {all} leaves here",
+                        "--max-cost {all} 在此留下的 {own}"
+                    )
                 }
             };
             say!(
@@ -291,7 +360,10 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
             )
         }
         BudgetReached::Requests { limit } => match allowed_in_all("max_requests", limit as f64) {
-            None => say!("--max-requests {limit} were sent", "--max-requests {limit} 已用完"),
+            None => say!(
+                "--max-requests {limit} were sent",
+                "--max-requests {limit} 已用完"
+            ),
             Some(all) => {
                 let own = count(limit, Noun::Request);
                 say!(
@@ -301,7 +373,10 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
             }
         },
     };
-    say!("{why}; run again with a larger budget to continue", "{why}；请用更大的预算重新运行以继续")
+    say!(
+        "{why}; run again with a larger budget to continue",
+        "{why}；请用更大的预算重新运行以继续"
+    )
 }
 
 /// What a flag was typed with, if that is more than the limit of this process.
@@ -312,7 +387,11 @@ fn allowed_in_all(flag: &str, limit: f64) -> Option<f64> {
 
 /// The value of a flag as it was typed.
 fn typed_value(flag: &str) -> Option<String> {
-    CommandLine::current().typed(flag)?.rsplit([' ', '=']).next().map(str::to_owned)
+    CommandLine::current()
+        .typed(flag)?
+        .rsplit([' ', '='])
+        .next()
+        .map(str::to_owned)
 }
 
 /// What is wrong with a request, in terms of the flags that made it.
@@ -324,14 +403,27 @@ fn message(error: &EvaluationError) -> String {
                 "--max-cost 需要已知价格，而 `{model}` 的价格未知"
             )
         }
-        EvaluationError::CostLimit { limit, reply, expected, .. } => {
-            let estimate =
-                expected.map(|usd| say!(", and the run is estimated at {}", "；本次运行估计为 {}", money(Some(usd))));
+        EvaluationError::CostLimit {
+            limit,
+            reply,
+            expected,
+            ..
+        } => {
+            let estimate = expected.map(|usd| {
+                say!(
+                    ", and the run is estimated at {}",
+                    "；本次运行估计为 {}",
+                    money(Some(usd))
+                )
+            });
             let limit = match allowed_in_all("max_cost", limit.0) {
                 None => say!("--max-cost {} is", "--max-cost {} ", limit.0),
                 Some(all) => {
                     let own = money(Some(*limit));
-                    say!("--max-cost {all} leaves {own} here, which is", "--max-cost {all} 在此留下 {own}，")
+                    say!(
+                        "--max-cost {all} leaves {own} here, which is",
+                        "--max-cost {all} 在此留下 {own}，"
+                    )
                 }
             };
             say!(
@@ -400,7 +492,11 @@ fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Optio
     let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
     let all = allowed_in_all("max_cost", limit.0).unwrap_or(limit.0);
     let least = all + (least - limit.0) / share;
-    let amount = say!("--max-cost {:.2} works", "--max-cost {:.2} 即可", (least * 100.0).ceil() / 100.0);
+    let amount = say!(
+        "--max-cost {:.2} works",
+        "--max-cost {:.2} 即可",
+        (least * 100.0).ceil() / 100.0
+    );
     match reply.is_limited {
         true => say!(
             "{amount}, or a lower max_output_tokens where `{}` is asked",
@@ -426,9 +522,10 @@ fn part_hint(error: &EvaluationError) -> Option<&'static str> {
             "list its files under `inputs`, without `inputs_from`, or run the matrix in one process",
             "请去掉 `inputs_from`，在 `inputs` 中列出文件，或在一个进程中运行整个矩阵",
         ),
-        EvaluationError::PartIsRunning { .. } => {
-            localized("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
-        }
+        EvaluationError::PartIsRunning { .. } => localized(
+            "give each process a number of its own, from 1/N to N/N",
+            "给每个进程各自的编号，从 1/N 到 N/N",
+        ),
         EvaluationError::NoRemote => localized(
             "--remote fs:///srv/compeval, or COMPEVAL_REMOTE",
             "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE",
@@ -448,7 +545,9 @@ fn part_hint(error: &EvaluationError) -> Option<&'static str> {
 /// What to do about a comparison that cannot be made.
 fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
-        EvaluationError::TooManyCells(_) => localized("compare without --html", "不带 --html 进行比较"),
+        EvaluationError::TooManyCells(_) => {
+            localized("compare without --html", "不带 --html 进行比较")
+        }
         EvaluationError::OtherBaseline(_) => localized(
             "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
              run is not compared",
@@ -458,9 +557,10 @@ fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
             "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
             "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",
         ),
-        EvaluationError::TooFewFixtures { .. } => {
-            localized("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
-        }
+        EvaluationError::TooFewFixtures { .. } => localized(
+            "run without --until-decided compares what there is",
+            "不带 --until-decided 的运行会比较现有内容",
+        ),
         _ => return None,
     })
 }
@@ -486,7 +586,11 @@ fn refused_writer(error: LabelWriterError) -> Failure {
         _ => None,
     };
     let failure = Failure::from(error);
-    if let Some(hint) = hint { failure.hinted(hint) } else { failure }
+    if let Some(hint) = hint {
+        failure.hinted(hint)
+    } else {
+        failure
+    }
 }
 
 /// A wrong key or file is bad input; anything else is an error.
@@ -499,7 +603,11 @@ pub(crate) fn import_failure(error: CacheError) -> Failure {
             | CacheError::BadImport { .. }
     );
     let failure = Failure::from(error);
-    if is_input { failure.exiting(Exit::BadInput) } else { failure }
+    if is_input {
+        failure.exiting(Exit::BadInput)
+    } else {
+        failure
+    }
 }
 
 impl From<SetError> for Failure {
@@ -549,7 +657,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let words = inner.downcast_ref().map_or_else(|| inner.to_string(), system_words);
+        let words = inner
+            .downcast_ref()
+            .map_or_else(|| inner.to_string(), system_words);
         if !text.contains(&words) {
             text.push_str(localized(": ", "："));
             text.push_str(&words);

@@ -23,7 +23,12 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
         [(first, alike)] => {
             let mut text = render(&Problems(vec![(*first).clone()]), console);
             if !alike.is_empty() {
-                text.push_str(&say!("\n  and {} like it: {}", "\n  另有 {} 个同类：{}", alike.len(), places(alike)));
+                text.push_str(&say!(
+                    "\n  and {} like it: {}",
+                    "\n  另有 {} 个同类：{}",
+                    alike.len(),
+                    places(alike)
+                ));
             }
             text
         }
@@ -59,12 +64,20 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
         return render(problems, console);
     }
     let text = render_kinds(problems, console);
-    if problems.0.len() > 1 { format!("{text}\n{}", every_finding()) } else { text }
+    if problems.0.len() > 1 {
+        format!("{text}\n{}", every_finding())
+    } else {
+        text
+    }
 }
 
 /// The command that lists each finding.
 pub(crate) fn every_finding() -> String {
-    say!("each at its place: {}", "逐项查看：{}", CommandLine::current().of_project().command("check --all"))
+    say!(
+        "each at its place: {}",
+        "逐项查看：{}",
+        CommandLine::current().of_project().command("check --all")
+    )
 }
 
 /// The lines of a kind of findings: how many, what and where; for errors, a second line says what to do.
@@ -78,7 +91,11 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
         _ => say!("{} {many}:", "{} 个{chinese}：", alike + 1),
     };
     let more = (alike > 0).then(|| say!("and {alike} like it", "另有 {alike} 个同类"));
-    let place = place_of(first).into_iter().chain(more).collect::<Vec<_>>().join(" ");
+    let place = place_of(first)
+        .into_iter()
+        .chain(more)
+        .collect::<Vec<_>>()
+        .join(" ");
     let text = console.labelled(style, &label, first.message());
 
     match (first.severity(), first.advice()) {
@@ -91,7 +108,11 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
 }
 
 fn join_parts(parts: [&str; 2]) -> String {
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 /// Findings by kind, errors first, in the order in which each kind is first seen. An error without a place names its
@@ -99,11 +120,14 @@ fn join_parts(parts: [&str; 2]) -> String {
 fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     let mut kinds: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
-        for problem in problems.iter().filter(|problem| problem.severity() == severity) {
+        for problem in problems
+            .iter()
+            .filter(|problem| problem.severity() == severity)
+        {
             let is_alone = severity == Severity::Error && problem.position().is_none();
-            let known = kinds
-                .iter_mut()
-                .find(|(first, _)| !is_alone && first.severity() == severity && pattern(first) == pattern(problem));
+            let known = kinds.iter_mut().find(|(first, _)| {
+                !is_alone && first.severity() == severity && pattern(first) == pattern(problem)
+            });
             match known {
                 Some((_, alike)) => alike.push(problem),
                 None => kinds.push((problem, Vec::new())),
@@ -115,15 +139,26 @@ fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 
 /// A message without what differs from one finding of a kind to the next: quotations, paths, numbers, excerpts.
 fn pattern(problem: &Problem) -> String {
-    let message = problem.message().split(localized(" in message ", "（第 ")).next().unwrap_or_default();
+    let message = problem
+        .message()
+        .split(localized(" in message ", "（第 "))
+        .next()
+        .unwrap_or_default();
     let quoted = message.split(['`', '"']).step_by(2);
     let words = quoted.flat_map(str::split_whitespace);
-    words.filter(|word| !word.contains(|c: char| c.is_ascii_digit() || c == '/')).collect::<Vec<_>>().join(" ")
+    words
+        .filter(|word| !word.contains(|c: char| c.is_ascii_digit() || c == '/'))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Faults in files, each with its place, as miette draws them.
 pub(crate) fn render(problems: &Problems, console: &Console) -> String {
-    let theme = if console.colors { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let theme = if console.colors {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(console.width())
         .with_links(false)
@@ -136,7 +171,13 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
         });
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {
-        if handler.render_report(&mut text, &with_whole_commands(problem).drawn(console.width())).is_err() {
+        if handler
+            .render_report(
+                &mut text,
+                &with_whole_commands(problem).drawn(console.width()),
+            )
+            .is_err()
+        {
             text.push_str(problem.message());
             text.push('\n');
         }
@@ -145,13 +186,20 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
         }
     }
     // miette has only the English word.
-    own_color(&text.trim_end().replace("  help: ", localized("  help: ", "  提示: ")))
+    own_color(
+        &text
+            .trim_end()
+            .replace("  help: ", localized("  help: ", "  提示: ")),
+    )
 }
 
 /// The problem with advice whose commands are those that the user can type.
 fn with_whole_commands(problem: &Problem) -> Problem {
     let problem = problem.clone();
-    match problem.advice().map(|advice| with_project_flags(advice).into_owned()) {
+    match problem
+        .advice()
+        .map(|advice| with_project_flags(advice).into_owned())
+    {
         Some(advice) => problem.help(advice),
         None => problem,
     }
@@ -177,7 +225,11 @@ fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 /// The places of problems; only the first if there are many.
 fn places(problems: &[&Problem]) -> String {
     const SHOWN: usize = 4;
-    let mut places: Vec<String> = problems.iter().filter_map(|problem| place_of(problem)).take(SHOWN).collect();
+    let mut places: Vec<String> = problems
+        .iter()
+        .filter_map(|problem| place_of(problem))
+        .take(SHOWN)
+        .collect();
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
         places.push(say!("and {more} more", "另有 {more} 处"));
     }
@@ -185,7 +237,9 @@ fn places(problems: &[&Problem]) -> String {
 }
 
 fn place_of(problem: &Problem) -> Option<String> {
-    problem.position().map(|(file, line, column)| format!("{file}:{line}:{column}"))
+    problem
+        .position()
+        .map(|(file, line, column)| format!("{file}:{line}:{column}"))
 }
 
 #[cfg(test)]
@@ -201,11 +255,16 @@ mod tests {
             digest: crate::action::Digest::hash("[1,\n22]"),
             text: "[1,\n22]".into(),
         };
-        let warning = |path| Problem::warning("few").help("ask more").at(&file(path), 4..6);
+        let warning = |path| {
+            Problem::warning("few")
+                .help("ask more")
+                .at(&file(path), 4..6)
+        };
         let error = |path| Problem::error("odd").at(&file(path), 1..2);
         let mut all: Vec<Problem> = ["a", "b", "c", "d", "e", "f", "g"].map(warning).into();
         all.extend(["a", "b"].map(error));
-        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        let common =
+            <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
         insta::assert_snapshot!(render(&Problems(all), &Console::new(&common)), @r#"
      ⚠ few
       ╭─[a:2:1]
@@ -232,32 +291,50 @@ mod tests {
 
     #[test]
     fn names_with_hyphens_are_not_broken() {
-        let error = Problem::error("`format-function` ".repeat(40)).help("see `another-long-name` ".repeat(40));
-        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        let error = Problem::error("`format-function` ".repeat(40))
+            .help("see `another-long-name` ".repeat(40));
+        let common =
+            <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
         let text = render(&Problems(vec![error]), &Console::new(&common));
-        assert!(text.lines().count() > 10 && text.lines().all(|line| !line.trim_end().ends_with('-')), "{text}");
+        assert!(
+            text.lines().count() > 10 && text.lines().all(|line| !line.trim_end().ends_with('-')),
+            "{text}"
+        );
     }
 
     #[test]
     fn paths_in_commands_are_not_broken() {
-        let error = Problem::error("no pipeline").help("`compeval init -C /home/user/work/agent/evals` ".repeat(20));
-        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        let error = Problem::error("no pipeline")
+            .help("`compeval init -C /home/user/work/agent/evals` ".repeat(20));
+        let common =
+            <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
         let text = render(&Problems(vec![error]), &Console::new(&common));
-        assert_eq!(text.matches(" /home/user/work/agent/evals`").count(), 20, "{text}");
+        assert_eq!(
+            text.matches(" /home/user/work/agent/evals`").count(),
+            20,
+            "{text}"
+        );
     }
 
     #[test]
     fn several_kinds_are_counted() {
         let text: std::sync::Arc<str> = "[1,\n22]".into();
-        let file = SourceFile { path: "p".into(), digest: crate::action::Digest::hash(&*text), text };
-        let fact = |name: &str| Problem::error(format!("probe `{name}`: fact \"{name}\" is short")).help("longer");
+        let file = SourceFile {
+            path: "p".into(),
+            digest: crate::action::Digest::hash(&*text),
+            text,
+        };
+        let fact = |name: &str| {
+            Problem::error(format!("probe `{name}`: fact \"{name}\" is short")).help("longer")
+        };
         let all = Problems(vec![
             Problem::warning("fixtures/a.json has 500 KB"),
             fact("p1").at(&file, 1..2),
             fact("p2").at(&file, 4..6),
             Problem::warning("fixtures/b.json has 600 KB"),
         ]);
-        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        let common =
+            <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
         insta::assert_snapshot!(render_kinds(&all, &Console::new(&common)), @r#"
         2 errors: probe `p1`: fact "p1" is short
           p:1:2 and 1 like it · longer

@@ -126,7 +126,10 @@ pub(crate) fn probe_type(kind: ProbeType) -> &'static str {
 
 /// What something cost, in a sentence.
 pub(crate) fn cost(usd: Option<Usd>) -> String {
-    usd.map_or_else(|| localized("cost unknown", "费用未知").to_owned(), |usd| usd.to_string())
+    usd.map_or_else(
+        || localized("cost unknown", "费用未知").to_owned(),
+        |usd| usd.to_string(),
+    )
 }
 
 /// Seconds as people say them.
@@ -208,25 +211,47 @@ mod tests {
             [size(999), size(1234), size(56_789_000), size(2_000_000_000)],
             ["999 B", "1.2 KB", "57 MB", "2.0 GB"]
         );
-        assert_eq!([short(None), short(Some(12)), short(Some(1234)), short(Some(56_789))], ["–", "12", "1.2k", "57k"]);
-        assert_eq!([age(5), age(200), age(7300), age(200_000)], ["5 s", "3 min", "2 h", "2 d"]);
+        assert_eq!(
+            [
+                short(None),
+                short(Some(12)),
+                short(Some(1234)),
+                short(Some(56_789))
+            ],
+            ["–", "12", "1.2k", "57k"]
+        );
+        assert_eq!(
+            [age(5), age(200), age(7300), age(200_000)],
+            ["5 s", "3 min", "2 h", "2 d"]
+        );
     }
 
     #[test]
     fn quantities_have_the_digits_that_mean_something() {
-        assert_eq!([4471.5, 120.4, 8.34, 0.251].map(amount), ["4,472", "120", "8.3", "0.25"]);
+        assert_eq!(
+            [4471.5, 120.4, 8.34, 0.251].map(amount),
+            ["4,472", "120", "8.3", "0.25"]
+        );
     }
 
     #[test]
     fn a_chinese_character_takes_two_columns() {
         assert_eq!([left("评审", 6), right("评审", 6)], ["评审  ", "  评审"]);
-        assert_eq!([cut("评审组", 6), cut("评审组", 5), cut("judges", 5)], ["评审组", "评审…", "judg…"]);
+        assert_eq!(
+            [cut("评审组", 6), cut("评审组", 5), cut("judges", 5)],
+            ["评审组", "评审…", "judg…"]
+        );
     }
 
     #[test]
     fn times_read_well() {
         assert_eq!(
-            [duration(0.05), duration(90.0), duration(200.0), duration(9000.0)],
+            [
+                duration(0.05),
+                duration(90.0),
+                duration(200.0),
+                duration(9000.0)
+            ],
             ["0.05 s", "90 s", "4 min", "2.5 h"]
         );
     }

@@ -46,24 +46,31 @@ impl Interrupts {
     /// The interrupts of work to come: until it begins, Ctrl-C ends the process.
     pub(crate) fn new() -> Interrupts {
         let state = STATE.get_or_init(Arc::default).clone();
-        Interrupts { stop: state.stop.subscribe(), state }
+        Interrupts {
+            stop: state.stop.subscribe(),
+            state,
+        }
     }
 
     /// Handles Ctrl-C until the process ends; for the work that begins now, none was received yet.
     pub(crate) fn work_begins(&self, console: &Console) {
         self.state.received.store(0, Ordering::Relaxed);
         // Receivers are notified only if this takes back a request.
-        self.state.stop.send_if_modified(|asked| std::mem::replace(asked, StopRequest::No) != StopRequest::No);
+        self.state
+            .stop
+            .send_if_modified(|asked| std::mem::replace(asked, StopRequest::No) != StopRequest::No);
         self.state.is_over.store(false, Ordering::Relaxed);
         if self.state.is_handled.swap(true, Ordering::Relaxed) {
             return;
         }
         let (state, console) = (self.state.clone(), *console);
-        let started = std::thread::Builder::new().name("interrupts".to_owned()).spawn(move || {
-            if let Err(error) = state.forward_signals(console) {
-                tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
-            }
-        });
+        let started = std::thread::Builder::new()
+            .name("interrupts".to_owned())
+            .spawn(move || {
+                if let Err(error) = state.forward_signals(console) {
+                    tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
+                }
+            });
         if let Err(error) = started {
             console.warn(
                 localized("warning:", "警告："),
@@ -94,7 +101,9 @@ impl Default for InterruptState {
 
 impl InterruptState {
     fn forward_signals(&self, console: Console) -> std::io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(async {
             let mut signals = Signals::new()?;
             loop {
@@ -104,7 +113,10 @@ impl InterruptState {
                     Some(stop) => drop(self.stop.send_replace(stop)),
                     None => console.leave(
                         Exit::Interrupted.code(),
-                        localized("stopped; finished work is saved", "已停止；完成的工作已保存"),
+                        localized(
+                            "stopped; finished work is saved",
+                            "已停止；完成的工作已保存",
+                        ),
                     ),
                 }
             }
@@ -123,7 +135,10 @@ struct Signals {
 impl Signals {
     fn new() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
     async fn next(&mut self) -> std::io::Result<()> {
@@ -156,7 +171,14 @@ mod tests {
     #[test]
     fn the_first_drains_the_second_stops_and_one_more_ends_it() {
         let requests = [1, 2, 3, 4].map(|nth| requested(nth, false));
-        assert_eq!(requests, [Some(StopRequest::Drain), Some(StopRequest::Now), None, None]);
-        assert_eq!(requested(1, true), None, "no work is left that could be drained");
+        assert_eq!(
+            requests,
+            [Some(StopRequest::Drain), Some(StopRequest::Now), None, None]
+        );
+        assert_eq!(
+            requested(1, true),
+            None,
+            "no work is left that could be drained"
+        );
     }
 }

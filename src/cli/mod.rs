@@ -11,10 +11,10 @@ mod findings;
 mod format;
 mod interrupts;
 mod notices;
-mod screen;
+mod part;
 mod project;
 mod remote;
-mod part;
+mod screen;
 mod stop_reasons;
 mod system_limits;
 mod terminal;
@@ -51,17 +51,32 @@ pub fn main() -> u8 {
     }
     let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => return refuse_command(&error),
-        Err(error) if error.kind() == ErrorKind::MissingSubcommand => return without_command(&error),
-        Err(error) if error.kind() == ErrorKind::UnknownArgument && former_flag(&typed_words()).is_some() => {
-            Console::plain().eprint(&format!("error: {}", former_flag(&typed_words()).unwrap_or_default()));
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {
+            return refuse_command(&error);
+        }
+        Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
+            return without_command(&error);
+        }
+        Err(error)
+            if error.kind() == ErrorKind::UnknownArgument
+                && former_flag(&typed_words()).is_some() =>
+        {
+            Console::plain().eprint(&format!(
+                "error: {}",
+                former_flag(&typed_words()).unwrap_or_default()
+            ));
             return Exit::BadInput.code();
         }
         Err(error) => {
             // Help and version are not errors; clap knows which stream they go to.
-            let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let is_printed =
-                error.print().map_or_else(|error| error.kind() == std::io::ErrorKind::BrokenPipe, |()| true);
+            let is_requested = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
+            let is_printed = error.print().map_or_else(
+                |error| error.kind() == std::io::ErrorKind::BrokenPipe,
+                |()| true,
+            );
             return match is_requested {
                 true if is_printed => Exit::Done.code(),
                 true => Exit::Error.code(),
@@ -74,7 +89,10 @@ pub fn main() -> u8 {
     start_logging(cli.common.verbose, &console);
     let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
     let ended = catch_unwind(command).unwrap_or_else(|_| {
-        Err(Failure::error(localized("a fault of compeval; please report it", "compeval 自身的故障，请报告")))
+        Err(Failure::error(localized(
+            "a fault of compeval; please report it",
+            "compeval 自身的故障，请报告",
+        )))
     });
     let exit = ended.unwrap_or_else(|failure| failure.report(&console));
     match Console::output_error() {
@@ -115,7 +133,10 @@ fn choose_language(common: &Common) {
 
 /// The arguments of this process.
 fn typed_words() -> Vec<String> {
-    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+    std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Prints why a command is unknown: which one replaced it, if an earlier version had it; else the one with a similar name,
@@ -135,7 +156,10 @@ fn refuse_command(error: &clap::Error) -> u8 {
     let _ = error.print();
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
         let program = program();
-        console.eprint(&format!("commands: {}", commands_at(&program, &words).join(", ")));
+        console.eprint(&format!(
+            "commands: {}",
+            commands_at(&program, &words).join(", ")
+        ));
     }
     Exit::BadInput.code()
 }
@@ -145,13 +169,22 @@ fn without_command(error: &clap::Error) -> u8 {
     let mut program = program().ignore_errors(true);
     program.build();
     let matches = program.try_get_matches_from_mut(std::env::args_os());
-    let matches = matches.ok().filter(|matches| matches.subcommand_name().is_none());
-    let common = matches.as_ref().and_then(|matches| Common::from_arg_matches(matches).ok());
+    let matches = matches
+        .ok()
+        .filter(|matches| matches.subcommand_name().is_none());
+    let common = matches
+        .as_ref()
+        .and_then(|matches| Common::from_arg_matches(matches).ok());
     // A file or a folder that is not there is a mistake of the user, and says nothing of a project.
-    let common = common.filter(|common| !common.json && common.config.is_none() && folder(common).is_dir());
+    let common =
+        common.filter(|common| !common.json && common.config.is_none() && folder(common).is_dir());
     if let Some(common) = common.filter(|common| find_pipeline(&folder(common), None).is_err()) {
         choose_language(&common);
-        return introduce(matches.map(|matches| CommandLine::new(program, &matches)).unwrap_or_default());
+        return introduce(
+            matches
+                .map(|matches| CommandLine::new(program, &matches))
+                .unwrap_or_default(),
+        );
     }
     // Without a standard error there is nobody to tell.
     let _ = error.print();
@@ -161,8 +194,15 @@ fn without_command(error: &clap::Error) -> u8 {
 /// Prints an introduction, for `compeval` without a command where there is no project yet.
 fn introduce(typed: CommandLine) -> u8 {
     let typed = typed.of_folder();
-    let commands = [typed.command(localized("init", "init --locale zh")), typed.command("run")];
-    let width = commands.iter().map(|command| display_width(command)).max().unwrap_or_default();
+    let commands = [
+        typed.command(localized("init", "init --locale zh")),
+        typed.command("run"),
+    ];
+    let width = commands
+        .iter()
+        .map(|command| display_width(command))
+        .max()
+        .unwrap_or_default();
     let [init, run] = commands.map(|command| left(&command, width));
     Console::plain().print(&say!(
         "compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
@@ -187,7 +227,10 @@ fn start_logging(verbose: u8, console: &Console) {
         2 => "compeval=debug",
         _ => "compeval=trace",
     };
-    let logs = tracing_subscriber::fmt().with_env_filter(level).with_writer(|| LogWriter).with_ansi(console.colors);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(level)
+        .with_writer(|| LogWriter)
+        .with_ansi(console.colors);
     // A second start can only come from a test in this process, and the first one serves it.
     let _ = logs.with_target(false).try_init();
 }

@@ -65,7 +65,10 @@ fn continued_refresh(label: &Label) -> String {
 }
 
 /// What a run pays for because the remote does not have it; `None` if it has everything.
-fn missing_in_remote(url: &str, CostEstimate { requests, usd, .. }: &CostEstimate) -> Option<String> {
+fn missing_in_remote(
+    url: &str,
+    CostEstimate { requests, usd, .. }: &CostEstimate,
+) -> Option<String> {
     (*requests > 0).then(|| {
         let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
         say!(
@@ -110,12 +113,22 @@ pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
 /// What was pulled and uploaded, in a line; `None` if nothing was.
 fn transfers(summary: &SharedSummary) -> Option<String> {
     let (pulled, pushed) = (summary.pulled.entries, summary.pushed.entries);
-    let done: Vec<String> = [(pulled, localized("pulled", "拉取")), (pushed, localized("uploaded", "上传"))]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, verb)| format!("{count} {verb}"))
-        .collect();
-    (!done.is_empty()).then(|| say!("Remote {}: {}.", "远程 {}：{}。", summary.url, done.join(", ")))
+    let done: Vec<String> = [
+        (pulled, localized("pulled", "拉取")),
+        (pushed, localized("uploaded", "上传")),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, verb)| format!("{count} {verb}"))
+    .collect();
+    (!done.is_empty()).then(|| {
+        say!(
+            "Remote {}: {}.",
+            "远程 {}：{}。",
+            summary.url,
+            done.join(", ")
+        )
+    })
 }
 
 /// The hosts and programs that a project uses, on one line.
@@ -128,5 +141,9 @@ pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String 
 /// The hosts and programs that a project uses, as a list with a heading.
 pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
     let heading = console.paint(TextStyle::Strong, localized("This project:", "本项目："));
-    [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
+    [heading]
+        .into_iter()
+        .chain(access.lines().iter().map(|line| format!("  {line}")))
+        .collect::<Vec<_>>()
+        .join("\n")
 }

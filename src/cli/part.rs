@@ -11,7 +11,9 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::{Ending, EvaluationOutcome, MergeCoverage, NumberedPart, PartOfRun, variable};
+use crate::evaluation::{
+    Ending, EvaluationOutcome, MergeCoverage, NumberedPart, PartOfRun, variable,
+};
 use crate::parts::{Engine, EngineError, PartArgument, PartNumber};
 use base::locale::localized;
 use base::say;
@@ -33,12 +35,21 @@ impl PartArgs {
         let whole_limits = self.whole_limits;
         Ok(match self.part {
             None => None,
-            Some(PartArgument::Number(number)) => Some(NumberedPart { number, engine: None, whole_limits }),
+            Some(PartArgument::Number(number)) => Some(NumberedPart {
+                number,
+                engine: None,
+                whole_limits,
+            }),
             Some(PartArgument::Auto(count)) => {
-                let (number, engine) = Engine::part(variable, count).map_err(|error: EngineError| {
-                    Failure::input(say!("--part auto: {error}", "--part auto：{error}"))
-                })?;
-                Some(NumberedPart { number, engine: Some(engine), whole_limits })
+                let (number, engine) =
+                    Engine::part(variable, count).map_err(|error: EngineError| {
+                        Failure::input(say!("--part auto: {error}", "--part auto：{error}"))
+                    })?;
+                Some(NumberedPart {
+                    number,
+                    engine: Some(engine),
+                    whole_limits,
+                })
             }
         })
     }
@@ -57,10 +68,16 @@ impl PartArgs {
 
 /// The number in `--parts N`.
 pub(crate) fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
-    let number = text
-        .parse()
-        .map_err(|_| localized("expected a number, as in --parts 8", "应为数字，如 --parts 8").to_owned())?;
-    PartNumber::new(1, number).map(PartNumber::count).map_err(|fault| fault.to_string())
+    let number = text.parse().map_err(|_| {
+        localized(
+            "expected a number, as in --parts 8",
+            "应为数字，如 --parts 8",
+        )
+        .to_owned()
+    })?;
+    PartNumber::new(1, number)
+        .map(PartNumber::count)
+        .map_err(|fault| fault.to_string())
 }
 
 /// The JSON in a plan about a part of the matrix.
@@ -108,9 +125,19 @@ pub(crate) fn part_line(part: &PartOfRun) -> String {
 
 /// Says which parts are unfinished or were run twice, and which judges failed their self-test in a part. Returns the
 /// exit of the merge.
-pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCoverage, console: &Console) -> Exit {
+pub(crate) fn print_coverage(
+    outcome: &EvaluationOutcome,
+    coverage: &MergeCoverage,
+    console: &Console,
+) -> Exit {
     let mut exit = Exit::from(outcome.ending);
-    let MergeCoverage { missing, incomplete, doubled, made_twice, .. } = coverage;
+    let MergeCoverage {
+        missing,
+        incomplete,
+        doubled,
+        made_twice,
+        ..
+    } = coverage;
     if !doubled.is_empty() {
         console.warn(localized("parts:", "分片："), doubled_parts(doubled));
     }
@@ -126,13 +153,21 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
     if !missing.is_empty() {
         console.warn(
             localized("parts:", "分片："),
-            say!("these parts are not in the remote: {}", "远程缓存中没有这些分片：{}", list_numbers(missing)),
+            say!(
+                "these parts are not in the remote: {}",
+                "远程缓存中没有这些分片：{}",
+                list_numbers(missing)
+            ),
         );
     }
     if !incomplete.is_empty() {
         console.warn(
             localized("parts:", "分片："),
-            say!("these parts have work left: {}", "这些分片还有工作未完成：{}", list_numbers(incomplete)),
+            say!(
+                "these parts have work left: {}",
+                "这些分片还有工作未完成：{}",
+                list_numbers(incomplete)
+            ),
         );
     }
     if outcome.ending != Ending::Complete {
@@ -142,7 +177,11 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
             merge_advice(outcome, coverage),
         ));
         // The merge asks no model: what is pending in it is missing.
-        exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };
+        exit = if exit == Exit::Pending {
+            Exit::Incomplete
+        } else {
+            exit.and(Exit::Incomplete)
+        };
     } else if let Some(command) = part_command(coverage) {
         let text = say!(
             "no cell is missing without them; to count what they pay, run {command}, then merge again",
@@ -154,7 +193,11 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
     if !caveats.weak_judges.is_empty() && !caveats.allow_weak_judge {
         console.error(
             localized("judge:", "评审："),
-            say!("failed its self-test in a part: {}", "在某个分片中未通过自检：{}", caveats.weak_judges.join(", ")),
+            say!(
+                "failed its self-test in a part: {}",
+                "在某个分片中未通过自检：{}",
+                caveats.weak_judges.join(", ")
+            ),
         );
         exit = exit.and(Exit::Error);
     }
@@ -163,7 +206,11 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
 
 /// Says which parts ran in two processes at the same time.
 fn doubled_parts(parts: &[PartNumber]) -> String {
-    let these = if parts.len() == 1 { "this part" } else { "these parts" };
+    let these = if parts.len() == 1 {
+        "this part"
+    } else {
+        "these parts"
+    };
     let numbers = list_numbers(parts);
     say!(
         "{these} ran in two processes at the same time: {numbers}; what both processes paid is counted",
@@ -172,7 +219,11 @@ fn doubled_parts(parts: &[PartNumber]) -> String {
 }
 
 fn list_numbers(parts: &[PartNumber]) -> String {
-    parts.iter().map(|part| part.index().to_string()).collect::<Vec<_>>().join(", ")
+    parts
+        .iter()
+        .map(|part| part.index().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What to do about missing cells.
@@ -195,9 +246,16 @@ fn merge_advice(outcome: &EvaluationOutcome, coverage: &MergeCoverage) -> String
 fn part_command(coverage: &MergeCoverage) -> Option<String> {
     let unfinished = coverage.unfinished();
     let first = unfinished.first()?;
-    let command = CommandLine::current().without("parts").with("part", &format!("--part {first}")).command("run");
-    let again = coverage.engine.and_then(|engine| engine.start_again(&unfinished));
-    let again = again.map(|again| say!(" (of all: {again})", "（全部：{again}）")).unwrap_or_default();
+    let command = CommandLine::current()
+        .without("parts")
+        .with("part", &format!("--part {first}"))
+        .command("run");
+    let again = coverage
+        .engine
+        .and_then(|engine| engine.start_again(&unfinished));
+    let again = again
+        .map(|again| say!(" (of all: {again})", "（全部：{again}）"))
+        .unwrap_or_default();
     Some(format!("{command}{again}"))
 }
 
@@ -208,8 +266,17 @@ mod tests {
     #[test]
     fn doubled_parts_are_named_in_singular_and_plural() {
         let part = |index| PartNumber::new(index, 8).unwrap();
-        let [one, several] = [doubled_parts(&[part(3)]), doubled_parts(&[part(3), part(5)])];
-        assert!(one.starts_with("this part ran in two processes at the same time: 3; "), "{one}");
-        assert!(several.starts_with("these parts ran in two processes at the same time: 3, 5; "), "{several}");
+        let [one, several] = [
+            doubled_parts(&[part(3)]),
+            doubled_parts(&[part(3), part(5)]),
+        ];
+        assert!(
+            one.starts_with("this part ran in two processes at the same time: 3; "),
+            "{one}"
+        );
+        assert!(
+            several.starts_with("these parts ran in two processes at the same time: 3, 5; "),
+            "{several}"
+        );
     }
 }

@@ -33,18 +33,30 @@ pub(crate) struct ProjectOptions {
 
 /// The folder a command works in.
 pub(crate) fn folder(common: &Common) -> PathBuf {
-    common.directory.clone().unwrap_or_else(|| PathBuf::from("."))
+    common
+        .directory
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("."))
 }
 
 /// A path as the user gave it: relative to the folder the command works in.
 pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
-    common.directory.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+    common
+        .directory
+        .as_ref()
+        .map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
 /// A result set as the user named it: a path is relative to the folder the command works in, a label is what it is.
 pub(crate) fn given_results(common: &Common, name: &str) -> String {
     let is_path = name.contains(['/', '\\']);
-    if is_path { given(common, Path::new(name)).to_string_lossy().into_owned() } else { name.to_owned() }
+    if is_path {
+        given(common, Path::new(name))
+            .to_string_lossy()
+            .into_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Opens the project and prints its warnings.
@@ -54,12 +66,18 @@ pub(crate) fn open_project(
     opening: ProjectOptions,
     console: &Console,
 ) -> Result<Pipeline, Failure> {
-    let Opened { pipeline, warnings, .. } = read_project(common, select, opening)?;
+    let Opened {
+        pipeline, warnings, ..
+    } = read_project(common, select, opening)?;
     print_warnings(console, &warnings);
     Ok(pipeline)
 }
 
-pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: ProjectOptions) -> Result<Opened, Failure> {
+pub(crate) fn read_project(
+    common: &Common,
+    select: &SelectArgs,
+    opening: ProjectOptions,
+) -> Result<Opened, Failure> {
     let request = open_request(common, select, opening)?;
     let opened = evaluation::open_project(&request).map_err(EvaluationError::from)?;
     opened.pipeline.settings.locale.set_of_project();
@@ -113,9 +131,15 @@ pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure>
 
 /// Refuses names of fixtures that the project does not have.
 pub(crate) fn require_fixtures(paths: &ProjectPaths, names: &[String]) -> Result<(), Failure> {
-    let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) else { return Ok(()) };
+    let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) else {
+        return Ok(());
+    };
     let hint = suggest(unknown, paths.files.keys().map(String::as_str));
-    Err(Failure::input(say!("there is no fixture `{unknown}`", "没有样本 `{unknown}`")).hinted(hint))
+    Err(Failure::input(say!(
+        "there is no fixture `{unknown}`",
+        "没有样本 `{unknown}`"
+    ))
+    .hinted(hint))
 }
 
 /// The label on the command line; the time where there is none.
@@ -127,14 +151,22 @@ pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
 }
 
 /// The limits on the command line.
-pub(crate) fn limits_of(BudgetArgs { max_cost, max_requests }: &BudgetArgs) -> Result<BudgetLimits, Failure> {
+pub(crate) fn limits_of(
+    BudgetArgs {
+        max_cost,
+        max_requests,
+    }: &BudgetArgs,
+) -> Result<BudgetLimits, Failure> {
     if let Some(limit) = max_cost.filter(|limit| !limit.is_finite() || *limit < 0.0) {
         return Err(Failure::input(say!(
             "--max-cost {limit} is not an amount of money: expected 0 or more",
             "--max-cost {limit} 不是金额：应为 0 或以上"
         )));
     }
-    Ok(BudgetLimits { usd: max_cost.map(Usd), requests: *max_requests })
+    Ok(BudgetLimits {
+        usd: max_cost.map(Usd),
+        requests: *max_requests,
+    })
 }
 
 fn non_empty(names: &[String]) -> Option<Vec<String>> {
@@ -143,7 +175,10 @@ fn non_empty(names: &[String]) -> Option<Vec<String>> {
 
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
-    Ok(evaluation::open_store(cache, &Listening::new(&mut |event: &Event<'_>| print_notice(event, console)))?)
+    Ok(evaluation::open_store(
+        cache,
+        &Listening::new(&mut |event: &Event<'_>| print_notice(event, console)),
+    )?)
 }
 
 /// Prints the notices of the cache.

@@ -14,8 +14,8 @@ use crate::evaluation::variable;
 use crate::evaluation::{EvaluationError, Event, Listening, connect_remote, trusted_keys};
 use base::locale::localized;
 use store::remote::{
-    DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache,
-    SigningKey, TrustedWriter,
+    DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl,
+    SharedCache, SigningKey, TrustedWriter,
 };
 
 /// The variable with the secret key.
@@ -51,7 +51,10 @@ impl RemoteArgs {
     pub(crate) fn writing(&self) -> RemoteArgs {
         let is_meant = self.remote.is_some() && variable("COMPEVAL_REMOTE_MODE").is_none();
         let remote_mode = self.remote_mode.or(is_meant.then_some(RemoteMode::Write));
-        RemoteArgs { remote_mode, ..self.clone() }
+        RemoteArgs {
+            remote_mode,
+            ..self.clone()
+        }
     }
 
     /// What flags and environment say.
@@ -72,8 +75,11 @@ impl RemoteArgs {
                 })?)
             }
         };
-        let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
-        let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(new_key()))?;
+        let key = variable(SIGNING_KEY)
+            .map(|text| SigningKey::parse(&text))
+            .transpose();
+        let key =
+            key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(new_key()))?;
         let texts = match variable("COMPEVAL_REMOTE_TEXTS").as_deref().map(str::trim) {
             None => None,
             Some("true" | "1") => Some(true),
@@ -87,20 +93,32 @@ impl RemoteArgs {
         };
         let is_ci = is_ci();
         let is_named = self.remote.is_some();
-        Ok(GivenRemote { url, trust: self.given_trust()?, mode, texts, key, is_named, is_ci })
+        Ok(GivenRemote {
+            url,
+            trust: self.given_trust()?,
+            mode,
+            texts,
+            key,
+            is_named,
+            is_ci,
+        })
     }
 
     fn given_trust(&self) -> Result<Option<Vec<TrustedWriter>>, Failure> {
         let listed = variable("COMPEVAL_TRUST");
         let (name, writers) = match listed {
-            Some(listed) if self.trust.is_empty() => {
-                ("COMPEVAL_TRUST", listed.split([',', '\n']).map(str::to_owned).collect())
-            }
+            Some(listed) if self.trust.is_empty() => (
+                "COMPEVAL_TRUST",
+                listed.split([',', '\n']).map(str::to_owned).collect(),
+            ),
             _ => ("--trust", self.trust.clone()),
         };
         let written = writers.iter().filter(|text| !text.trim().is_empty());
-        let writers = written.map(|text| text.parse::<TrustedWriter>()).collect::<Result<Vec<_>, _>>();
-        let writers = writers.map_err(|why| Failure::input(format!("{name}: {why}")).hinted(new_key()))?;
+        let writers = written
+            .map(|text| text.parse::<TrustedWriter>())
+            .collect::<Result<Vec<_>, _>>();
+        let writers =
+            writers.map_err(|why| Failure::input(format!("{name}: {why}")).hinted(new_key()))?;
         Ok(Some(writers).filter(|writers| !writers.is_empty()))
     }
 
@@ -124,8 +142,13 @@ impl RemoteArgs {
         declared: &DeclaredRemote,
         console: &Console,
     ) -> Result<Option<RemoteEntries>, Failure> {
-        let reading = RemoteArgs { remote_mode: Some(RemoteMode::Read), ..self.clone() };
-        reading.connect(declared, console, |settings| RemoteEntries::open(settings, key_of))
+        let reading = RemoteArgs {
+            remote_mode: Some(RemoteMode::Read),
+            ..self.clone()
+        };
+        reading.connect(declared, console, |settings| {
+            RemoteEntries::open(settings, key_of)
+        })
     }
 
     fn connect<T>(
@@ -166,7 +189,11 @@ impl RemoteArgs {
 }
 
 /// The text of a flag or of a variable, with the name of the one that was used.
-fn from_either(flag: &'static str, text: Option<String>, name: &'static str) -> (&'static str, Option<String>) {
+fn from_either(
+    flag: &'static str,
+    text: Option<String>,
+    name: &'static str,
+) -> (&'static str, Option<String>) {
     match text {
         Some(text) => (flag, Some(text)),
         None => (name, variable(name)),

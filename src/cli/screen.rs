@@ -32,7 +32,14 @@ pub(crate) struct Screen {
 impl Screen {
     pub(crate) fn new(console: &Console) -> Screen {
         let interrupts = Interrupts::new();
-        Screen { console: *console, interrupts, progress: None, is_live: false, live: None, budget: None }
+        Screen {
+            console: *console,
+            interrupts,
+            progress: None,
+            is_live: false,
+            live: None,
+            budget: None,
+        }
     }
 
     /// Also serves the page of the results to come, if `is_live`.
@@ -48,9 +55,13 @@ impl Screen {
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Started(started) => self.begin(started),
-            Event::Added { stage, cells } => self.with_progress(|progress| progress.add(*stage, *cells)),
+            Event::Added { stage, cells } => {
+                self.with_progress(|progress| progress.add(*stage, *cells))
+            }
             Event::Step(step) => self.with_progress(|progress| progress.on_event(step)),
-            Event::Progress(snapshot) => self.with_progress(|progress| progress.update((*snapshot).clone())),
+            Event::Progress(snapshot) => {
+                self.with_progress(|progress| progress.update((*snapshot).clone()))
+            }
             Event::WorkIsOver => {
                 self.interrupts.work_is_over();
                 self.with_progress(Progress::finish);
@@ -60,9 +71,20 @@ impl Screen {
         }
     }
 
-    fn begin(&mut self, Started { pipeline, folder, stages, budget }: &Started<'_>) {
+    fn begin(
+        &mut self,
+        Started {
+            pipeline,
+            folder,
+            stages,
+            budget,
+        }: &Started<'_>,
+    ) {
         if let Some(folder) = folder.filter(|_| self.is_live) {
-            self.serve(PartialResults { pipeline: (*pipeline).clone(), folder: folder.clone() });
+            self.serve(PartialResults {
+                pipeline: (*pipeline).clone(),
+                folder: folder.clone(),
+            });
         }
         let mut progress = Progress::new(stages.iter().copied(), budget.limits(), &self.console);
         progress.live = self.live.as_ref().map(LiveServer::progress);
@@ -84,7 +106,10 @@ impl Screen {
             }
             Err(error) => self.console.warn(
                 localized("live:", "实时："),
-                say!("the page cannot be served: {error}", "无法提供页面：{error}"),
+                say!(
+                    "the page cannot be served: {error}",
+                    "无法提供页面：{error}"
+                ),
             ),
         }
     }
@@ -118,7 +143,13 @@ pub(crate) struct RunLog {
 impl RunLog {
     pub(crate) fn new(console: &Console) -> RunLog {
         let screen = Screen::new(console);
-        RunLog { screen, executed: 0, cached: 0, failures: Vec::new(), verdicts: BTreeMap::new() }
+        RunLog {
+            screen,
+            executed: 0,
+            cached: 0,
+            failures: Vec::new(),
+            verdicts: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
@@ -129,7 +160,8 @@ impl RunLog {
             scheduler::RunEvent::Completed { .. } => self.executed += 1,
             scheduler::RunEvent::Failed(failure) => self.failures.push((*failure).clone()),
             scheduler::RunEvent::SelftestCompleted { judge, verdict } => {
-                self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
+                self.verdicts
+                    .insert((*judge).to_owned(), (*verdict).clone());
             }
             _ => {}
         }

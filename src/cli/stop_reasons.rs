@@ -13,8 +13,15 @@ use base::say;
 
 /// Prints why a run ended early, if it did, and what waits for a later run.
 pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
-    let Ended { run, weaknesses, allow_weak_judge, .. } = ended;
-    run.untested.iter().for_each(|judge| warn_stopped(console, &untested(judge, *allow_weak_judge)));
+    let Ended {
+        run,
+        weaknesses,
+        allow_weak_judge,
+        ..
+    } = ended;
+    run.untested
+        .iter()
+        .for_each(|judge| warn_stopped(console, &untested(judge, *allow_weak_judge)));
     if !run.unaccounted.is_empty() {
         warn_stopped(
             console,
@@ -33,7 +40,9 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     }
     // Where weak judges end the run, their failed checks are the reason.
     if *allow_weak_judge || run.weak_judges.is_empty() {
-        run.given_up.iter().for_each(|why| warn_stopped(console, why));
+        run.given_up
+            .iter()
+            .for_each(|why| warn_stopped(console, why));
     }
     if let Some(broken) = &run.broken {
         warn_stopped(console, broken);
@@ -74,7 +83,11 @@ fn interrupted(refreshes: bool) -> &'static str {
 }
 
 fn warn_stopped(console: &Console, why: &str) {
-    console.eprint(&console.labelled_prose(TextStyle::Warning, localized("stopped:", "已停止："), why));
+    console.eprint(&console.labelled_prose(
+        TextStyle::Warning,
+        localized("stopped:", "已停止："),
+        why,
+    ));
 }
 
 /// Prints which batches are open, and how far they are.
@@ -92,8 +105,14 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
         "{batches_are}，共 {requests}；请稍后重新运行，或使用 --wait（`compeval batch ls`）"
     );
     console.warn(localized("waiting:", "等待："), text);
-    for OpenBatchNote { nonce, lines, note, .. } in batches {
-        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, Noun::Request)));
+    for OpenBatchNote {
+        nonce, lines, note, ..
+    } in batches
+    {
+        console.eprint(&format!(
+            "  {nonce}  {}: {note}",
+            count(*lines, Noun::Request)
+        ));
     }
 }
 
@@ -110,7 +129,10 @@ fn print_weak_judges(
         "评审未通过自检：{names}（`compeval judge selftest` 显示详情）"
     );
     let (mark, then) = match is_allowed {
-        true => (localized("warning:", "警告："), localized("its grades may be meaningless", "其评分可能没有意义")),
+        true => (
+            localized("warning:", "警告："),
+            localized("its grades may be meaningless", "其评分可能没有意义"),
+        ),
         false => (
             localized("stopped:", "已停止："),
             localized(
@@ -120,10 +142,16 @@ fn print_weak_judges(
             ),
         ),
     };
-    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, say!("{text}; {then}", "{text}；{then}")));
+    console.eprint(&console.labelled_prose(
+        TextStyle::Warning,
+        mark,
+        say!("{text}; {then}", "{text}；{then}"),
+    ));
     for judge in judges {
         for weakness in weaknesses.get(judge).into_iter().flatten() {
-            console.eprint(&console.error_prose(&say!("  {judge}: {weakness}", "  {judge}：{weakness}")));
+            console.eprint(
+                &console.error_prose(&say!("  {judge}: {weakness}", "  {judge}：{weakness}")),
+            );
         }
     }
 }
@@ -135,8 +163,9 @@ type Cause<'f> = (&'f FailedAction, usize);
 fn causes(failures: &[FailedAction]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause<'_>> = Vec::new();
     for failure in failures {
-        let known =
-            causes.iter_mut().find(|(first, _)| (&first.message, &first.hint) == (&failure.message, &failure.hint));
+        let known = causes
+            .iter_mut()
+            .find(|(first, _)| (&first.message, &first.hint) == (&failure.message, &failure.hint));
         match known {
             Some((_, others)) => *others += 1,
             None => causes.push((failure, 0)),
@@ -150,11 +179,24 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
     let causes = causes(failures);
     let (printed, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in printed {
-        let hint = failure.hint.as_deref().map(|hint| say!(" ({hint})", "（{hint}）")).unwrap_or_default();
-        let more = if *alike > 0 { say!(" (and {alike} more)", "（另有 {alike} 个）") } else { String::new() };
+        let hint = failure
+            .hint
+            .as_deref()
+            .map(|hint| say!(" ({hint})", "（{hint}）"))
+            .unwrap_or_default();
+        let more = if *alike > 0 {
+            say!(" (and {alike} more)", "（另有 {alike} 个）")
+        } else {
+            String::new()
+        };
         console.error(
             localized("failed:", "失败："),
-            say!("{}{more}: {}{hint}", "{}{more}：{}{hint}", failure.place, failure.message),
+            say!(
+                "{}{more}: {}{hint}",
+                "{}{more}：{}{hint}",
+                failure.place,
+                failure.message
+            ),
         );
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()

@@ -40,7 +40,14 @@ pub(crate) fn prepare_process() -> Result<(), Failure> {
     let wanted = maximum.map_or(ENOUGH_FILES, |most| most.min(ENOUGH_FILES));
     let mut files = current;
     if current.is_some_and(|now| now < wanted)
-        && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok()
+        && setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(wanted),
+                maximum,
+            },
+        )
+        .is_ok()
     {
         files = Some(wanted);
     }
@@ -50,8 +57,10 @@ pub(crate) fn prepare_process() -> Result<(), Failure> {
                 "this process may open {files} files at once, and {FEWEST_FILES} are needed",
                 "本进程最多可同时打开 {files} 个文件，而需要 {FEWEST_FILES} 个"
             );
-            Err(Failure::error(message)
-                .hinted(localized("`ulimit -n 1024` lets it open that many", "`ulimit -n 1024` 允许打开这么多")))
+            Err(Failure::error(message).hinted(localized(
+                "`ulimit -n 1024` lets it open that many",
+                "`ulimit -n 1024` 允许打开这么多",
+            )))
         }
         _ => Ok(()),
     }

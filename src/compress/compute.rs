@@ -25,16 +25,23 @@ pub fn compute(
 ) -> Result<Vec<u8>, CompressFault> {
     let context = match (rule, target_tokens) {
         (BuiltInStrategy::Truncate, Some(target)) => truncate::keep_newest(messages, target, count),
-        (BuiltInStrategy::Prune, Some(target)) => {
-            truncate::prune(messages, target, count).ok_or(CompressFault::TextsTooLarge { target: target.0 })?
+        (BuiltInStrategy::Prune, Some(target)) => truncate::prune(messages, target, count)
+            .ok_or(CompressFault::TextsTooLarge { target: target.0 })?,
+        (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => {
+            messages.to_vec()
         }
-        (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
             let notes = SessionNotes::from_messages(messages);
-            summary_messages(notes_within(&notes, target.unwrap_or(DEFAULT_TOKENS), count))
+            summary_messages(notes_within(
+                &notes,
+                target.unwrap_or(DEFAULT_TOKENS),
+                count,
+            ))
         }
-        (BuiltInStrategy::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
+        (BuiltInStrategy::Mask { keep_results }, target) => {
+            mask(messages, keep_results as usize, target, count)
+        }
         (BuiltInStrategy::ReferenceList { .. }, target) => {
             summary_messages(ReferenceList::from_messages(messages).within(target, count))
         }
@@ -45,7 +52,8 @@ pub fn compute(
 /// Messages as a compact JSON array.
 pub(super) fn json_of(messages: &[Message]) -> String {
     // Plain strings and lists: serialising them cannot fail.
-    serde_json::to_string(messages).unwrap_or_else(|error| unreachable!("messages are plain data: {error}"))
+    serde_json::to_string(messages)
+        .unwrap_or_else(|error| unreachable!("messages are plain data: {error}"))
 }
 
 /// The distinct references of a transcript, those that occurred last first. Found once, it is cut to any size. A baseline:
@@ -57,14 +65,20 @@ impl ReferenceList {
     pub fn from_messages(messages: &[Message]) -> ReferenceList {
         let noise = SessionNoise::from_messages(messages);
         let mut seen = HashSet::new();
-        let found = messages.iter().rev().flat_map(|message| found_in(message).into_iter().rev());
-        let listed = found.filter(|reference| !noise.has(reference) && seen.insert(reference.key()));
+        let found = messages
+            .iter()
+            .rev()
+            .flat_map(|message| found_in(message).into_iter().rev());
+        let listed =
+            found.filter(|reference| !noise.has(reference) && seen.insert(reference.key()));
         ReferenceList(listed.map(|reference| reference.text).collect())
     }
 
     /// As many as fit into `target`, one a line.
     pub fn within(&self, target: Option<Tokens>, count: &impl Fn(&str) -> Tokens) -> String {
-        let Some(target) = target else { return self.0.join("\n") };
+        let Some(target) = target else {
+            return self.0.join("\n");
+        };
         let mut list = String::new();
         let mut size = 0;
         for reference in &self.0 {
@@ -86,7 +100,11 @@ impl ReferenceList {
 }
 
 fn found_in(message: &Message) -> Vec<Reference> {
-    if message.role == Role::Assistant { used_in(message) } else { references_in(&readable_text(message)) }
+    if message.role == Role::Assistant {
+        used_in(message)
+    } else {
+        references_in(&readable_text(message))
+    }
 }
 
 #[cfg(test)]
@@ -99,11 +117,21 @@ mod tests {
 
     #[test]
     fn the_newest_occurrence_decides_the_order_and_the_target_the_length() {
-        let messages = ["read src/a.rs and src/b.rs", "call load_config", "src/a.rs again, port 8081"]
-            .map(|text| Message::text(Role::User, text));
+        let messages = [
+            "read src/a.rs and src/b.rs",
+            "call load_config",
+            "src/a.rs again, port 8081",
+        ]
+        .map(|text| Message::text(Role::User, text));
         let list = ReferenceList::from_messages(&messages);
-        assert_eq!(list.within(None, &lines), "8081\nsrc/a.rs\nload_config\nsrc/b.rs");
+        assert_eq!(
+            list.within(None, &lines),
+            "8081\nsrc/a.rs\nload_config\nsrc/b.rs"
+        );
         assert_eq!(list.within(Some(Tokens(2)), &lines), "8081\nsrc/a.rs");
-        assert_eq!(ReferenceList::from_messages(&[]).within(Some(Tokens(2)), &lines), "");
+        assert_eq!(
+            ReferenceList::from_messages(&[]).within(Some(Tokens(2)), &lines),
+            ""
+        );
     }
 }

@@ -64,7 +64,10 @@ pub enum CompressFault {
     },
     /// A program's output breaks the protocol.
     #[error("{}", say!("the program broke the protocol: {found}; expected {expected}", "程序违反协议：{found}；应为：{expected}"))]
-    Contract { found: String, expected: &'static str },
+    Contract {
+        found: String,
+        expected: &'static str,
+    },
     /// A reply without the tag that its method takes the summary from.
     #[error("{}", say!("the reply has no <{_0}>…</{_0}>, which `extract` takes the summary from", "回复中没有 `extract` 取摘要所用的 <{_0}>…</{_0}>"))]
     NoTag(String),
@@ -75,7 +78,13 @@ pub enum CompressFault {
     #[error("{0}")]
     Modules(String),
     /// A vendor's reply without the items to send back.
-    #[error("{}", localized("the reply holds no compaction item to send back later", "回复中没有可供以后送回的压缩项"))]
+    #[error(
+        "{}",
+        localized(
+            "the reply holds no compaction item to send back later",
+            "回复中没有可供以后送回的压缩项"
+        )
+    )]
     NoItems,
     /// A stored result that is not the list of messages it was written as.
     #[error("{}", say!("the computed context cannot be read: {_0}", "无法读取计算出的上下文：{_0}"))]
@@ -91,6 +100,9 @@ pub enum CompressFault {
 impl CompressFault {
     /// A breach of the protocol of programs.
     pub(super) fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
-        CompressFault::Contract { found: found.into(), expected }
+        CompressFault::Contract {
+            found: found.into(),
+            expected,
+        }
     }
 }

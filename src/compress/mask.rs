@@ -25,17 +25,30 @@ pub(super) fn mask(
 ) -> Vec<Message> {
     let mut masked = messages.to_vec();
     let calls = calls_of(messages);
-    let results: Vec<usize> =
-        messages.iter().enumerate().filter(|(_, m)| m.role == Role::Tool).map(|(at, _)| at).collect();
-    let old = results.get(..results.len().saturating_sub(keep_results)).unwrap_or_default();
+    let results: Vec<usize> = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.role == Role::Tool)
+        .map(|(at, _)| at)
+        .collect();
+    let old = results
+        .get(..results.len().saturating_sub(keep_results))
+        .unwrap_or_default();
     let counted = if target.is_some() { messages } else { &[] };
-    let mut sizes: Vec<u64> = counted.iter().map(|message| count(&message.countable_text()).0).collect();
+    let mut sizes: Vec<u64> = counted
+        .iter()
+        .map(|message| count(&message.countable_text()).0)
+        .collect();
     for result in old {
         if target.is_some_and(|target| sizes.iter().sum::<u64>() <= target.0) {
             return masked;
         }
-        let id = messages.get(*result).and_then(|message| message.tool_call_id.as_deref());
-        let Some((calling, call)) = id.and_then(|id| calls.get(id).copied()) else { continue };
+        let id = messages
+            .get(*result)
+            .and_then(|message| message.tool_call_id.as_deref());
+        let Some((calling, call)) = id.and_then(|id| calls.get(id).copied()) else {
+            continue;
+        };
         mask_result(masked.get_mut(*result), call);
         mask_arguments(masked.get_mut(calling), call);
         for changed in [*result, calling] {
@@ -54,14 +67,23 @@ pub(super) fn mask(
 fn calls_of(messages: &[Message]) -> HashMap<&str, (usize, &ToolCall)> {
     let mut calls = HashMap::new();
     for (at, message) in messages.iter().enumerate() {
-        calls.extend(message.tool_calls.iter().map(|call| (call.id.as_str(), (at, call))));
+        calls.extend(
+            message
+                .tool_calls
+                .iter()
+                .map(|call| (call.id.as_str(), (at, call))),
+        );
     }
     calls
 }
 
 fn mask_result(result: Option<&mut Message>, call: &ToolCall) {
     let Some(result) = result else { return };
-    let line = format!("[masked: {}, {} characters]", describe(call), result.content.chars().count());
+    let line = format!(
+        "[masked: {}, {} characters]",
+        describe(call),
+        result.content.chars().count()
+    );
     if line.len() < result.content.len() {
         result.content = line;
     }
@@ -69,9 +91,17 @@ fn mask_result(result: Option<&mut Message>, call: &ToolCall) {
 
 /// Replaces the long strings in the arguments of a call, which write a file as a rule.
 fn mask_arguments(calling: Option<&mut Message>, call: &ToolCall) {
-    let masked = calling.into_iter().flat_map(|message| &mut message.tool_calls).find(|masked| masked.id == call.id);
-    let Some(masked) = masked.filter(|masked| masked.function.arguments.len() >= LONG_ARGUMENT) else { return };
-    let Ok(mut arguments) = serde_json::from_str::<Value>(&masked.function.arguments) else { return };
+    let masked = calling
+        .into_iter()
+        .flat_map(|message| &mut message.tool_calls)
+        .find(|masked| masked.id == call.id);
+    let Some(masked) = masked.filter(|masked| masked.function.arguments.len() >= LONG_ARGUMENT)
+    else {
+        return;
+    };
+    let Ok(mut arguments) = serde_json::from_str::<Value>(&masked.function.arguments) else {
+        return;
+    };
     let description = describe(call);
     let mut is_masked = false;
     each_string(&mut arguments, &mut |text| {
@@ -90,18 +120,29 @@ fn mask_arguments(calling: Option<&mut Message>, call: &ToolCall) {
 fn describe(call: &ToolCall) -> String {
     /// Characters of a target that are shown.
     const SHOWN: usize = 120;
-    let target = file_operation(call).map(|operation| operation.path).or_else(|| {
-        targets(call).into_iter().next().map(|target| match target {
-            Target::File { path, .. } => path,
-            Target::Search(search) => {
-                search.lines().skip(1).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
-            }
-            Target::Command(command) => command,
-        })
-    });
-    let Some(target) = target else { return call.function.name.clone() };
+    let target = file_operation(call)
+        .map(|operation| operation.path)
+        .or_else(|| {
+            targets(call).into_iter().next().map(|target| match target {
+                Target::File { path, .. } => path,
+                Target::Search(search) => search
+                    .lines()
+                    .skip(1)
+                    .filter(|line| !line.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                Target::Command(command) => command,
+            })
+        });
+    let Some(target) = target else {
+        return call.function.name.clone();
+    };
     let shown: String = target.chars().take(SHOWN).collect();
-    let dots = if shown.len() < target.len() { "…" } else { "" };
+    let dots = if shown.len() < target.len() {
+        "…"
+    } else {
+        ""
+    };
     format!("{} {shown}{dots}", call.function.name)
 }
 
@@ -112,7 +153,9 @@ fn drop_oldest(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Mes
     let mut is_dropped = vec![false; messages.len()];
     for calls_only in [true, false] {
         for turn in &turns {
-            let is_call = messages.get(turn.start).is_some_and(|message| !message.tool_calls.is_empty());
+            let is_call = messages
+                .get(turn.start)
+                .is_some_and(|message| !message.tool_calls.is_empty());
             if total <= target.0 || is_call != calls_only {
                 continue;
             }
@@ -122,7 +165,12 @@ fn drop_oldest(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Mes
             }
         }
     }
-    messages.into_iter().zip(is_dropped).filter(|(_, dropped)| !dropped).map(|(message, _)| message).collect()
+    messages
+        .into_iter()
+        .zip(is_dropped)
+        .filter(|(_, dropped)| !dropped)
+        .map(|(message, _)| message)
+        .collect()
 }
 
 #[cfg(test)]
@@ -136,7 +184,10 @@ mod tests {
     }
 
     fn size(messages: &[Message]) -> u64 {
-        messages.iter().map(|message| message.countable_text().len() as u64).sum()
+        messages
+            .iter()
+            .map(|message| message.countable_text().len() as u64)
+            .sum()
     }
 
     /// A user message, then `count` reads of a file of `length` letters.
@@ -144,7 +195,11 @@ mod tests {
         let mut messages = vec![Message::text(Role::User, "Fix the parser.")];
         for at in 0..count {
             let mut call = Message::text(Role::Assistant, "");
-            call.tool_calls.push(ToolCall::new(format!("c{at}"), "Read", format!(r#"{{"file_path":"src/f{at}.rs"}}"#)));
+            call.tool_calls.push(ToolCall::new(
+                format!("c{at}"),
+                "Read",
+                format!(r#"{{"file_path":"src/f{at}.rs"}}"#),
+            ));
             messages.extend([call, Message::result(format!("c{at}"), "x".repeat(length))]);
         }
         messages
@@ -153,23 +208,42 @@ mod tests {
     #[test]
     fn old_results_become_one_line_and_new_ones_stay() {
         let masked = mask(&reads(3, 900), 1, None, &letters);
-        assert_eq!(masked[2].content, "[masked: Read src/f0.rs, 900 characters]");
-        assert_eq!(masked[4].content, "[masked: Read src/f1.rs, 900 characters]");
+        assert_eq!(
+            masked[2].content,
+            "[masked: Read src/f0.rs, 900 characters]"
+        );
+        assert_eq!(
+            masked[4].content,
+            "[masked: Read src/f1.rs, 900 characters]"
+        );
         assert_eq!(masked[6].content.len(), 900);
-        assert_eq!(mask(&reads(3, 9), 0, None, &letters), reads(3, 9), "no line is longer than what it masks");
+        assert_eq!(
+            mask(&reads(3, 9), 0, None, &letters),
+            reads(3, 9),
+            "no line is longer than what it masks"
+        );
     }
 
     #[test]
     fn the_text_that_an_old_call_wrote_is_masked_too() {
-        let arguments = serde_json::json!({"file_path": "src/a.rs", "content": "y".repeat(500)}).to_string();
+        let arguments =
+            serde_json::json!({"file_path": "src/a.rs", "content": "y".repeat(500)}).to_string();
         let mut call = Message::text(Role::Assistant, "Now.");
         call.tool_calls.push(ToolCall::new("c", "Write", arguments));
         let messages = [call, Message::result("c", "ok")];
         let masked = mask(&messages, 0, None, &letters);
-        let arguments: Value = serde_json::from_str(&masked[0].tool_calls[0].function.arguments).expect("JSON");
+        let arguments: Value =
+            serde_json::from_str(&masked[0].tool_calls[0].function.arguments).expect("JSON");
         assert_eq!(arguments["file_path"], "src/a.rs");
-        assert_eq!(arguments["content"], "[masked: Write src/a.rs, 500 characters]");
-        assert_eq!(mask(&messages, 1, None, &letters), messages, "the newest call keeps what it wrote");
+        assert_eq!(
+            arguments["content"],
+            "[masked: Write src/a.rs, 500 characters]"
+        );
+        assert_eq!(
+            mask(&messages, 1, None, &letters),
+            messages,
+            "the newest call keeps what it wrote"
+        );
     }
 
     #[test]
@@ -180,7 +254,10 @@ mod tests {
         let one = mask(&messages, 1, Some(Tokens(whole - 500)), &letters);
         assert!(one[2].content.starts_with("[masked") && one[4].content.len() == 900);
         let few = mask(&messages, 1, Some(Tokens(1000)), &letters);
-        assert_eq!(few.iter().map(|m| m.role).collect::<Vec<_>>(), [Role::User, Role::Assistant, Role::Tool]);
+        assert_eq!(
+            few.iter().map(|m| m.role).collect::<Vec<_>>(),
+            [Role::User, Role::Assistant, Role::Tool]
+        );
         assert!(mask(&messages, 1, Some(Tokens(3)), &letters).is_empty());
     }
 

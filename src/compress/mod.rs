@@ -8,17 +8,17 @@
 //!
 //! Deliberately absent: answers and grades, and running anything: programs and calls are the scheduler's.
 
-mod spec;
-mod shape;
+mod command;
+mod compute;
 mod context;
-mod prompts;
-mod truncate;
+mod fault;
 mod mask;
 mod prepare;
-mod fault;
-mod command;
+mod prompts;
 mod read;
-mod compute;
+mod shape;
+mod spec;
+mod truncate;
 
 pub use command::{ListedModules, ListedPackage, ProgramUsage, reported_usage, split_modules};
 pub use compute::{ReferenceList, compute};

@@ -4,8 +4,9 @@ use super::prompts::{COMPACTION, EARLIER_SUMMARY, SESSION_SYSTEM, SUMMARY_REQUES
 use super::shape::{Kept, SpanText};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
-    BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
-    Modules, Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
+    BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS,
+    InputValue, ModelRequest, Modules, Program, Prompt, RequestTurn, Template, TemplateFault,
+    Variable, Work,
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation, ToolOffer};
@@ -45,19 +46,31 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
         return Ok(Work::Compute(unchanged(input.previous)));
     }
     match &method.strategy {
-        Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, .. } => {
-            prompt_inline(method, *style, model, template, input)
+        Strategy::Prompted {
+            style,
+            model,
+            template,
+            placement: PromptPlacement::Inline,
+            ..
+        } => prompt_inline(method, *style, model, template, input),
+        Strategy::Prompted {
+            model,
+            template,
+            placement: PromptPlacement::System,
+            ..
+        } => prompt_first(method, model, template, input),
+        Strategy::Prompted {
+            model,
+            template,
+            placement: PromptPlacement::Last,
+            ..
+        } => prompt_last(method, model, template, input),
+        Strategy::Opaque { model } => {
+            Ok(Work::request(compaction(model, Operation::Compact, input)))
         }
-        Strategy::Prompted { model, template, placement: PromptPlacement::System, .. } => {
-            prompt_first(method, model, template, input)
-        }
-        Strategy::Prompted { model, template, placement: PromptPlacement::Last, .. } => {
-            prompt_last(method, model, template, input)
-        }
-        Strategy::Opaque { model } => Ok(Work::request(compaction(model, Operation::Compact, input))),
-        Strategy::ProviderCompaction { model, template, .. } => {
-            vendor_compaction(method, model, template.as_ref(), input)
-        }
+        Strategy::ProviderCompaction {
+            model, template, ..
+        } => vendor_compaction(method, model, template.as_ref(), input),
         Strategy::Command(command) => Ok(Work::Execute(program(method, command, input))),
         Strategy::Rule(rule) => Ok(Work::Compute(computation(method, *rule, input))),
     }
@@ -73,12 +86,21 @@ fn prompt_inline(
 ) -> Result<Work, TemplateFault> {
     let (transcript, previous) = match (style, input.previous) {
         (_, None) => (input.span.text.clone(), InputValue::from("")),
-        (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous)),
-        (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), InputValue::from("")),
+        (PromptStyle::Anchored, Some(previous)) => {
+            (input.span.text.clone(), InputValue::Output(previous))
+        }
+        (PromptStyle::Regenerative, Some(previous)) => (
+            previous_and_span(previous, input.span),
+            InputValue::from(""),
+        ),
     };
     let prompt = fill(method, template, input, transcript, previous)?;
     let turns = vec![RequestTurn::Text(Role::User, prompt)];
-    Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
+    Ok(Work::request(ModelRequest::new(
+        model,
+        Operation::Generate,
+        turns,
+    )))
 }
 
 /// Sends the prompt as the system message, then the conversation, then a request for the summary. A prompt that does
@@ -89,18 +111,38 @@ fn prompt_first(
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
-    let system = fill(method, template, input, input.span.text.clone(), previous.clone())?;
+    let previous = input
+        .previous
+        .map_or(InputValue::from(""), InputValue::Output);
+    let system = fill(
+        method,
+        template,
+        input,
+        input.span.text.clone(),
+        previous.clone(),
+    )?;
     let earlier = match input.previous {
-        Some(_) if !inserts(&system, "previous_summary") => Some(earlier_summary(previous, input.locale)?),
+        Some(_) if !inserts(&system, "previous_summary") => {
+            Some(earlier_summary(previous, input.locale)?)
+        }
         _ => None,
     };
-    let messages = (!inserts(&system, "transcript")).then(|| RequestTurn::Messages(input.span.json.clone()));
+    let messages =
+        (!inserts(&system, "transcript")).then(|| RequestTurn::Messages(input.span.json.clone()));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
     turns.extend(earlier);
     turns.extend(messages);
-    turns.push(RequestTurn::Text(Role::User, SUMMARY_REQUEST.get(input.locale).fill("request", Vec::new())?));
-    Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
+    turns.push(RequestTurn::Text(
+        Role::User,
+        SUMMARY_REQUEST
+            .get(input.locale)
+            .fill("request", Vec::new())?,
+    ));
+    Ok(Work::request(ModelRequest::new(
+        model,
+        Operation::Generate,
+        turns,
+    )))
 }
 
 /// Work without a request where nothing new is to be summarised: the summary of the point before, if there is one,
@@ -114,7 +156,11 @@ fn unchanged(previous: Option<Digest>) -> Computation {
             .literal("}]")
             .build(),
     };
-    Computation::Strategy { rule: BuiltInStrategy::Full, messages, target_tokens: None }
+    Computation::Strategy {
+        rule: BuiltInStrategy::Full,
+        messages,
+        target_tokens: None,
+    }
 }
 
 /// Sends the conversation as the agent has it, with its tools declared, then the prompt. Agents that compact like this
@@ -125,17 +171,32 @@ fn prompt_last(
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
-    let prompt = fill(method, template, input, input.span.text.clone(), previous.clone())?;
+    let previous = input
+        .previous
+        .map_or(InputValue::from(""), InputValue::Output);
+    let prompt = fill(
+        method,
+        template,
+        input,
+        input.span.text.clone(),
+        previous.clone(),
+    )?;
     let mut turns = Vec::new();
     if let Some(system) = input.system.filter(|system| !system.is_empty()) {
-        let system = SESSION_SYSTEM.get(input.locale).fill("session system", vec![("system", system.into())])?;
+        let system = SESSION_SYSTEM
+            .get(input.locale)
+            .fill("session system", vec![("system", system.into())])?;
         turns.push(RequestTurn::Text(Role::System, system));
     }
     if input.previous.is_some() {
-        let before = input.kept.map(|kept| kept.before.as_slice()).unwrap_or_default();
+        let before = input
+            .kept
+            .map(|kept| kept.before.as_slice())
+            .unwrap_or_default();
         if !before.is_empty() {
-            turns.push(RequestTurn::Messages(super::compute::json_of(before).into()));
+            turns.push(RequestTurn::Messages(
+                super::compute::json_of(before).into(),
+            ));
         }
         if !inserts(&prompt, "previous_summary") {
             turns.push(earlier_summary(previous, input.locale)?);
@@ -148,7 +209,10 @@ fn prompt_last(
     turns.push(RequestTurn::Text(Role::User, prompt));
     // The stand-in reads no tools, so its key is not made of them.
     let tools = input.offer.filter(|_| model.is_asked()).cloned();
-    Ok(Work::request(ModelRequest { tools, ..ModelRequest::new(model, Operation::Generate, turns) }))
+    Ok(Work::request(ModelRequest {
+        tools,
+        ..ModelRequest::new(model, Operation::Generate, turns)
+    }))
 }
 
 /// Whether a prompt inserts a variable.
@@ -158,7 +222,9 @@ fn inserts(prompt: &Prompt, name: &str) -> bool {
 
 /// The message that begins a conversation which goes on from a summary.
 fn earlier_summary(previous: InputValue, locale: Locale) -> Result<RequestTurn, TemplateFault> {
-    let text = EARLIER_SUMMARY.get(locale).fill("earlier summary", vec![("previous_summary", previous)])?;
+    let text = EARLIER_SUMMARY
+        .get(locale)
+        .fill("earlier summary", vec![("previous_summary", previous)])?;
     Ok(RequestTurn::Text(Role::User, text))
 }
 
@@ -189,14 +255,25 @@ fn fill(
 fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
     // The target is the size of the whole context: the summary gets what the kept messages leave of it.
     let kept = input.kept.map_or(0, |kept| kept.tokens.0);
-    let target = method.target_tokens.map(|t| t.0.saturating_sub(kept).to_string()).unwrap_or_default();
-    [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
+    let target = method
+        .target_tokens
+        .map(|t| t.0.saturating_sub(kept).to_string())
+        .unwrap_or_default();
+    [
+        ("focus_topic", input.focus_topic.unwrap_or_default().into()),
+        ("target_tokens", target.into()),
+    ]
 }
 
 /// The request for a vendor's compaction: the items that it returned before, then the new messages.
 fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> ModelRequest {
-    let previous = input.previous.map(|state| RequestTurn::Items(InputValue::Output(state)));
-    let turns = previous.into_iter().chain([RequestTurn::Messages(input.span.json.clone())]).collect();
+    let previous = input
+        .previous
+        .map(|state| RequestTurn::Items(InputValue::Output(state)));
+    let turns = previous
+        .into_iter()
+        .chain([RequestTurn::Messages(input.span.json.clone())])
+        .collect();
     ModelRequest::new(model, operation, turns)
 }
 
@@ -208,11 +285,15 @@ fn vendor_compaction(
     template: Option<&Template>,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let needs_instructions = input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
-    let template = template.cloned().or_else(|| needs_instructions.then(|| COMPACTION.get(input.locale)));
+    let needs_instructions =
+        input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
+    let template = template
+        .cloned()
+        .or_else(|| needs_instructions.then(|| COMPACTION.get(input.locale)));
     let mut request = compaction(model, Operation::Summarize, input);
     if let Some(template) = template {
-        request.instructions = Some(template.fill("prompt", instruction_values(method, input).to_vec())?);
+        request.instructions =
+            Some(template.fill("prompt", instruction_values(method, input).to_vec())?);
     }
     Ok(Work::request(request))
 }
@@ -224,14 +305,20 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
         environment: command.environment.clone(),
         identity: command.identity.clone(),
         stdin: program_input(method, command, input),
-        modules: if command.module_roots.is_some() { Modules::Unknown } else { Modules::Ignored },
+        modules: if command.module_roots.is_some() {
+            Modules::Unknown
+        } else {
+            Modules::Ignored
+        },
     }
 }
 
 /// The JSON object on a program's standard input.
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
     let sends_session = command.protocol.sends_session();
-    let previous = input.previous.map_or(InputValue::from("null"), InputValue::Output);
+    let previous = input
+        .previous
+        .map_or(InputValue::from("null"), InputValue::Output);
     let version = if sends_session { 2 } else { 1 };
     let builder = ComposedValue::builder()
         .literal(&format!("{{\"version\":{version},\"messages\":"))
@@ -241,30 +328,52 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
         .literal(",\"all_messages\":")
         .raw("prefix", input.prefix.json.clone())
         .literal(",\"focus_topic\":");
-    let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
-        .literal(",\"target_tokens\":")
-        .raw("target_tokens", number(method.target_tokens.map(|t| t.0)))
-        .literal(",\"model\":");
-    let builder =
-        text_or_null(builder, "model", command.model.as_deref().unwrap_or_default()).literal(",\"fixture_model\":");
+    let builder = text_or_null(
+        builder,
+        "focus_topic",
+        input.focus_topic.unwrap_or_default(),
+    )
+    .literal(",\"target_tokens\":")
+    .raw("target_tokens", number(method.target_tokens.map(|t| t.0)))
+    .literal(",\"model\":");
+    let builder = text_or_null(
+        builder,
+        "model",
+        command.model.as_deref().unwrap_or_default(),
+    )
+    .literal(",\"fixture_model\":");
     let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
         .raw("context_length", number(input.context_length));
-    let builder = if sends_session { with_session(builder, input) } else { builder };
+    let builder = if sends_session {
+        with_session(builder, input)
+    } else {
+        builder
+    };
     // Requests of methods without the setting stay the same to the byte.
-    let builder = if command.module_roots.is_some() { builder.literal(",\"modules\":true") } else { builder };
+    let builder = if command.module_roots.is_some() {
+        builder.literal(",\"modules\":true")
+    } else {
+        builder
+    };
     builder.literal("}").build()
 }
 
 /// Adds the keys of version 2: what an agent's own compactor would know. The compression is always forced, as by a
 /// command of the user, whatever the size of the history.
 fn with_session(builder: ComposedValueBuilder, input: &CompressInput<'_>) -> ComposedValueBuilder {
-    let builder = text_or_null(builder.literal(",\"system\":"), "system", input.system.unwrap_or_default())
-        .literal(",\"tools\":")
-        .raw("tools", input.tools.into())
-        .literal(",\"force\":true,\"reason\":\"manual\"");
+    let builder = text_or_null(
+        builder.literal(",\"system\":"),
+        "system",
+        input.system.unwrap_or_default(),
+    )
+    .literal(",\"tools\":")
+    .raw("tools", input.tools.into())
+    .literal(",\"force\":true,\"reason\":\"manual\"");
     match input.run {
-        Some(run) => builder.literal(",\"run\":").raw("run", number(Some(run.into()))),
+        Some(run) => builder
+            .literal(",\"run\":")
+            .raw("run", number(Some(run.into()))),
         None => builder,
     }
 }
@@ -273,8 +382,16 @@ fn number(number: Option<u64>) -> InputValue {
     InputValue::from(number.map_or("null".to_owned(), |number| number.to_string()))
 }
 
-fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -> ComposedValueBuilder {
-    if text.is_empty() { builder.raw(name, "null".into()) } else { builder.string(name, text.into()) }
+fn text_or_null(
+    builder: ComposedValueBuilder,
+    name: &'static str,
+    text: &str,
+) -> ComposedValueBuilder {
+    if text.is_empty() {
+        builder.raw(name, "null".into())
+    } else {
+        builder.string(name, text.into())
+    }
 }
 
 fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
@@ -286,5 +403,9 @@ fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>
         | BuiltInStrategy::ReferenceList { .. } => method.target_tokens,
         BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };
-    Computation::Strategy { rule, messages: input.prefix.json.clone(), target_tokens }
+    Computation::Strategy {
+        rule,
+        messages: input.prefix.json.clone(),
+        target_tokens,
+    }
 }

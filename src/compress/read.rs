@@ -48,12 +48,26 @@ pub struct Compressed {
 ///
 /// # Errors
 /// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
-pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) -> Result<Compressed, CompressFault> {
+pub fn read(
+    method: &Method,
+    output: CompressOutput<'_>,
+    kept: Option<&Kept>,
+) -> Result<Compressed, CompressFault> {
     let (mut usage, mut warnings, mut is_unchanged, mut archive) = (None, Vec::new(), false, None);
     let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
-        (Strategy::Prompted { style, template, extract, .. }, CompressOutput::Reply(reply)) => {
+        (
+            Strategy::Prompted {
+                style,
+                template,
+                extract,
+                ..
+            },
+            CompressOutput::Reply(reply),
+        ) => {
             let text = match extract {
-                Some(tag) => summary_of(inside(&reply.text, tag).ok_or_else(|| CompressFault::NoTag(tag.clone()))?)?,
+                Some(tag) => summary_of(
+                    inside(&reply.text, tag).ok_or_else(|| CompressFault::NoTag(tag.clone()))?,
+                )?,
                 None => summary_of(&reply.text)?,
             };
             let missing = missing_sections(template, *style, text);
@@ -73,24 +87,47 @@ pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) ->
         }
         (Strategy::Command(_), CompressOutput::Bytes(stdout)) => {
             let returned = command::read(stdout)?;
-            (usage, warnings, is_unchanged) = (returned.usage, returned.warnings, returned.is_unchanged);
+            (usage, warnings, is_unchanged) =
+                (returned.usage, returned.warnings, returned.is_unchanged);
             archive = returned.archive;
             (returned.context, Some(returned.previous.into()))
         }
-        (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => {
-            (Context::Readable { messages: computed_messages(bytes)? }, None)
+        (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => (
+            Context::Readable {
+                messages: computed_messages(bytes)?,
+            },
+            None,
+        ),
+        (strategy, _) => {
+            return Err(CompressFault::WrongKind {
+                strategy: strategy.name(),
+            });
         }
-        (strategy, _) => return Err(CompressFault::WrongKind { strategy: strategy.name() }),
     };
     // A state contains everything that goes downstream, so its digest identifies the output.
-    let out = state.as_deref().map_or_else(|| Digest::hash(&*context.text().unwrap_or_default()), Digest::hash);
+    let out = state.as_deref().map_or_else(
+        || Digest::hash(&*context.text().unwrap_or_default()),
+        Digest::hash,
+    );
     let mut summary = None;
     if let (Some(kept), Some(state)) = (kept, &state) {
-        context = Context::Readable { messages: kept.around(state) };
+        context = Context::Readable {
+            messages: kept.around(state),
+        };
         summary = Some(state.clone());
     }
     let reference = context_ref(method, out, kept);
-    Ok(Compressed { out, context, reference, state, summary, usage, is_unchanged, archive, warnings })
+    Ok(Compressed {
+        out,
+        context,
+        reference,
+        state,
+        summary,
+        usage,
+        is_unchanged,
+        archive,
+        warnings,
+    })
 }
 
 /// The context that a compression with this `out` yields, by its digests.
@@ -98,17 +135,34 @@ pub fn context_ref(method: &Method, out: Digest, kept: Option<&Kept>) -> Context
     let (model, text) = match &method.strategy {
         Strategy::Prompted { .. } => {
             let text = kept.map_or(out, |kept| {
-                DigestBuilder::new("kept context").field("summary", out.0).field("kept", kept.digest.0).finish()
+                DigestBuilder::new("kept context")
+                    .field("summary", out.0)
+                    .field("kept", kept.digest.0)
+                    .finish()
             });
             return ContextRef::Readable { text };
         }
         Strategy::Rule(_) => return ContextRef::Readable { text: out },
-        Strategy::Command(_) => return ContextRef::Readable { text: derived("program context", out) },
+        Strategy::Command(_) => {
+            return ContextRef::Readable {
+                text: derived("program context", out),
+            };
+        }
         Strategy::Opaque { model } => (model, None),
-        Strategy::ProviderCompaction { model, .. } => (model, Some(derived("compaction text", out))),
+        Strategy::ProviderCompaction { model, .. } => {
+            (model, Some(derived("compaction text", out)))
+        }
     };
-    let (endpoint, model) = (model.provider.endpoint.clone(), model.reference.model.clone());
-    ContextRef::Bound { items: out, text, endpoint, model }
+    let (endpoint, model) = (
+        model.provider.endpoint.clone(),
+        model.reference.model.clone(),
+    );
+    ContextRef::Bound {
+        items: out,
+        text,
+        endpoint,
+        model,
+    }
 }
 
 /// The digest of the state that a compression with this `out` leaves to the next point, if its strategy keeps any. A
@@ -137,7 +191,13 @@ impl Compressed {
             }
             (ContextRef::Bound { .. }, Context::Readable { .. }) => {}
         }
-        if let (ContextRef::Bound { text: Some(digest), .. }, Some(text)) = (&self.reference, self.context.text()) {
+        if let (
+            ContextRef::Bound {
+                text: Some(digest), ..
+            },
+            Some(text),
+        ) = (&self.reference, self.context.text())
+        {
             texts.push((*digest, text));
         }
         texts
@@ -146,7 +206,11 @@ impl Compressed {
 
 /// The summary of the point before, as [`super::prepare()`] hands it on where nothing new is to be summarised.
 fn summary_before(bytes: &[u8]) -> Result<String, CompressFault> {
-    Ok(computed_messages(bytes)?.into_iter().next().map(|message| message.content).unwrap_or_default())
+    Ok(computed_messages(bytes)?
+        .into_iter()
+        .next()
+        .map(|message| message.content)
+        .unwrap_or_default())
 }
 
 /// The messages that a rule computed.
@@ -159,14 +223,27 @@ fn computed_messages(bytes: &[u8]) -> Result<Vec<Message>, CompressFault> {
 /// like a mention and the other not. After the pair no tag may open: then the reply was cut off.
 fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     let tags = tags_in(text, tag);
-    let real: Vec<Tag> = tags.iter().copied().filter(|tag| !is_mentioned(text, *tag)).collect();
+    let real: Vec<Tag> = tags
+        .iter()
+        .copied()
+        .filter(|tag| !is_mentioned(text, *tag))
+        .collect();
     let readings = [&real, &tags];
     let matching = readings.into_iter().filter(|tags| all_match(tags));
-    let outermost = matching.chain(readings).find_map(|tags| last_pair(text, tags))?;
+    let outermost = matching
+        .chain(readings)
+        .find_map(|tags| last_pair(text, tags))?;
     // Some models write the tags twice.
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let doubled = outermost.trim().strip_prefix(&*open).and_then(|inner| inner.strip_suffix(&*close));
-    Some(doubled.filter(|inner| !inner.contains(&*open)).unwrap_or(outermost))
+    let doubled = outermost
+        .trim()
+        .strip_prefix(&*open)
+        .and_then(|inner| inner.strip_suffix(&*close));
+    Some(
+        doubled
+            .filter(|inner| !inner.contains(&*open))
+            .unwrap_or(outermost),
+    )
 }
 
 /// A tag in a text, and whether it opens.
@@ -181,7 +258,11 @@ struct Tag {
 fn tags_in(text: &str, name: &str) -> Vec<Tag> {
     let forms = [(format!("<{name}>"), true), (format!("</{name}>"), false)];
     let found = forms.iter().flat_map(|(form, opens)| {
-        text.match_indices(&**form).map(move |(start, found)| Tag { start, end: start + found.len(), opens: *opens })
+        text.match_indices(&**form).map(move |(start, found)| Tag {
+            start,
+            end: start + found.len(),
+            opens: *opens,
+        })
     });
     let mut tags: Vec<Tag> = found.collect();
     tags.sort_unstable_by_key(|tag| tag.start);
@@ -195,14 +276,28 @@ fn is_mentioned(text: &str, tag: Tag) -> bool {
     const NEAR: usize = 256;
     let from = text.ceil_char_boundary(tag.start.saturating_sub(NEAR));
     let until = text.floor_char_boundary(tag.end + NEAR);
-    let before = text.get(from..tag.start).unwrap_or("").rsplit('\n').next().unwrap_or("");
-    let after = text.get(tag.end..until).unwrap_or("").split('\n').next().unwrap_or("");
+    let before = text
+        .get(from..tag.start)
+        .unwrap_or("")
+        .rsplit('\n')
+        .next()
+        .unwrap_or("");
+    let after = text
+        .get(tag.end..until)
+        .unwrap_or("")
+        .split('\n')
+        .next()
+        .unwrap_or("");
     let is_marked = before.ends_with(MARKS) && after.starts_with(MARKS);
     let follows_words = !before.trim().is_empty() && before.ends_with(char::is_whitespace);
     // In Chinese and Japanese no blank is between a tag and the words around it.
-    let is_in_word = tag.opens && before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric);
+    let is_in_word = tag.opens
+        && before.ends_with(char::is_alphanumeric)
+        && after.starts_with(char::is_alphanumeric);
     let is_followed = after.starts_with(char::is_whitespace) && !after.trim().is_empty()
-        || after.starts_with(['.', ',', ';', ':', '!', '?', ')', '。', '，', '；', '：', '！', '？', '）']);
+        || after.starts_with([
+            '.', ',', ';', ':', '!', '?', ')', '。', '，', '；', '：', '！', '？', '）',
+        ]);
     is_marked || is_in_word || follows_words && is_followed
 }
 
@@ -245,13 +340,26 @@ fn summary_of(text: &str) -> Result<&str, CompressFault> {
         .find_map(|open| text.strip_prefix(open)?.strip_suffix("```"))
         .filter(|inner| !inner.contains("```"));
     let text = inner.unwrap_or(text).trim();
-    if text.is_empty() { Err(CompressFault::Empty) } else { Ok(text) }
+    if text.is_empty() {
+        Err(CompressFault::Empty)
+    } else {
+        Ok(text)
+    }
 }
 
 /// A context that only its provider can take back; its items are the state, too.
-fn bound(reply: &Completion, text: Option<&str>) -> Result<(Context, Option<Arc<str>>), CompressFault> {
+fn bound(
+    reply: &Completion,
+    text: Option<&str>,
+) -> Result<(Context, Option<Arc<str>>), CompressFault> {
     let items: Arc<str> = reply.items.as_deref().ok_or(CompressFault::NoItems)?.into();
-    Ok((Context::Bound { items: items.clone(), text: text.map(str::to_owned) }, Some(items)))
+    Ok((
+        Context::Bound {
+            items: items.clone(),
+            text: text.map(str::to_owned),
+        },
+        Some(items),
+    ))
 }
 
 #[cfg(test)]
@@ -263,12 +371,30 @@ mod tests {
         let nested = "Files.\n<details><summary>Click</summary>a.rs</details>\nNext: b.rs";
         let cases = [
             (format!("<summary>{nested}</summary>"), Some(nested)),
-            (format!("<summary>draft</summary> again: <summary>{nested}</summary> done"), Some(nested)),
-            (format!("I will use <summary> tags. <summary>{nested}</summary>"), Some(nested)),
-            ("<summary>draft</summary><summary>last</summary>".to_owned(), Some("last")),
-            ("I will use <summary> tags. <summary>S</summary>".to_owned(), Some("S")),
-            ("<summary>S</summary> That was </summary>.".to_owned(), Some("S")),
-            ("<summary>\n<summary>S</summary>\n</summary>".to_owned(), Some("S")),
+            (
+                format!("<summary>draft</summary> again: <summary>{nested}</summary> done"),
+                Some(nested),
+            ),
+            (
+                format!("I will use <summary> tags. <summary>{nested}</summary>"),
+                Some(nested),
+            ),
+            (
+                "<summary>draft</summary><summary>last</summary>".to_owned(),
+                Some("last"),
+            ),
+            (
+                "I will use <summary> tags. <summary>S</summary>".to_owned(),
+                Some("S"),
+            ),
+            (
+                "<summary>S</summary> That was </summary>.".to_owned(),
+                Some("S"),
+            ),
+            (
+                "<summary>\n<summary>S</summary>\n</summary>".to_owned(),
+                Some("S"),
+            ),
             ("<summary>draft</summary> and <summary>cut".to_owned(), None),
             ("</summary> no summary".to_owned(), None),
         ];
@@ -281,11 +407,26 @@ mod tests {
     fn a_tag_that_is_only_mentioned_belongs_to_no_pair() {
         for (before, after) in [
             ("I put it between <summary> and </summary>.\n", ""),
-            ("I begin with <summary> and\n", "\nIt ends with </summary>, as asked."),
-            ("It stands in `<summary>` marks.\n", "\nThat was `</summary>`."),
-            ("The prompt wants a \"<summary>\" block.\n", "\nSee \"</summary>\"."),
-            ("我会把它放在<summary>标签里，以 </summary> 结束。\n", "\n以上是 <summary> 的内容。"),
-            ("<analysis>The <summary> block comes next.</analysis>\n", " Then </summary> ends it."),
+            (
+                "I begin with <summary> and\n",
+                "\nIt ends with </summary>, as asked.",
+            ),
+            (
+                "It stands in `<summary>` marks.\n",
+                "\nThat was `</summary>`.",
+            ),
+            (
+                "The prompt wants a \"<summary>\" block.\n",
+                "\nSee \"</summary>\".",
+            ),
+            (
+                "我会把它放在<summary>标签里，以 </summary> 结束。\n",
+                "\n以上是 <summary> 的内容。",
+            ),
+            (
+                "<analysis>The <summary> block comes next.</analysis>\n",
+                " Then </summary> ends it.",
+            ),
             ("", "\nI used the <summary> tag."),
         ] {
             let reply = format!("{before}<summary>\nS\n</summary>{after}");
@@ -293,20 +434,48 @@ mod tests {
         }
         let own = "\n- Write `<summary>` first, and end with </summary>, not with a blank.\n- The <summary> tag is checked.\n";
         let reply = format!("<summary>{own}</summary>");
-        assert_eq!(inside(&reply, "summary"), Some(own), "the summary itself mentions tags");
+        assert_eq!(
+            inside(&reply, "summary"),
+            Some(own),
+            "the summary itself mentions tags"
+        );
     }
 
     #[test]
     fn tags_that_look_like_mentions_count_if_the_others_do_not_match() {
-        for reply in ["Here: <summary> S </summary> done.", "`<summary> S </summary>`", "<summary>\nS </summary>"] {
-            assert_eq!(inside(reply, "summary").map(str::trim), Some("S"), "{reply}");
+        for reply in [
+            "Here: <summary> S </summary> done.",
+            "`<summary> S </summary>`",
+            "<summary>\nS </summary>",
+        ] {
+            assert_eq!(
+                inside(reply, "summary").map(str::trim),
+                Some("S"),
+                "{reply}"
+            );
         }
-        assert_eq!(inside("<summary>S</summary> in <summary></summary> tags", "summary"), Some("S"));
-        assert_eq!(inside("<summary></summary>", "summary"), Some(""), "an empty reply is not one without tags");
-        for own in ["It has <summary> Click</summary>.\nNext: b.rs", "点击<summary>展开</summary>可看。\n下一步：b.rs"]
-        {
+        assert_eq!(
+            inside(
+                "<summary>S</summary> in <summary></summary> tags",
+                "summary"
+            ),
+            Some("S")
+        );
+        assert_eq!(
+            inside("<summary></summary>", "summary"),
+            Some(""),
+            "an empty reply is not one without tags"
+        );
+        for own in [
+            "It has <summary> Click</summary>.\nNext: b.rs",
+            "点击<summary>展开</summary>可看。\n下一步：b.rs",
+        ] {
             let reply = format!("<summary>{own}</summary>");
-            assert_eq!(inside(&reply, "summary"), Some(own), "one tag of a pair looks like a mention");
+            assert_eq!(
+                inside(&reply, "summary"),
+                Some(own),
+                "one tag of a pair looks like a mention"
+            );
         }
         let better = "<summary>\ndraft\n</summary>\nBetter: <summary> S\n</summary>";
         assert_eq!(inside(better, "summary").map(str::trim), Some("S"));

@@ -17,7 +17,10 @@ pub struct SpanText {
 impl SpanText {
     /// Both forms of `messages`.
     pub fn from_messages(messages: &[Message]) -> SpanText {
-        SpanText { text: render(messages).into(), json: json_of(messages).into() }
+        SpanText {
+            text: render(messages).into(),
+            json: json_of(messages).into(),
+        }
     }
 }
 
@@ -74,19 +77,33 @@ impl Shape {
     /// What is kept, as tables show it: `first 2, user 20k, 30%`.
     pub fn name(&self) -> String {
         let head = (self.head > 0).then(|| format!("first {}", self.head));
-        let user = self.user.map(|tokens| format!("user {}", shown_tokens(tokens)));
+        let user = self
+            .user
+            .map(|tokens| format!("user {}", shown_tokens(tokens)));
         let tail = self.tail.map(|tail| match tail {
             Tail::Tokens(tokens) => shown_tokens(tokens),
             Tail::Percent(percent) => format!("{percent}%"),
             Tail::Messages(messages) => format!("last {messages}"),
         });
-        head.into_iter().chain(user).chain(tail).collect::<Vec<_>>().join(", ")
+        head.into_iter()
+            .chain(user)
+            .chain(tail)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Cuts `messages`, all those before a point. `earlier` of them were before the previous point, which kept the tail
     /// of these and summarised the rest.
-    pub fn cut(&self, messages: &[Message], earlier: Option<usize>, count: &impl Fn(&str) -> Tokens) -> Kept {
-        let sizes: Vec<Tokens> = messages.iter().map(|message| count(&message.countable_text())).collect();
+    pub fn cut(
+        &self,
+        messages: &[Message],
+        earlier: Option<usize>,
+        count: &impl Fn(&str) -> Tokens,
+    ) -> Kept {
+        let sizes: Vec<Tokens> = messages
+            .iter()
+            .map(|message| count(&message.countable_text()))
+            .collect();
         let head = self.head_end(messages);
         let tail = self.tail_start(messages, &sizes).max(head);
         let summarised = earlier.map_or(0, |end| {
@@ -99,7 +116,11 @@ impl Shape {
         before.extend(self.user_messages(slice(head, tail), count));
         let (kept_tail, span) = (slice(tail, messages.len()), slice(from, tail));
         Kept {
-            tokens: before.iter().chain(kept_tail).map(|message| count(&message.countable_text())).sum(),
+            tokens: before
+                .iter()
+                .chain(kept_tail)
+                .map(|message| count(&message.countable_text()))
+                .sum(),
             digest: DigestBuilder::new("kept")
                 .field("before", json_of(&before))
                 .field("tail", json_of(kept_tail))
@@ -108,14 +129,23 @@ impl Shape {
             tail: kept_tail.to_vec(),
             span: SpanText::from_messages(span),
             is_span_empty: span.is_empty(),
-            conversation: SpanText::from_messages(slice(if earlier.is_some() { from } else { 0 }, messages.len())),
+            conversation: SpanText::from_messages(slice(
+                if earlier.is_some() { from } else { 0 },
+                messages.len(),
+            )),
         }
     }
 
     fn head_end(&self, messages: &[Message]) -> usize {
         let wanted = self.head as usize;
         let ends = units(messages).into_iter().map(|unit| unit.end);
-        if wanted == 0 { 0 } else { ends.into_iter().find(|end| *end >= wanted).unwrap_or(messages.len()) }
+        if wanted == 0 {
+            0
+        } else {
+            ends.into_iter()
+                .find(|end| *end >= wanted)
+                .unwrap_or(messages.len())
+        }
     }
 
     /// The first message of the tail: whole units from the end, as many as fit.
@@ -124,12 +154,20 @@ impl Shape {
         let (most_tokens, most_messages) = match self.tail {
             None => return messages.len(),
             Some(Tail::Tokens(tokens)) => (tokens, usize::MAX),
-            Some(Tail::Percent(percent)) => (Tokens(context_size.0 * u64::from(percent) / 100), usize::MAX),
+            Some(Tail::Percent(percent)) => (
+                Tokens(context_size.0 * u64::from(percent) / 100),
+                usize::MAX,
+            ),
             Some(Tail::Messages(messages)) => (Tokens(u64::MAX), messages as usize),
         };
         let (mut start, mut total) = (messages.len(), Tokens(0));
         for unit in units(messages).into_iter().rev() {
-            total += sizes.get(unit.clone()).unwrap_or_default().iter().copied().sum();
+            total += sizes
+                .get(unit.clone())
+                .unwrap_or_default()
+                .iter()
+                .copied()
+                .sum();
             if total > most_tokens || messages.len() - unit.start > most_messages {
                 break;
             }
@@ -140,10 +178,15 @@ impl Shape {
 
     /// The newest messages of the user that fit; the oldest of them is cut at its end.
     fn user_messages(&self, messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
-        let Some(mut room) = self.user else { return Vec::new() };
+        let Some(mut room) = self.user else {
+            return Vec::new();
+        };
         let mut kept = Vec::new();
         let of_user = messages.iter().filter(|message| message.role == Role::User);
-        for message in of_user.rev().filter(|message| !message.content.trim().is_empty()) {
+        for message in of_user
+            .rev()
+            .filter(|message| !message.content.trim().is_empty())
+        {
             let size = count(&message.content);
             if size <= room {
                 room = Tokens(room.0 - size.0);
@@ -165,17 +208,32 @@ fn beginning(text: &str, room: Tokens, count: &impl Fn(&str) -> Tokens) -> Strin
     let (mut fits, mut exceeds) = (0, ends.len());
     while fits + 1 < exceeds {
         let middle = usize::midpoint(fits, exceeds);
-        let part = ends.get(middle).and_then(|end| text.get(..*end)).unwrap_or_default();
-        if count(part) <= room { fits = middle } else { exceeds = middle }
+        let part = ends
+            .get(middle)
+            .and_then(|end| text.get(..*end))
+            .unwrap_or_default();
+        if count(part) <= room {
+            fits = middle
+        } else {
+            exceeds = middle
+        }
     }
-    ends.get(fits).and_then(|end| text.get(..*end)).unwrap_or_default().to_owned()
+    ends.get(fits)
+        .and_then(|end| text.get(..*end))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 impl Kept {
     /// The context: head, the user's messages, summary, tail.
     pub fn around(&self, summary: &str) -> Vec<Message> {
         let summary = (!summary.is_empty()).then(|| Message::text(Role::User, summary));
-        self.before.iter().cloned().chain(summary).chain(self.tail.iter().cloned()).collect()
+        self.before
+            .iter()
+            .cloned()
+            .chain(summary)
+            .chain(self.tail.iter().cloned())
+            .collect()
     }
 }
 
@@ -203,34 +261,62 @@ mod tests {
     }
 
     fn texts(messages: &[Message]) -> Vec<&str> {
-        messages.iter().map(|message| message.content.as_str()).collect()
+        messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect()
     }
 
     #[test]
     fn no_cut_separates_a_call_from_its_result() {
-        let shape = Shape { head: 2, tail: Some(Tail::Messages(2)), user: None };
+        let shape = Shape {
+            head: 2,
+            tail: Some(Tail::Messages(2)),
+            user: None,
+        };
         let kept = shape.cut(&session(), None, &count);
-        assert_eq!(texts(&kept.before), ["fix the parser please", "look", "fn main"]);
+        assert_eq!(
+            texts(&kept.before),
+            ["fix the parser please", "look", "fn main"]
+        );
         assert_eq!(texts(&kept.tail), ["now the tests", "they pass"]);
-        let tail_of_four = Shape { tail: Some(Tail::Messages(4)), ..Shape::default() };
-        assert_eq!(tail_of_four.cut(&session(), None, &count).tail.len(), 3, "the result alone is not kept");
+        let tail_of_four = Shape {
+            tail: Some(Tail::Messages(4)),
+            ..Shape::default()
+        };
+        assert_eq!(
+            tail_of_four.cut(&session(), None, &count).tail.len(),
+            3,
+            "the result alone is not kept"
+        );
     }
 
     #[test]
     fn what_the_tail_kept_returns_to_the_next_span_and_no_message_is_there_twice() {
-        let shape = Shape { tail: Some(Tail::Tokens(Tokens(5))), ..Shape::default() };
+        let shape = Shape {
+            tail: Some(Tail::Tokens(Tokens(5))),
+            ..Shape::default()
+        };
         let first = shape.cut(&session()[..4], None, &count);
         assert_eq!(texts(&first.tail), ["done so far"]);
         let second = shape.cut(&session(), Some(4), &count);
         assert_eq!(texts(&second.tail), ["now the tests", "they pass"]);
-        let InputValue::Text(_, span) = &second.span.text else { panic!("a text") };
+        let InputValue::Text(_, span) = &second.span.text else {
+            panic!("a text")
+        };
         assert_eq!(&**span, "[assistant]\ndone so far");
-        assert_eq!(texts(&second.around("S")), ["S", "now the tests", "they pass"]);
+        assert_eq!(
+            texts(&second.around("S")),
+            ["S", "now the tests", "they pass"]
+        );
     }
 
     #[test]
     fn the_users_newest_messages_are_kept_and_the_oldest_is_cut_to_fit() {
-        let shape = Shape { user: Some(Tokens(5)), ..Shape::default() };
+        let shape = Shape {
+            user: Some(Tokens(5)),
+            ..Shape::default()
+        };
         let kept = shape.cut(&session(), None, &count);
         assert_eq!(texts(&kept.before), ["fix the ", "now the tests"]);
         assert_eq!(kept.tokens, Tokens(5));
@@ -239,7 +325,11 @@ mod tests {
 
     #[test]
     fn a_history_that_fits_is_kept_whole() {
-        let shape = Shape { head: 2, tail: Some(Tail::Percent(100)), user: Some(Tokens(100)) };
+        let shape = Shape {
+            head: 2,
+            tail: Some(Tail::Percent(100)),
+            user: Some(Tokens(100)),
+        };
         let kept = shape.cut(&session(), None, &count);
         assert!(kept.is_span_empty);
         assert_eq!(kept.around(""), session());

@@ -135,7 +135,10 @@ impl Protocol {
 impl CommandSpec {
     /// The variables that the program sees besides `PATH` and `HOME`: those that keys depend on, then the secrets.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.environment.iter().map(|(name, _)| name.as_str()).chain(self.secrets.iter().map(String::as_str))
+        self.environment
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .chain(self.secrets.iter().map(String::as_str))
     }
 }
 
@@ -143,8 +146,14 @@ impl Strategy {
     /// The strategy's name in a pipeline.
     pub fn name(&self) -> &'static str {
         match self {
-            Strategy::Prompted { style: PromptStyle::Anchored, .. } => "anchored-iterative",
-            Strategy::Prompted { style: PromptStyle::Regenerative, .. } => "regenerative",
+            Strategy::Prompted {
+                style: PromptStyle::Anchored,
+                ..
+            } => "anchored-iterative",
+            Strategy::Prompted {
+                style: PromptStyle::Regenerative,
+                ..
+            } => "regenerative",
             Strategy::Opaque { .. } => "opaque",
             Strategy::ProviderCompaction { .. } => "provider-compaction",
             Strategy::Command(_) => "command",
@@ -172,7 +181,12 @@ impl Strategy {
 
     /// Whether its requests declare the tools of the session.
     pub fn declares_tools(&self) -> bool {
-        let Strategy::Prompted { placement, model, .. } = self else { return false };
+        let Strategy::Prompted {
+            placement, model, ..
+        } = self
+        else {
+            return false;
+        };
         *placement == PromptPlacement::Last && model.is_asked()
     }
 

@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::*;
-use crate::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work};
+use crate::action::{
+    BuiltInStrategy, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work,
+};
 use base::locale::Locale;
 use base::units::Tokens;
 use models::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
@@ -22,16 +24,29 @@ fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
         limits: Limits::default(),
         lane: Default::default(),
     };
-    let reference = ModelRef { provider: "p".into(), model: model.into() };
-    ModelUse { reference, provider: Arc::new(provider), settings: Settings::default(), lane: Default::default() }
+    let reference = ModelRef {
+        provider: "p".into(),
+        model: model.into(),
+    };
+    ModelUse {
+        reference,
+        provider: Arc::new(provider),
+        settings: Settings::default(),
+        lane: Default::default(),
+    }
 }
 
 fn method(strategy: Strategy) -> Method {
-    Method { name: MethodName("m".into()), strategy, target_tokens: None }
+    Method {
+        name: MethodName("m".into()),
+        strategy,
+        target_tokens: None,
+    }
 }
 
 fn prompted(style: PromptStyle) -> Method {
-    let template = Template::new("T:{{ transcript }} P:{{ previous_summary }}", VARIABLES).expect("compiles");
+    let template =
+        Template::new("T:{{ transcript }} P:{{ previous_summary }}", VARIABLES).expect("compiles");
     let model = model_of(Dialect::OpenaiChat, "here", "m1");
     method(Strategy::Prompted {
         style,
@@ -64,17 +79,29 @@ fn vendor(operation: Operation) -> Method {
     let model = model_of(Dialect::Anthropic, "there", "m2");
     method(match operation {
         Operation::Compact => Strategy::Opaque { model },
-        _ => Strategy::ProviderCompaction { model, template: None, prompt_path: None },
+        _ => Strategy::ProviderCompaction {
+            model,
+            template: None,
+            prompt_path: None,
+        },
     })
 }
 
 fn reply(text: &str, items: Option<&str>) -> Completion {
-    Completion { text: text.into(), items: items.map(str::to_owned), calls: Vec::new(), truncated: false }
+    Completion {
+        text: text.into(),
+        items: items.map(str::to_owned),
+        calls: Vec::new(),
+        truncated: false,
+    }
 }
 
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {
     let span = SpanText::from_messages(&[Message::text(Role::User, "new")]);
-    let prefix = SpanText::from_messages(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
+    let prefix = SpanText::from_messages(&[
+        Message::text(Role::User, "old"),
+        Message::text(Role::User, "new"),
+    ]);
     let input = CompressInput {
         system: Some("be brief"),
         tools: "[]",
@@ -97,11 +124,15 @@ fn text(work: &Work, known: &[(Digest, Arc<str>)]) -> String {
     let known: HashMap<_, _> = known.iter().cloned().collect();
     let resolve = |digest: &Digest| Ok::<_, Infallible>(known.get(digest).expect("known").clone());
     let text = match work {
-        Work::Ask(request) | Work::Compute(Computation::StandIn(request)) => match request.turns.last() {
-            Some(RequestTurn::Text(_, prompt)) => prompt.text(&resolve),
-            Some(RequestTurn::Messages(material) | RequestTurn::Items(material)) => material.text(&resolve),
-            _ => Ok("".into()),
-        },
+        Work::Ask(request) | Work::Compute(Computation::StandIn(request)) => {
+            match request.turns.last() {
+                Some(RequestTurn::Text(_, prompt)) => prompt.text(&resolve),
+                Some(RequestTurn::Messages(material) | RequestTurn::Items(material)) => {
+                    material.text(&resolve)
+                }
+                _ => Ok("".into()),
+            }
+        }
         Work::Execute(program) => program.stdin.text(&resolve),
         Work::Compute(Computation::Strategy { messages, .. }) => messages.text(&resolve),
     };
@@ -112,13 +143,20 @@ fn text(work: &Work, known: &[(Digest, Arc<str>)]) -> String {
 fn anchored_hands_over_its_summary_and_regenerative_its_history() {
     for (style, second) in [
         (PromptStyle::Anchored, "T:[user]\nnew P:S1"),
-        (PromptStyle::Regenerative, "T:[assistant]\nS1\n\n[user]\nnew P:"),
+        (
+            PromptStyle::Regenerative,
+            "T:[assistant]\nS1\n\n[user]\nnew P:",
+        ),
     ] {
         let method = prompted(style);
         assert_eq!(text(&work(&method, None, None), &[]), "T:[user]\nnew P:");
-        let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), None).expect("read");
+        let first =
+            read(&method, CompressOutput::Reply(&reply(" S1\n", None)), None).expect("read");
         let state = state_digest(&method, first.out).expect("state");
-        assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
+        assert_eq!(
+            text(&work(&method, Some(state), None), &first.texts()),
+            second
+        );
     }
 }
 
@@ -126,16 +164,28 @@ fn anchored_hands_over_its_summary_and_regenerative_its_history() {
 fn version_2_adds_the_session_and_workers_are_asked_the_same() {
     let mut method = command();
     let mut ask = |protocol: Protocol| {
-        let Strategy::Command(spec) = &mut method.strategy else { panic!("a command") };
+        let Strategy::Command(spec) = &mut method.strategy else {
+            panic!("a command")
+        };
         spec.protocol = protocol;
         text(&work(&method, None, None), &[])
     };
     let one = ask(Protocol::default());
     let two = ask(Protocol::Two);
     let added = r#","system":"be brief","tools":[],"force":true,"reason":"manual","run":2}"#;
-    assert_eq!(two, one.replace("\"version\":1", "\"version\":2").replace("8192}", &format!("8192{added}")));
+    assert_eq!(
+        two,
+        one.replace("\"version\":1", "\"version\":2")
+            .replace("8192}", &format!("8192{added}"))
+    );
     let start_timeout = std::time::Duration::from_secs(1);
-    assert_eq!(ask(Protocol::Lines { workers: std::num::NonZeroU32::MIN, start_timeout }), two);
+    assert_eq!(
+        ask(Protocol::Lines {
+            workers: std::num::NonZeroU32::MIN,
+            start_timeout
+        }),
+        two
+    );
 }
 
 #[test]
@@ -149,9 +199,17 @@ fn a_program_gets_the_protocol_and_its_state_back() {
         "focus_topic": "say \"hi\"", "target_tokens": null, "model": "big/one", "fixture_model": null, "context_length": 8192
     });
     assert_eq!(first, expected);
-    let done = read(&method, CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#), None).expect("read");
+    let done = read(
+        &method,
+        CompressOutput::Bytes(br#"{"summary":"S","state":{"n":1}}"#),
+        None,
+    )
+    .expect("read");
     let second = parse(&text(&work(&method, Some(done.out), None), &done.texts()));
-    assert_eq!(second["previous"], serde_json::json!({"summary": "S", "state": {"n": 1}}));
+    assert_eq!(
+        second["previous"],
+        serde_json::json!({"summary": "S", "state": {"n": 1}})
+    );
 }
 
 #[test]
@@ -159,8 +217,15 @@ fn items_go_back_unchanged_before_the_new_messages() {
     for operation in [Operation::Compact, Operation::Summarize] {
         let method = vendor(operation);
         let items = "[ {\"type\": \"compaction\"} ]";
-        let done = read(&method, CompressOutput::Reply(&reply("text", Some(items))), None).expect("read");
-        let Work::Ask(request) = work(&method, Some(done.out), None) else { panic!("asks") };
+        let done = read(
+            &method,
+            CompressOutput::Reply(&reply("text", Some(items))),
+            None,
+        )
+        .expect("read");
+        let Work::Ask(request) = work(&method, Some(done.out), None) else {
+            panic!("asks")
+        };
         assert_eq!(request.operation, operation);
         let [RequestTurn::Items(back), RequestTurn::Messages(_)] = request.turns.as_slice() else {
             panic!("two turns")
@@ -187,8 +252,16 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
         (prompted(PromptStyle::Anchored), reply("S", None), b""),
         (vendor(Operation::Compact), reply("", Some("[1]")), b""),
         (vendor(Operation::Summarize), reply("S", Some("[1]")), b""),
-        (command(), reply("", None), br#"{"messages":[{"role":"user","content":"S"}]}"#),
-        (method(Strategy::Rule(BuiltInStrategy::None)), reply("", None), b"[]"),
+        (
+            command(),
+            reply("", None),
+            br#"{"messages":[{"role":"user","content":"S"}]}"#,
+        ),
+        (
+            method(Strategy::Rule(BuiltInStrategy::None)),
+            reply("", None),
+            b"[]",
+        ),
     ];
     for (method, completion, bytes) in outputs {
         let output = match &method.strategy {
@@ -214,18 +287,38 @@ fn failures_of_a_method_are_distinguished() {
         read(method, output, None).expect_err("a fault")
     }
     let anchored = prompted(PromptStyle::Anchored);
-    assert_eq!(fault(&anchored, CompressOutput::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
-    assert_eq!(fault(&vendor(Operation::Compact), CompressOutput::Reply(&reply("", None))), CompressFault::NoItems);
-    assert!(matches!(fault(&anchored, CompressOutput::Bytes(b"{}")), CompressFault::WrongKind { .. }));
+    assert_eq!(
+        fault(
+            &anchored,
+            CompressOutput::Reply(&reply("```\n \n```", None))
+        ),
+        CompressFault::Empty
+    );
+    assert_eq!(
+        fault(
+            &vendor(Operation::Compact),
+            CompressOutput::Reply(&reply("", None))
+        ),
+        CompressFault::NoItems
+    );
     assert!(matches!(
-        fault(&method(Strategy::Rule(BuiltInStrategy::Full)), CompressOutput::Bytes(b"{")),
+        fault(&anchored, CompressOutput::Bytes(b"{}")),
+        CompressFault::WrongKind { .. }
+    ));
+    assert!(matches!(
+        fault(
+            &method(Strategy::Rule(BuiltInStrategy::Full)),
+            CompressOutput::Bytes(b"{")
+        ),
         CompressFault::Damaged(_)
     ));
 }
 
 #[test]
 fn a_target_or_a_name_changes_only_the_keys_it_should() {
-    let key = |method: &Method| Inputs::new(Stage::Compress, Repetition::NONE, &work(method, None, None)).key();
+    let key = |method: &Method| {
+        Inputs::new(Stage::Compress, Repetition::NONE, &work(method, None, None)).key()
+    };
     let mut full = method(Strategy::Rule(BuiltInStrategy::Full));
     let before = key(&full);
     full.target_tokens = Some(Tokens(9));
@@ -248,8 +341,13 @@ const RULES: [BuiltInStrategy; 6] = [
 
 #[test]
 fn the_settings_of_a_rule_are_in_the_key() {
-    let key =
-        |rule| Inputs::key_of(Stage::Compress, Repetition::NONE, &work(&method(Strategy::Rule(rule)), None, None));
+    let key = |rule| {
+        Inputs::key_of(
+            Stage::Compress,
+            Repetition::NONE,
+            &work(&method(Strategy::Rule(rule)), None, None),
+        )
+    };
     let mask = |keep_results| BuiltInStrategy::Mask { keep_results };
     let list = |patterns| BuiltInStrategy::ReferenceList { patterns };
     assert_ne!(key(mask(1)), key(mask(2)));
@@ -259,22 +357,37 @@ fn the_settings_of_a_rule_are_in_the_key() {
 
 #[test]
 fn rules_compute_contexts_that_read_back() {
-    let messages = vec![Message::text(Role::User, "Use port 8081."), Message::text(Role::Assistant, "Done.")];
+    let messages = vec![
+        Message::text(Role::User, "Use port 8081."),
+        Message::text(Role::Assistant, "Done."),
+    ];
     for rule in RULES {
         let mut method = method(Strategy::Rule(rule));
         method.target_tokens = Some(Tokens(3));
-        let Work::Compute(Computation::Strategy { target_tokens, .. }) = work(&method, None, None) else {
+        let Work::Compute(Computation::Strategy { target_tokens, .. }) = work(&method, None, None)
+        else {
             panic!("computes")
         };
         let bytes = compute(rule, target_tokens, &messages, &estimate_tokens).expect("a context");
-        let context = read(&method, CompressOutput::Bytes(&bytes), None).expect("read").context;
+        let context = read(&method, CompressOutput::Bytes(&bytes), None)
+            .expect("read")
+            .context;
         match rule {
-            BuiltInStrategy::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
+            BuiltInStrategy::Full => assert_eq!(
+                context,
+                Context::Readable {
+                    messages: messages.clone()
+                }
+            ),
             BuiltInStrategy::Truncate | BuiltInStrategy::Prune | BuiltInStrategy::Mask { .. } => {
                 assert_eq!(context.text().as_deref(), Some("Done."))
             }
-            BuiltInStrategy::ReferenceList { .. } => assert_eq!(context.text().as_deref(), Some("8081")),
-            BuiltInStrategy::None | BuiltInStrategy::Extract => assert_eq!(context.text().as_deref(), Some("")),
+            BuiltInStrategy::ReferenceList { .. } => {
+                assert_eq!(context.text().as_deref(), Some("8081"))
+            }
+            BuiltInStrategy::None | BuiltInStrategy::Extract => {
+                assert_eq!(context.text().as_deref(), Some(""))
+            }
         }
     }
 }

@@ -9,7 +9,11 @@ use sessions::transcript::{Message, Role, is_boundary};
 ///
 /// It stops at the first that does not fit, so that what is kept is always one unbroken end of the transcript. If the
 /// last one is too large, nothing is kept.
-pub(super) fn keep_newest(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
+pub(super) fn keep_newest(
+    messages: &[Message],
+    target: Tokens,
+    count: &impl Fn(&str) -> Tokens,
+) -> Vec<Message> {
     let mut kept = messages.len();
     let mut total = Tokens(0);
     for unit in units(messages).into_iter().rev() {
@@ -24,18 +28,30 @@ pub(super) fn keep_newest(messages: &[Message], target: Tokens, count: &impl Fn(
 
 /// Drops the oldest calls and their results until the rest has at most `target` tokens. Every text stays. `None` if the
 /// texts alone are larger.
-pub(super) fn prune(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Option<Vec<Message>> {
+pub(super) fn prune(
+    messages: &[Message],
+    target: Tokens,
+    count: &impl Fn(&str) -> Tokens,
+) -> Option<Vec<Message>> {
     let mut total = size_of(messages, count).0;
     let mut kept = Vec::new();
     for unit in units(messages) {
         let unit = messages.get(unit).unwrap_or_default();
-        let is_call = unit.first().is_some_and(|message| !message.tool_calls.is_empty());
+        let is_call = unit
+            .first()
+            .is_some_and(|message| !message.tool_calls.is_empty());
         if total <= target.0 || !is_call {
             kept.extend(unit.iter().cloned());
             continue;
         }
-        let bare = unit.first().map(|message| Message { tool_calls: Vec::new(), ..message.clone() });
-        let text: Vec<Message> = bare.into_iter().filter(|message| !message.content.trim().is_empty()).collect();
+        let bare = unit.first().map(|message| Message {
+            tool_calls: Vec::new(),
+            ..message.clone()
+        });
+        let text: Vec<Message> = bare
+            .into_iter()
+            .filter(|message| !message.content.trim().is_empty())
+            .collect();
         total = total.saturating_sub(size_of(unit, count).0) + size_of(&text, count).0;
         kept.extend(text);
     }
@@ -43,14 +59,24 @@ pub(super) fn prune(messages: &[Message], target: Tokens, count: &impl Fn(&str) 
 }
 
 fn size_of(messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Tokens {
-    messages.iter().map(|message| count(&message.countable_text())).sum()
+    messages
+        .iter()
+        .map(|message| count(&message.countable_text()))
+        .sum()
 }
 
 /// The ranges that are kept or dropped as one: a message, or a call with all its results.
 pub(super) fn units(messages: &[Message]) -> Vec<Range<usize>> {
-    let starts: Vec<usize> = (0..messages.len()).filter(|at| is_boundary(messages, *at)).collect();
+    let starts: Vec<usize> = (0..messages.len())
+        .filter(|at| is_boundary(messages, *at))
+        .collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
-    starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
+    starts
+        .iter()
+        .copied()
+        .zip(ends)
+        .map(|(start, end)| start..end)
+        .collect()
 }
 
 /// Whether every result in `messages` follows its call and every call has its result.
@@ -87,10 +113,17 @@ mod tests {
     fn transcript(turns: &[(usize, usize)]) -> Vec<Message> {
         let mut messages = Vec::new();
         for (index, (calls, size)) in turns.iter().enumerate() {
-            let role = if *calls == 0 { Role::User } else { Role::Assistant };
+            let role = if *calls == 0 {
+                Role::User
+            } else {
+                Role::Assistant
+            };
             let mut message = Message::text(role, "w ".repeat(*size));
             let ids: Vec<String> = (0..*calls).map(|call| format!("c{index}-{call}")).collect();
-            message.tool_calls = ids.iter().map(|id| ToolCall::new(id, "terminal", "{}")).collect();
+            message.tool_calls = ids
+                .iter()
+                .map(|id| ToolCall::new(id, "terminal", "{}"))
+                .collect();
             messages.push(message);
             messages.extend(ids.iter().map(|id| Message::result(id, "r ".repeat(*size))));
         }

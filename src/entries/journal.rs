@@ -38,7 +38,13 @@ pub struct LineName {
 
 impl fmt::Display for LineName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{:02}-{}", URL_SAFE_NO_PAD.encode(self.key.0.0), self.attempt, self.nonce)
+        write!(
+            f,
+            "{}-{:02}-{}",
+            URL_SAFE_NO_PAD.encode(self.key.0.0),
+            self.attempt,
+            self.nonce
+        )
     }
 }
 
@@ -48,10 +54,21 @@ impl FromStr for LineName {
     fn from_str(text: &str) -> Result<LineName, &'static str> {
         const FOREIGN: &str = "not a line of compeval";
         let (key, rest) = text.split_at_checked(43).ok_or(FOREIGN)?;
-        let (attempt, nonce) = rest.strip_prefix('-').and_then(|rest| rest.split_once('-')).ok_or(FOREIGN)?;
-        let key = URL_SAFE_NO_PAD.decode(key).ok().and_then(|bytes| bytes.try_into().ok()).ok_or(FOREIGN)?;
+        let (attempt, nonce) = rest
+            .strip_prefix('-')
+            .and_then(|rest| rest.split_once('-'))
+            .ok_or(FOREIGN)?;
+        let key = URL_SAFE_NO_PAD
+            .decode(key)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or(FOREIGN)?;
         let attempt = attempt.parse().map_err(|_| FOREIGN)?;
-        Ok(LineName { key: ActionKey(Digest(key)), attempt, nonce: nonce.parse()? })
+        Ok(LineName {
+            key: ActionKey(Digest(key)),
+            attempt,
+            nonce: nonce.parse()?,
+        })
     }
 }
 
@@ -101,11 +118,20 @@ pub struct BatchLine {
 impl BatchIntent {
     /// The most that the batch may cost, as far as prices are known.
     pub fn reserved(&self) -> Usd {
-        Usd(self.lines.iter().filter_map(|line| line.reserved).map(|usd| usd.0).sum())
+        Usd(self
+            .lines
+            .iter()
+            .filter_map(|line| line.reserved)
+            .map(|usd| usd.0)
+            .sum())
     }
 
     pub fn name(&self, line: &BatchLine) -> LineName {
-        LineName { key: line.key, attempt: line.attempt, nonce: self.nonce }
+        LineName {
+            key: line.key,
+            attempt: line.attempt,
+            nonce: self.nonce,
+        }
     }
 
     /// Writes the intent to the journal. It is on disk when this returns.
@@ -170,7 +196,12 @@ pub struct ClosedBatch {
 impl ClosedBatch {
     /// The closing of a batch without results.
     pub fn without_lines(nonce: BatchNonce, closing: BatchClosing) -> ClosedBatch {
-        ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() }
+        ClosedBatch {
+            nonce,
+            closed: now_ms(),
+            closing,
+            lines: Vec::new(),
+        }
     }
 
     /// Writes the closing to the journal. It is on disk when this returns.
@@ -193,7 +224,9 @@ pub struct OpenBatch {
 impl OpenBatch {
     /// The vendor's name for it, for people.
     pub fn place(&self) -> &str {
-        self.id.as_deref().unwrap_or(localized("not confirmed", "未确认"))
+        self.id
+            .as_deref()
+            .unwrap_or(localized("not confirmed", "未确认"))
     }
 }
 
@@ -207,14 +240,23 @@ pub struct Journal {
 impl Journal {
     /// The actions of open batches.
     pub fn held(&self) -> HashSet<ActionKey> {
-        self.open.iter().flat_map(|batch| &batch.intent.lines).map(|line| line.key).collect()
+        self.open
+            .iter()
+            .flat_map(|batch| &batch.intent.lines)
+            .map(|line| line.key)
+            .collect()
     }
 
     /// The refresh that a run is to do, or an earlier one of the same stages that open batches are part of.
     pub fn refresh(&self, wanted: Refresh) -> Refresh {
-        let under_way = self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref());
+        let under_way = self
+            .open
+            .iter()
+            .filter_map(|batch| batch.intent.refresh.as_ref());
         let same = under_way.filter(|refresh| refresh.is_of(&wanted.stages));
-        let since = same.map(|refresh| refresh.since).fold(wanted.since, u64::min);
+        let since = same
+            .map(|refresh| refresh.since)
+            .fold(wanted.since, u64::min);
         Refresh { since, ..wanted }
     }
 
@@ -223,7 +265,11 @@ impl Journal {
         let mut attempts = HashMap::new();
         for line in self.closed.iter().flat_map(|batch| &batch.lines) {
             let count = attempts.entry(line.key).or_default();
-            *count = if line.outcome == LineOutcome::Unfinished { line.attempt.max(*count) } else { 0 };
+            *count = if line.outcome == LineOutcome::Unfinished {
+                line.attempt.max(*count)
+            } else {
+                0
+            };
         }
         attempts
     }
@@ -236,7 +282,9 @@ impl Journal {
         let mut journal = Journal::default();
         let steps = cache.steps();
         for (nonce, _) in steps.iter().filter(|(_, step)| *step == BatchStep::Closed) {
-            journal.closed.extend(cache.read_step(*nonce, BatchStep::Closed, decode)?);
+            journal
+                .closed
+                .extend(cache.read_step(*nonce, BatchStep::Closed, decode)?);
         }
         for (nonce, _) in steps.iter().filter(|(_, step)| *step == BatchStep::Intent) {
             if journal.closed.iter().any(|closed| closed.nonce == *nonce) {
@@ -244,7 +292,9 @@ impl Journal {
             }
             let id = cache.read_step(*nonce, BatchStep::Submitted, decode::<String>)?;
             let intent = cache.read_step(*nonce, BatchStep::Intent, decode_intent)?;
-            journal.open.extend(intent.map(|intent| OpenBatch { intent, id }));
+            journal
+                .open
+                .extend(intent.map(|intent| OpenBatch { intent, id }));
         }
         journal.open.sort_by_key(|batch| batch.intent.created);
         journal.closed.sort_by_key(|batch| batch.closed);
@@ -259,7 +309,10 @@ fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 /// The head of an intent is JSON, because a price leaves out what was not declared; its many lines are not.
 fn decode_intent(bytes: &[u8]) -> Option<BatchIntent> {
     let (head, lines): (String, Vec<BatchLine>) = decode(bytes)?;
-    Some(BatchIntent { lines, ..serde_json::from_str(&head).ok()? })
+    Some(BatchIntent {
+        lines,
+        ..serde_json::from_str(&head).ok()?
+    })
 }
 
 /// Writes a step of a batch. It is on disk when this returns.
@@ -274,7 +327,10 @@ async fn write_step(
 }
 
 fn unencoded(error: &impl fmt::Display) -> CacheError {
-    CacheError::unencoded(localized("the record of a batch", "批次的记录"), &error.to_string())
+    CacheError::unencoded(
+        localized("the record of a batch", "批次的记录"),
+        &error.to_string(),
+    )
 }
 
 /// The stages that a run refreshes. This may take several runs, because a run may be stopped, or leave batches open. Each
@@ -289,7 +345,10 @@ pub struct Refresh {
 impl Refresh {
     /// A refresh that begins now.
     pub fn new(stages: BTreeSet<Stage>) -> Refresh {
-        Refresh { stages, since: now_ms() }
+        Refresh {
+            stages,
+            since: now_ms(),
+        }
     }
 
     pub fn is_of(&self, stages: &BTreeSet<Stage>) -> bool {
@@ -318,15 +377,28 @@ mod tests {
     fn a_line_has_a_name_that_every_vendor_takes() {
         let key = ActionKey(Digest::hash("an action"));
         let nonce = BatchNonce::new(1, [key].into_iter());
-        let name = LineName { key, attempt: 7, nonce };
+        let name = LineName {
+            key,
+            attempt: 7,
+            nonce,
+        };
         let text = name.to_string();
         assert!(
-            text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'),
+            text.len() <= 64
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'),
             "{text}"
         );
         assert_eq!(text.parse(), Ok(name));
         assert!(text.ends_with(&nonce.to_string()));
-        for foreign in ["", "case-1", &text[1..], &format!("{text}x"), &text.replace('-', "_")] {
+        for foreign in [
+            "",
+            "case-1",
+            &text[1..],
+            &format!("{text}x"),
+            &text.replace('-', "_"),
+        ] {
             assert!(foreign.parse::<LineName>().is_err(), "{foreign}");
         }
     }
@@ -334,7 +406,12 @@ mod tests {
     #[test]
     fn attempts_are_those_without_a_result_since_the_last_outcome() {
         let (a, b) = (ActionKey(Digest::hash("a")), ActionKey(Digest::hash("b")));
-        let line = |key, attempt, outcome| ClosedLine { key, attempt, outcome, charge: None };
+        let line = |key, attempt, outcome| ClosedLine {
+            key,
+            attempt,
+            outcome,
+            charge: None,
+        };
         let closed = |lines| ClosedBatch {
             nonce: BatchNonce::new(1, [].into_iter()),
             closed: 1,
@@ -343,8 +420,14 @@ mod tests {
         };
         let journal = Journal {
             closed: vec![
-                closed(vec![line(a, 1, LineOutcome::Unfinished), line(b, 1, LineOutcome::Unfinished)]),
-                closed(vec![line(a, 2, LineOutcome::Unfinished), line(b, 2, LineOutcome::Stored)]),
+                closed(vec![
+                    line(a, 1, LineOutcome::Unfinished),
+                    line(b, 1, LineOutcome::Unfinished),
+                ]),
+                closed(vec![
+                    line(a, 2, LineOutcome::Unfinished),
+                    line(b, 2, LineOutcome::Stored),
+                ]),
             ],
             ..Journal::default()
         };

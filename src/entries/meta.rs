@@ -4,11 +4,15 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
+use crate::action::{
+    ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetition, SourceRef, Sources, Stage,
+};
 use base::locale::localized;
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
-use store::cache::{Damage, EntryHeader, EntryStatus, Field, ImportOrigin, Lookup, ModelNames, Record, Tag};
+use store::cache::{
+    Damage, EntryHeader, EntryStatus, Field, ImportOrigin, Lookup, ModelNames, Record, Tag,
+};
 
 /// Everything about an entry besides its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +64,10 @@ const FIXED_FIELDS: usize = 7;
 impl EntryMeta {
     /// The header that the store keeps.
     pub fn header(&self) -> EntryHeader {
-        let names = ModelNames { answered: self.model.clone(), requested: self.requested_model.clone() };
+        let names = ModelNames {
+            answered: self.model.clone(),
+            requested: self.requested_model.clone(),
+        };
         EntryHeader {
             kind: Tag(self.stage as u8),
             format: self.dialect.map(|dialect| Tag(dialect as u8)),
@@ -76,7 +83,15 @@ impl EntryMeta {
     }
 
     fn fields(&self) -> Vec<Field> {
-        let EntryCoordinate { fixture, point, method, probe, answerer, judge, repetition } = &self.coordinate;
+        let EntryCoordinate {
+            fixture,
+            point,
+            method,
+            probe,
+            answerer,
+            judge,
+            repetition,
+        } = &self.coordinate;
         let numbers = Numbers {
             attempts: self.attempts,
             lane: self.lane,
@@ -102,13 +117,33 @@ impl EntryMeta {
 
     /// Reads a header; `None` if it is not one that this program wrote.
     pub fn from_header(header: EntryHeader) -> Option<EntryMeta> {
-        let EntryHeader { kind, format, created, usage, cost, latency_ms, place: _, models, origin, fields } = header;
+        let EntryHeader {
+            kind,
+            format,
+            created,
+            usage,
+            cost,
+            latency_ms,
+            place: _,
+            models,
+            origin,
+            fields,
+        } = header;
         let (fixed, rest) = fields.split_first_chunk::<FIXED_FIELDS>()?;
         let [numbers, request_id, fixture, method, probe, answerer, judge] = fixed;
         let numbers: Numbers = decode(numbers)?;
         let (inputs, sources) = rest.split_at_checked(numbers.inputs as usize)?;
         let parts = inputs.iter().map(decode_input).collect::<Option<_>>()?;
-        let Numbers { attempts, lane, stage, schema, point, repetition, input_repetition, inputs: _ } = numbers;
+        let Numbers {
+            attempts,
+            lane,
+            stage,
+            schema,
+            point,
+            repetition,
+            input_repetition,
+            inputs: _,
+        } = numbers;
         Some(EntryMeta {
             stage: stage_of(kind)?,
             created,
@@ -132,7 +167,12 @@ impl EntryMeta {
                 judge: decode(judge)?,
                 repetition,
             },
-            inputs: Inputs { stage, schema, repetition: input_repetition, parts },
+            inputs: Inputs {
+                stage,
+                schema,
+                repetition: input_repetition,
+                parts,
+            },
             sources: Sources(sources.iter().map(decode_source).collect::<Option<_>>()?),
             imported: origin,
             lane,
@@ -147,7 +187,8 @@ pub fn key_of(header: &EntryHeader) -> Option<ActionKey> {
 
 fn encode(value: &impl Serialize, text: Option<Digest>) -> Field {
     // Texts and numbers: encoding them cannot fail.
-    let content = postcard::to_stdvec(value).unwrap_or_else(|error| unreachable!("plain data: {error}"));
+    let content =
+        postcard::to_stdvec(value).unwrap_or_else(|error| unreachable!("plain data: {error}"));
     Field { text, content }
 }
 
@@ -157,12 +198,24 @@ fn decode<T: serde::de::DeserializeOwned>(field: &Field) -> Option<T> {
 
 fn decode_input(field: &Field) -> Option<(Cow<'static, str>, InputPart)> {
     let (name, text): (String, Option<String>) = decode(field)?;
-    Some((name.into(), InputPart { digest: field.text?, text }))
+    Some((
+        name.into(),
+        InputPart {
+            digest: field.text?,
+            text,
+        },
+    ))
 }
 
 fn decode_source(field: &Field) -> Option<(Cow<'static, str>, SourceRef)> {
     let (name, path): (String, Option<String>) = decode(field)?;
-    Some((name.into(), SourceRef { digest: field.text?, path }))
+    Some((
+        name.into(),
+        SourceRef {
+            digest: field.text?,
+            path,
+        },
+    ))
 }
 
 fn stage_of(tag: Tag) -> Option<Stage> {
@@ -218,8 +271,9 @@ pub trait EntryLookup: Lookup {
     /// # Errors
     /// `Damage` if the entry differs from what was written.
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
-        EntryMeta::from_header(self.header(record)?)
-            .ok_or_else(|| record.unreadable(localized("its header cannot be read", "无法读取其头部")))
+        EntryMeta::from_header(self.header(record)?).ok_or_else(|| {
+            record.unreadable(localized("its header cannot be read", "无法读取其头部"))
+        })
     }
 
     /// How many replies to an action a batch has brought that could not be used: none or one. The action is then requested
@@ -227,8 +281,12 @@ pub trait EntryLookup: Lookup {
     fn unusable_in_batch(&self, key: &ActionKey) -> u32 {
         let record = self.find(key);
         // That a reply could not be used may not be noted yet.
-        let unusable =
-            record.filter(|record| matches!(record.status, EntryStatus::Unparsed | EntryStatus::Malformed { .. }));
+        let unusable = record.filter(|record| {
+            matches!(
+                record.status,
+                EntryStatus::Unparsed | EntryStatus::Malformed { .. }
+            )
+        });
         let meta = unusable.and_then(|record| self.meta(&record).ok());
         u32::from(meta.is_some_and(|meta| meta.lane == Lane::Batch))
     }
@@ -266,8 +324,17 @@ impl EntryCoordinate {
                 builder.field(name, value);
             }
         }
-        let Repetition { compress, answer, judge } = self.repetition;
-        let numbers = [("point", self.point), ("c", compress), ("a", answer), ("j", judge)];
+        let Repetition {
+            compress,
+            answer,
+            judge,
+        } = self.repetition;
+        let numbers = [
+            ("point", self.point),
+            ("c", compress),
+            ("a", answer),
+            ("j", judge),
+        ];
         for (name, value) in numbers {
             if let Some(value) = value {
                 builder.field(name, value.to_le_bytes());

@@ -4,10 +4,11 @@
 //! does not read. [`Journal`] says what was submitted in batches, kept as steps. [`Refresh`] says which outputs are
 //! replaced.
 
-mod meta;
 mod journal;
+mod meta;
 
 pub use journal::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome, OpenBatch, Refresh,
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome,
+    OpenBatch, Refresh,
 };
 pub use meta::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, key_of};

@@ -6,8 +6,9 @@ use crate::action::Digest;
 use crate::pipeline::{MatrixSelection, Pipeline};
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Regradings, ResultSet, ResultsFolder, Side,
-    TextEdit, Tried, Tries, Try, compare, count_tries, open_side, require_comparable, variant_designs,
+    Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Regradings, ResultSet,
+    ResultsFolder, Side, TextEdit, Tried, Tries, Try, compare, count_tries, open_side,
+    require_comparable, variant_designs,
 };
 use base::files::FileError;
 use store::cache::Lookup;
@@ -37,12 +38,29 @@ pub fn compare_sides(
     let a = ResultSet::read(&a_folder)?;
     let (b_folder, b_method) = open_side_in(pipeline, b)?;
     let b = ResultSet::read(&b_folder)?;
-    let (judged, baseline) =
-        (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
-    let CountedComparison { comparison, tries, .. } =
-        compare_counted(judged, baseline, &b_folder, scope, false, lines)?;
-    let unrecorded = if is_recorded { record_tries(&tries, &b_folder).err() } else { None };
-    Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison, unrecorded })
+    let (judged, baseline) = (
+        Side {
+            set: &a,
+            method: a_method.as_deref(),
+        },
+        Side {
+            set: &b,
+            method: b_method.as_deref(),
+        },
+    );
+    let CountedComparison {
+        comparison, tries, ..
+    } = compare_counted(judged, baseline, &b_folder, scope, false, lines)?;
+    let unrecorded = if is_recorded {
+        record_tries(&tries, &b_folder).err()
+    } else {
+        None
+    };
+    Ok(ComparedSets {
+        sets: [(a_folder, a), (b_folder, b)],
+        comparison,
+        unrecorded,
+    })
 }
 
 /// A comparison whose verdicts are corrected for the number of tries.
@@ -65,17 +83,40 @@ fn compare_counted(
 ) -> Result<CountedComparison, EvaluationError> {
     let (manifest, other) = (&judged.set.manifest, &baseline.set.manifest);
     let comparison = compare(judged, baseline, scope, lines)?;
-    let comparison = if manifest.until_decided { comparison.at_look() } else { comparison };
+    let comparison = if manifest.until_decided {
+        comparison.at_look()
+    } else {
+        comparison
+    };
     // Methods of the same set are not tries against each other.
     if manifest.started == other.started && manifest.label == other.label {
-        return Ok(CountedComparison { comparison, tried: Tried::default(), tries: Vec::new() });
+        return Ok(CountedComparison {
+            comparison,
+            tried: Tried::default(),
+            tries: Vec::new(),
+        });
     }
     let ledger = Tries::read(folder)?;
-    let (tried, tries) = count_tries(&comparison, &manifest.design, other, &ledger, &manifest.tried, confirms);
+    let (tried, tries) = count_tries(
+        &comparison,
+        &manifest.design,
+        other,
+        &ledger,
+        &manifest.tried,
+        confirms,
+    );
     let none = Regradings::default();
-    let regradings = if manifest.regradings.baseline == other.started { &manifest.regradings } else { &none };
+    let regradings = if manifest.regradings.baseline == other.started {
+        &manifest.regradings
+    } else {
+        &none
+    };
     let comparison = comparison.among(&tried).with_regradings(regradings);
-    Ok(CountedComparison { comparison, tried, tries })
+    Ok(CountedComparison {
+        comparison,
+        tried,
+        tries,
+    })
 }
 
 /// Adds these tries to the ledger of a baseline.
@@ -87,11 +128,18 @@ pub(super) fn record_tries(tries: &[Try], baseline: &ResultsFolder) -> Result<()
 }
 
 /// Opens a side of a comparison. A path is relative to the project, or else to the current folder.
-fn open_side_in(pipeline: &Pipeline, side: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
+fn open_side_in(
+    pipeline: &Pipeline,
+    side: &str,
+) -> Result<(ResultsFolder, Option<String>), FolderError> {
     let path = pipeline.folder.join(side);
     let whole = side.rsplit_once(':').map_or(side, |(whole, _)| whole);
     let is_there = path.exists() || pipeline.folder.join(whole).exists();
-    let side = if whole.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() };
+    let side = if whole.contains(['/', '\\']) && is_there {
+        path.display().to_string()
+    } else {
+        side.to_owned()
+    };
     open_side(&pipeline.results, &side)
 }
 
@@ -126,11 +174,17 @@ pub fn check_baseline(
 fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
     let tries = Tries::read(baseline)?;
     let designs = variant_designs(design).into_values().collect();
-    let used = design.fixtures.iter().filter(|fixture| tries.have_used(&fixture.digests.transcript, &designs));
+    let used = design
+        .fixtures
+        .iter()
+        .filter(|fixture| tries.have_used(&fixture.digests.transcript, &designs));
     let fixtures: Vec<String> = used.map(|fixture| fixture.name.clone()).collect();
     match fixtures.is_empty() {
         true => Ok(()),
-        false => Err(EvaluationError::UsedFixtures { fixtures, baseline: baseline.label() }),
+        false => Err(EvaluationError::UsedFixtures {
+            fixtures,
+            baseline: baseline.label(),
+        }),
     }
 }
 
@@ -154,18 +208,32 @@ pub(super) fn compared_to_baseline(
     confirms: bool,
     lines: FindTextEdit<'_>,
 ) -> Result<Option<(CountedComparison, ResultsFolder)>, EvaluationError> {
-    let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
+    let Some(baseline) = &set.manifest.compared_to else {
+        return Ok(None);
+    };
     let (folder, method) = open_side_in(pipeline, baseline)?;
     let other = ResultSet::read(&folder)?;
-    let baseline = Side { set: &other, method: method.as_deref() };
+    let baseline = Side {
+        set: &other,
+        method: method.as_deref(),
+    };
     let judged = Side { set, method: None };
-    let counted = compare_counted(judged, baseline, &folder, set.manifest.compared_scope, confirms, lines)?;
+    let counted = compare_counted(
+        judged,
+        baseline,
+        &folder,
+        set.manifest.compared_scope,
+        confirms,
+        lines,
+    )?;
     Ok(Some((counted, folder)))
 }
 
 /// Finds how texts differ. If the cache or one of the texts in it is missing, the result is only that they differ.
 pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> TextEdit {
-    move |path, before, after| match cache.and_then(|cache| cache.read_text(before).zip(cache.read_text(after))) {
+    move |path, before, after| match cache
+        .and_then(|cache| cache.read_text(before).zip(cache.read_text(after)))
+    {
         None => TextEdit::unknown(path),
         Some((before, after)) => TextEdit {
             path: path.to_owned(),
@@ -177,7 +245,9 @@ pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Di
 
 /// The lines that differ, each after `-` or `+`.
 fn signed_lines(before: &str, after: &str) -> Vec<String> {
-    let lines = hunks(before, after, 0).into_iter().flat_map(|hunk| hunk.lines);
+    let lines = hunks(before, after, 0)
+        .into_iter()
+        .flat_map(|hunk| hunk.lines);
     let signed = lines.filter_map(|(side, line)| match side {
         DiffSide::Both => None,
         DiffSide::Old => Some(format!("-{line}")),

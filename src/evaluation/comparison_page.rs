@@ -15,10 +15,12 @@ use super::error::EvaluationError;
 use super::publish::{banks, sessions};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
+use crate::report::html::{
+    self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod,
+};
 use crate::results::{
-    Comparison, Design, Headline, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError,
-    Summary, summarize,
+    Comparison, Design, Headline, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError,
+    ScoredRow, SetError, Summary, summarize,
 };
 use base::locale::Locale;
 use base::say;
@@ -42,12 +44,21 @@ impl<'a> PageSide<'a> {
     ) -> Result<PageSide<'a>, EvaluationError> {
         let rows = folder.few_rows().map_err(SetError::from)?;
         let rows = rows.ok_or_else(|| EvaluationError::TooManyCells(folder.label()))?;
-        let compared = rows.into_iter().enumerate().filter(|(_, ListedRow { row, .. })| {
-            let probe = (row.fixture.clone(), row.point, row.probe.clone());
-            methods.contains(&variant(set.design(), row)) && comparison.asked.contains(&probe)
-        });
+        let compared = rows
+            .into_iter()
+            .enumerate()
+            .filter(|(_, ListedRow { row, .. })| {
+                let probe = (row.fixture.clone(), row.point, row.probe.clone());
+                methods.contains(&variant(set.design(), row)) && comparison.asked.contains(&probe)
+            });
         let rows = compared.collect();
-        Ok(PageSide { folder, set, label, rows, summary: summarize(set, None) })
+        Ok(PageSide {
+            folder,
+            set,
+            label,
+            rows,
+            summary: summarize(set, None),
+        })
     }
 
     fn manifest(&self) -> &Manifest {
@@ -60,18 +71,35 @@ impl<'a> PageSide<'a> {
 
     /// The page of this side alone, from which the page of the comparison takes parts.
     fn page<'p>(&'p self, pipeline: &'p Pipeline) -> PageInput<'p> {
-        PageInput::new(self.manifest(), &self.summary, &pipeline.rubric, &[], &|_| Ok(Vec::new()))
+        PageInput::new(
+            self.manifest(),
+            &self.summary,
+            &pipeline.rubric,
+            &[],
+            &|_| Ok(Vec::new()),
+        )
     }
 
     fn methods(&self, page: &PageInput<'_>, compared: &IndexSet<String>) -> Vec<PageMethod> {
-        let methods = page.methods.iter().filter(|method| compared.contains(&method.name));
-        methods.map(|method| PageMethod { name: self.page_name(&method.name), ..method.clone() }).collect()
+        let methods = page
+            .methods
+            .iter()
+            .filter(|method| compared.contains(&method.name));
+        methods
+            .map(|method| PageMethod {
+                name: self.page_name(&method.name),
+                ..method.clone()
+            })
+            .collect()
     }
 
     fn failures(&self, page: &PageInput<'_>) -> Vec<PageFailure> {
         let failures = page.failures.iter();
         failures
-            .map(|failure| PageFailure { place: format!("{}: {}", self.label, failure.place), ..failure.clone() })
+            .map(|failure| PageFailure {
+                place: format!("{}: {}", self.label, failure.place),
+                ..failure.clone()
+            })
             .collect()
     }
 
@@ -80,7 +108,9 @@ impl<'a> PageSide<'a> {
         let judges = &self.set.design().judges;
         let named = self.rows.values().map(|listed| {
             let mut listed = listed.clone();
-            let judge = judges.iter().position(|judge| judge.name == listed.row.judge);
+            let judge = judges
+                .iter()
+                .position(|judge| judge.name == listed.row.judge);
             if let Some(judge) = judge.and_then(|place| design.judges.get(place)) {
                 listed.row.judge.clone_from(&judge.name);
             }
@@ -93,7 +123,11 @@ impl<'a> PageSide<'a> {
 
 /// The name of a row's method in summaries.
 pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
-    if design.answerers.len() > 1 { format!("{}/{}", row.method, row.answerer) } else { row.method.clone() }
+    if design.answerers.len() > 1 {
+        format!("{}/{}", row.method, row.answerer)
+    } else {
+        row.method.clone()
+    }
 }
 
 /// The page of two sets that were compared.
@@ -102,19 +136,33 @@ pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
 /// Rows cannot be read, or there are too many.
 pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
-    ComparedSets { sets: [judged, baseline], comparison, .. }: &ComparedSets,
+    ComparedSets {
+        sets: [judged, baseline],
+        comparison,
+        ..
+    }: &ComparedSets,
     headline: Option<&Headline>,
     cache: Option<&C>,
 ) -> Result<String, EvaluationError> {
     let compared: [IndexSet<String>; 2] = [
         comparison.methods.keys().cloned().collect(),
-        comparison.methods.values().map(|method| method.against.clone()).collect(),
+        comparison
+            .methods
+            .values()
+            .map(|method| method.against.clone())
+            .collect(),
     ];
     let [label, against] = [&judged.1, &baseline.1].map(|set| set.manifest.label.clone());
-    let against = if label == against { say!("{against} (baseline)", "{against}（基线）") } else { against };
+    let against = if label == against {
+        say!("{against} (baseline)", "{against}（基线）")
+    } else {
+        against
+    };
     let [methods, others] = &compared;
-    let sides =
-        [PageSide::read(judged, label, methods, comparison)?, PageSide::read(baseline, against, others, comparison)?];
+    let sides = [
+        PageSide::read(judged, label, methods, comparison)?,
+        PageSide::read(baseline, against, others, comparison)?,
+    ];
     Ok(render(pipeline, &sides, &compared, comparison, headline, cache).map_err(SetError::from)?)
 }
 
@@ -134,19 +182,38 @@ fn render<C: Lookup + ChunkCache + Sync>(
     let preparer = Preparer::new(pipeline, &matrix);
     let found = sides.each_ref().map(|side| {
         let listed: Vec<ListedRow> = side.rows.values().cloned().collect();
-        cache.map_or_else(BTreeMap::new, |cache| find_contexts(&listed, side.set.design(), preparer, cache))
+        cache.map_or_else(BTreeMap::new, |cache| {
+            find_contexts(&listed, side.set.design(), preparer, cache)
+        })
     });
-    let contexts = cache.map_or_else(BTreeMap::new, |cache| named_contexts(sides, &found, preparer, cache));
+    let contexts = cache.map_or_else(BTreeMap::new, |cache| {
+        named_contexts(sides, &found, preparer, cache)
+    });
     let pages = sides.each_ref().map(|side| side.page(pipeline));
-    let summary = Summary { headline: headline.cloned(), ..joined(sides, comparison) };
+    let summary = Summary {
+        headline: headline.cloned(),
+        ..joined(sides, comparison)
+    };
     let label = match design.locale.of_report() {
         Locale::En => format!("{} against {}", judged.label, baseline.label),
         Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
     };
-    let page = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, &rows, &read_rows);
+    let page = PageInput::new(
+        judged.manifest(),
+        &summary,
+        &pipeline.rubric,
+        &rows,
+        &read_rows,
+    );
     let methods = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
-    let critical: IndexSet<String> = pages.iter().flat_map(|page| page.critical.iter().cloned()).collect();
-    let warnings: IndexSet<String> = pages.iter().flat_map(|page| page.warnings.iter().cloned()).collect();
+    let critical: IndexSet<String> = pages
+        .iter()
+        .flat_map(|page| page.critical.iter().cloned())
+        .collect();
+    let warnings: IndexSet<String> = pages
+        .iter()
+        .flat_map(|page| page.warnings.iter().cloned())
+        .collect();
     let pairs = comparison.methods.iter();
     html::render(&PageInput {
         label: &label,
@@ -156,13 +223,24 @@ fn render<C: Lookup + ChunkCache + Sync>(
         changes: Vec::new(),
         tables: Vec::new(),
         costs: Vec::new(),
-        models: pages.iter().flat_map(|page| page.models.clone()).collect::<IndexSet<_>>().into_iter().collect(),
-        failures: sides.iter().zip(&pages).flat_map(|(side, page)| side.failures(page)).collect(),
+        models: pages
+            .iter()
+            .flat_map(|page| page.models.clone())
+            .collect::<IndexSet<_>>()
+            .into_iter()
+            .collect(),
+        failures: sides
+            .iter()
+            .zip(&pages)
+            .flat_map(|(side, page)| side.failures(page))
+            .collect(),
         banks: banks(pipeline),
         sessions: sessions(pipeline, design),
         chunks: cache.map_or(&(), |cache| cache),
         contexts,
-        pairs: pairs.map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against))).collect(),
+        pairs: pairs
+            .map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against)))
+            .collect(),
         ..page
     })
 }
@@ -190,7 +268,9 @@ fn named_contexts<'a, C: Lookup>(
         for ListedRow { row, .. } in side.rows.values() {
             let context = side_contexts.get(&(row.keys.compress, row.method.clone(), row.point));
             let name = side.page_name(&variant(side.set.design(), row));
-            contexts.extend(context.map(|context| ((row.keys.compress, name, row.point), context.clone())));
+            contexts.extend(
+                context.map(|context| ((row.keys.compress, name, row.point), context.clone())),
+            );
         }
     }
     contexts
@@ -199,13 +279,23 @@ fn named_contexts<'a, C: Lookup>(
 /// The summary of both sides, with the comparison between them.
 fn joined(sides: &[PageSide<'_>; 2], comparison: &Comparison) -> Summary {
     let [judged, _] = sides;
-    let named = sides
+    let named = sides.iter().flat_map(|side| {
+        side.summary
+            .methods
+            .iter()
+            .map(|(name, method)| (side.page_name(name), method.clone()))
+    });
+    let methods = comparison
+        .methods
         .iter()
-        .flat_map(|side| side.summary.methods.iter().map(|(name, method)| (side.page_name(name), method.clone())));
-    let methods = comparison.methods.iter().map(|(name, method)| (judged.page_name(name), method.clone())).collect();
+        .map(|(name, method)| (judged.page_name(name), method.clone()))
+        .collect();
     Summary {
         methods: named.collect(),
-        comparison: Some(Comparison { methods, ..comparison.clone() }),
+        comparison: Some(Comparison {
+            methods,
+            ..comparison.clone()
+        }),
         ..judged.summary.clone()
     }
 }
@@ -215,8 +305,15 @@ fn read_rows(sides: &[PageSide<'_>; 2], range: Range<usize>) -> Result<Vec<Row>,
     let mut read = Vec::new();
     let mut first = 0;
     for side in sides {
-        let wanted = range.start.saturating_sub(first)..range.end.saturating_sub(first).min(side.rows.len());
-        let places: BTreeSet<usize> = side.rows.keys().copied().skip(wanted.start).take(wanted.len()).collect();
+        let wanted =
+            range.start.saturating_sub(first)..range.end.saturating_sub(first).min(side.rows.len());
+        let places: BTreeSet<usize> = side
+            .rows
+            .keys()
+            .copied()
+            .skip(wanted.start)
+            .take(wanted.len())
+            .collect();
         read.extend(side.folder.rows_in(&places)?.into_values());
         first += side.rows.len();
     }

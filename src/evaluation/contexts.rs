@@ -6,30 +6,52 @@ use std::rc::Rc;
 use crate::action::Digest;
 use crate::entries::{BodyFormat, EntryRecord};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, Task, read_output};
+use crate::plan::{
+    CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, Task, read_output,
+};
 use crate::report::html::{ContextKey, ContextText, PageContext};
 use crate::results::{Design, ListedRow, Row};
 use store::cache::{EntryStatus, Lookup, Record};
 
 /// The compression of a row's context as a cell of the current pipeline. `None` if the transcript, its points, or the
 /// strategy of the method changed since, because then the current pipeline would read the output wrongly.
-pub fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> Option<CompressCell> {
-    let (fixture, loaded) = pipeline.fixtures.iter().enumerate().find(|(_, loaded)| loaded.name() == row.fixture)?;
+pub fn compress_cell<Q>(
+    pipeline: &Pipeline,
+    design: &Design,
+    row: &Row<Q>,
+) -> Option<CompressCell> {
+    let (fixture, loaded) = pipeline
+        .fixtures
+        .iter()
+        .enumerate()
+        .find(|(_, loaded)| loaded.name() == row.fixture)?;
     let recorded = design.fixture(&row.fixture)?.digests;
-    let (method, current) = pipeline.methods.iter().enumerate().find(|(_, method)| *method.name.0 == *row.method)?;
+    let (method, current) = pipeline
+        .methods
+        .iter()
+        .enumerate()
+        .find(|(_, method)| *method.name.0 == *row.method)?;
     let earlier = design.method(&row.method)?;
     let is_same = recorded.transcript == loaded.digests.transcript
         && recorded.points == loaded.digests.points
         && earlier.strategy == current.strategy.name();
     let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
-    let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run, injection: None };
+    let chain = Chain {
+        fixture: FixtureIx(fixture),
+        method: MethodIx(method),
+        run: row.run,
+        injection: None,
+    };
     (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
 }
 
 /// The task of a cell, with everything that is needed to read its output.
 pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressTask> {
     let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
-    Some(CompressTask::to_read(cell, Rc::new(FixtureTexts::new(cell.chain.fixture, loaded))))
+    Some(CompressTask::to_read(
+        cell,
+        Rc::new(FixtureTexts::new(cell.chain.fixture, loaded)),
+    ))
 }
 
 /// The text of a context; the inner `None` is a context that only its provider can read.
@@ -46,12 +68,25 @@ pub fn read_context(
 }
 
 /// The digest of a recorded output. The output is read again if it was never read, or if it was read by older rules.
-fn output_digest<L: Lookup>(cache: &L, preparer: Preparer<'_>, task: &CompressTask, record: &Record) -> Option<Digest> {
+fn output_digest<L: Lookup>(
+    cache: &L,
+    preparer: Preparer<'_>,
+    task: &CompressTask,
+    record: &Record,
+) -> Option<Digest> {
     match record.status {
-        EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
+        EntryStatus::Output {
+            out,
+            parser: PARSER_VERSION,
+            ..
+        } => Some(out),
         EntryStatus::Unparsed | EntryStatus::Output { .. } => {
             let (task, body) = (Task::Compress(task.clone()), cache.body(record).ok()?);
-            Some(read_output(&preparer, &task, record.body_format(), &body).ok()?.digest())
+            Some(
+                read_output(&preparer, &task, record.body_format(), &body)
+                    .ok()?
+                    .digest(),
+            )
         }
         EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
     }
@@ -92,16 +127,32 @@ pub(super) fn find_contexts<L: Lookup>(
         if !tried.insert(place.clone()) {
             continue;
         }
-        let Some(cell) = compress_cell(pipeline, design, row) else { continue };
-        let task = match texts.take().filter(|texts| texts.fixture() == cell.chain.fixture) {
+        let Some(cell) = compress_cell(pipeline, design, row) else {
+            continue;
+        };
+        let task = match texts
+            .take()
+            .filter(|texts| texts.fixture() == cell.chain.fixture)
+        {
             Some(texts) => Some(CompressTask::to_read(cell, texts)),
             None => reading_task(pipeline, cell),
         };
-        let (Some(task), Some(method)) = (task, pipeline.methods.get(cell.chain.method.0)) else { continue };
+        let (Some(task), Some(method)) = (task, pipeline.methods.get(cell.chain.method.0)) else {
+            continue;
+        };
         texts = Some(task.texts.clone());
-        let Some(record) = cache.find(&row.keys.compress) else { continue };
+        let Some(record) = cache.find(&row.keys.compress) else {
+            continue;
+        };
         if let Some(out) = output_digest(cache, preparer, &task, &record) {
-            contexts.insert(place, CachedContext { digest: task.reference(method, out).digest(), cell, record });
+            contexts.insert(
+                place,
+                CachedContext {
+                    digest: task.reference(method, out).digest(),
+                    cell,
+                    record,
+                },
+            );
         }
     }
     contexts
@@ -114,7 +165,10 @@ pub(super) fn page_contexts<'a, L: Lookup>(
     cache: &'a L,
 ) -> BTreeMap<ContextKey, PageContext<'a>> {
     let contexts = found.iter().map(|(place, found)| {
-        let context = PageContext { digest: found.digest, read: Rc::new(move || found.read(preparer, cache)) };
+        let context = PageContext {
+            digest: found.digest,
+            read: Rc::new(move || found.read(preparer, cache)),
+        };
         (place.clone(), context)
     });
     contexts.collect()

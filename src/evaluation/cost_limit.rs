@@ -31,7 +31,10 @@ pub fn require_prices<'m>(
     let mut asked = models.filter(|model| model.is_asked());
     let unknown = asked.find(|model| prices.price(&model.reference, Tokens(0)).is_none());
     match unknown.filter(|_| limits.usd.is_some()) {
-        Some(model) => Err(EvaluationError::UnknownPrice { model: model.reference.clone(), file: file.to_owned() }),
+        Some(model) => Err(EvaluationError::UnknownPrice {
+            model: model.reference.clone(),
+            file: file.to_owned(),
+        }),
         None => Ok(()),
     }
 }
@@ -49,12 +52,21 @@ pub(super) fn check_cost_limit(
     share: f64,
 ) -> Result<(), EvaluationError> {
     let prices = Prices::new(pipeline.prices.clone());
-    let Some(limit) = options.budget.limits().usd.filter(|_| !options.offline) else { return Ok(()) };
-    let Some(reply) = dearest_reply(pipeline, &prices).filter(|reply| reply.usd.0 > limit.0) else { return Ok(()) };
+    let Some(limit) = options.budget.limits().usd.filter(|_| !options.offline) else {
+        return Ok(());
+    };
+    let Some(reply) = dearest_reply(pipeline, &prices).filter(|reply| reply.usd.0 > limit.0) else {
+        return Ok(());
+    };
     let matrix = Matrix::new(pipeline);
     let journal = Journal::read(store)?;
     let (refresh, submitted) = (journal.refresh(options.refresh.clone()), journal.held());
-    let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &submitted, reasons: false };
+    let assumptions = Assumptions {
+        refresh: &refresh,
+        prices: &prices,
+        submitted: &submitted,
+        reasons: false,
+    };
     let expected = forecast(Preparer::new(pipeline, &matrix), store, assumptions).ok();
     let expected = expected.and_then(|found| found.estimate.usd);
     match expected {
@@ -62,18 +74,41 @@ pub(super) fn check_cost_limit(
             options.budget.allow_expensive_replies();
             Ok(())
         }
-        expected => Err(EvaluationError::CostLimit { limit, share, reply, expected }),
+        expected => Err(EvaluationError::CostLimit {
+            limit,
+            share,
+            reply,
+            expected,
+        }),
     }
 }
 
 /// The model whose longest reply costs the most, among those that are asked live.
 fn dearest_reply(pipeline: &Pipeline, prices: &Prices) -> Option<DearestReply> {
-    let models = stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
-    let replies = models.filter_map(|ModelUse { reference, provider, settings, lane }| {
-        let tokens = longest_reply(provider.dialect, &reference.model, settings.max_output_tokens);
-        let usd = prices.worst_case(reference, Tokens(0), tokens)?.0 * prices.lane_ratio(reference, *lane);
-        let is_limited = settings.max_output_tokens.is_some();
-        Some(DearestReply { model: reference.clone(), tokens, usd: Usd(usd), is_limited })
-    });
+    let models =
+        stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
+    let replies = models.filter_map(
+        |ModelUse {
+             reference,
+             provider,
+             settings,
+             lane,
+         }| {
+            let tokens = longest_reply(
+                provider.dialect,
+                &reference.model,
+                settings.max_output_tokens,
+            );
+            let usd = prices.worst_case(reference, Tokens(0), tokens)?.0
+                * prices.lane_ratio(reference, *lane);
+            let is_limited = settings.max_output_tokens.is_some();
+            Some(DearestReply {
+                model: reference.clone(),
+                tokens,
+                usd: Usd(usd),
+                is_limited,
+            })
+        },
+    );
     replies.max_by(|a, b| a.usd.0.total_cmp(&b.usd.0))
 }

@@ -21,7 +21,8 @@ use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{OutputCache, Preparer};
 use crate::results::ResultsFolder;
 use crate::scheduler::{
-    BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes, StopRequest, run,
+    BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes,
+    StopRequest, run,
 };
 use base::threads::check_available;
 use models::{Client, ClientEvent, Limits, Prices, ProviderSpec};
@@ -57,7 +58,9 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// Whether the work was asked to stop.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| *stop.borrow() != StopRequest::No)
+        self.stop
+            .as_ref()
+            .is_some_and(|stop| *stop.borrow() != StopRequest::No)
     }
 
     fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
@@ -93,7 +96,10 @@ fn jobs(pipeline: &Pipeline) -> usize {
     let local = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2;
     let used = used_providers(pipeline);
     let remote = used.iter().filter(|provider| !provider.base_url.is_empty());
-    local + remote.map(|p| p.limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT) as usize).sum::<usize>()
+    local
+        + remote
+            .map(|p| p.limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT) as usize)
+            .sum::<usize>()
 }
 
 /// Runs the matrix until it is done or asked to stop. `folder` is where `recorder` writes the rows, if they are
@@ -109,16 +115,32 @@ pub(crate) fn run_matrix(
     listening: &Listening<'_>,
     recorder: Option<&mut Recorder>,
 ) -> Result<RunOutcome, EvaluationError> {
-    let started =
-        Started { pipeline, folder, stages: stages(pipeline, options.selftests_only), budget: &options.budget };
+    let started = Started {
+        pipeline,
+        folder,
+        stages: stages(pipeline, options.selftests_only),
+        budget: &options.budget,
+    };
     let shared = options.shared.as_ref();
-    let forwarder = Forwarder { recorder, store, listening, shared, is_offline: options.offline };
-    with_engine(started, store, options, listening, async move |executor, options, stop| {
-        let mut rows = RowMaker::new(executor, forwarder);
-        let outcome = run(executor, options, stop, &mut rows).await?;
-        rows.finish()?;
-        Ok(outcome)
-    })
+    let forwarder = Forwarder {
+        recorder,
+        store,
+        listening,
+        shared,
+        is_offline: options.offline,
+    };
+    with_engine(
+        started,
+        store,
+        options,
+        listening,
+        async move |executor, options, stop| {
+            let mut rows = RowMaker::new(executor, forwarder);
+            let outcome = run(executor, options, stop, &mut rows).await?;
+            rows.finish()?;
+            Ok(outcome)
+        },
+    )
 }
 
 /// The stages of a run and their cells.
@@ -130,7 +152,12 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
     }
     let counts = Matrix::new(pipeline).counts();
     let (compress, answer, judge) = (counts.compress, counts.answer, counts.judge);
-    vec![(StageName::Compress, compress), (StageName::Answer, answer), selftest, (StageName::Judge, judge)]
+    vec![
+        (StageName::Compress, compress),
+        (StageName::Answer, answer),
+        selftest,
+        (StageName::Judge, judge),
+    ]
 }
 
 /// Puts together what is needed to perform actions, and passes it to `work`.
@@ -142,7 +169,11 @@ pub fn with_engine<T>(
     store: &Store,
     options: &EngineOptions,
     listening: &Listening<'_>,
-    work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<StopRequest>) -> Result<T, EvaluationError>,
+    work: impl AsyncFnOnce(
+        &Executor<'_>,
+        &SchedulerOptions,
+        watch::Receiver<StopRequest>,
+    ) -> Result<T, EvaluationError>,
 ) -> Result<T, EvaluationError> {
     let pipeline = started.pipeline;
     if options.reports_access && !options.offline {
@@ -169,7 +200,10 @@ pub fn with_engine<T>(
         programs: Programs::default(),
         shared,
     };
-    let scheduler_options = options.for_scheduler(pipeline, Journal::read(store)?.refresh(options.refresh.clone()));
+    let scheduler_options = options.for_scheduler(
+        pipeline,
+        Journal::read(store)?.refresh(options.refresh.clone()),
+    );
     let runtime = runtime()?;
     let (_never, never) = watch::channel(StopRequest::No);
     listening.report(&Event::Started(&started));
@@ -187,7 +221,10 @@ pub fn with_engine<T>(
 
 /// A client of all providers that the project may use.
 fn client(pipeline: &Pipeline, requests: Arc<RequestLog>) -> Client {
-    let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
+    let generators = pipeline
+        .generators
+        .iter()
+        .map(|generator| generator.model.provider.clone());
     let client = Client::new(used_providers(pipeline).into_iter().chain(generators));
     client.with_listener(move |event| requests.on_event(event))
 }
@@ -195,7 +232,13 @@ fn client(pipeline: &Pipeline, requests: Arc<RequestLog>) -> Client {
 /// Does `work`, and meanwhile reports progress and uploads new outputs.
 async fn work_and_report<T>(
     work: impl Future<Output = Result<T, EvaluationError>>,
-    Executor { client, budget, store, shared, .. }: &Executor<'_>,
+    Executor {
+        client,
+        budget,
+        store,
+        shared,
+        ..
+    }: &Executor<'_>,
     stop: &watch::Receiver<StopRequest>,
     listening: &Listening<'_>,
 ) -> Result<T, EvaluationError> {
@@ -223,7 +266,11 @@ async fn work_and_report<T>(
 /// records.
 fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening: &Listening<'_>) {
     let access = ExternalAccess::from_pipeline(pipeline);
-    let access = if generates { access.with_generators(pipeline) } else { access };
+    let access = if generates {
+        access.with_generators(pipeline)
+    } else {
+        access
+    };
     if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
         store.keep_memo(access.digest(), b"shown");
         listening.report(&Event::Access(&access));
@@ -248,7 +295,9 @@ pub fn runtime() -> Result<Runtime, EvaluationError> {
 
 /// Uploads new outputs during the run; never returns.
 async fn upload_periodically(shared: Option<&SharedCache>, store: &Store) {
-    let Some(shared) = shared.filter(|shared| shared.is_written()) else { return std::future::pending().await };
+    let Some(shared) = shared.filter(|shared| shared.is_written()) else {
+        return std::future::pending().await;
+    };
     let mut beats = tokio::time::interval(BEAT);
     loop {
         beats.tick().await;
@@ -295,13 +344,28 @@ fn describe(event: &ClientEvent) -> Option<String> {
     match event {
         ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
         ClientEvent::RateLimited { provider } => Some(format!("{provider} reports a rate limit")),
-        ClientEvent::Retrying { provider, model, cause, wait, .. } => {
-            let delay = if wait.is_zero() { String::new() } else { format!(" in {}", seconds(wait)) };
+        ClientEvent::Retrying {
+            provider,
+            model,
+            cause,
+            wait,
+            ..
+        } => {
+            let delay = if wait.is_zero() {
+                String::new()
+            } else {
+                format!(" in {}", seconds(wait))
+            };
             Some(format!("retrying {provider}/{model}{delay}: {cause}"))
         }
-        ClientEvent::Paused { provider, model, wait } => {
-            Some(format!("{provider}/{model} is paused for {}", seconds(wait)))
-        }
+        ClientEvent::Paused {
+            provider,
+            model,
+            wait,
+        } => Some(format!(
+            "{provider}/{model} is paused for {}",
+            seconds(wait)
+        )),
     }
 }
 
@@ -323,10 +387,19 @@ mod tests {
             cause: "HTTP 500: try later".to_owned(),
             wait,
         };
-        let words = [Duration::from_millis(500), Duration::ZERO].map(|wait| describe(&retrying(wait)));
+        let words =
+            [Duration::from_millis(500), Duration::ZERO].map(|wait| describe(&retrying(wait)));
         let again = "retrying stub/small";
-        let expected = [format!("{again} in 0.50 s: HTTP 500: try later"), format!("{again}: HTTP 500: try later")];
+        let expected = [
+            format!("{again} in 0.50 s: HTTP 500: try later"),
+            format!("{again}: HTTP 500: try later"),
+        ];
         assert_eq!(words, expected.map(Some));
-        assert_eq!(describe(&ClientEvent::Sent { provider: "stub".into() }), None);
+        assert_eq!(
+            describe(&ClientEvent::Sent {
+                provider: "stub".into()
+            }),
+            None
+        );
     }
 }

@@ -7,7 +7,9 @@ use crate::compress::MethodName;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::results::{FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError};
+use crate::results::{
+    FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError,
+};
 use crate::scheduler::RunError;
 use base::files::FileError;
 use base::say;
@@ -41,7 +43,12 @@ pub enum EvaluationError {
     /// `share` the part of the whole run's limit that this is, from 0 to 1.
     #[error("{}", say!("the cost is limited to {limit}, and one reply of `{}` may cost {} ({} tokens)", "费用上限为 {limit}，而 `{}` 一条回复可能花费 {}（{} 个词元）",
         reply.model, reply.usd, reply.tokens.0))]
-    CostLimit { limit: Usd, share: f64, reply: DearestReply, expected: Option<Usd> },
+    CostLimit {
+        limit: Usd,
+        share: f64,
+        reply: DearestReply,
+        expected: Option<Usd>,
+    },
     /// The variable with the key of a provider is not set.
     #[error("{}", say!("{variable} is not set, and provider `{provider}` needs the key in it", "没有设置 {variable}，而服务商 `{provider}` 需要其中的密钥"))]
     MissingKey { variable: String, provider: String },
@@ -53,7 +60,10 @@ pub enum EvaluationError {
     ModulesInParts { method: MethodName },
     /// Another process runs the same part.
     #[error("{}", say!("part {part} is being run already: {error}", "分片 {part} 已在运行：{error}"))]
-    PartIsRunning { part: PartNumber, error: LabelWriterError },
+    PartIsRunning {
+        part: PartNumber,
+        error: LabelWriterError,
+    },
     /// Parts need a remote, and none is named.
     #[error("{}", say!("the parts of a run meet in a remote, and none is named", "一次运行的各分片在远程缓存中汇合，而没有指定远程缓存"))]
     NoRemote,
@@ -106,7 +116,10 @@ pub enum EvaluationError {
     TooFewFixtures { needed: usize, found: usize },
     /// A winner is to be confirmed on fixtures that were used to find it, or to confirm another winner.
     #[error("{}", say!("a try against `{baseline}` used these fixtures: {}", "与 `{baseline}` 比较的尝试已用过这些样本：{}", fixtures.join(", ")))]
-    UsedFixtures { fixtures: Vec<String>, baseline: String },
+    UsedFixtures {
+        fixtures: Vec<String>,
+        baseline: String,
+    },
     /// The runtime cannot be started.
     #[error("{}", say!("failed to start the runtime: {_0}", "无法启动运行时：{_0}"))]
     Runtime(std::io::Error),

@@ -18,20 +18,23 @@ use super::outcome::{Ended, Ending, EvaluationOutcome};
 use super::part::{NumberedPart, PartOfRun, PartRequest};
 use super::parts_remote::{connect_parts, push_part};
 use super::project::{
-    commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
+    commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project,
+    report_notices, stage_models,
 };
 use super::publish::{PublishedResults, gather, publish, return_freed};
 use super::published_files::{PublishedFiles, made_files, source_of_files};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::Regrader;
-use super::remote::{connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys};
+use super::remote::{
+    connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys,
+};
 use super::request::{Baseline, Request};
 use crate::entries::Refresh;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
-    Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow, Manifest, Publication,
-    Regradings, Summary, Tried, names, unfinished_refresh,
+    Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow,
+    Manifest, Publication, Regradings, Summary, Tried, names, unfinished_refresh,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use base::say;
@@ -46,9 +49,15 @@ use store::remote::{SharedCache, SharedSummary};
 /// # Errors
 /// The project or the request has faults; the cache or the label is locked or damaged; a file cannot be written. Cells
 /// that fail are not errors; the [`EvaluationOutcome`] has them.
-pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Result<EvaluationOutcome, EvaluationError> {
+pub fn evaluate(
+    request: Request,
+    listener: &mut dyn FnMut(&Event<'_>),
+) -> Result<EvaluationOutcome, EvaluationError> {
     let listening = Listening::new(listener);
-    let (file, profile) = (request.project.file.clone(), request.project.profile.clone());
+    let (file, profile) = (
+        request.project.file.clone(),
+        request.project.profile.clone(),
+    );
     let (prepared, store) = match request.part {
         // A part has its own cache; that of the project is not locked.
         Some(PartRequest::Run(_)) => {
@@ -60,7 +69,12 @@ pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Resul
             // A project that cannot be read is reported by `Prepared::new`.
             let paths = paths_of_project(&file, profile.as_deref()).ok();
             let existing = paths.as_ref().map(|paths| paths.cache.as_path());
-            open_with_store(existing, &listening, || Prepared::new(request, &listening), Prepared::cache)?
+            open_with_store(
+                existing,
+                &listening,
+                || Prepared::new(request, &listening),
+                Prepared::cache,
+            )?
         }
     };
     run_and_publish(prepared, store, &listening)
@@ -78,16 +92,35 @@ fn run_and_publish(
         copy_known(part, pipeline, &store)?;
         prepared.require_selftest(&store)?;
     }
-    let ExecutedRun { mut manifest, ending, lines, earlier, is_broken, exchanged } =
-        prepared.execute(&store, listening)?;
+    let ExecutedRun {
+        mut manifest,
+        ending,
+        lines,
+        earlier,
+        is_broken,
+        exchanged,
+    } = prepared.execute(&store, listening)?;
     if let Some(before) = &prepared.request.look_before {
         add_look(&mut manifest, before);
     }
-    let Prepared { pipeline, writer, part, merge, options, .. } = prepared;
-    let coverage = merge.as_ref().map(|merge| merge.coverage(exchanged.as_ref()));
-    merge.iter().for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
+    let Prepared {
+        pipeline,
+        writer,
+        part,
+        merge,
+        options,
+        ..
+    } = prepared;
+    let coverage = merge
+        .as_ref()
+        .map(|merge| merge.coverage(exchanged.as_ref()));
+    merge
+        .iter()
+        .for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
     let files = writer.wait_for_files()?;
-    let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
+    let unpushed = part
+        .as_ref()
+        .and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
     let published = match part {
@@ -95,10 +128,24 @@ fn run_and_publish(
         None => publish_set(&pipeline, manifest, lines, earlier, store, writer)?,
     };
     drop(files);
-    let PublishedRun { manifest, summary, refused, publication } = published;
+    let PublishedRun {
+        manifest,
+        summary,
+        refused,
+        publication,
+    } = published;
     // If the cache failed, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
-    Ok(EvaluationOutcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
+    Ok(EvaluationOutcome {
+        manifest,
+        summary,
+        refused,
+        publication,
+        ending,
+        merge: coverage,
+        unpushed,
+        unsynced,
+    })
 }
 
 /// A run with its files.
@@ -119,7 +166,12 @@ fn publish_part(
     lines.finish(&store)?;
     let staged = writer.folder().stage_json(names::MANIFEST, &manifest)?;
     let publication = writer.publish(staged, &manifest)?;
-    Ok(PublishedRun { manifest, summary: None, refused: None, publication })
+    Ok(PublishedRun {
+        manifest,
+        summary: None,
+        refused: None,
+        publication,
+    })
 }
 
 /// Writes all files, or only the manifest if the other published files would stay the same.
@@ -132,24 +184,49 @@ fn publish_set(
     writer: LabelWriter,
 ) -> Result<PublishedRun, EvaluationError> {
     let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
-    let source = source_of_files(&manifest, lines.digest(Matrix::new(pipeline).counts().compress), reference);
+    let source = source_of_files(
+        &manifest,
+        lines.digest(Matrix::new(pipeline).counts().compress),
+        reference,
+    );
     if let Some((earlier, source)) = earlier.zip(source).filter(|_| lines.are_deferred())
         && let Some(summary) = earlier.summary(&manifest, source, folder.file_digest(names::KEYS)?)
     {
         manifest.made = Some(earlier.made);
         let publication = writer.keep_published(&manifest)?;
-        return Ok(PublishedRun { manifest, summary: Some(summary), refused: None, publication });
+        return Ok(PublishedRun {
+            manifest,
+            summary: Some(summary),
+            refused: None,
+            publication,
+        });
     }
     let few = lines.finish(&store)?;
     // Without rows in memory no context is needed, so the memory of the store is freed.
     let store = few.is_some().then_some(store);
     return_freed();
-    let PublishedResults { mut manifest, summary, refused } =
-        publish(pipeline, &folder, manifest, few.zip(store.as_ref()), reference)?;
-    manifest.made = source.map(|source| made_files(&folder, source)).transpose()?;
+    let PublishedResults {
+        mut manifest,
+        summary,
+        refused,
+    } = publish(
+        pipeline,
+        &folder,
+        manifest,
+        few.zip(store.as_ref()),
+        reference,
+    )?;
+    manifest.made = source
+        .map(|source| made_files(&folder, source))
+        .transpose()?;
     let staged = folder.stage_json(names::MANIFEST, &manifest)?;
     let publication = writer.publish(staged, &manifest)?;
-    Ok(PublishedRun { manifest, summary: Some(summary), refused, publication })
+    Ok(PublishedRun {
+        manifest,
+        summary: Some(summary),
+        refused,
+        publication,
+    })
 }
 
 /// An evaluation whose inputs are validated, before anything is written or spent.
@@ -183,7 +260,10 @@ impl Prepared {
     /// # Errors
     /// The project or the request has faults; another process writes the label.
     fn new(mut request: Request, listening: &Listening<'_>) -> Result<Prepared, EvaluationError> {
-        let label = request.label.clone().unwrap_or_else(|| Label::from_time(base::clock::now()));
+        let label = request
+            .label
+            .clone()
+            .unwrap_or_else(|| Label::from_time(base::clock::now()));
         let number = request.part.and_then(PartRequest::number);
         let is_merge = matches!(request.part, Some(PartRequest::Merge(_)));
         let offline = request.offline || is_merge;
@@ -192,10 +272,22 @@ impl Prepared {
             sharers: number.and_then(NumberedPart::sharers),
             ..request.project.clone()
         };
-        let Opened { mut pipeline, warnings, .. } = open_project(&opening)?;
-        listening.report(&Event::Opened { pipeline: &pipeline, warnings: &warnings });
+        let Opened {
+            mut pipeline,
+            warnings,
+            ..
+        } = open_project(&opening)?;
+        listening.report(&Event::Opened {
+            pipeline: &pipeline,
+            warnings: &warnings,
+        });
         let mut limits = request.limits;
-        require_prices(&limits, stage_models(&pipeline), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+        require_prices(
+            &limits,
+            stage_models(&pipeline),
+            &Prices::new(pipeline.prices.clone()),
+            &pipeline.file,
+        )?;
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
@@ -233,7 +325,16 @@ impl Prepared {
             stop: request.stop.clone(),
             ..EngineOptions::default()
         };
-        Ok(Prepared { pipeline, label, design, request, writer, options, part, merge })
+        Ok(Prepared {
+            pipeline,
+            label,
+            design,
+            request,
+            writer,
+            options,
+            part,
+            merge,
+        })
     }
 
     /// The cache that the evaluation writes to.
@@ -243,8 +344,14 @@ impl Prepared {
 
     /// Refuses to begin a part whose judges are untested, because every part would ask the same cases.
     fn require_selftest(&self, store: &Store) -> Result<(), EvaluationError> {
-        let Prepared { pipeline, options, .. } = self;
-        let Some(shared) = options.shared.as_ref().filter(|_| Matrix::new(pipeline).counts().judge > 0) else {
+        let Prepared {
+            pipeline, options, ..
+        } = self;
+        let Some(shared) = options
+            .shared
+            .as_ref()
+            .filter(|_| Matrix::new(pipeline).counts().judge > 0)
+        else {
             return Ok(());
         };
         let missing = selftest_actions(pipeline).into_iter().filter(|case| {
@@ -253,14 +360,32 @@ impl Prepared {
         });
         match missing.count() {
             0 => Ok(()),
-            cases => Err(EvaluationError::NoSelftest { url: shared.url().to_owned(), cases }),
+            cases => Err(EvaluationError::NoSelftest {
+                url: shared.url().to_owned(),
+                cases,
+            }),
         }
     }
 
     /// Begins the result set, runs the matrix and completes the manifest.
-    fn execute(&self, store: &Store, listening: &Listening<'_>) -> Result<ExecutedRun, EvaluationError> {
-        let Prepared { pipeline, options, writer, request, .. } = self;
-        check_cost_limit(pipeline, store, options, self.part.as_ref().map_or(1.0, PartOfRun::share))?;
+    fn execute(
+        &self,
+        store: &Store,
+        listening: &Listening<'_>,
+    ) -> Result<ExecutedRun, EvaluationError> {
+        let Prepared {
+            pipeline,
+            options,
+            writer,
+            request,
+            ..
+        } = self;
+        check_cost_limit(
+            pipeline,
+            store,
+            options,
+            self.part.as_ref().map_or(1.0, PartOfRun::share),
+        )?;
         let folder = writer.folder();
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
@@ -272,14 +397,38 @@ impl Prepared {
         manifest.caveats.weak_judges = ended.run.weak_judges;
         manifest.caveats.unqualified = ended.run.unqualified;
         manifest.models = ended.run.models;
-        let regrader = Regrader { pipeline, store, options };
+        let regrader = Regrader {
+            pipeline,
+            store,
+            options,
+        };
         if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
-            lines = self.check_judges(&regrader, earlier.as_ref(), lines, &mut manifest, listening, &mut counts)?;
+            lines = self.check_judges(
+                &regrader,
+                earlier.as_ref(),
+                lines,
+                &mut manifest,
+                listening,
+                &mut counts,
+            )?;
         }
-        if let Some(baseline) = request.baseline.as_ref().filter(|_| ending <= Ending::Incomplete) {
-            let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
-            (manifest.tried, manifest.regradings) =
-                self.record_comparison(&regrader, lines.few(), compared, baseline, listening, &mut counts)?;
+        if let Some(baseline) = request
+            .baseline
+            .as_ref()
+            .filter(|_| ending <= Ending::Incomplete)
+        {
+            let compared = Manifest {
+                failures: counts.failures.clone(),
+                ..manifest.clone()
+            };
+            (manifest.tried, manifest.regradings) = self.record_comparison(
+                &regrader,
+                lines.few(),
+                compared,
+                baseline,
+                listening,
+                &mut counts,
+            )?;
         }
         if counts.checks_left_out {
             listening.report(&Event::ChecksLeftOut);
@@ -297,7 +446,14 @@ impl Prepared {
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
-        Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, exchanged })
+        Ok(ExecutedRun {
+            manifest,
+            ending,
+            lines,
+            earlier,
+            is_broken,
+            exchanged,
+        })
     }
 
     /// Runs the matrix, with its rows and counts. With `defers`, rows may stay unwritten.
@@ -307,20 +463,42 @@ impl Prepared {
         defers: bool,
         listening: &Listening<'_>,
     ) -> Result<(Ended, RunLines, RunCounts), EvaluationError> {
-        let Prepared { pipeline, options, writer, request, .. } = self;
+        let Prepared {
+            pipeline,
+            options,
+            writer,
+            request,
+            ..
+        } = self;
         let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
-        let mut recorder = Recorder::begin(folder, LineFiles::begin(pipeline, folder, cells.judge, defers)?)?;
+        let mut recorder = Recorder::begin(
+            folder,
+            LineFiles::begin(pipeline, folder, cells.judge, defers)?,
+        )?;
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),
-            _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
+            _ => run_matrix(
+                pipeline,
+                store,
+                options,
+                Some(folder),
+                listening,
+                Some(&mut recorder),
+            )?,
         };
         let Recorder { lines, mut counts } = recorder;
         let lines = lines.end_run(store)?;
         let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
         let refreshes = !request.refresh.is_empty();
-        let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge, refreshes };
+        let ended = Ended {
+            run,
+            weaknesses,
+            failures: counts.failures.clone(),
+            allow_weak_judge,
+            refreshes,
+        };
         listening.report(&Event::Ended(&ended));
         Ok((ended, lines, counts))
     }
@@ -337,9 +515,14 @@ impl Prepared {
         counts: &mut RunCounts,
     ) -> Result<RunLines, EvaluationError> {
         let published = earlier.filter(|earlier| self.has_rows_of(earlier, manifest, &lines));
-        let lines = if published.is_some() { lines } else { lines.write(regrader.store)? };
+        let lines = if published.is_some() {
+            lines
+        } else {
+            lines.write(regrader.store)?
+        };
         let rows = published.map_or(self.writer.folder(), PublishedFiles::folder);
-        manifest.caveats.false_facts = check_judges(regrader, rows, &manifest.design, listening, counts)?;
+        manifest.caveats.false_facts =
+            check_judges(regrader, rows, &manifest.design, listening, counts)?;
         Ok(lines)
     }
 
@@ -362,19 +545,36 @@ impl Prepared {
         let folder = self.writer.folder();
         let set = gather(folder, manifest, rows)?;
         let lines = text_edits_in(Some(regrader.store));
-        let compared = compared_to_baseline(&self.pipeline, &set, baseline.confirms, &lines).ok().flatten();
-        let Some((counted, other)) = compared else { return Ok((Tried::default(), Regradings::default())) };
-        let unrecorded = if baseline.is_recorded { record_tries(&counted.tries, &other).err() } else { None };
+        let compared = compared_to_baseline(&self.pipeline, &set, baseline.confirms, &lines)
+            .ok()
+            .flatten();
+        let Some((counted, other)) = compared else {
+            return Ok((Tried::default(), Regradings::default()));
+        };
+        let unrecorded = if baseline.is_recorded {
+            record_tries(&counted.tries, &other).err()
+        } else {
+            None
+        };
         if let Some(error) = unrecorded {
-            let text = say!("the ledger of tries does not count this run: {error}", "尝试记录未计入本次运行：{error}");
+            let text = say!(
+                "the ledger of tries does not count this run: {error}",
+                "尝试记录未计入本次运行：{error}"
+            );
             counts.on_event(&scheduler::RunEvent::Warning(text))?;
         }
-        let regradings = regrader.check_drift(&counted.comparison, folder, &other, listening, counts)?;
+        let regradings =
+            regrader.check_drift(&counted.comparison, folder, &other, listening, counts)?;
         Ok((counted.tried, regradings))
     }
 
     /// Whether a run wrote no rows and the published set has the same rows.
-    fn has_rows_of(&self, published: &PublishedFiles, manifest: &Manifest, lines: &RunLines) -> bool {
+    fn has_rows_of(
+        &self,
+        published: &PublishedFiles,
+        manifest: &Manifest,
+        lines: &RunLines,
+    ) -> bool {
         let rows = lines.digest(Matrix::new(&self.pipeline).counts().compress);
         let source = source_of_files(manifest, rows, self.writer.shows_reference());
         lines.are_deferred() && source == Some(published.made.source)
@@ -383,12 +583,18 @@ impl Prepared {
     /// The published set, if the run may have the same files. A run that is followed always writes its own rows.
     fn published_files(&self, begun: &Manifest) -> Option<PublishedFiles> {
         let is_whole = self.part.is_none() && self.merge.is_none();
-        if is_whole && !self.request.is_followed { PublishedFiles::find(&self.writer, begun) } else { None }
+        if is_whole && !self.request.is_followed {
+            PublishedFiles::find(&self.writer, begun)
+        } else {
+            None
+        }
     }
 
     /// The manifest at the start of the run. Stores the texts that can later explain a change.
     fn begin(&self, store: &Store) -> Manifest {
-        let Prepared { pipeline, request, .. } = self;
+        let Prepared {
+            pipeline, request, ..
+        } = self;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
         manifest.part = self.part.as_ref().map(|part| part.record);
         manifest.refresh = self.options.refresh.clone();
@@ -400,15 +606,26 @@ impl Prepared {
             store.text(source.digest, source.text);
         }
         manifest.commit = commit_of(&pipeline.folder);
-        manifest.compared_to = request.baseline.as_ref().map(|baseline| baseline.side.clone());
+        manifest.compared_to = request
+            .baseline
+            .as_ref()
+            .map(|baseline| baseline.side.clone());
         manifest.compared_scope = scope(&request.project.selection, request.baseline.as_ref());
-        manifest.until_decided = request.baseline.as_ref().is_some_and(|baseline| baseline.until_decided);
+        manifest.until_decided = request
+            .baseline
+            .as_ref()
+            .is_some_and(|baseline| baseline.until_decided);
         manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
         manifest.caveats.offline = request.offline;
         manifest.caveats.allow_weak_judge = request.allow_weak_judge;
         manifest.caveats.allow_unproven = request.project.allow_unproven;
-        let languages = pipeline.fixtures.iter().map(|loaded| language_of(&loaded.fixture.messages));
-        manifest.caveats.other_language = languages.filter(|language| *language != pipeline.settings.locale).count();
+        let languages = pipeline
+            .fixtures
+            .iter()
+            .map(|loaded| language_of(&loaded.fixture.messages));
+        manifest.caveats.other_language = languages
+            .filter(|language| *language != pipeline.settings.locale)
+            .count();
         manifest
     }
 
@@ -432,7 +649,10 @@ impl Prepared {
 fn lock_failure(error: LabelWriterError, part: Option<&PartOfRun>) -> EvaluationError {
     match (error, part) {
         (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
-            EvaluationError::PartIsRunning { part: part.record.number, error }
+            EvaluationError::PartIsRunning {
+                part: part.record.number,
+                error,
+            }
         }
         (error, _) => error.into(),
     }
@@ -454,12 +674,20 @@ fn connect(
         }
         // Offline, nothing is sent.
         None if request.offline => Ok((None, None)),
-        None => Ok((connect_remote(remote, &pipeline.remote, listening, SharedCache::new)?, None)),
+        None => Ok((
+            connect_remote(remote, &pipeline.remote, listening, SharedCache::new)?,
+            None,
+        )),
     }
 }
 
 /// The refresh that a run does: the one that the last run of its label was stopped in, or a new one.
-fn begin_refresh(pipeline: &Pipeline, label: &Label, request: &Request, listening: &Listening<'_>) -> Refresh {
+fn begin_refresh(
+    pipeline: &Pipeline,
+    label: &Label,
+    request: &Request,
+    listening: &Listening<'_>,
+) -> Refresh {
     let unfinished = unfinished_refresh(&pipeline.results, label, &request.refresh);
     if unfinished.is_some() {
         listening.report(&Event::RefreshContinues { label });
@@ -470,7 +698,9 @@ fn begin_refresh(pipeline: &Pipeline, label: &Label, request: &Request, listenin
 /// Refuses batches in a part, because its folder may be gone before they end.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
-        Some(model) => Err(EvaluationError::BatchedPart { model: model.reference.clone() }),
+        Some(model) => Err(EvaluationError::BatchedPart {
+            model: model.reference.clone(),
+        }),
         None => Ok(()),
     }
 }
@@ -478,8 +708,14 @@ fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
 /// Refuses methods whose outputs depend on loaded modules. Such outputs are found by a search through a cache, and parts
 /// do not share one.
 fn refuse_modules(pipeline: &Pipeline) -> Result<(), EvaluationError> {
-    match pipeline.methods.iter().find(|method| method.strategy.depends_on_modules()) {
-        Some(method) => Err(EvaluationError::ModulesInParts { method: method.name.clone() }),
+    match pipeline
+        .methods
+        .iter()
+        .find(|method| method.strategy.depends_on_modules())
+    {
+        Some(method) => Err(EvaluationError::ModulesInParts {
+            method: method.name.clone(),
+        }),
         None => Ok(()),
     }
 }
@@ -489,7 +725,13 @@ fn refuse_modules(pipeline: &Pipeline) -> Result<(), EvaluationError> {
 fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<(), EvaluationError> {
     let known = open_snapshot(part.project_cache())?;
     if !known.is_empty() {
-        let found = reachable(pipeline, &Layered { upper: store, lower: &known })?;
+        let found = reachable(
+            pipeline,
+            &Layered {
+                upper: store,
+                lower: &known,
+            },
+        )?;
         store.import_from_cache(&known, &found.keys)?;
     }
     Ok(())

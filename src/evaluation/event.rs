@@ -18,7 +18,10 @@ use store::remote::{RemoteError, SharedSummary};
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The project is valid; the warnings do not stop the work.
-    Opened { pipeline: &'a Pipeline, warnings: &'a Problems },
+    Opened {
+        pipeline: &'a Pipeline,
+        warnings: &'a Problems,
+    },
     /// This process runs a part of the matrix.
     Part(&'a PartOfRun),
     /// The pipeline declares a remote, but it is not used, because this is a CI job and its command names no remote.
@@ -28,7 +31,10 @@ pub enum Event<'a> {
     /// The connection to the remote failed; the run continues without the remote.
     RemoteUnavailable(&'a RemoteError),
     /// Everything that the remote has was pulled, and the run is about to pay for the rest.
-    RemoteLacks { url: &'a str, estimate: &'a CostEstimate },
+    RemoteLacks {
+        url: &'a str,
+        estimate: &'a CostEstimate,
+    },
     /// A warning about the remote.
     RemoteWarning(&'a str),
     /// A notice about the cache.
@@ -54,7 +60,10 @@ pub enum Event<'a> {
     /// What was exchanged with the remote.
     Exchanged(&'a SharedSummary),
     /// Pulled outputs differ from those of the earlier results of the label; `keys` are some of their keys.
-    OutputsChanged { label: &'a str, keys: &'a [ActionKey] },
+    OutputsChanged {
+        label: &'a str,
+        keys: &'a [ActionKey],
+    },
 }
 
 /// A run whose actions begin.

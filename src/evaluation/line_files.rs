@@ -137,8 +137,15 @@ impl LineFiles {
         defers: bool,
     ) -> Result<LineFiles, FileError> {
         let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
-        let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };
-        let has_rules = pipeline.fixtures.iter().any(|fixture| !fixture.injections.is_empty());
+        let form = if is_compressed {
+            RowsForm::Compressed
+        } else {
+            RowsForm::Plain
+        };
+        let has_rules = pipeline
+            .fixtures
+            .iter()
+            .any(|fixture| !fixture.injections.is_empty());
         let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS));
         Ok(LineFiles {
             rows: RowsFile::create(folder.path(), rows, form)?,
@@ -158,7 +165,11 @@ impl LineFiles {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn add_recalled(&mut self, recalled: RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
+    pub(super) fn add_recalled(
+        &mut self,
+        recalled: RecalledRows,
+        rows: &ContextRows,
+    ) -> Result<(), FileError> {
         match &mut self.deferred {
             Some(deferred) => deferred.push(recalled),
             None => self.write_recalled(&recalled, rows)?,
@@ -170,7 +181,12 @@ impl LineFiles {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn add_context(&mut self, store: &Store, cell: CompressCell, line: &str) -> Result<(), FileError> {
+    pub(super) fn add_context(
+        &mut self,
+        store: &Store,
+        cell: CompressCell,
+        line: &str,
+    ) -> Result<(), FileError> {
         self.write_deferred(store)?;
         self.write_context(cell, line)
     }
@@ -179,7 +195,12 @@ impl LineFiles {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn add_rows(&mut self, store: &Store, places: &[u64], lines: &str) -> Result<(), FileError> {
+    pub(super) fn add_rows(
+        &mut self,
+        store: &Store,
+        places: &[u64],
+        lines: &str,
+    ) -> Result<(), FileError> {
         self.write_deferred(store)?;
         self.rows.append(places, lines)
     }
@@ -189,7 +210,11 @@ impl LineFiles {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn end_run(self, store: &Store) -> Result<RunLines, FileError> {
-        if self.deferred.is_some() { Ok(RunLines::Deferred(Box::new(self))) } else { self.finish(store) }
+        if self.deferred.is_some() {
+            Ok(RunLines::Deferred(Box::new(self)))
+        } else {
+            self.finish(store)
+        }
     }
 
     /// Finishes the files, which puts their lines in order.
@@ -198,7 +223,10 @@ impl LineFiles {
         let few = self.rows.finish()?;
         self.contexts.finish()?;
         self.constraints.map_or(Ok(()), LinesFile::finish)?;
-        Ok(RunLines::Written { few, digests: self.digests })
+        Ok(RunLines::Written {
+            few,
+            digests: self.digests,
+        })
     }
 
     /// Writes the rows of the noted memos. From now on rows are written at once.
@@ -209,20 +237,33 @@ impl LineFiles {
                     "cached rows were damaged during the run; run again",
                     "缓存的行在运行期间损坏；请重新运行",
                 );
-                return Err(FileError::new("write", self.rows.path(), io::Error::other(damaged)));
+                return Err(FileError::new(
+                    "write",
+                    self.rows.path(),
+                    io::Error::other(damaged),
+                ));
             };
             self.write_recalled(&recalled, &rows)?;
         }
         Ok(())
     }
 
-    fn write_recalled(&mut self, recalled: &RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
+    fn write_recalled(
+        &mut self,
+        recalled: &RecalledRows,
+        rows: &ContextRows,
+    ) -> Result<(), FileError> {
         self.write_context(recalled.cell, &rows.context)?;
         self.rows.append(&recalled.places, &rows.lines)
     }
 
     fn write_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
-        let constraints = self.constraints.as_mut().filter(|_| cell.chain.injection.is_some());
-        constraints.unwrap_or(&mut self.contexts).append(&[cell], &format!("{line}\n"))
+        let constraints = self
+            .constraints
+            .as_mut()
+            .filter(|_| cell.chain.injection.is_some());
+        constraints
+            .unwrap_or(&mut self.contexts)
+            .append(&[cell], &format!("{line}\n"))
     }
 }

@@ -41,35 +41,71 @@ impl Looks {
 /// The project has faults; the baseline cannot be read, shares too few fixtures or measured something else.
 pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError> {
     let pipeline = open_project(&request.project)?.pipeline;
-    let baseline = request.baseline.as_ref().map(|baseline| baseline.side.as_str()).unwrap_or_default();
+    let baseline = request
+        .baseline
+        .as_ref()
+        .map(|baseline| baseline.side.as_str())
+        .unwrap_or_default();
     let known = find_baseline(&pipeline, baseline)?.manifest()?.design;
-    let shared = pipeline.fixtures.iter().filter(|loaded| known.fixture(loaded.name()).is_some());
-    let mut ordered: Vec<(String, String)> =
-        shared.map(|loaded| (loaded.digests.transcript.to_string(), loaded.name().to_owned())).collect();
+    let shared = pipeline
+        .fixtures
+        .iter()
+        .filter(|loaded| known.fixture(loaded.name()).is_some());
+    let mut ordered: Vec<(String, String)> = shared
+        .map(|loaded| {
+            (
+                loaded.digests.transcript.to_string(),
+                loaded.name().to_owned(),
+            )
+        })
+        .collect();
     ordered.sort();
     let fixtures: Vec<String> = ordered.into_iter().map(|(_, name)| name).collect();
     let [first, .., largest] = LOOKS;
     if fixtures.len() < first {
-        return Err(EvaluationError::TooFewFixtures { needed: first, found: fixtures.len() });
+        return Err(EvaluationError::TooFewFixtures {
+            needed: first,
+            found: fixtures.len(),
+        });
     }
-    let earlier = ResultsFolder::new(&pipeline.results, label).manifest().ok().filter(|_| !request.replace);
+    let earlier = ResultsFolder::new(&pipeline.results, label)
+        .manifest()
+        .ok()
+        .filter(|_| !request.replace);
     // The fixtures of the looks that already took place.
-    let begun = earlier.and_then(|earlier| fixtures.iter().rposition(|name| earlier.design.fixture(name).is_some()));
+    let begun = earlier.and_then(|earlier| {
+        fixtures
+            .iter()
+            .rposition(|name| earlier.design.fixture(name).is_some())
+    });
     let begun = begun.map_or(0, |at| at + 1);
     let last = largest.min(fixtures.len());
-    let sizes = LOOKS.into_iter().filter(|size| *size < last && *size >= begun).chain([last]).collect();
+    let sizes = LOOKS
+        .into_iter()
+        .filter(|size| *size < last && *size >= begun)
+        .chain([last])
+        .collect();
     let looks = Looks { fixtures, sizes };
     check_last_look(&looks, &pipeline, request)?;
     Ok(looks)
 }
 
 /// Refuses before the first look what the last one would be refused for: it has the fixtures of all.
-fn check_last_look(looks: &Looks, pipeline: &Pipeline, request: &Request) -> Result<(), EvaluationError> {
-    let Some(baseline) = &request.baseline else { return Ok(()) };
+fn check_last_look(
+    looks: &Looks,
+    pipeline: &Pipeline,
+    request: &Request,
+) -> Result<(), EvaluationError> {
+    let Some(baseline) = &request.baseline else {
+        return Ok(());
+    };
     let fixtures = looks.fixtures(looks.most());
     let mut design = Design::from_pipeline(pipeline);
     design.fixtures.retain(|info| fixtures.contains(&info.name));
-    let selection = MatrixSelection { fixtures: Some(fixtures), ..request.project.selection.clone() };
+    let selection = MatrixSelection {
+        fixtures: Some(fixtures),
+        ..request.project.selection.clone()
+    };
     check_baseline(pipeline, &design, baseline, &selection)
 }
 
@@ -78,7 +114,11 @@ pub(super) fn add_look(manifest: &mut Manifest, before: &Manifest) {
     manifest.started.clone_from(&before.started);
     manifest.wall_s += before.wall_s;
     for (stage, counts) in &mut manifest.stages {
-        let executed = before.stages.get(stage).map_or(0, |before| before.executed).min(counts.cached);
+        let executed = before
+            .stages
+            .get(stage)
+            .map_or(0, |before| before.executed)
+            .min(counts.cached);
         counts.executed += executed;
         counts.cached -= executed;
     }

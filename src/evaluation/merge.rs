@@ -10,7 +10,9 @@ use super::error::EvaluationError;
 use crate::action::StageName;
 use crate::parts::{Assignment, Engine, PartNumber};
 use crate::pipeline::Pipeline;
-use crate::results::{Design, DesignChange, FORMAT, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
+use crate::results::{
+    Design, DesignChange, FORMAT, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused,
+};
 use base::clock::moment;
 use base::say;
 use base::units::{Usage, Usd, add_known};
@@ -42,7 +44,12 @@ pub struct MergeCoverage {
 impl MergeCoverage {
     /// The parts that have to be run, in order.
     pub fn unfinished(&self) -> Vec<PartNumber> {
-        let mut parts: Vec<PartNumber> = self.missing.iter().chain(&self.incomplete).copied().collect();
+        let mut parts: Vec<PartNumber> = self
+            .missing
+            .iter()
+            .chain(&self.incomplete)
+            .copied()
+            .collect();
         parts.sort();
         parts
     }
@@ -59,15 +66,29 @@ impl Merge {
         of: NonZeroU32,
         records: &[FoundRecord],
     ) -> Result<Merge, EvaluationError> {
-        let (design, assignment) = (Design::from_pipeline(pipeline), Assignment::new(pipeline, of).digest());
-        let manifests = records.iter().filter_map(|record| serde_json::from_slice::<Manifest>(&record.content).ok());
+        let (design, assignment) = (
+            Design::from_pipeline(pipeline),
+            Assignment::new(pipeline, of).digest(),
+        );
+        let manifests = records
+            .iter()
+            .filter_map(|record| serde_json::from_slice::<Manifest>(&record.content).ok());
         let ours = manifests.filter(|manifest| {
             let is_named = manifest.format == FORMAT && manifest.label == label.as_str();
-            is_named && manifest.part.is_some_and(|part| part.assignment == assignment && part.number.count() == of)
+            is_named
+                && manifest
+                    .part
+                    .is_some_and(|part| part.assignment == assignment && part.number.count() == of)
         });
         let ours: Vec<Manifest> = ours.collect();
-        let differs = ours.last().map(|newest| differences(newest, &design)).unwrap_or_default();
-        let attempts: Vec<Manifest> = ours.into_iter().filter(|part| differences(part, &design).is_empty()).collect();
+        let differs = ours
+            .last()
+            .map(|newest| differences(newest, &design))
+            .unwrap_or_default();
+        let attempts: Vec<Manifest> = ours
+            .into_iter()
+            .filter(|part| differences(part, &design).is_empty())
+            .collect();
         let label = label.clone();
         match attempts.is_empty() {
             false => Ok(Merge { of, attempts }),
@@ -84,8 +105,9 @@ impl Merge {
         for attempt in &self.attempts {
             let Some(part) = attempt.part else { continue };
             let counted = by_part.entry(part.number).or_default();
-            let is_over =
-                counted.last().is_some_and(|before| before.outcome == Outcome::Complete && !overlap(before, attempt));
+            let is_over = counted.last().is_some_and(|before| {
+                before.outcome == Outcome::Complete && !overlap(before, attempt)
+            });
             if is_over {
                 counted.clear();
             }
@@ -97,7 +119,8 @@ impl Merge {
     /// Which parts were found, and in what state.
     pub(super) fn coverage(&self, remote: Option<&SharedSummary>) -> MergeCoverage {
         let counted = self.counted();
-        let all = (1..=self.of.get()).filter_map(|index| PartNumber::new(index, self.of.get()).ok());
+        let all =
+            (1..=self.of.get()).filter_map(|index| PartNumber::new(index, self.of.get()).ok());
         let (mut incomplete, mut doubled) = (Vec::new(), Vec::new());
         for (number, runs) in &counted {
             if runs.iter().all(|run| run.outcome != Outcome::Complete) {
@@ -107,8 +130,14 @@ impl Merge {
                 doubled.push(*number);
             }
         }
-        let mut engines = self.attempts.iter().map(|attempt| attempt.part.and_then(|part| part.engine));
-        let engine = engines.next().flatten().filter(|first| engines.all(|engine| engine == Some(*first)));
+        let mut engines = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.part.and_then(|part| part.engine));
+        let engine = engines
+            .next()
+            .flatten()
+            .filter(|first| engines.all(|engine| engine == Some(*first)));
         MergeCoverage {
             missing: all.filter(|number| !counted.contains_key(number)).collect(),
             incomplete,
@@ -124,7 +153,9 @@ impl Merge {
         let parts: Vec<&Manifest> = counted.values().flatten().copied().collect();
         add_parts(manifest, &parts);
         // The runs of a part were one after another; the parts ran in parallel.
-        let times = counted.values().map(|runs| runs.iter().map(|run| run.wall_s).sum());
+        let times = counted
+            .values()
+            .map(|runs| runs.iter().map(|run| run.wall_s).sum());
         manifest.wall_s = times.fold(0.0, f64::max);
         if has_all {
             manifest.failures.clear();
@@ -140,39 +171,80 @@ fn overlap(one: &Manifest, other: &Manifest) -> bool {
 }
 
 fn ends_after_start_of(one: &Manifest, other: &Manifest) -> bool {
-    one.ended.as_ref().is_none_or(|ended| moment(ended) > moment(&other.started))
+    one.ended
+        .as_ref()
+        .is_none_or(|ended| moment(ended) > moment(&other.started))
 }
 
 /// How the design of a part differs from the project's current design; empty if only names and orders differ.
 fn differences(part: &Manifest, design: &Design) -> Vec<String> {
-    let DesignChange { conflicts, additions } = DesignChange::between(&part.design, design);
+    let DesignChange {
+        conflicts,
+        additions,
+    } = DesignChange::between(&part.design, design);
     let mut differences: Vec<String> = conflicts;
-    differences.extend(additions.into_iter().map(|added| say!("the parts do not have {added}", "各分片没有 {added}")));
+    differences.extend(
+        additions
+            .into_iter()
+            .map(|added| say!("the parts do not have {added}", "各分片没有 {added}")),
+    );
     differences
 }
 
 /// Adds up what all parts sent and paid.
 fn add_parts(manifest: &mut Manifest, parts: &[&Manifest]) {
-    manifest.merged = parts.iter().filter_map(|part| MergedPart::new(part)).collect();
+    manifest.merged = parts
+        .iter()
+        .filter_map(|part| MergedPart::new(part))
+        .collect();
     // The merge itself sent nothing.
-    (manifest.requests_sent, manifest.retries, manifest.rate_limited) = (0, 0, 0);
+    (
+        manifest.requests_sent,
+        manifest.retries,
+        manifest.rate_limited,
+    ) = (0, 0, 0);
     (manifest.usage, manifest.usd) = (Usage::default(), Some(Usd(0.0)));
-    manifest.unused = Unused { usd: Some(Usd(0.0)), ..Unused::default() };
+    manifest.unused = Unused {
+        usd: Some(Usd(0.0)),
+        ..Unused::default()
+    };
     parts.iter().for_each(|part| manifest.add_spending(part));
-    manifest.saved_by_prompt_cache = parts.iter().fold(Usd(0.0), |all, part| all + part.saved_by_prompt_cache);
-    if let Some(started) = parts.iter().map(|part| &part.started).min_by_key(|started| moment(started)) {
+    manifest.saved_by_prompt_cache = parts
+        .iter()
+        .fold(Usd(0.0), |all, part| all + part.saved_by_prompt_cache);
+    if let Some(started) = parts
+        .iter()
+        .map(|part| &part.started)
+        .min_by_key(|started| moment(started))
+    {
         manifest.started.clone_from(started);
     }
-    manifest.forecast = parts.iter().map(|part| part.forecast).reduce(both_forecasts).flatten();
-    manifest.failures = parts.iter().flat_map(|part| part.failures.iter().cloned()).collect();
+    manifest.forecast = parts
+        .iter()
+        .map(|part| part.forecast)
+        .reduce(both_forecasts)
+        .flatten();
+    manifest.failures = parts
+        .iter()
+        .flat_map(|part| part.failures.iter().cloned())
+        .collect();
     for stage in StageName::OF_RUN {
-        let executed: u64 = parts.iter().filter_map(|part| part.stages.get(&stage)).map(|counts| counts.executed).sum();
+        let executed: u64 = parts
+            .iter()
+            .filter_map(|part| part.stages.get(&stage))
+            .map(|counts| counts.executed)
+            .sum();
         if let Some(counts) = manifest.stages.get_mut(&stage) {
-            let sent = parts.iter().filter_map(|part| part.stages.get(&stage)).map(|counts| counts.prompt_cache);
+            let sent = parts
+                .iter()
+                .filter_map(|part| part.stages.get(&stage))
+                .map(|counts| counts.prompt_cache);
             counts.prompt_cache = sent.fold(counts.prompt_cache, Add::add);
             // Actions that two parts executed count once.
             counts.executed = (counts.executed + executed).min(counts.executed + counts.cached);
-            counts.cached = counts.actions.saturating_sub(counts.executed + counts.failed);
+            counts.cached = counts
+                .actions
+                .saturating_sub(counts.executed + counts.failed);
         }
     }
     let caveats = &mut manifest.caveats;
@@ -214,7 +286,13 @@ mod tests {
             ..Manifest::begin("a", started, design(&[("mine", "extract")], &[("f", 1)], 1))
         };
         let first = run("2026-01-02T03:04:00Z", "2026-01-02T03:04:05Z");
-        assert!(!overlap(&first, &run("2026-01-02T03:04:05.5Z", "2026-01-02T03:04:09Z")));
-        assert!(overlap(&first, &run("2026-01-02T03:04:04.5Z", "2026-01-02T03:04:09Z")));
+        assert!(!overlap(
+            &first,
+            &run("2026-01-02T03:04:05.5Z", "2026-01-02T03:04:09Z")
+        ));
+        assert!(overlap(
+            &first,
+            &run("2026-01-02T03:04:04.5Z", "2026-01-02T03:04:09Z")
+        ));
     }
 }

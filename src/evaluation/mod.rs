@@ -47,7 +47,8 @@ pub use merge::MergeCoverage;
 pub use outcome::{Ended, Ending, EvaluationOutcome};
 pub use part::{NumberedPart, PartOfRun, PartRequest};
 pub use project::{
-    open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys, stage_models, variable,
+    open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys,
+    stage_models, variable,
 };
 pub use publish::{PublishedResults, publish};
 pub use remote::{connect_remote, trusted_keys};

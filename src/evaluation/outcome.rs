@@ -72,13 +72,27 @@ impl Ended {
     /// How the run ended. Failures and an exceeded budget are final only if no batch is open.
     pub fn ending(&self) -> Ending {
         let ending = self.gravest();
-        if !self.run.batches.is_empty() && ending < Ending::Interrupted { Ending::Pending } else { ending }
+        if !self.run.batches.is_empty() && ending < Ending::Interrupted {
+            Ending::Pending
+        } else {
+            ending
+        }
     }
 
     /// The gravest way in which the run ended, without regard to open batches.
     fn gravest(&self) -> Ending {
-        let RunOutcome { untested, unaccounted, budget, weak_judges, broken, interrupted, skipped, .. } = &self.run;
-        let is_incomplete = !untested.is_empty() || !unaccounted.is_empty() || !self.failures.is_empty();
+        let RunOutcome {
+            untested,
+            unaccounted,
+            budget,
+            weak_judges,
+            broken,
+            interrupted,
+            skipped,
+            ..
+        } = &self.run;
+        let is_incomplete =
+            !untested.is_empty() || !unaccounted.is_empty() || !self.failures.is_empty();
         let is_broken = broken.is_some() || (!weak_judges.is_empty() && !self.allow_weak_judge);
         let found = [
             (is_broken, Ending::Broken),
@@ -87,7 +101,10 @@ impl Ended {
             (is_incomplete, Ending::Incomplete),
             (*skipped > 0, Ending::Pending),
         ];
-        found.into_iter().find_map(|(is_so, ending)| is_so.then_some(ending)).unwrap_or(Ending::Complete)
+        found
+            .into_iter()
+            .find_map(|(is_so, ending)| is_so.then_some(ending))
+            .unwrap_or(Ending::Complete)
     }
 
     /// The outcome that the manifest records.
@@ -98,7 +115,11 @@ impl Ended {
             Ending::Budget => results::Outcome::Budget,
             Ending::Interrupted => results::Outcome::Interrupted,
             // A judge failed its self-test, but all its grades were in the cache.
-            Ending::Broken if self.run.skipped == 0 && self.failures.is_empty() && self.run.broken.is_none() => {
+            Ending::Broken
+                if self.run.skipped == 0
+                    && self.failures.is_empty()
+                    && self.run.broken.is_none() =>
+            {
                 results::Outcome::Complete
             }
             Ending::Incomplete | Ending::Broken => results::Outcome::Incomplete,
@@ -112,34 +133,77 @@ mod tests {
     use crate::scheduler::OpenBatchNote;
 
     fn ended(run: RunOutcome) -> Ended {
-        Ended { run, weaknesses: BTreeMap::new(), failures: Vec::new(), allow_weak_judge: false, refreshes: false }
+        Ended {
+            run,
+            weaknesses: BTreeMap::new(),
+            failures: Vec::new(),
+            allow_weak_judge: false,
+            refreshes: false,
+        }
     }
 
     fn batch() -> OpenBatchNote {
-        OpenBatchNote { nonce: "b".to_owned(), lines: 1, note: String::new() }
+        OpenBatchNote {
+            nonce: "b".to_owned(),
+            lines: 1,
+            note: String::new(),
+        }
     }
 
     #[test]
     fn the_gravest_reason_counts_and_open_batches_leave_the_rest_open() {
-        let skipped = RunOutcome { skipped: 1, ..RunOutcome::default() };
+        let skipped = RunOutcome {
+            skipped: 1,
+            ..RunOutcome::default()
+        };
         assert_eq!(ended(RunOutcome::default()).ending(), Ending::Complete);
         assert_eq!(ended(skipped.clone()).ending(), Ending::Pending);
-        let interrupted = RunOutcome { interrupted: true, unaccounted: vec!["cells".to_owned()], ..skipped.clone() };
+        let interrupted = RunOutcome {
+            interrupted: true,
+            unaccounted: vec!["cells".to_owned()],
+            ..skipped.clone()
+        };
         assert_eq!(ended(interrupted.clone()).ending(), Ending::Interrupted);
-        let open = RunOutcome { batches: vec![batch()], ..interrupted };
+        let open = RunOutcome {
+            batches: vec![batch()],
+            ..interrupted
+        };
         assert_eq!(ended(open).ending(), Ending::Interrupted);
-        let unaccounted = RunOutcome { unaccounted: vec!["cells".to_owned()], ..skipped };
+        let unaccounted = RunOutcome {
+            unaccounted: vec!["cells".to_owned()],
+            ..skipped
+        };
         assert_eq!(ended(unaccounted.clone()).ending(), Ending::Incomplete);
-        assert_eq!(ended(RunOutcome { batches: vec![batch()], ..unaccounted }).ending(), Ending::Pending);
+        assert_eq!(
+            ended(RunOutcome {
+                batches: vec![batch()],
+                ..unaccounted
+            })
+            .ending(),
+            Ending::Pending
+        );
     }
 
     #[test]
     fn a_weak_judge_whose_grades_were_all_cached_leaves_complete_results() {
-        let weak = RunOutcome { weak_judges: vec!["judge".to_owned()], ..RunOutcome::default() };
+        let weak = RunOutcome {
+            weak_judges: vec!["judge".to_owned()],
+            ..RunOutcome::default()
+        };
         let judged = ended(weak.clone());
-        assert_eq!((judged.ending(), judged.recorded()), (Ending::Broken, results::Outcome::Complete));
+        assert_eq!(
+            (judged.ending(), judged.recorded()),
+            (Ending::Broken, results::Outcome::Complete)
+        );
         let waiting = ended(RunOutcome { skipped: 1, ..weak });
         assert_eq!(waiting.recorded(), results::Outcome::Incomplete);
-        assert_eq!(Ended { allow_weak_judge: true, ..waiting }.ending(), Ending::Pending);
+        assert_eq!(
+            Ended {
+                allow_weak_judge: true,
+                ..waiting
+            }
+            .ending(),
+            Ending::Pending
+        );
     }
 }

@@ -32,7 +32,10 @@ impl PartRequest {
             PartRequest::Run(_) => RemoteMode::Write,
             PartRequest::Merge(_) => RemoteMode::Read,
         };
-        GivenRemote { mode: Some(mode), ..given }
+        GivenRemote {
+            mode: Some(mode),
+            ..given
+        }
     }
 }
 
@@ -72,8 +75,16 @@ impl PartOfRun {
         pipeline.part = Some(assignment.part(number).chains);
         pipeline.results = results;
         let project_cache = std::mem::replace(&mut pipeline.cache, cache);
-        let record = PartRecord { number, assignment: assignment.digest(), engine };
-        PartOfRun { record, assignment, project_cache }
+        let record = PartRecord {
+            number,
+            assignment: assignment.digest(),
+            engine,
+        };
+        PartOfRun {
+            record,
+            assignment,
+            project_cache,
+        }
     }
 
     /// The project's cache.

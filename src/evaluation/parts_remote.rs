@@ -26,12 +26,21 @@ pub(super) fn connect_parts(
     label: &Label,
     listening: &Listening<'_>,
 ) -> Result<(SharedCache, Option<Merge>), EvaluationError> {
-    let Some(settings) = role.remote(given).resolve(&pipeline.remote)? else { return Err(EvaluationError::NoRemote) };
+    let Some(settings) = role.remote(given).resolve(&pipeline.remote)? else {
+        return Err(EvaluationError::NoRemote);
+    };
     let (assignment, number) = match role {
-        PartRequest::Run(_) => (part.map(|part| part.record.assignment), part.map(|part| part.record.number.index())),
+        PartRequest::Run(_) => (
+            part.map(|part| part.record.assignment),
+            part.map(|part| part.record.number.index()),
+        ),
         PartRequest::Merge(of) => (Some(Assignment::new(pipeline, of).digest()), None),
     };
-    let shared = SharedCache::new(RemoteSettings { assignment, part: number, ..settings })?;
+    let shared = SharedCache::new(RemoteSettings {
+        assignment,
+        part: number,
+        ..settings
+    })?;
     let runtime = runtime()?;
     runtime.block_on(shared.load())?;
     let merge = match role {
@@ -57,10 +66,18 @@ pub(super) fn push_part(
     let content = serde_json::to_vec(manifest).map_err(|error| not_written(&shared, &error))?;
     let runtime = runtime().map_err(|error| not_written(&shared, &error))?;
     let number = part.record.number;
-    let name = PartName { label: &manifest.label, index: number.index(), of: number.count().get() };
+    let name = PartName {
+        label: &manifest.label,
+        index: number.index(),
+        of: number.count().get(),
+    };
     runtime.block_on(shared.reconnected()?.push_part(store, name, content))
 }
 
 fn not_written(shared: &SharedCache, error: &dyn std::error::Error) -> RemoteError {
-    RemoteError::Failed { operation: "write to", url: shared.url().to_owned(), what: error.to_string() }
+    RemoteError::Failed {
+        operation: "write to",
+        url: shared.url().to_owned(),
+        what: error.to_string(),
+    }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use crate::entries::key_of;
-use crate::pipeline::{OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths};
+use crate::pipeline::{
+    OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths,
+};
 use base::files::{is_special, read_text, this_command};
 use base::threads::both;
 use models::{ApiKey, ModelUse};
@@ -27,7 +29,10 @@ pub fn open_project(request: &OpenRequest) -> Result<Opened, OpenError> {
     let opened = open(request, &variable);
     if let Ok(Opened { pipeline, .. }) = &opened {
         // Keys are read even if nothing is sent, because a fixture may contain a key, which must not be shown.
-        let variables = pipeline.providers.values().filter_map(|provider| provider.api_key.as_ref());
+        let variables = pipeline
+            .providers
+            .values()
+            .filter_map(|provider| provider.api_key.as_ref());
         variables.for_each(|name| drop(ApiKey::from_environment(name)));
     }
     opened
@@ -40,13 +45,19 @@ pub fn open_project(request: &OpenRequest) -> Result<Opened, OpenError> {
 pub fn paths_of_project(file: &Path, profile: Option<&str>) -> Result<ProjectPaths, Problems> {
     let paths = project_paths(file, profile, &variable)?;
     // Keys are read because printed text may contain a key although each file has only a piece of it.
-    paths.keys.iter().for_each(|variable| drop(ApiKey::from_environment(variable)));
+    paths
+        .keys
+        .iter()
+        .for_each(|variable| drop(ApiKey::from_environment(variable)));
     Ok(paths)
 }
 
 /// The models of all stages of the matrix.
 pub fn stage_models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
-    let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
+    let compressors = pipeline
+        .methods
+        .iter()
+        .filter_map(|method| method.strategy.model());
     compressors
         .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
         .chain(pipeline.judges.iter().map(|judge| &judge.model))
@@ -56,9 +67,13 @@ pub fn stage_models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
 ///
 /// # Errors
 /// The first variable that is not set.
-pub fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -> Result<(), EvaluationError> {
+pub fn require_keys<'m>(
+    models: impl IntoIterator<Item = &'m ModelUse>,
+) -> Result<(), EvaluationError> {
     for model in models {
-        let Some(api_key) = &model.provider.api_key else { continue };
+        let Some(api_key) = &model.provider.api_key else {
+            continue;
+        };
         if variable(&api_key.0).is_none_or(|key| key.trim().is_empty()) {
             let (variable, provider) = (api_key.0.to_string(), model.provider.name.to_string());
             return Err(EvaluationError::MissingKey { variable, provider });
@@ -133,35 +148,57 @@ fn refuse_file(cache: &Path) -> Result<(), EvaluationError> {
 /// commit, and if the format of the repository is unknown.
 pub(super) fn commit_of(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
-    let marker = folder.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
-    let git = if marker.is_dir() { marker } else { linked(&marker, "gitdir: ")? };
+    let marker = folder
+        .ancestors()
+        .map(|folder| folder.join(".git"))
+        .find(|path| path.exists())?;
+    let git = if marker.is_dir() {
+        marker
+    } else {
+        linked(&marker, "gitdir: ")?
+    };
     let head = read_trimmed(&git.join("HEAD"))?;
-    let Some(name) = head.strip_prefix("ref: ") else { return object(&head) };
+    let Some(name) = head.strip_prefix("ref: ") else {
+        return object(&head);
+    };
     // A worktree has its own HEAD; its branches are in the folder of the repository.
     let common = linked(&git.join("commondir"), "").unwrap_or_else(|| git.clone());
-    let loose = [&git, &common].into_iter().find_map(|folder| object(&read_trimmed(&folder.join(name))?));
+    let loose = [&git, &common]
+        .into_iter()
+        .find_map(|folder| object(&read_trimmed(&folder.join(name))?));
     loose.or_else(|| packed(&common, name))
 }
 
 fn read_trimmed(file: &Path) -> Option<String> {
-    let text = if is_special(file) { None } else { read_text(file).ok() };
+    let text = if is_special(file) {
+        None
+    } else {
+        read_text(file).ok()
+    };
     text.map(|text| text.trim().to_owned())
 }
 
 /// The path that a file contains after `start`, relative to the file's folder.
 fn linked(file: &Path, start: &str) -> Option<PathBuf> {
-    Some(file.parent()?.join(read_trimmed(file)?.strip_prefix(start)?))
+    Some(
+        file.parent()?
+            .join(read_trimmed(file)?.strip_prefix(start)?),
+    )
 }
 
 fn packed(git: &Path, name: &str) -> Option<String> {
     let refs = read_trimmed(&git.join("packed-refs"))?;
-    let mut named = refs.lines().filter_map(|line| line.split_once(' ')).filter(|(_, known)| *known == name);
+    let mut named = refs
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, known)| *known == name);
     named.find_map(|(id, _)| object(id))
 }
 
 /// The text, if it is the name of an object: 40 digits of SHA-1, or 64 of SHA-256.
 fn object(text: &str) -> Option<String> {
-    let is_name = [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_name =
+        [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_name.then(|| text.to_ascii_lowercase())
 }
 
@@ -191,8 +228,14 @@ mod tests {
         let id = Some(ID.to_owned());
         let main = (".git/HEAD", "ref: refs/heads/main\n");
         let line = format!("{ID}\n");
-        assert_eq!(found(&[main, (".git/refs/heads/main", &line)], "evals/agent"), id);
-        let packed = format!("# pack-refs with: peeled\n{} refs/heads/other\n{ID} refs/heads/main\n", "a".repeat(40));
+        assert_eq!(
+            found(&[main, (".git/refs/heads/main", &line)], "evals/agent"),
+            id
+        );
+        let packed = format!(
+            "# pack-refs with: peeled\n{} refs/heads/other\n{ID} refs/heads/main\n",
+            "a".repeat(40)
+        );
         assert_eq!(found(&[main, (".git/packed-refs", &packed)], "."), id);
         assert_eq!(found(&[(".git/HEAD", &line)], "."), id);
     }
@@ -210,8 +253,21 @@ mod tests {
 
     #[test]
     fn what_is_no_commit_is_none() {
-        assert_eq!(found(&[(".git/HEAD", "ref: refs/heads/main\n")], "."), None, "no commit yet");
-        assert_eq!(found(&[(".git/HEAD", "ref: refs/../../secret\n"), ("secret", "not an id")], "."), None);
+        assert_eq!(
+            found(&[(".git/HEAD", "ref: refs/heads/main\n")], "."),
+            None,
+            "no commit yet"
+        );
+        assert_eq!(
+            found(
+                &[
+                    (".git/HEAD", "ref: refs/../../secret\n"),
+                    ("secret", "not an id")
+                ],
+                "."
+            ),
+            None
+        );
         assert_eq!(found(&[(".git", "nonsense")], "."), None);
     }
 }

@@ -12,8 +12,8 @@ use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
 use crate::report::{headline, markdown};
 use crate::results::{
-    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names, run_files, summarize,
-    worst_rows,
+    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names,
+    run_files, summarize, worst_rows,
 };
 use base::say;
 use base::threads::both;
@@ -45,13 +45,19 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
     at_hand: Option<(Vec<ListedRow>, &C)>,
     reference: bool,
 ) -> Result<PublishedResults, EvaluationError> {
-    let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
+    let at_hand = at_hand
+        .as_ref()
+        .map(|(rows, cache)| (rows.as_slice(), *cache));
     let (rows, cache) = at_hand.unzip();
     let design = manifest.design.clone();
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let (found, summed_up) = both(
-        || at_hand.map_or_else(BTreeMap::new, |(rows, cache)| find_contexts(rows, &design, preparer, cache)),
+        || {
+            at_hand.map_or_else(BTreeMap::new, |(rows, cache)| {
+                find_contexts(rows, &design, preparer, cache)
+            })
+        },
         || {
             let set = gather(folder, manifest, rows)?;
             // A summary needs some large pieces, and what reading the rows left is in small ones.
@@ -73,20 +79,32 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
         || write_run_files(folder, &set),
         || {
             write_summary(folder, &set, &summary, reference)?;
-            let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
+            let contexts = cache.map_or_else(BTreeMap::new, |cache| {
+                page_contexts(&found, preparer, cache)
+            });
             let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
             let page = html::render(&PageInput {
                 contexts,
                 chunks,
                 reference,
-                ..page_input(pipeline, &summary, &set.manifest, rows.unwrap_or_default(), &|at| folder.rows_at(at))
+                ..page_input(
+                    pipeline,
+                    &summary,
+                    &set.manifest,
+                    rows.unwrap_or_default(),
+                    &|at| folder.rows_at(at),
+                )
             });
             Ok::<_, EvaluationError>(folder.write(names::HTML, page.map_err(SetError::from)?)?)
         },
     );
     run_files?;
     others?;
-    Ok(PublishedResults { summary, manifest: set.manifest, refused })
+    Ok(PublishedResults {
+        summary,
+        manifest: set.manifest,
+        refused,
+    })
 }
 
 impl ChunkCache for Store {
@@ -118,14 +136,26 @@ fn write_summary(
 }
 
 /// The worst probes. Only their rows are read with their texts.
-fn worst(folder: &ResultsFolder, set: &ResultSet, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
+fn worst(
+    folder: &ResultsFolder,
+    set: &ResultSet,
+    rows: Option<&[ListedRow]>,
+) -> Result<Vec<WorstProbe>, SetError> {
     let (design, apart) = (set.design(), set.contexts_apart());
     let places = match rows {
-        Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), &apart, WORST)?,
+        Some(rows) => worst_rows(
+            design,
+            rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)),
+            &apart,
+            WORST,
+        )?,
         None => worst_rows(design, folder.rows()?.scored(), &apart, WORST)?,
     };
     let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
-    Ok(places.iter().filter_map(|(at, score)| Some(WorstProbe::new(design, rows.get(at)?, *score))).collect())
+    Ok(places
+        .iter()
+        .filter_map(|(at, score)| Some(WorstProbe::new(design, rows.get(at)?, *score)))
+        .collect())
 }
 
 pub(super) fn gather(
@@ -135,7 +165,13 @@ pub(super) fn gather(
 ) -> Result<ResultSet, EvaluationError> {
     let set = match rows {
         Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
-        None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
+        None => ResultSet::gather(
+            manifest,
+            folder
+                .rows()?
+                .scored()
+                .map(|row| row.map_err(SetError::from)),
+        )?,
     };
     Ok(set.with_compressions(folder)?)
 }
@@ -144,7 +180,10 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Evalua
     let mut written = HashSet::new();
     for file in run_files(set) {
         let path = folder.run_file(&file.fixture, file.run);
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         folder.write_json(&name, &file)?;
         written.insert(path);
     }
@@ -158,7 +197,11 @@ pub(super) fn page_input<'a>(
     rows: &'a [ListedRow],
     read_rows: &'a ReadRows<'a>,
 ) -> PageInput<'a> {
-    let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
+    let cells: u64 = summary
+        .methods
+        .iter()
+        .map(|(_, method)| method.cells.judged)
+        .sum();
     let too_many = (rows.is_empty() && cells > 0).then(|| {
         say!(
             "{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.",
@@ -175,17 +218,26 @@ pub(super) fn page_input<'a>(
 }
 
 pub(super) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
-    pipeline.fixtures.iter().map(|loaded| (loaded.name(), loaded.bank.probes.as_slice())).collect()
+    pipeline
+        .fixtures
+        .iter()
+        .map(|loaded| (loaded.name(), loaded.bank.probes.as_slice()))
+        .collect()
 }
 
 /// The sessions that did not change since the run.
-pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<&'a str, PageSession<'a>> {
+pub(super) fn sessions<'a>(
+    pipeline: &'a Pipeline,
+    design: &Design,
+) -> BTreeMap<&'a str, PageSession<'a>> {
     let sessions = pipeline.fixtures.iter().filter_map(|loaded| {
         let recorded = design.fixture(loaded.name())?.digests;
         let now = loaded.digests;
         let is_same = recorded.transcript == now.transcript && recorded.points == now.points;
         let mut digest = DigestBuilder::new("session");
-        digest.field("transcript", now.transcript.0).field("points", now.points.0);
+        digest
+            .field("transcript", now.transcript.0)
+            .field("points", now.points.0);
         let session = PageSession {
             digest: digest.finish(),
             messages: &loaded.fixture.messages,
@@ -202,7 +254,10 @@ pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<
 pub(super) fn return_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        #[expect(unsafe_code, reason = "a declaration; the function takes a number and is safe to call at any time")]
+        #[expect(
+            unsafe_code,
+            reason = "a declaration; the function takes a number and is safe to call at any time"
+        )]
         unsafe extern "C" {
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }

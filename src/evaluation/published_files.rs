@@ -23,8 +23,15 @@ impl PublishedFiles {
         let folder = writer.replaced()?;
         let manifest = folder.manifest().ok()?;
         let is_same = manifest.design == begun.design && manifest.files == begun.files;
-        let made = manifest.made.clone().filter(|_| is_same && begun.compared_to.is_none())?;
-        Some(PublishedFiles { folder, manifest, made })
+        let made = manifest
+            .made
+            .clone()
+            .filter(|_| is_same && begun.compared_to.is_none())?;
+        Some(PublishedFiles {
+            folder,
+            manifest,
+            made,
+        })
     }
 
     /// The folder of the published set.
@@ -34,7 +41,12 @@ impl PublishedFiles {
 
     /// The summary of the set, if a run with this manifest would write the same files. `keys` is the digest of its file
     /// of keys; `source` is the digest of what its other files would be made from.
-    pub(super) fn summary(&self, manifest: &Manifest, source: Digest, keys: Digest) -> Option<Summary> {
+    pub(super) fn summary(
+        &self,
+        manifest: &Manifest,
+        source: Digest,
+        keys: Digest,
+    ) -> Option<Summary> {
         let is_same = self.made.source == source
             && self.made.files.get(names::KEYS) == Some(&keys)
             && self.manifest.has_same_results(manifest)
@@ -48,11 +60,20 @@ impl PublishedFiles {
 
 /// The digest of what the files of a set are made from besides its manifest; `None` if the set is incomplete, or if its
 /// files also depend on something else. `rows` is the digest of the rows of all contexts.
-pub(super) fn source_of_files(manifest: &Manifest, rows: Option<Digest>, reference: bool) -> Option<Digest> {
-    let is_whole = manifest.outcome == Outcome::Complete && manifest.part.is_none() && manifest.merged.is_empty();
+pub(super) fn source_of_files(
+    manifest: &Manifest,
+    rows: Option<Digest>,
+    reference: bool,
+) -> Option<Digest> {
+    let is_whole = manifest.outcome == Outcome::Complete
+        && manifest.part.is_none()
+        && manifest.merged.is_empty();
     let rows = rows.filter(|_| is_whole && manifest.compared_to.is_none())?;
     let mut source = DigestBuilder::new("files of a result set");
-    source.field("reports", REPORTS.to_le_bytes()).field("reference", [u8::from(reference)]).field("rows", rows.0);
+    source
+        .field("reports", REPORTS.to_le_bytes())
+        .field("reference", [u8::from(reference)])
+        .field("rows", rows.0);
     Some(source.finish())
 }
 
@@ -60,6 +81,12 @@ pub(super) fn source_of_files(manifest: &Manifest, rows: Option<Digest>, referen
 ///
 /// # Errors
 /// A file cannot be read.
-pub(super) fn made_files(folder: &ResultsFolder, source: Digest) -> Result<MadeFiles, EvaluationError> {
-    Ok(MadeFiles { source, files: folder.file_digests()? })
+pub(super) fn made_files(
+    folder: &ResultsFolder,
+    source: Digest,
+) -> Result<MadeFiles, EvaluationError> {
+    Ok(MadeFiles {
+        source,
+        files: folder.file_digests()?,
+    })
 }

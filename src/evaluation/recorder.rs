@@ -58,7 +58,12 @@ impl Useful {
             0 => Some(0.0),
             _ => spent.usd.map(|all| (all.0 - self.usd).max(0.0)),
         };
-        Unused { replies, usage, usd: usd.map(Usd), unanswered: spent.unanswered }
+        Unused {
+            replies,
+            usage,
+            usd: usd.map(Usd),
+            unanswered: spent.unanswered,
+        }
     }
 }
 
@@ -68,7 +73,10 @@ impl Recorder {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn begin(folder: &ResultsFolder, lines: LineFiles) -> Result<Recorder, FileError> {
-        Ok(Recorder { lines, counts: RunCounts::begin(folder)? })
+        Ok(Recorder {
+            lines,
+            counts: RunCounts::begin(folder)?,
+        })
     }
 }
 
@@ -76,7 +84,10 @@ impl RunCounts {
     fn begin(folder: &ResultsFolder) -> Result<RunCounts, FileError> {
         Ok(RunCounts {
             keys: KeysFile::create(&folder.file(names::KEYS))?,
-            stages: StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
+            stages: StageName::OF_RUN
+                .into_iter()
+                .map(|stage| (stage, StageCounts::default()))
+                .collect(),
             useful: Useful::default(),
             failures: Vec::new(),
             notes: BTreeMap::new(),
@@ -109,10 +120,13 @@ impl RunCounts {
         manifest.unused = self.useful.unused_of(spent);
         manifest.saved_by_prompt_cache = Usd(spent.saved);
         manifest.failures = self.failures;
-        manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| match count {
-            0 | 1 => note,
-            _ => say!("{count} times: {note}", "{count} 次：{note}"),
-        }));
+        manifest
+            .caveats
+            .notes
+            .extend(self.notes.into_iter().map(|(note, count)| match count {
+                0 | 1 => note,
+                _ => say!("{count} times: {note}", "{count} 次：{note}"),
+            }));
         Ok(())
     }
 }
@@ -120,13 +134,26 @@ impl RunCounts {
 impl Listener for RunCounts {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
-            RunEvent::Cached { stage, early_cutoff, key } => {
+            RunEvent::Cached {
+                stage,
+                early_cutoff,
+                key,
+            } => {
                 self.keys.push(*key)?;
                 let counts = self.settled(*stage);
                 counts.cached += 1;
                 counts.early_cutoff += u64::from(*early_cutoff);
             }
-            RunEvent::Completed { stage, usage, repeated, cost, key, asked, replies, .. } => {
+            RunEvent::Completed {
+                stage,
+                usage,
+                repeated,
+                cost,
+                key,
+                asked,
+                replies,
+                ..
+            } => {
                 self.keys.push(*key)?;
                 let counts = self.settled(*stage);
                 counts.executed += 1;
@@ -146,7 +173,9 @@ impl Listener for RunCounts {
                 counts.cells += 1;
                 counts.skipped += 1;
             }
-            RunEvent::Shared { stage } | RunEvent::SharedFailure { stage } => self.stage(*stage).cells += 1,
+            RunEvent::Shared { stage } | RunEvent::SharedFailure { stage } => {
+                self.stage(*stage).cells += 1
+            }
             RunEvent::Blocked(counts) => {
                 self.stage(StageName::Compress).cells += counts.compress;
                 self.stage(StageName::Answer).cells += counts.answer;
@@ -154,7 +183,8 @@ impl Listener for RunCounts {
             }
             RunEvent::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
             RunEvent::SelftestCompleted { judge, verdict } => {
-                self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
+                self.weaknesses
+                    .insert((*judge).to_owned(), verdict.failures.clone());
             }
             RunEvent::Started { .. }
             | RunEvent::AnotherStep { .. }
@@ -180,17 +210,27 @@ pub(super) struct Forwarder<'f, 'l> {
 impl Forwarder<'_, '_> {
     /// Records the line of a context, which has no end of line.
     pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_context(self.store, cell, line))
+        self.recorder.as_mut().map_or(Ok(()), |recorder| {
+            recorder.lines.add_context(self.store, cell, line)
+        })
     }
 
     /// Records rows; `places` are the places of the `lines` among all rows.
     pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_rows(self.store, places, lines))
+        self.recorder.as_mut().map_or(Ok(()), |recorder| {
+            recorder.lines.add_rows(self.store, places, lines)
+        })
     }
 
     /// Records the rows of a context from a memo.
-    pub(super) fn add_recalled(&mut self, recalled: RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_recalled(recalled, rows))
+    pub(super) fn add_recalled(
+        &mut self,
+        recalled: RecalledRows,
+        rows: &ContextRows,
+    ) -> Result<(), FileError> {
+        self.recorder.as_mut().map_or(Ok(()), |recorder| {
+            recorder.lines.add_recalled(recalled, rows)
+        })
     }
 
     /// Notes the digest of the rows of a context, all of which are known.
@@ -207,9 +247,16 @@ impl Listener for Forwarder<'_, '_> {
         if let (Some(shared), Some(key)) = (self.shared, event.key()) {
             shared.note(key);
         }
-        if let (Some(shared), RunEvent::Estimated(estimate)) = (self.shared.filter(|_| !self.is_offline), event) {
-            self.listening.report(&event::Event::RemoteLacks { url: shared.url(), estimate });
+        if let (Some(shared), RunEvent::Estimated(estimate)) =
+            (self.shared.filter(|_| !self.is_offline), event)
+        {
+            self.listening.report(&event::Event::RemoteLacks {
+                url: shared.url(),
+                estimate,
+            });
         }
-        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.counts.on_event(event))
+        self.recorder
+            .as_mut()
+            .map_or(Ok(()), |recorder| recorder.counts.on_event(event))
     }
 }

@@ -21,8 +21,8 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regradings};
 use crate::probe::Probe;
 use crate::results::{
-    AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder, Row, ScoredRow,
-    SetError,
+    AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings,
+    ResultsFolder, Row, ScoredRow, SetError,
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
@@ -61,8 +61,16 @@ impl Regrader<'_> {
             return Ok(Regradings::default());
         }
         let pipeline = self.pipeline;
-        let Manifest { design, started, .. } = baseline.manifest()?;
-        let sides = Sides { regrader: self, comparison, judged, baseline, design: &design };
+        let Manifest {
+            design, started, ..
+        } = baseline.manifest()?;
+        let sides = Sides {
+            regrader: self,
+            comparison,
+            judged,
+            baseline,
+            design: &design,
+        };
         let mut due = Vec::new();
         for subject in subjects {
             due.push((subject.clone(), sides.answers(subject.as_deref())?));
@@ -70,10 +78,19 @@ impl Regrader<'_> {
         let answers = due.iter().flat_map(|(_, answers)| answers);
         let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
         let mut outputs = self.perform(&tasks, listening, counts)?.into_iter();
-        let left_out: BTreeSet<Dimension> = comparison.excluded.iter().map(|excluded| excluded.dimension).collect();
-        let mut found = Regradings { baseline: started, ..Regradings::default() };
+        let left_out: BTreeSet<Dimension> = comparison
+            .excluded
+            .iter()
+            .map(|excluded| excluded.dimension)
+            .collect();
+        let mut found = Regradings {
+            baseline: started,
+            ..Regradings::default()
+        };
         for (subject, answers) in due {
-            let pairs = answers.iter().filter_map(|answer| answer.scores(pipeline, &mut outputs));
+            let pairs = answers
+                .iter()
+                .filter_map(|answer| answer.scores(pipeline, &mut outputs));
             let pairs: Vec<_> = pairs.collect();
             if pairs.len() < FEWEST_ANSWERS {
                 continue;
@@ -97,18 +114,36 @@ impl Regrader<'_> {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
-        let Regrader { pipeline, store, options } = *self;
+        let Regrader {
+            pipeline,
+            store,
+            options,
+        } = *self;
         if options.is_stopping() {
             counts.checks_left_out = true;
             return Ok(tasks.iter().map(|_| None).collect());
         }
         let stages = vec![(StageName::Regrade, tasks.len() as u64)];
-        let started = Started { pipeline, folder: None, stages, budget: &options.budget };
-        let mut steps = Steps { listening, counts: &mut *counts, shared: options.shared.as_ref() };
-        let outputs: Vec<Option<Output>> =
-            with_engine(started, store, options, listening, async |executor, options, stop| {
+        let started = Started {
+            pipeline,
+            folder: None,
+            stages,
+            budget: &options.budget,
+        };
+        let mut steps = Steps {
+            listening,
+            counts: &mut *counts,
+            shared: options.shared.as_ref(),
+        };
+        let outputs: Vec<Option<Output>> = with_engine(
+            started,
+            store,
+            options,
+            listening,
+            async |executor, options, stop| {
                 Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
-            })?;
+            },
+        )?;
         counts.checks_left_out |= options.is_stopping() && outputs.iter().any(Option::is_none);
         Ok(outputs)
     }
@@ -158,18 +193,30 @@ impl Sides<'_> {
 
     /// The methods of a subject, by their names on the judged side.
     fn methods(&self, subject: Option<&str>) -> Vec<(&String, &MethodComparison)> {
-        self.comparison.methods.iter().filter(|(name, _)| subject.is_none_or(|subject| subject == *name)).collect()
+        self.comparison
+            .methods
+            .iter()
+            .filter(|(name, _)| subject.is_none_or(|subject| subject == *name))
+            .collect()
     }
 
     /// The digest of the grades that a change of the judge may explain, and for which the answers are graded again.
     fn occasion(&self, subject: Option<&str>) -> Result<Digest, EvaluationError> {
         let design = self.judged.manifest()?.design;
-        let names: BTreeSet<&String> = self.methods(subject).into_iter().map(|(name, _)| name).collect();
+        let names: BTreeSet<&String> = self
+            .methods(subject)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         let mut grades = BTreeSet::new();
         for row in self.judged.rows()?.scored() {
             let row = row.map_err(SetError::from)?;
             if names.contains(&variant(&design, &row)) {
-                let points: Vec<u8> = row.criteria.iter().map(|criterion| criterion.points()).collect();
+                let points: Vec<u8> = row
+                    .criteria
+                    .iter()
+                    .map(|criterion| criterion.points())
+                    .collect();
                 grades.insert((row.keys.judge, points));
             }
         }
@@ -177,7 +224,10 @@ impl Sides<'_> {
     }
 
     /// The answers of the baseline on which the verdict depends, by their digests, so that their order is arbitrary.
-    fn candidates(&self, subject: Option<&str>) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
+    fn candidates(
+        &self,
+        subject: Option<&str>,
+    ) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
         let methods = self.methods(subject);
         let mut found: BTreeMap<Digest, AnswerRows> = BTreeMap::new();
         for (place, row) in self.baseline.rows()?.scored().enumerate() {
@@ -196,7 +246,10 @@ impl Sides<'_> {
         let name = variant(self.design, row);
         row.open_book.is_none()
             && self.design.is_tested(row)
-            && self.comparison.asked.contains(&(row.fixture.clone(), row.point, row.probe.clone()))
+            && self
+                .comparison
+                .asked
+                .contains(&(row.fixture.clone(), row.point, row.probe.clone()))
             && methods.iter().any(|(_, method)| {
                 method.against == name
                     && method.fixtures.tested() > 0
@@ -211,10 +264,21 @@ impl Sides<'_> {
         let probe = self.regrader.probe(row)?;
         let context = self.regrader.context(self.design, row)?;
         let name = name_of_answer(row);
-        let answer = AnswerToRegrade { name: &name, probe, text: &row.answer, context: context.as_deref() };
+        let answer = AnswerToRegrade {
+            name: &name,
+            probe,
+            text: &row.answer,
+            context: context.as_deref(),
+        };
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
-        let rows_by_judge = self.design.judges.iter().map(|judge| rows.iter().find(|row| row.judge == judge.name));
-        let then = rows_by_judge.map(|row| row.map(|row| row.dimensions.clone())).collect();
+        let rows_by_judge = self
+            .design
+            .judges
+            .iter()
+            .map(|judge| rows.iter().find(|row| row.judge == judge.name));
+        let then = rows_by_judge
+            .map(|row| row.map(|row| row.dimensions.clone()))
+            .collect();
         Some(RegradableAnswer { then, tasks })
     }
 }
@@ -222,8 +286,16 @@ impl Sides<'_> {
 impl Regrader<'_> {
     /// The probe of an answer; `None` if the project no longer has it.
     pub(super) fn probe(&self, row: &Row) -> Option<&Probe> {
-        let loaded = self.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
-        loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
+        let loaded = self
+            .pipeline
+            .fixtures
+            .iter()
+            .find(|loaded| loaded.name() == row.fixture)?;
+        loaded
+            .bank
+            .probes
+            .iter()
+            .find(|probe| *probe.id.0 == *row.probe)
     }
 
     /// The context of an answer in a result set with this design; the inner `None` is a context that judges do not see.
@@ -235,7 +307,12 @@ impl Regrader<'_> {
         let task = reading_task(self.pipeline, compress_cell(self.pipeline, design, row)?)?;
         let record = self.store.find(&row.keys.compress)?;
         let body = self.store.body(&record).ok()?;
-        read_context(Preparer::new(self.pipeline, &matrix), task, record.body_format(), &body)
+        read_context(
+            Preparer::new(self.pipeline, &matrix),
+            task,
+            record.body_format(),
+            &body,
+        )
     }
 }
 
@@ -247,7 +324,10 @@ pub(super) fn digest_of_answer(row: &ScoredRow) -> Digest {
 
 /// Names the answer of a row in a way that people can read.
 pub(super) fn name_of_answer(row: &Row) -> String {
-    format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe)
+    format!(
+        "{} · {} · {} · {} · {}",
+        row.fixture, row.point, row.method, row.run, row.probe
+    )
 }
 
 /// The places of at most `most` answers, taken from the fixtures in turn.
@@ -257,7 +337,11 @@ pub(super) fn spread(answers: BTreeMap<Digest, AnswerRows>, most: usize) -> Vec<
         by_fixture.entry(fixture).or_default().push(places);
     }
     let turns = by_fixture.values().map(Vec::len).max().unwrap_or_default();
-    let in_turn = (0..turns).flat_map(|turn| by_fixture.values().filter_map(move |answers| answers.get(turn)));
+    let in_turn = (0..turns).flat_map(|turn| {
+        by_fixture
+            .values()
+            .filter_map(move |answers| answers.get(turn))
+    });
     in_turn.take(most).cloned().collect()
 }
 
@@ -270,13 +354,23 @@ impl RegradableAnswer {
         outputs: &mut impl Iterator<Item = Option<Output>>,
     ) -> Option<(AnswerScores, AnswerScores)> {
         let today: Vec<Option<Output>> = outputs.by_ref().take(self.tasks.len()).collect();
-        let both = self.then.iter().zip(&today).filter_map(|(then, today)| match (then, today) {
-            (Some(then), Some(Output::Grades(grades))) => {
-                let today = grade(&pipeline.rubric, grades);
-                Some((then.clone(), today.iter().map(|(dimension, score)| (dimension, score.value())).collect()))
-            }
-            _ => None,
-        });
+        let both = self
+            .then
+            .iter()
+            .zip(&today)
+            .filter_map(|(then, today)| match (then, today) {
+                (Some(then), Some(Output::Grades(grades))) => {
+                    let today = grade(&pipeline.rubric, grades);
+                    Some((
+                        then.clone(),
+                        today
+                            .iter()
+                            .map(|(dimension, score)| (dimension, score.value()))
+                            .collect(),
+                    ))
+                }
+                _ => None,
+            });
         let (then, today): (Vec<AnswerScores>, Vec<AnswerScores>) = both.unzip();
         (!then.is_empty()).then(|| (mean_scores(&then), mean_scores(&today)))
     }
@@ -284,7 +378,14 @@ impl RegradableAnswer {
 
 fn mean_scores(by_judge: &[AnswerScores]) -> AnswerScores {
     let means = Dimension::ALL.into_iter().filter_map(|dimension| {
-        Some((dimension, mean_of(by_judge.iter().filter_map(|scores| scores.get(&dimension).copied()))?))
+        Some((
+            dimension,
+            mean_of(
+                by_judge
+                    .iter()
+                    .filter_map(|scores| scores.get(&dimension).copied()),
+            )?,
+        ))
     });
     means.collect()
 }

@@ -7,13 +7,21 @@ use std::path::Path;
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use crate::action::ActionKey;
-use crate::results::{ImportedEntries, Manifest, RemoteUse, ResultsFolder, WriterEntries, open_results};
+use crate::results::{
+    ImportedEntries, Manifest, RemoteUse, ResultsFolder, WriterEntries, open_results,
+};
 use store::cache::{ImportOrigin, Store, Writer};
-use store::remote::{DeclaredRemote, GivenRemote, RemoteError, RemoteSettings, SharedCache, SharedSummary};
+use store::remote::{
+    DeclaredRemote, GivenRemote, RemoteError, RemoteSettings, SharedCache, SharedSummary,
+};
 
 /// The public keys of the writers that are trusted.
 pub fn trusted_keys(given: &GivenRemote, declared: &DeclaredRemote) -> BTreeSet<String> {
-    given.trusted(declared).iter().map(|writer| writer.key.to_string()).collect()
+    given
+        .trusted(declared)
+        .iter()
+        .map(|writer| writer.key.to_string())
+        .collect()
 }
 
 /// Connects to the remote, if there is one. If the connection fails, this is reported, and there is no remote.
@@ -30,7 +38,9 @@ pub fn connect_remote<T>(
     if given.ignores(declared) {
         listening.report(&Event::RemoteIgnored);
     }
-    let Some(settings) = given.resolve(declared)? else { return Ok(None) };
+    let Some(settings) = given.resolve(declared)? else {
+        return Ok(None);
+    };
     match open(settings) {
         Ok(remote) => Ok(Some(remote)),
         Err(error @ RemoteError::NotBuilt(_)) => Err(error.into()),
@@ -69,7 +79,16 @@ pub(super) fn note_origins(
         return Ok(());
     }
     let (mut packs, mut writers) = (BTreeMap::new(), BTreeMap::new());
-    for (key, raw, ImportOrigin { remote, pack, writer }) in store.origins(&folder.keys()?) {
+    for (
+        key,
+        raw,
+        ImportOrigin {
+            remote,
+            pack,
+            writer,
+        },
+    ) in store.origins(&folder.keys()?)
+    {
         match writer {
             None => *packs.entry((remote, pack)).or_default() += 1,
             Some(Writer { name, key: public }) => {
@@ -78,25 +97,45 @@ pub(super) fn note_origins(
             }
         }
     }
-    let imported = packs.into_iter().map(|((file, digest), entries)| ImportedEntries { file, digest, entries });
+    let imported = packs
+        .into_iter()
+        .map(|((file, digest), entries)| ImportedEntries {
+            file,
+            digest,
+            entries,
+        });
     manifest.imported = imported.collect();
-    let written = writers.into_iter().map(|((name, key), entries)| WriterEntries { name, key, entries });
+    let written = writers
+        .into_iter()
+        .map(|((name, key), entries)| WriterEntries { name, key, entries });
     manifest.writers = written.collect();
     Ok(())
 }
 
 /// Reports outputs that differ from those that the earlier results of the label pin, because then the results are not
 /// the same measurement.
-pub(super) fn report_changed_outputs(results: &Path, manifest: &Manifest, listening: &Listening<'_>) {
+pub(super) fn report_changed_outputs(
+    results: &Path,
+    manifest: &Manifest,
+    listening: &Listening<'_>,
+) {
     if manifest.pulled.is_empty() {
         return;
     }
     let earlier = open_results(results, &manifest.label).and_then(|folder| folder.manifest());
     let Ok(earlier) = earlier else { return };
     let pulled = manifest.pulled.iter();
-    let changed = pulled.filter(|(key, raw)| earlier.pulled.get(*key).is_some_and(|pinned| pinned != *raw));
+    let changed = pulled.filter(|(key, raw)| {
+        earlier
+            .pulled
+            .get(*key)
+            .is_some_and(|pinned| pinned != *raw)
+    });
     let changed: Vec<ActionKey> = changed.take(3).map(|(key, _)| *key).collect();
     if !changed.is_empty() {
-        listening.report(&Event::OutputsChanged { label: &manifest.label, keys: &changed });
+        listening.report(&Event::OutputsChanged {
+            label: &manifest.label,
+            keys: &changed,
+        });
     }
 }

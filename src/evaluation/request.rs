@@ -73,6 +73,12 @@ impl Request {
     /// There is no pipeline.
     pub fn new(folder: &Path) -> Result<Request, Problems> {
         let file = find_pipeline(folder, None)?;
-        Ok(Request { project: OpenRequest { file, ..OpenRequest::default() }, ..Request::default() })
+        Ok(Request {
+            project: OpenRequest {
+                file,
+                ..OpenRequest::default()
+            },
+            ..Request::default()
+        })
     }
 }

@@ -16,7 +16,10 @@ fn project() -> tempfile::TempDir {
 }
 
 fn request(folder: &tempfile::TempDir, label: &str) -> Request {
-    Request { label: Some(Label::new(label).unwrap()), ..Request::new(folder.path()).unwrap() }
+    Request {
+        label: Some(Label::new(label).unwrap()),
+        ..Request::new(folder.path()).unwrap()
+    }
 }
 
 #[test]
@@ -24,25 +27,43 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
     let folder = project();
     let mut events = Vec::new();
     let mut listener = |event: &Event<'_>| match event {
-        Event::Opened { warnings, .. } => events.push(format!("opened, warned: {}", !warnings.is_empty())),
+        Event::Opened { warnings, .. } => {
+            events.push(format!("opened, warned: {}", !warnings.is_empty()))
+        }
         Event::Started(started) => events.push(format!("started {} stages", started.stages.len())),
         Event::WorkIsOver => events.push("over".to_owned()),
         Event::Ended(ended) => events.push(format!("ended {:?}", ended.ending())),
         _ => {}
     };
     let outcome = evaluate(request(&folder, "first"), &mut listener).unwrap();
-    assert_eq!(events, ["opened, warned: false", "started 4 stages", "over", "ended Complete"]);
+    assert_eq!(
+        events,
+        [
+            "opened, warned: false",
+            "started 4 stages",
+            "over",
+            "ended Complete"
+        ]
+    );
     assert_eq!(outcome.manifest.outcome, results::Outcome::Complete);
-    let executed = |outcome: &EvaluationOutcome| outcome.manifest.stages[&StageName::Judge].executed;
+    let executed =
+        |outcome: &EvaluationOutcome| outcome.manifest.stages[&StageName::Judge].executed;
     assert!(executed(&outcome) > 0 && outcome.unsynced.is_none());
-    for name in ["cells.jsonl", "summary.json", "report.md", "report.html", "manifest.json"] {
+    for name in [
+        "cells.jsonl",
+        "summary.json",
+        "report.md",
+        "report.html",
+        "manifest.json",
+    ] {
         assert!(outcome.folder().path().join(name).exists(), "{name}");
     }
 
     let again = evaluate(request(&folder, "second"), &mut |_| {}).unwrap();
     assert_eq!(executed(&again), 0);
-    let scores =
-        |outcome: &EvaluationOutcome| serde_json::to_value(&outcome.summary.as_ref().unwrap().methods).unwrap();
+    let scores = |outcome: &EvaluationOutcome| {
+        serde_json::to_value(&outcome.summary.as_ref().unwrap().methods).unwrap()
+    };
     assert_eq!(scores(&outcome), scores(&again));
 }
 
@@ -51,31 +72,66 @@ fn named_remote(shared: &tempfile::TempDir) -> GivenRemote {
     let folder = shared.path().join("remote");
     base::files::create_private_folder(&folder).unwrap();
     let url = format!("fs://{}", folder.display());
-    GivenRemote { url: Some(url.parse().unwrap()), is_named: true, ..GivenRemote::default() }
+    GivenRemote {
+        url: Some(url.parse().unwrap()),
+        is_named: true,
+        ..GivenRemote::default()
+    }
 }
 
 #[test]
 fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
     let (folder, shared) = (project(), tempfile::tempdir().unwrap());
-    let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
+    let part_request = |part| Request {
+        part: Some(part),
+        remote: named_remote(&shared),
+        ..request(&folder, "parts")
+    };
     let merge = || PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
-    assert!(matches!(evaluate(part_request(merge()), &mut |_| {}), Err(EvaluationError::NoParts { .. })));
+    assert!(matches!(
+        evaluate(part_request(merge()), &mut |_| {}),
+        Err(EvaluationError::NoParts { .. })
+    ));
     for index in [1, 2] {
         let number = PartNumber::new(index, 2).unwrap();
-        let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
+        let part = PartRequest::Run(NumberedPart {
+            number,
+            engine: None,
+            whole_limits: false,
+        });
         let outcome = evaluate(part_request(part), &mut |_| {}).unwrap();
-        assert!(outcome.summary.is_none() && outcome.manifest.part.is_some() && outcome.unpushed.is_none());
+        assert!(
+            outcome.summary.is_none()
+                && outcome.manifest.part.is_some()
+                && outcome.unpushed.is_none()
+        );
         assert!(!outcome.folder().path().join("report.md").exists());
         if index == 1 {
-            assert!(!folder.path().join("results/parts/manifest.json").exists(), "the label has no results yet");
+            assert!(
+                !folder.path().join("results/parts/manifest.json").exists(),
+                "the label has no results yet"
+            );
             let early = evaluate(part_request(merge()), &mut |_| {}).unwrap();
-            assert_eq!(early.merge.unwrap().missing, [PartNumber::new(2, 2).unwrap()]);
+            assert_eq!(
+                early.merge.unwrap().missing,
+                [PartNumber::new(2, 2).unwrap()]
+            );
         }
     }
     let merged = evaluate(part_request(merge()), &mut |_| {}).unwrap();
-    assert_eq!((merged.ending, merged.merge), (Ending::Complete, Some(MergeCoverage::default())));
+    assert_eq!(
+        (merged.ending, merged.merge),
+        (Ending::Complete, Some(MergeCoverage::default()))
+    );
     let rows = |folder: &tempfile::TempDir, label: &str| {
-        std::fs::read_to_string(folder.path().join("results").join(label).join("cells.jsonl")).unwrap()
+        std::fs::read_to_string(
+            folder
+                .path()
+                .join("results")
+                .join(label)
+                .join("cells.jsonl"),
+        )
+        .unwrap()
     };
     let whole = project();
     evaluate(request(&whole, "parts"), &mut |_| {}).unwrap();
@@ -91,53 +147,112 @@ fn what_cannot_be_compared_is_published_where_nothing_is_sent_and_else_refused()
     let edited = manifest.replace("\"judge_context\": true", "\"judge_context\": false");
     assert_ne!(edited, manifest);
     std::fs::write(&path, edited).unwrap();
-    let baseline = |request: Request| Request { baseline: Some(against("before")), ..request };
+    let baseline = |request: Request| Request {
+        baseline: Some(against("before")),
+        ..request
+    };
     let refused = evaluate(baseline(request(&folder, "after")), &mut |_| {});
-    assert!(matches!(refused, Err(EvaluationError::OtherBaseline(_))) && !folder.path().join("results/after").exists());
-    let replay = Request { offline: true, ..baseline(request(&folder, "replay")) };
+    assert!(
+        matches!(refused, Err(EvaluationError::OtherBaseline(_)))
+            && !folder.path().join("results/after").exists()
+    );
+    let replay = Request {
+        offline: true,
+        ..baseline(request(&folder, "replay"))
+    };
     let replayed = evaluate(replay, &mut |_| {}).unwrap();
-    assert!(matches!(replayed.refused, Some(EvaluationError::Incomparable(_))));
-    let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
+    assert!(matches!(
+        replayed.refused,
+        Some(EvaluationError::Incomparable(_))
+    ));
+    let part_request = |part| Request {
+        part: Some(part),
+        remote: named_remote(&shared),
+        ..request(&folder, "parts")
+    };
     for index in [1, 2] {
         let number = PartNumber::new(index, 2).unwrap();
-        let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
+        let part = PartRequest::Run(NumberedPart {
+            number,
+            engine: None,
+            whole_limits: false,
+        });
         evaluate(part_request(part), &mut |_| {}).unwrap();
     }
     let merge = PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
     let merged = evaluate(baseline(part_request(merge)), &mut |_| {}).unwrap();
-    assert!(matches!(merged.refused, Some(EvaluationError::Incomparable(_))) && merged.ending == Ending::Complete);
+    assert!(
+        matches!(merged.refused, Some(EvaluationError::Incomparable(_)))
+            && merged.ending == Ending::Complete
+    );
     assert!(merged.folder().path().join("report.md").exists());
 }
 
 /// A baseline of these results.
 fn against(label: &str) -> Baseline {
-    Baseline { side: label.into(), only_common: false, until_decided: false, confirms: false, is_recorded: false }
+    Baseline {
+        side: label.into(),
+        only_common: false,
+        until_decided: false,
+        confirms: false,
+        is_recorded: false,
+    }
 }
 
 #[test]
 fn a_part_whose_record_has_another_format_is_not_merged() {
     let (folder, shared) = (project(), tempfile::tempdir().unwrap());
-    let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
+    let part_request = |part| Request {
+        part: Some(part),
+        remote: named_remote(&shared),
+        ..request(&folder, "parts")
+    };
     let number = PartNumber::new(1, 2).unwrap();
-    let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
+    let part = PartRequest::Run(NumberedPart {
+        number,
+        engine: None,
+        whole_limits: false,
+    });
     evaluate(part_request(part), &mut |_| {}).unwrap();
     for record in std::fs::read_dir(shared.path().join("remote/parts")).unwrap() {
         let path = record.unwrap().path();
-        let (mut bytes, format) = (std::fs::read(&path).unwrap(), format!("\"format\":{}", results::FORMAT));
-        let at = bytes.windows(format.len()).position(|found| found == format.as_bytes()).unwrap();
+        let (mut bytes, format) = (
+            std::fs::read(&path).unwrap(),
+            format!("\"format\":{}", results::FORMAT),
+        );
+        let at = bytes
+            .windows(format.len())
+            .position(|found| found == format.as_bytes())
+            .unwrap();
         bytes[at + format.len() - 1] = b'4';
         std::fs::write(&path, bytes).unwrap();
     }
-    let merged = evaluate(part_request(PartRequest::Merge(number.count())), &mut |_| {});
-    assert!(matches!(merged, Err(EvaluationError::OtherAssignment { .. })));
+    let merged = evaluate(
+        part_request(PartRequest::Merge(number.count())),
+        &mut |_| {},
+    );
+    assert!(matches!(
+        merged,
+        Err(EvaluationError::OtherAssignment { .. })
+    ));
 }
 
 #[test]
 fn a_run_that_is_asked_to_stop_keeps_what_is_done() {
     let folder = project();
     let (_sender, stop) = tokio::sync::watch::channel(StopRequest::Drain);
-    let outcome = evaluate(Request { stop: Some(stop), ..request(&folder, "stopped") }, &mut |_| {}).unwrap();
-    assert_eq!((outcome.ending, outcome.manifest.outcome), (Ending::Interrupted, results::Outcome::Interrupted));
+    let outcome = evaluate(
+        Request {
+            stop: Some(stop),
+            ..request(&folder, "stopped")
+        },
+        &mut |_| {},
+    )
+    .unwrap();
+    assert_eq!(
+        (outcome.ending, outcome.manifest.outcome),
+        (Ending::Interrupted, results::Outcome::Interrupted)
+    );
 }
 
 #[test]
@@ -150,10 +265,29 @@ fn what_is_wrong_with_a_request_is_said_before_anything_is_written() {
         confirms: false,
         is_recorded: true,
     };
-    let compared = Request { baseline: Some(baseline), ..request(&folder, "first") };
-    assert!(matches!(evaluate(compared, &mut |_| {}), Err(EvaluationError::Folder(_) | EvaluationError::Set(_))));
-    let limits = BudgetLimits { usd: Some(Usd(0.0)), requests: None };
-    let free = evaluate(Request { limits, ..request(&folder, "free") }, &mut |_| {});
-    assert_eq!(free.unwrap().ending, Ending::Complete, "built-in rules cost nothing");
+    let compared = Request {
+        baseline: Some(baseline),
+        ..request(&folder, "first")
+    };
+    assert!(matches!(
+        evaluate(compared, &mut |_| {}),
+        Err(EvaluationError::Folder(_) | EvaluationError::Set(_))
+    ));
+    let limits = BudgetLimits {
+        usd: Some(Usd(0.0)),
+        requests: None,
+    };
+    let free = evaluate(
+        Request {
+            limits,
+            ..request(&folder, "free")
+        },
+        &mut |_| {},
+    );
+    assert_eq!(
+        free.unwrap().ending,
+        Ending::Complete,
+        "built-in rules cost nothing"
+    );
     assert!(!folder.path().join("results/first").exists());
 }

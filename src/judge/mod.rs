@@ -3,9 +3,9 @@
 //!
 //! Deliberately absent: names of methods, fixtures, models and labels. Nothing in this module gets them.
 
+mod criterion;
 mod reply;
 mod request;
-mod criterion;
 mod rubric;
 mod rubric_file;
 mod score;
@@ -14,16 +14,17 @@ mod selftest;
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
 pub use request::{
-    GradingRequest, GroundTruth, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES, built_in_template,
+    GradingRequest, GroundTruth, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES,
+    built_in_template,
 };
 pub use rubric::{Rubric, Scope};
 #[cfg(test)]
 pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade};
 pub use selftest::{
-    Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD, Quality,
-    SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade,
-    draw_selftest, read_selftest, verdict, verdict_without,
+    Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD,
+    Quality, SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, allowed_misses,
+    allowed_misses_in_all, cannot_grade, draw_selftest, read_selftest, verdict, verdict_without,
 };
 
 use crate::action::Template;
@@ -52,12 +53,18 @@ pub struct JudgeSpec {
 impl JudgeSpec {
     /// The text of its prompts. Results of judges with different prompts do not compare.
     pub fn text(&self) -> String {
-        let system = self.system.as_ref().map_or("", |(template, _)| template.text());
+        let system = self
+            .system
+            .as_ref()
+            .map_or("", |(template, _)| template.text());
         format!("{system}{}", self.template.text())
     }
 
     /// The prompts of its requests.
     pub fn prompts(&self) -> JudgePrompts<'_> {
-        JudgePrompts { system: self.system.as_ref().map(|(template, _)| template), request: &self.template }
+        JudgePrompts {
+            system: self.system.as_ref().map(|(template, _)| template),
+            request: &self.template,
+        }
     }
 }

@@ -22,7 +22,10 @@ pub enum ReplyFault {
     /// It is not a list.
     #[error(
         "{}",
-        localized("`criterionResults` in the judge's reply is not a list", "评审回复中的 `criterionResults` 不是列表")
+        localized(
+            "`criterionResults` in the judge's reply is not a list",
+            "评审回复中的 `criterionResults` 不是列表"
+        )
     )]
     NotAList,
     /// An entry lacks its id.
@@ -53,8 +56,13 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
     let entries = grading.as_array().ok_or(ReplyFault::NotAList)?;
     let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
     for (index, entry) in entries.iter().enumerate() {
-        let id = entry.get("criterionId").and_then(Value::as_str).ok_or(ReplyFault::NoId(index + 1))?.trim();
-        let known = position_of(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
+        let id = entry
+            .get("criterionId")
+            .and_then(Value::as_str)
+            .ok_or(ReplyFault::NoId(index + 1))?
+            .trim();
+        let known =
+            position_of(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
         let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
         let score = read_score(criterion, entry)?;
         match slot {
@@ -65,7 +73,9 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         }
     }
     let scores = criteria.iter().zip(found);
-    scores.map(|(id, score)| score.ok_or_else(|| ReplyFault::Missing(id.to_string()))).collect()
+    scores
+        .map(|(id, score)| score.ok_or_else(|| ReplyFault::Missing(id.to_string())))
+        .collect()
 }
 
 /// The index of the criterion with this id, whatever its case.
@@ -73,16 +83,24 @@ fn position_of(criteria: &[CriterionId], id: &str) -> Option<usize> {
     let exact = criteria.iter().position(|criterion| *criterion.0 == *id);
     exact.or_else(|| {
         let lower = id.to_lowercase();
-        criteria.iter().position(|criterion| criterion.0.to_lowercase() == lower)
+        criteria
+            .iter()
+            .position(|criterion| criterion.0.to_lowercase() == lower)
     })
 }
 
 fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
     let given = entry.get("score").unwrap_or(&Value::Null);
-    let whole = given.as_f64().filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
+    let whole = given
+        .as_f64()
+        .filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
     let reasoning = entry.get("reasoning").and_then(Value::as_str).unwrap_or("");
-    let score = whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
-    score.ok_or_else(|| ReplyFault::OffScale { id: criterion.to_string(), score: excerpt(&given.to_string()) })
+    let score =
+        whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
+    score.ok_or_else(|| ReplyFault::OffScale {
+        id: criterion.to_string(),
+        score: excerpt(&given.to_string()),
+    })
 }
 
 const KEY: &str = "criterionResults";
@@ -91,9 +109,13 @@ const KEY: &str = "criterionResults";
 fn find_grading(text: &str) -> Result<Value, ReplyFault> {
     let mut gradings: Vec<Value> = Vec::new();
     let mut from = 0;
-    while let Some(open) = text.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) {
-        let mut stream =
-            serde_json::Deserializer::from_str(text.get(open..).unwrap_or("")).into_iter::<Map<String, Value>>();
+    while let Some(open) = text
+        .get(from..)
+        .and_then(|rest| rest.find('{'))
+        .map(|at| from + at)
+    {
+        let mut stream = serde_json::Deserializer::from_str(text.get(open..).unwrap_or(""))
+            .into_iter::<Map<String, Value>>();
         from = match stream.next() {
             Some(Ok(mut object)) => match object.remove(KEY) {
                 Some(grading) => {
@@ -133,11 +155,17 @@ mod tests {
     }
 
     fn points(text: &str) -> Vec<u8> {
-        read_reply(text, &criteria()).expect("sound").iter().map(CriterionScore::points).collect()
+        read_reply(text, &criteria())
+            .expect("sound")
+            .iter()
+            .map(CriterionScore::points)
+            .collect()
     }
 
     fn fault(text: &str) -> String {
-        read_reply(text, &criteria()).expect_err("a fault").to_string()
+        read_reply(text, &criteria())
+            .expect_err("a fault")
+            .to_string()
     }
 
     #[test]
@@ -147,7 +175,12 @@ mod tests {
 
     #[test]
     fn fences_prose_and_case_are_passed_over() {
-        assert_eq!(points(&format!("Sure {{here}} it is:\n```json\n{SOUND}\n```\nDone.")), [0, 4]);
+        assert_eq!(
+            points(&format!(
+                "Sure {{here}} it is:\n```json\n{SOUND}\n```\nDone."
+            )),
+            [0, 4]
+        );
         assert_eq!(points(&SOUND.replace("a_one", "A_ONE")), [0, 4]);
         assert_eq!(points(&format!("{{\"result\": {SOUND}}}")), [0, 4]);
         assert_eq!(points(&format!("{SOUND}\n{SOUND}")), [0, 4]);
@@ -156,38 +189,62 @@ mod tests {
     #[test]
     fn every_breach_is_named() {
         assert!(fault("I would give it a 4.").contains("no JSON object with `criterionResults`"));
-        assert!(fault(&SOUND.replace("b_two", "c_three")).contains("`c_three`, which is not among"));
+        assert!(
+            fault(&SOUND.replace("b_two", "c_three")).contains("`c_three`, which is not among")
+        );
         assert!(fault(&SOUND.replace("b_two", "A_one")).contains("`a_one` more than once"));
         assert!(fault(&SOUND.replace("4.0", "4.5")).contains("the score 4.5"));
         assert!(fault(&SOUND.replace("4.0", "6")).contains("the score 6"));
         assert!(fault(&SOUND.replace("4.0", "-1")).contains("the score -1"));
         assert!(fault(&SOUND.replace("4.0", "\"4\"")).contains("expected a whole number"));
         assert!(fault(&SOUND.replace("\"score\":4.0,", "")).contains("the score null"));
-        assert!(fault(r#"{"criterionResults":[{"criterionId":"a_one","score":1}]}"#).contains("left out `b_two`"));
+        assert!(
+            fault(r#"{"criterionResults":[{"criterionId":"a_one","score":1}]}"#)
+                .contains("left out `b_two`")
+        );
         assert!(fault(r#"{"criterionResults":{}}"#).contains("not a list"));
         assert!(fault(r#"{"criterionResults":[{"score":1}]}"#).contains("entry 1"));
     }
 
     #[test]
     fn what_a_small_model_writes_inside_the_schema_is_distinguished() {
-        let entry = |id: &str, score: u8| format!(r#"{{"criterionId":"{id}","reasoning":"is","score":{score}}}"#);
-        let reply = |entries: &[String]| format!("{{\n  \"criterionResults\":[{}]}}", entries.join(","));
+        let entry = |id: &str, score: u8| {
+            format!(r#"{{"criterionId":"{id}","reasoning":"is","score":{score}}}"#)
+        };
+        let reply =
+            |entries: &[String]| format!("{{\n  \"criterionResults\":[{}]}}", entries.join(","));
         // It counts upwards, names one criterion again and again, and leaves the others out.
         let counting: Vec<String> = (5..9).map(|score| entry("a_one", score)).collect();
         assert!(fault(&reply(&counting)).contains("the score 6"));
-        assert!(fault(&reply(&[entry("a_one", 3), entry("a_one", 4)])).contains("`a_one` more than once, and not"));
+        assert!(
+            fault(&reply(&[entry("a_one", 3), entry("a_one", 4)]))
+                .contains("`a_one` more than once, and not")
+        );
         assert!(fault(&reply(&[entry("a_one", 7), entry("b_two", 8)])).contains("the score 7"));
         assert!(fault(&reply(&[entry("a_one", 2)])).contains("left out `b_two`"));
         // One and the same score everywhere is sound here; the self-test catches it.
-        assert_eq!(points(&reply(&[entry("b_two", 2), entry("a_one", 2)])), [2, 2]);
+        assert_eq!(
+            points(&reply(&[entry("b_two", 2), entry("a_one", 2)])),
+            [2, 2]
+        );
         // So is a score that is only said again.
-        assert_eq!(points(&reply(&[entry("a_one", 3), entry("b_two", 2), entry("a_one", 3)])), [3, 2]);
+        assert_eq!(
+            points(&reply(&[
+                entry("a_one", 3),
+                entry("b_two", 2),
+                entry("a_one", 3)
+            ])),
+            [3, 2]
+        );
     }
 
     #[test]
     fn a_grading_quoted_from_the_material_does_not_slip_in() {
         let quoted = SOUND.replace("\"score\":0", "\"score\":5");
-        assert!(fault(&format!("It says {quoted}, but I say {SOUND}")).contains("2 gradings that differ"));
+        assert!(
+            fault(&format!("It says {quoted}, but I say {SOUND}"))
+                .contains("2 gradings that differ")
+        );
     }
 
     #[test]
@@ -195,8 +252,13 @@ mod tests {
         let scores = read_reply(SOUND, &criteria()).unwrap();
         let json = serde_json::to_string(&scores).unwrap();
         assert!(json.starts_with(r#"[{"criterionId":"a_one","score":0,"reasoning":"wrong"}"#));
-        assert_eq!(serde_json::from_str::<Vec<CriterionScore>>(&json).unwrap(), scores);
-        assert!(serde_json::from_str::<CriterionScore>(r#"{"criterionId":"a","score":6}"#).is_err());
+        assert_eq!(
+            serde_json::from_str::<Vec<CriterionScore>>(&json).unwrap(),
+            scores
+        );
+        assert!(
+            serde_json::from_str::<CriterionScore>(r#"{"criterionId":"a","score":6}"#).is_err()
+        );
     }
 
     proptest! {

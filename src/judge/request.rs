@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::criterion::{Criterion, CriterionId};
 use crate::action::{
-    BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable,
+    BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template,
+    TemplateFault, Variable,
 };
 use crate::probe::{Probe, one_or_several_facts};
 use base::fault::Fault;
@@ -72,7 +73,10 @@ impl GradingRequest {
         if request.rubric_criteria.is_empty() {
             return Err(Fault::at(
                 0..0,
-                localized("`rubric_criteria` names no criterion", "`rubric_criteria` 没有写出准则"),
+                localized(
+                    "`rubric_criteria` names no criterion",
+                    "`rubric_criteria` 没有写出准则",
+                ),
                 expected(),
             ));
         }
@@ -85,7 +89,11 @@ impl GradingRequest {
 #[serde(deny_unknown_fields)]
 pub struct GroundTruth {
     /// What a correct answer contains; empty if no facts are known, or the transcript does not say.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several_facts")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "one_or_several_facts"
+    )]
     pub expected_facts: Vec<Fact>,
     /// What was true once and no longer is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,8 +124,15 @@ impl GroundTruth {
             "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
         );
         let reference = [Some(unsaid), self.reference_answer.as_deref()];
-        let reference = reference.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        GroundTruth { reference_answer: Some(reference), ..GroundTruth::default() }
+        let reference = reference
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ");
+        GroundTruth {
+            reference_answer: Some(reference),
+            ..GroundTruth::default()
+        }
     }
 }
 
@@ -143,10 +158,16 @@ impl JudgeQuestion {
         locale: Locale,
         prompts: JudgePrompts<'_>,
     ) -> JudgeQuestion {
-        let criteria_ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
+        let criteria_ids: Vec<CriterionId> = criteria
+            .iter()
+            .map(|criterion| criterion.id.clone())
+            .collect();
         let rubric = match prompts.system {
             Some(system) => own_system_message(system, &criteria_text(criteria)),
-            None => Ok(Prompt::fixed("rubric", &(instructions(locale).to_owned() + &criteria_text(criteria)))),
+            None => Ok(Prompt::fixed(
+                "rubric",
+                &(instructions(locale).to_owned() + &criteria_text(criteria)),
+            )),
         };
         JudgeQuestion {
             rubric: rubric.map(|rubric| RequestTurn::Text(Role::System, rubric)),
@@ -161,22 +182,37 @@ impl JudgeQuestion {
 
     /// The turns to send for one answer. `context` is left out where judges may not see it. It is first, so that
     /// providers' prompt caches serve it to all questions about it.
-    pub fn with(&self, answer: InputValue, context: Option<InputValue>) -> Result<Vec<RequestTurn>, TemplateFault> {
+    pub fn with(
+        &self,
+        answer: InputValue,
+        context: Option<InputValue>,
+    ) -> Result<Vec<RequestTurn>, TemplateFault> {
         let fixed = &*FRAGMENTS;
         let request = match context {
-            Some(context) => {
-                ComposedValue::builder().fixed(&fixed.context).string("context", context).fixed(&fixed.next_question)
-            }
+            Some(context) => ComposedValue::builder()
+                .fixed(&fixed.context)
+                .string("context", context)
+                .fixed(&fixed.next_question),
             None => ComposedValue::builder().fixed(&fixed.question),
         };
-        let request = request.string("question", self.question.clone()).fixed(&fixed.answer).string("answer", answer);
+        let request = request
+            .string("question", self.question.clone())
+            .fixed(&fixed.answer)
+            .string("answer", answer);
         let request = match self.truth.clone() {
             Some(truth) => request.fixed(&fixed.truth).raw("ground truth", truth),
             None => request,
         };
-        let request = request.fixed(&fixed.criteria).raw("criteria", self.ids.clone()).fixed(&fixed.end).build();
+        let request = request
+            .fixed(&fixed.criteria)
+            .raw("criteria", self.ids.clone())
+            .fixed(&fixed.end)
+            .build();
         let prompt = self.template.fill("prompt", vec![("request", request)])?;
-        Ok(vec![self.rubric.clone()?, RequestTurn::Text(Role::User, prompt)])
+        Ok(vec![
+            self.rubric.clone()?,
+            RequestTurn::Text(Role::User, prompt),
+        ])
     }
 
     pub fn schema(&self) -> ReplyShape {
@@ -196,7 +232,10 @@ fn shape(criteria: &[CriterionId]) -> ReplyShape {
         static SHAPES: RefCell<HashMap<Vec<CriterionId>, ReplyShape>> = RefCell::default();
     }
     SHAPES.with_borrow_mut(|shapes| {
-        shapes.entry(criteria.to_vec()).or_insert_with(|| ReplyShape::new(schema(criteria))).clone()
+        shapes
+            .entry(criteria.to_vec())
+            .or_insert_with(|| ReplyShape::new(schema(criteria)))
+            .clone()
     })
 }
 
@@ -243,7 +282,14 @@ fn instructions(locale: Locale) -> &'static str {
 /// The questions and anchors of criteria, each after a blank line.
 fn criteria_text(criteria: &[&Criterion]) -> String {
     let mut text = String::new();
-    for Criterion { id, name, question, anchors, .. } in criteria {
+    for Criterion {
+        id,
+        name,
+        question,
+        anchors,
+        ..
+    } in criteria
+    {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -259,7 +305,14 @@ fn criteria_text(criteria: &[&Criterion]) -> String {
 fn own_system_message(system: &Template, criteria: &str) -> Result<Prompt, TemplateFault> {
     let prompt = system.fill("rubric", vec![("criteria", criteria.into())])?;
     let inserts = prompt.used().any(|(variable, _)| variable == "criteria");
-    Ok(if inserts { prompt } else { Prompt::fixed("rubric", &format!("{}\n{criteria}", system.text().trim_end())) })
+    Ok(if inserts {
+        prompt
+    } else {
+        Prompt::fixed(
+            "rubric",
+            &format!("{}\n{criteria}", system.text().trim_end()),
+        )
+    })
 }
 
 /// A schema within the vendors' strict modes: every property is required, no others are allowed, and numbers and lists
@@ -282,7 +335,10 @@ fn schema(criteria: &[CriterionId]) -> OutputSchema {
         "required": ["criterionResults"],
         "additionalProperties": false,
     });
-    OutputSchema { name: "grading", schema }
+    OutputSchema {
+        name: "grading",
+        schema,
+    }
 }
 
 #[cfg(test)]
@@ -295,13 +351,23 @@ mod tests {
     use std::sync::Arc;
 
     fn facts() -> Vec<Fact> {
-        vec![Fact { spellings: vec!["8081".into()] }, Fact { spellings: vec!["10 s".into(), "10s".into()] }]
+        vec![
+            Fact {
+                spellings: vec!["8081".into()],
+            },
+            Fact {
+                spellings: vec!["10 s".into(), "10s".into()],
+            },
+        ]
     }
 
     fn asked(truth: GroundTruth, locale: Locale) -> JudgeQuestion {
         let criteria = Rubric::built_in(locale).criteria_for(ProbeType::Recall, Scope::ByType);
         let request = &built_in_template(locale);
-        let prompts = JudgePrompts { system: None, request };
+        let prompts = JudgePrompts {
+            system: None,
+            request,
+        };
         JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, prompts)
     }
 
@@ -315,15 +381,30 @@ mod tests {
     }
 
     fn brief(user: &str) -> (GradingRequest, serde_json::Value) {
-        let json = user.split("<material>\n").nth(1).and_then(|rest| rest.split("\n</material>").next()).unwrap();
-        (serde_json::from_str(json).unwrap(), serde_json::from_str(json).unwrap())
+        let json = user
+            .split("<material>\n")
+            .nth(1)
+            .and_then(|rest| rest.split("\n</material>").next())
+            .unwrap();
+        (
+            serde_json::from_str(json).unwrap(),
+            serde_json::from_str(json).unwrap(),
+        )
     }
 
     #[test]
     fn the_request_has_question_answer_context_truth_and_criteria() {
-        let superseded_facts = vec![Fact { spellings: vec!["8080".into()] }];
-        let truth = GroundTruth { expected_facts: facts(), superseded_facts, reference_answer: None };
-        let turns = asked(truth, Locale::En).with("It is\n8081".into(), Some("a </material> b".into())).unwrap();
+        let superseded_facts = vec![Fact {
+            spellings: vec!["8080".into()],
+        }];
+        let truth = GroundTruth {
+            expected_facts: facts(),
+            superseded_facts,
+            reference_answer: None,
+        };
+        let turns = asked(truth, Locale::En)
+            .with("It is\n8081".into(), Some("a </material> b".into()))
+            .unwrap();
         let user = texts(&turns).remove(1).replace("a </material> b", "a b");
         let (read, value) = brief(&user);
         assert_eq!(read.model_response, "It is\n8081");
@@ -340,14 +421,29 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out_and_an_empty_context_is_not_absent() {
-        let truth = GroundTruth { reference_answer: Some("none".to_owned()), ..GroundTruth::default() };
-        let without = texts(&asked(truth.clone(), Locale::En).with("a".into(), None).unwrap());
+        let truth = GroundTruth {
+            reference_answer: Some("none".to_owned()),
+            ..GroundTruth::default()
+        };
+        let without = texts(
+            &asked(truth.clone(), Locale::En)
+                .with("a".into(), None)
+                .unwrap(),
+        );
         let (_, value) = brief(&without[1]);
         assert_eq!(value.get("compacted_context"), None);
         assert_eq!(value["ground_truth"], json!({"reference_answer": "none"}));
-        let empty = texts(&asked(truth, Locale::En).with("".into(), Some("".into())).unwrap());
+        let empty = texts(
+            &asked(truth, Locale::En)
+                .with("".into(), Some("".into()))
+                .unwrap(),
+        );
         assert_eq!(brief(&empty[1]).1["compacted_context"], "");
-        let unknown = texts(&asked(GroundTruth::default(), Locale::En).with("a".into(), None).unwrap());
+        let unknown = texts(
+            &asked(GroundTruth::default(), Locale::En)
+                .with("a".into(), None)
+                .unwrap(),
+        );
         assert_eq!(brief(&unknown[1]).1.get("ground_truth"), None);
     }
 
@@ -356,13 +452,25 @@ mod tests {
         let whole = r#"{"probe_question": "Which port?", "model_response": "8081", "compacted_context": "port 8081",
             "ground_truth": {"expected_facts": "8081"}, "rubric_criteria": ["accuracy_factual"]}"#;
         let read = GradingRequest::read(whole).unwrap();
-        assert_eq!(read.ground_truth.expected_facts, [Fact { spellings: vec!["8081".into()] }]);
+        assert_eq!(
+            read.ground_truth.expected_facts,
+            [Fact {
+                spellings: vec!["8081".into()]
+            }]
+        );
         let bare = r#"{"probe_question": "?", "model_response": "", "rubric_criteria": ["accuracy_factual"]}"#;
-        assert_eq!(GradingRequest::read(bare).unwrap().ground_truth, GroundTruth::default());
+        assert_eq!(
+            GradingRequest::read(bare).unwrap().ground_truth,
+            GroundTruth::default()
+        );
         let fault = |text: &str| GradingRequest::read(text).unwrap_err();
         let misspelt = whole.replace("ground_truth", "ground_thruth");
         assert!(fault(&misspelt).message.contains("ground_thruth"));
-        assert!(fault(&bare.replace("\"accuracy_factual\"", "")).message.contains("no criterion"));
+        assert!(
+            fault(&bare.replace("\"accuracy_factual\"", ""))
+                .message
+                .contains("no criterion")
+        );
     }
 
     #[test]
@@ -377,7 +485,11 @@ mod tests {
 
     #[test]
     fn the_system_text_holds_the_criteria_that_apply_and_no_others() {
-        let turns = texts(&asked(GroundTruth::default(), Locale::Zh).with("a".into(), None).unwrap());
+        let turns = texts(
+            &asked(GroundTruth::default(), Locale::Zh)
+                .with("a".into(), None)
+                .unwrap(),
+        );
         assert!(turns[0].contains("accuracy_factual (事实)"));
         assert!(!turns[0].contains("artifact_files_created"));
     }
@@ -386,15 +498,33 @@ mod tests {
     fn a_system_message_of_the_users_replaces_the_built_in_one_and_keeps_the_criteria() {
         let criteria = Rubric::built_in(Locale::En).criteria_for(ProbeType::Recall, Scope::ByType);
         let system = |text: &str| {
-            let (system, request) = (Template::new(text, SYSTEM_VARIABLES).unwrap(), built_in_template(Locale::En));
-            let prompts = JudgePrompts { system: Some(&system), request: &request };
-            let question = JudgeQuestion::new("Why?", GroundTruth::default(), &criteria, Locale::En, prompts);
+            let (system, request) = (
+                Template::new(text, SYSTEM_VARIABLES).unwrap(),
+                built_in_template(Locale::En),
+            );
+            let prompts = JudgePrompts {
+                system: Some(&system),
+                request: &request,
+            };
+            let question = JudgeQuestion::new(
+                "Why?",
+                GroundTruth::default(),
+                &criteria,
+                Locale::En,
+                prompts,
+            );
             texts(&question.with("a".into(), None).unwrap()).remove(0)
         };
         let below = system("You are a strict reviewer.");
-        assert!(below.starts_with("You are a strict reviewer.\n\naccuracy_factual (Facts)\n"), "{below}");
+        assert!(
+            below.starts_with("You are a strict reviewer.\n\naccuracy_factual (Facts)\n"),
+            "{below}"
+        );
         let inside = system("Criteria:{{ criteria }}Be brief.");
-        assert!(inside.starts_with("Criteria:\naccuracy_factual") && inside.ends_with("Be brief."), "{inside}");
+        assert!(
+            inside.starts_with("Criteria:\naccuracy_factual") && inside.ends_with("Be brief."),
+            "{inside}"
+        );
         assert!(!below.contains("You grade replies"));
     }
 
@@ -402,7 +532,8 @@ mod tests {
     fn the_schema_accepts_the_contract_and_nothing_else() {
         let schema = asked(GroundTruth::default(), Locale::En).schema();
         let valid = jsonschema::validator_for(&schema.schema().schema).unwrap();
-        let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
+        let entry =
+            |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
         assert!(valid.is_valid(&entry("accuracy_factual")));
         assert!(!valid.is_valid(&entry("overall")));
         let off_scale = entry("accuracy_factual").to_string().replace("4", "6");
@@ -420,11 +551,26 @@ mod tests {
         .unwrap();
         for locale in [Locale::En, Locale::Zh] {
             let question = asked(GroundTruth::from_probe(&probe, locale), locale);
-            let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
-            let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema().schema).to_lowercase();
+            let turns = question
+                .with("8081".into(), Some("port 8081".into()))
+                .unwrap();
+            let bytes = format!(
+                "{}{}",
+                texts(&turns).concat(),
+                question.schema().schema().schema
+            )
+            .to_lowercase();
             assert!(!bytes.contains("leak"));
-            for word in ["anchored", "regenerative", "truncate", "opaque", "fixture", "lexical", "openai", "anthropic"]
-            {
+            for word in [
+                "anchored",
+                "regenerative",
+                "truncate",
+                "opaque",
+                "fixture",
+                "lexical",
+                "openai",
+                "anthropic",
+            ] {
                 assert!(!bytes.contains(word), "{word}");
             }
         }
@@ -433,7 +579,9 @@ mod tests {
     #[test]
     fn digests_stand_for_the_bytes() {
         let question = asked(GroundTruth::default(), Locale::En);
-        let named = question.with(InputValue::Output(Digest::hash("fetched")), None).unwrap();
+        let named = question
+            .with(InputValue::Output(Digest::hash("fetched")), None)
+            .unwrap();
         let held = question.with("fetched".into(), None).unwrap();
         let digest = |turns: &[RequestTurn]| match &turns[1] {
             RequestTurn::Text(_, prompt) => prompt.digest(),

@@ -46,7 +46,10 @@ impl Rubric {
     }
 
     pub fn built_in_text(locale: Locale) -> &'static str {
-        locale.pick(include_str!("../../assets/rubric/en.toml"), include_str!("../../assets/rubric/zh.toml"))
+        locale.pick(
+            include_str!("../../assets/rubric/en.toml"),
+            include_str!("../../assets/rubric/zh.toml"),
+        )
     }
 
     /// Reads a rubric from the text of its TOML file.
@@ -71,7 +74,10 @@ impl Rubric {
 
     /// The criteria that a probe of type `kind` is graded by, in the order of the file; never empty.
     pub fn criteria_for(&self, kind: ProbeType, scope: Scope) -> Vec<&Criterion> {
-        self.criteria.iter().filter(|c| scope == Scope::All || c.applies_to.contains(&kind)).collect()
+        self.criteria
+            .iter()
+            .filter(|c| scope == Scope::All || c.applies_to.contains(&kind))
+            .collect()
     }
 
     /// The criteria with these ids, in the order of the file.
@@ -81,7 +87,11 @@ impl Rubric {
     pub fn named<'i>(&self, ids: &'i [CriterionId]) -> Result<Vec<&Criterion>, &'i CriterionId> {
         match ids.iter().find(|id| self.criterion(id).is_none()) {
             Some(unknown) => Err(unknown),
-            None => Ok(self.criteria.iter().filter(|criterion| ids.contains(&criterion.id)).collect()),
+            None => Ok(self
+                .criteria
+                .iter()
+                .filter(|criterion| ids.contains(&criterion.id))
+                .collect()),
         }
     }
 
@@ -89,7 +99,8 @@ impl Rubric {
     pub fn graded_alike(&self, kind: ProbeType, scope: Scope) -> ProbeType {
         let alike = ProbeType::ALL.into_iter().find(|other| {
             let mut criteria = self.criteria.iter();
-            scope == Scope::All || criteria.all(|c| c.applies_to.contains(other) == c.applies_to.contains(&kind))
+            scope == Scope::All
+                || criteria.all(|c| c.applies_to.contains(other) == c.applies_to.contains(&kind))
         });
         alike.unwrap_or(kind)
     }
@@ -108,11 +119,17 @@ fn digest_of(criteria: &[Criterion]) -> Digest {
             .field("dimension", criterion.dimension.name())
             .field("weight", criterion.weight.to_bits().to_le_bytes())
             .field("question", &criterion.question);
-        for kind in ProbeType::ALL.iter().filter(|kind| criterion.applies_to.contains(kind)) {
+        for kind in ProbeType::ALL
+            .iter()
+            .filter(|kind| criterion.applies_to.contains(kind))
+        {
             builder.field("applies_to", kind.name());
         }
         let anchors = &criterion.anchors;
-        builder.field("0", &anchors.zero).field("3", &anchors.three).field("5", &anchors.five);
+        builder
+            .field("0", &anchors.zero)
+            .field("3", &anchors.three)
+            .field("5", &anchors.five);
     }
     builder.finish()
 }
@@ -123,7 +140,11 @@ mod tests {
     use crate::judge::Dimension;
 
     fn ids(kind: ProbeType, scope: Scope) -> Vec<&'static str> {
-        Rubric::built_in(Locale::En).criteria_for(kind, scope).iter().map(|c| &*c.id.0).collect()
+        Rubric::built_in(Locale::En)
+            .criteria_for(kind, scope)
+            .iter()
+            .map(|c| &*c.id.0)
+            .collect()
     }
 
     #[test]
@@ -131,7 +152,9 @@ mod tests {
         let (en, zh) = (Rubric::built_in(Locale::En), Rubric::built_in(Locale::Zh));
         let [shape_en, shape_zh] = [en, zh].map(|rubric| {
             let criteria = rubric.criteria().iter();
-            criteria.map(|c| (&c.id, c.dimension, c.weight.to_bits(), &c.applies_to)).collect::<Vec<_>>()
+            criteria
+                .map(|c| (&c.id, c.dimension, c.weight.to_bits(), &c.applies_to))
+                .collect::<Vec<_>>()
         });
         assert_eq!(shape_en, shape_zh);
         assert_eq!(en.criteria().len(), 14);
@@ -142,7 +165,12 @@ mod tests {
     fn weights_of_each_dimension_sum_to_one() {
         for dimension in Dimension::ALL {
             let of = |c: &&Criterion| c.dimension == dimension;
-            let sum: f64 = Rubric::built_in(Locale::En).criteria().iter().filter(of).map(|c| c.weight).sum();
+            let sum: f64 = Rubric::built_in(Locale::En)
+                .criteria()
+                .iter()
+                .filter(of)
+                .map(|c| c.weight)
+                .sum();
             assert!((sum - 1.0).abs() < 1e-9, "{dimension}: {sum}");
         }
     }
@@ -151,9 +179,16 @@ mod tests {
     fn criteria_follow_the_probe_type() {
         let base = 6;
         assert_eq!(ids(ProbeType::Recall, Scope::ByType).len(), base + 2);
-        assert!(!ids(ProbeType::Recall, Scope::ByType).iter().any(|id| id.starts_with("artifact_")));
+        assert!(
+            !ids(ProbeType::Recall, Scope::ByType)
+                .iter()
+                .any(|id| id.starts_with("artifact_"))
+        );
         assert_eq!(ids(ProbeType::Artifact, Scope::ByType).len(), base + 2 + 3);
-        assert_eq!(ids(ProbeType::Continuation, Scope::ByType), ids(ProbeType::Decision, Scope::ByType));
+        assert_eq!(
+            ids(ProbeType::Continuation, Scope::ByType),
+            ids(ProbeType::Decision, Scope::ByType)
+        );
         assert_eq!(ids(ProbeType::Decision, Scope::ByType).len(), base + 2 + 3);
         assert_eq!(ids(ProbeType::Recall, Scope::All).len(), 14);
     }

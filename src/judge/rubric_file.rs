@@ -12,7 +12,15 @@ use base::fault::{Fault, suggestion};
 use base::locale::localized;
 use base::say;
 
-const KEYS: [&str; 7] = ["id", "name", "dimension", "weight", "applies_to", "question", "anchors"];
+const KEYS: [&str; 7] = [
+    "id",
+    "name",
+    "dimension",
+    "weight",
+    "applies_to",
+    "question",
+    "anchors",
+];
 const ANCHORS: [&str; 3] = ["0", "3", "5"];
 
 /// Reads the criteria of a rubric file.
@@ -39,12 +47,19 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
         reader.report(
             start,
             localized("the rubric has no criteria", "评分细则中没有准则"),
-            localized("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
+            localized(
+                "write one [[criteria]] table for each criterion",
+                "请为每条准则写一个 [[criteria]] 表",
+            ),
         );
     } else if reader.faults.is_empty() {
         reader.faults.extend(uncovered(&criteria));
     }
-    if reader.faults.is_empty() { Ok(criteria) } else { Err(reader.faults) }
+    if reader.faults.is_empty() {
+        Ok(criteria)
+    } else {
+        Err(reader.faults)
+    }
 }
 
 fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
@@ -61,9 +76,15 @@ fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
 
 /// Probe types that no criterion applies to: their probes could not be graded at all.
 fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
-    let bare = ProbeType::ALL.into_iter().filter(|kind| !criteria.iter().any(|c| c.applies_to.contains(kind)));
+    let bare = ProbeType::ALL
+        .into_iter()
+        .filter(|kind| !criteria.iter().any(|c| c.applies_to.contains(kind)));
     let faults = bare.map(|kind| {
-        let message = say!("no criterion applies to {} probes", "没有准则适用于 {} 类问题", kind.name());
+        let message = say!(
+            "no criterion applies to {} probes",
+            "没有准则适用于 {} 类问题",
+            kind.name()
+        );
         Fault::at(
             0..0,
             message,
@@ -91,8 +112,14 @@ impl RubricReader {
         let Some(items) = value.get_ref().as_array() else {
             self.report(
                 value.span(),
-                localized("`criteria` is not a list of tables", "`criteria` 不是表的列表"),
-                localized("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
+                localized(
+                    "`criteria` is not a list of tables",
+                    "`criteria` 不是表的列表",
+                ),
+                localized(
+                    "write [[criteria]] before each criterion",
+                    "请在每条准则前写 [[criteria]]",
+                ),
             );
             return Vec::new();
         };
@@ -100,20 +127,33 @@ impl RubricReader {
             self.report(
                 value.span(),
                 localized("the rubric has no criteria", "评分细则中没有准则"),
-                localized("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
+                localized(
+                    "write one [[criteria]] table for each criterion",
+                    "请为每条准则写一个 [[criteria]] 表",
+                ),
             );
         }
         let mut seen = HashSet::new();
-        items.iter().filter_map(|item| self.read_criterion(item, &mut seen)).collect()
+        items
+            .iter()
+            .filter_map(|item| self.read_criterion(item, &mut seen))
+            .collect()
     }
 
-    fn read_criterion(&mut self, item: &TomlValue<'_>, seen: &mut HashSet<String>) -> Option<Criterion> {
+    fn read_criterion(
+        &mut self,
+        item: &TomlValue<'_>,
+        seen: &mut HashSet<String>,
+    ) -> Option<Criterion> {
         let place = item.span();
         let Some(table) = item.get_ref().as_table() else {
             self.report(
                 place,
                 localized("a criterion is not a table", "准则不是表"),
-                localized("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
+                localized(
+                    "write [[criteria]] before each criterion",
+                    "请在每条准则前写 [[criteria]]",
+                ),
             );
             return None;
         };
@@ -125,11 +165,21 @@ impl RubricReader {
             let at = find(table, "id").map_or(place.clone(), TomlValue::span);
             self.report(
                 at,
-                say!("criterion id `{id}` is used twice", "准则 id `{id}` 用了两次"),
-                localized("ids are unique within a rubric", "同一评分细则中的 id 不可重复"),
+                say!(
+                    "criterion id `{id}` is used twice",
+                    "准则 id `{id}` 用了两次"
+                ),
+                localized(
+                    "ids are unique within a rubric",
+                    "同一评分细则中的 id 不可重复",
+                ),
             );
         }
-        let name = if find(table, "name").is_some() { self.read_text(table, "name", &place) } else { id.clone() };
+        let name = if find(table, "name").is_some() {
+            self.read_text(table, "name", &place)
+        } else {
+            id.clone()
+        };
         let dimension = self.read_dimension(table, &place);
         let weight = self.read_weight(table, &place);
         let applies_to = self.read_applies_to(table);
@@ -147,13 +197,22 @@ impl RubricReader {
     }
 
     fn report_unknown_keys(&mut self, table: &DeTable<'_>, of: &str, known: &[&str]) {
-        for key in table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
-            self.faults.push(Fault::unknown_key(key.span(), key.get_ref(), of, known));
+        for key in table
+            .keys()
+            .filter(|key| !known.contains(&key.get_ref().as_ref()))
+        {
+            self.faults
+                .push(Fault::unknown_key(key.span(), key.get_ref(), of, known));
         }
     }
 
     /// A text that must be there and must not be blank.
-    fn read_text(&mut self, table: &DeTable<'_>, key: &str, owner: &Range<usize>) -> Option<String> {
+    fn read_text(
+        &mut self,
+        table: &DeTable<'_>,
+        key: &str,
+        owner: &Range<usize>,
+    ) -> Option<String> {
         let Some(value) = find(table, key) else {
             self.report(
                 owner.clone(),
@@ -168,7 +227,10 @@ impl RubricReader {
                 self.report(
                     value.span(),
                     say!("`{key}` is empty", "`{key}` 为空"),
-                    localized("the judge reads this text: say what is meant", "评审会读这段文字：请写明意思"),
+                    localized(
+                        "the judge reads this text: say what is meant",
+                        "评审会读这段文字：请写明意思",
+                    ),
                 );
                 None
             }
@@ -176,7 +238,10 @@ impl RubricReader {
                 let found = value.get_ref().type_str();
                 self.report(
                     value.span(),
-                    say!("`{key}` is a {found}, expected a text", "`{key}` 是 {found}，应为文字"),
+                    say!(
+                        "`{key}` is a {found}, expected a text",
+                        "`{key}` 是 {found}，应为文字"
+                    ),
                     localized("put it in quotes", "请加上引号"),
                 );
                 None
@@ -186,11 +251,17 @@ impl RubricReader {
 
     fn read_dimension(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Dimension> {
         let text = self.read_text(table, "dimension", owner)?;
-        let known = Dimension::ALL.iter().find(|dimension| dimension.name() == text);
+        let known = Dimension::ALL
+            .iter()
+            .find(|dimension| dimension.name() == text);
         if known.is_none() {
             let at = find(table, "dimension").map_or(owner.clone(), TomlValue::span);
             let help = suggestion(&text, &Dimension::ALL.map(Dimension::name));
-            self.report(at, say!("unknown dimension `{text}`", "未知的维度 `{text}`"), &help);
+            self.report(
+                at,
+                say!("unknown dimension `{text}`", "未知的维度 `{text}`"),
+                &help,
+            );
         }
         known.copied()
     }
@@ -201,18 +272,27 @@ impl RubricReader {
             "权重是大于 0 的数；不用的准则请略去，不要设为 0",
         );
         let Some(value) = find(table, "weight") else {
-            self.report(owner.clone(), localized("`weight` is missing", "缺少 `weight`"), help);
+            self.report(
+                owner.clone(),
+                localized("`weight` is missing", "缺少 `weight`"),
+                help,
+            );
             return None;
         };
         let number = match value.get_ref() {
             DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
-            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|n| n as f64),
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+                .ok()
+                .map(|n| n as f64),
             _ => None,
         };
         let sound = number.filter(|weight| weight.is_finite() && *weight > 0.0);
         if sound.is_none() {
             let message = match number {
-                Some(weight) => say!("weight {weight} is not above 0 and finite", "权重 {weight} 不是大于 0 的有限数"),
+                Some(weight) => say!(
+                    "weight {weight} is not above 0 and finite",
+                    "权重 {weight} 不是大于 0 的有限数"
+                ),
                 None => localized("`weight` is not a number", "`weight` 不是数").to_owned(),
             };
             self.report(value.span(), message, help);
@@ -233,12 +313,18 @@ impl RubricReader {
             );
             self.report(
                 value.span(),
-                localized("`applies_to` is not a list of probe types", "`applies_to` 不是问题类型的列表"),
+                localized(
+                    "`applies_to` is not a list of probe types",
+                    "`applies_to` 不是问题类型的列表",
+                ),
                 help,
             );
             return None;
         };
-        let kinds: Vec<Option<ProbeType>> = items.iter().map(|item| self.read_probe_type(item)).collect();
+        let kinds: Vec<Option<ProbeType>> = items
+            .iter()
+            .map(|item| self.read_probe_type(item))
+            .collect();
         kinds.into_iter().collect()
     }
 
@@ -247,7 +333,11 @@ impl RubricReader {
         let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == text);
         if known.is_none() {
             let help = suggestion(text, &ProbeType::ALL.map(ProbeType::name));
-            self.report(item.span(), say!("unknown probe type `{text}`", "未知的问题类型 `{text}`"), &help);
+            self.report(
+                item.span(),
+                say!("unknown probe type `{text}`", "未知的问题类型 `{text}`"),
+                &help,
+            );
         }
         known
     }
@@ -258,21 +348,36 @@ impl RubricReader {
             "请在 [criteria.anchors] 下写出 0、3 和 5 的文字",
         );
         let Some(value) = find(table, "anchors") else {
-            self.report(owner.clone(), localized("`anchors` is missing", "缺少 `anchors`"), help);
+            self.report(
+                owner.clone(),
+                localized("`anchors` is missing", "缺少 `anchors`"),
+                help,
+            );
             return None;
         };
         let Some(anchors) = value.get_ref().as_table() else {
-            self.report(value.span(), localized("`anchors` is not a table", "`anchors` 不是表"), help);
+            self.report(
+                value.span(),
+                localized("`anchors` is not a table", "`anchors` 不是表"),
+                help,
+            );
             return None;
         };
         self.report_unknown_keys(anchors, "anchors", &ANCHORS);
         let [zero, three, five] = ANCHORS.map(|key| self.read_text(anchors, key, &value.span()));
-        Some(Anchors { zero: zero?, three: three?, five: five? })
+        Some(Anchors {
+            zero: zero?,
+            three: three?,
+            five: five?,
+        })
     }
 }
 
 fn find<'t, 'a>(table: &'t DeTable<'a>, key: &str) -> Option<&'t TomlValue<'a>> {
-    table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+    table
+        .iter()
+        .find(|(name, _)| name.get_ref() == key)
+        .map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -289,8 +394,18 @@ anchors = { 0 = "no", 3 = "nearly", 5 = "yes" }
 
     /// The faults as (text at the place, message, help).
     fn faults(text: &str) -> Vec<(String, String, String)> {
-        let shown = |fault: Fault| (text[fault.place].to_owned(), fault.message, fault.help.unwrap_or_default());
-        read(text).expect_err("a fault").into_iter().map(shown).collect()
+        let shown = |fault: Fault| {
+            (
+                text[fault.place].to_owned(),
+                fault.message,
+                fault.help.unwrap_or_default(),
+            )
+        };
+        read(text)
+            .expect_err("a fault")
+            .into_iter()
+            .map(shown)
+            .collect()
     }
 
     fn only_fault(from: &str, to: &str) -> (String, String, String) {
@@ -320,25 +435,49 @@ anchors = { 0 = "no", 3 = "nearly", 5 = "yes" }
     #[test]
     fn slips_are_named_with_what_was_probably_meant() {
         let (at, message, help) = only_fault("weight = 1", "weight = 1\nquestions = \"x\"");
-        assert_eq!((at.as_str(), help.as_str()), ("questions", "did you mean `question`?"));
+        assert_eq!(
+            (at.as_str(), help.as_str()),
+            ("questions", "did you mean `question`?")
+        );
         assert!(message.contains("unknown key"));
         let (at, _, help) = only_fault("\"accuracy\"", "\"accurracy\"");
-        assert_eq!((at.as_str(), help.as_str()), ("\"accurracy\"", "did you mean `accuracy`?"));
-        let (_, message, help) = only_fault("weight = 1", "weight = 1\napplies_to = [\"recal\", \"decision\"]");
-        assert_eq!((message.as_str(), help.as_str()), ("unknown probe type `recal`", "did you mean `recall`?"));
+        assert_eq!(
+            (at.as_str(), help.as_str()),
+            ("\"accurracy\"", "did you mean `accuracy`?")
+        );
+        let (_, message, help) = only_fault(
+            "weight = 1",
+            "weight = 1\napplies_to = [\"recal\", \"decision\"]",
+        );
+        assert_eq!(
+            (message.as_str(), help.as_str()),
+            ("unknown probe type `recal`", "did you mean `recall`?")
+        );
     }
 
     #[test]
     fn missing_and_empty_texts_are_faults() {
-        assert!(only_fault("question = \"Is it right?\"\n", "").1.contains("`question` is missing"));
+        assert!(
+            only_fault("question = \"Is it right?\"\n", "")
+                .1
+                .contains("`question` is missing")
+        );
         assert!(only_fault("\"nearly\"", "\" \"").1.contains("`3` is empty"));
         assert!(only_fault(", 5 = \"yes\"", "").1.contains("`5` is missing"));
-        assert!(faults("").first().is_some_and(|fault| fault.1.contains("no criteria")));
+        assert!(
+            faults("")
+                .first()
+                .is_some_and(|fault| fault.1.contains("no criteria"))
+        );
     }
 
     #[test]
     fn all_faults_come_at_once() {
-        let text = format!("{}{}", SOUND.replace("weight = 1", "weight = 0"), SOUND.replace("accuracy", "speed"));
+        let text = format!(
+            "{}{}",
+            SOUND.replace("weight = 1", "weight = 0"),
+            SOUND.replace("accuracy", "speed")
+        );
         let messages: Vec<String> = faults(&text).into_iter().map(|fault| fault.1).collect();
         assert_eq!(messages.len(), 3, "{messages:?}");
         assert!(messages[1].contains("used twice"));
@@ -346,14 +485,19 @@ anchors = { 0 = "no", 3 = "nearly", 5 = "yes" }
 
     #[test]
     fn a_probe_type_that_nothing_applies_to_is_a_fault() {
-        let (_, message, _) =
-            only_fault("weight = 1", "weight = 1\napplies_to = [\"recall\", \"artifact\", \"decision\"]");
+        let (_, message, _) = only_fault(
+            "weight = 1",
+            "weight = 1\napplies_to = [\"recall\", \"artifact\", \"decision\"]",
+        );
         assert_eq!(message, "no criterion applies to continuation probes");
     }
 
     #[test]
     fn broken_toml_is_placed() {
         let found = read("[[criteria]]\nid = \n").expect_err("a fault");
-        assert!(found[0].place.start >= "[[criteria]]\n".len(), "in the second line: {found:?}");
+        assert!(
+            found[0].place.start >= "[[criteria]]\n".len(),
+            "in the second line: {found:?}"
+        );
     }
 }

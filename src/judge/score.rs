@@ -54,17 +54,32 @@ impl<T> TryFrom<UncheckedCriterionScore<T>> for CriterionScore<T> {
     type Error = String;
 
     fn try_from(unchecked: UncheckedCriterionScore<T>) -> Result<CriterionScore<T>, String> {
-        let UncheckedCriterionScore { criterion_id: criterion, score, reasoning } = unchecked;
+        let UncheckedCriterionScore {
+            criterion_id: criterion,
+            score,
+            reasoning,
+        } = unchecked;
         CriterionScore::new(criterion, score, reasoning).ok_or_else(|| {
-            say!("{score} is not a score: expected a number from 0 to 5", "{score} 不是得分：应为 0 至 5 的数")
+            say!(
+                "{score} is not a score: expected a number from 0 to 5",
+                "{score} 不是得分：应为 0 至 5 的数"
+            )
         })
     }
 }
 
 impl<T> CriterionScore<T> {
     /// `None` if `score` is above 5.
-    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<T>) -> Option<CriterionScore<T>> {
-        (score <= 5).then(|| CriterionScore { criterion, score, reasoning: reasoning.into() })
+    pub fn new(
+        criterion: CriterionId,
+        score: u8,
+        reasoning: impl Into<T>,
+    ) -> Option<CriterionScore<T>> {
+        (score <= 5).then(|| CriterionScore {
+            criterion,
+            score,
+            reasoning: reasoning.into(),
+        })
     }
 
     /// The whole number from 0 to 5 that was given.
@@ -85,12 +100,17 @@ pub struct DimensionScores([Option<Score>; Dimension::ALL.len()]);
 impl DimensionScores {
     /// The score of `dimension`; `None` if no criterion measured it.
     pub fn get(&self, dimension: Dimension) -> Option<Score> {
-        self.iter().find(|(measured, _)| *measured == dimension).map(|(_, score)| score)
+        self.iter()
+            .find(|(measured, _)| *measured == dimension)
+            .map(|(_, score)| score)
     }
 
     /// The dimensions measured, in the order of tables.
     pub fn iter(&self) -> impl Iterator<Item = (Dimension, Score)> + '_ {
-        Dimension::ALL.into_iter().zip(&self.0).filter_map(|(dimension, score)| Some((dimension, (*score)?)))
+        Dimension::ALL
+            .into_iter()
+            .zip(&self.0)
+            .filter_map(|(dimension, score)| Some((dimension, (*score)?)))
     }
 
     /// These scores without the dimensions that `is_kept` rejects.
@@ -122,8 +142,14 @@ pub fn dimension_scores<'a>(
 ) -> DimensionScores {
     let mut sums = [(0.0, 0.0); Dimension::ALL.len()];
     for (id, score) in scores {
-        let Some(criterion) = rubric.criterion(id) else { continue };
-        for ((weights, total), _) in sums.iter_mut().zip(Dimension::ALL).filter(|(_, d)| *d == criterion.dimension) {
+        let Some(criterion) = rubric.criterion(id) else {
+            continue;
+        };
+        for ((weights, total), _) in sums
+            .iter_mut()
+            .zip(Dimension::ALL)
+            .filter(|(_, d)| *d == criterion.dimension)
+        {
             *weights += criterion.weight;
             *total += criterion.weight * score.0;
         }
@@ -133,17 +159,24 @@ pub fn dimension_scores<'a>(
 
 /// The dimensions of one judge's reply.
 pub fn grade(rubric: &Rubric, reply: &[CriterionScore]) -> DimensionScores {
-    dimension_scores(rubric, reply.iter().map(|scored| (&scored.criterion, scored.score())))
+    dimension_scores(
+        rubric,
+        reply
+            .iter()
+            .map(|scored| (&scored.criterion, scored.score())),
+    )
 }
 
 /// A score for each dimension, for the tests of this module and of those that use it.
 #[cfg(test)]
 pub(crate) fn by_dimension(score: impl Fn(Dimension) -> f64) -> DimensionScores {
     let rubric = Rubric::built_in(base::locale::Locale::En);
-    let scores = rubric
-        .criteria()
-        .iter()
-        .map(|criterion| (&criterion.id, Score::new(score(criterion.dimension)).expect("a score")));
+    let scores = rubric.criteria().iter().map(|criterion| {
+        (
+            &criterion.id,
+            Score::new(score(criterion.dimension)).expect("a score"),
+        )
+    });
     dimension_scores(rubric, scores)
 }
 
@@ -154,7 +187,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn reply(scores: &[(&str, u8)]) -> Vec<CriterionScore> {
-        scores.iter().map(|(id, score)| CriterionScore::new((*id).into(), *score, "").unwrap()).collect()
+        scores
+            .iter()
+            .map(|(id, score)| CriterionScore::new((*id).into(), *score, "").unwrap())
+            .collect()
     }
 
     fn graded(scores: &[(&str, u8)]) -> DimensionScores {
@@ -163,7 +199,10 @@ mod tests {
 
     fn close(score: Option<Score>, expected: f64) {
         let value = score.expect("a score").value();
-        assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
+        assert!(
+            (value - expected).abs() < 1e-12,
+            "{value} is not {expected}"
+        );
     }
 
     #[test]
@@ -176,7 +215,10 @@ mod tests {
             ("artifact_key_details", 1),
         ]);
         close(scores.get(Dimension::Accuracy), 0.6 * 4.0 + 0.4 * 3.0);
-        close(scores.get(Dimension::ArtifactTrail), 0.3 * 5.0 + 0.4 * 2.0 + 0.3 * 1.0);
+        close(
+            scores.get(Dimension::ArtifactTrail),
+            0.3 * 5.0 + 0.4 * 2.0 + 0.3 * 1.0,
+        );
         close(scores.overall(), (3.6 + 2.6) / 2.0);
         assert_eq!(scores.iter().count(), 2);
     }
@@ -184,7 +226,10 @@ mod tests {
     #[test]
     fn weights_are_renormalised_over_what_was_scored() {
         let scores = graded(&[("continuity_work_state", 5), ("continuity_reasoning", 1)]);
-        close(scores.get(Dimension::Continuity), (0.4 * 5.0 + 0.3 * 1.0) / 0.7);
+        close(
+            scores.get(Dimension::Continuity),
+            (0.4 * 5.0 + 0.3 * 1.0) / 0.7,
+        );
     }
 
     #[test]

@@ -67,7 +67,11 @@ pub struct FactOutcome {
 impl FactOutcome {
     /// Whether only a search had it: an excerpt has it and the context does not.
     pub fn is_found_by_search(&self) -> bool {
-        self.found == Some(true) && matches!(self.class, Some(FactClass::Lost | FactClass::AnsweredElsewhere))
+        self.found == Some(true)
+            && matches!(
+                self.class,
+                Some(FactClass::Lost | FactClass::AnsweredElsewhere)
+            )
     }
 }
 
@@ -105,8 +109,15 @@ impl ProbeMeasure {
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
         let prefix = start..points.last().copied().unwrap_or(start);
-        let mentions = expected.iter().map(|fact| Mentions::new(fact, history, start, points, &tokens)).collect();
-        let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
+        let mentions = expected
+            .iter()
+            .map(|fact| Mentions::new(fact, history, start, points, &tokens))
+            .collect();
+        let spellings = probe
+            .expected_facts
+            .iter()
+            .flat_map(|fact| &fact.spellings)
+            .map(String::as_str);
         let replaced = tokens_of(&tokens, prefix.clone());
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
@@ -136,7 +147,11 @@ impl ProbeMeasure {
 
     /// The share of the expected facts that occur in `context`, as [`Measured::fact_survival`] has it.
     pub fn survival(&self, context: &str) -> Option<f64> {
-        if self.literal { share(self.presence(context)) } else { None }
+        if self.literal {
+            share(self.presence(context))
+        } else {
+            None
+        }
     }
 
     /// For each expected fact, whether one of the `excerpts` has it; `None` for paraphrases.
@@ -144,7 +159,10 @@ impl ProbeMeasure {
         let mut found = vec![false; self.expected.len()];
         for excerpt in excerpts {
             let present = self.presence(&fold_document(excerpt));
-            found.iter_mut().zip(present).for_each(|(found, is_present)| *found |= is_present);
+            found
+                .iter_mut()
+                .zip(present)
+                .for_each(|(found, is_present)| *found |= is_present);
         }
         self.literal.then_some(found)
     }
@@ -166,33 +184,56 @@ impl ProbeMeasure {
         let present = present.filter(|_| self.literal);
         let folded = fold(answer);
         let answered = presence(&folded, &self.expected, &Topic::default());
-        let is_lost = present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
+        let is_lost =
+            present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
         let when_lost = is_lost.then(|| AnswerWhenLost::new(answer, &answered, &self.known));
-        let facts = self.names.iter().zip(answered).enumerate().map(|(index, (name, answered))| {
-            let mentions = self.mentions.get(index).copied().flatten();
-            let is_present = present.and_then(|present| present.get(index));
-            FactOutcome {
-                fact: name.clone(),
-                answered,
-                class: is_present.map(|is_present| FactClass::new(*is_present, answered)),
-                depth: mentions.map(|mentions| mentions.depth),
-                mentions: mentions.map(|mentions| mentions.messages),
-                age: mentions.map(|mentions| mentions.age),
-                found: None,
-            }
-        });
+        let facts = self
+            .names
+            .iter()
+            .zip(answered)
+            .enumerate()
+            .map(|(index, (name, answered))| {
+                let mentions = self.mentions.get(index).copied().flatten();
+                let is_present = present.and_then(|present| present.get(index));
+                FactOutcome {
+                    fact: name.clone(),
+                    answered,
+                    class: is_present.map(|is_present| FactClass::new(*is_present, answered)),
+                    depth: mentions.map(|mentions| mentions.depth),
+                    mentions: mentions.map(|mentions| mentions.messages),
+                    age: mentions.map(|mentions| mentions.age),
+                    found: None,
+                }
+            });
         let stale = stated_as_current(answer, &self.superseded, &self.expected);
         Measured {
             facts: facts.collect(),
             fact_survival: present.and_then(|present| share(present.iter().copied())),
             when_lost,
-            stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
+            stale: self
+                .superseded_names
+                .iter()
+                .zip(stale)
+                .filter(|(_, said)| *said)
+                .map(|(n, _)| n.clone())
+                .collect(),
             asserted: (!self.answerable).then(|| asserts(answer)),
             unknown_names: unknown_names(answer, &self.question, history, self.until),
-            refetch: present.filter(|present| !present.is_empty()).map(|present| {
-                let lost = self.holders.iter().zip(present).filter(|(_, is_present)| !**is_present);
-                refetch(lost.map(|(holder, _)| *holder), &self.tokens, self.replaced, &points_to)
-            }),
+            refetch: present
+                .filter(|present| !present.is_empty())
+                .map(|present| {
+                    let lost = self
+                        .holders
+                        .iter()
+                        .zip(present)
+                        .filter(|(_, is_present)| !**is_present);
+                    refetch(
+                        lost.map(|(holder, _)| *holder),
+                        &self.tokens,
+                        self.replaced,
+                        &points_to,
+                    )
+                }),
         }
     }
 }
@@ -204,12 +245,14 @@ mod tests {
     use sessions::transcript::{Message, Role};
 
     fn measured(context: Option<&str>, answer: &str, literal: bool) -> Measured {
-        let messages = ["port 8080 first", "端口改为8081，报错连接超时"].map(|text| Message::text(Role::User, text));
+        let messages = ["port 8080 first", "端口改为8081，报错连接超时"]
+            .map(|text| Message::text(Role::User, text));
         let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall", "question": "Which port?",
             "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"], "literal": literal}))
         .unwrap();
         let history = History::new(&messages);
-        let measure = ProbeMeasure::new(&probe, &history, 0, &[2], 2, [Tokens(4), Tokens(12)].into());
+        let measure =
+            ProbeMeasure::new(&probe, &history, 0, &[2], 2, [Tokens(4), Tokens(12)].into());
         let present = context.map(|context| measure.presence(&fold(context)));
         measure.measure(&history, present.as_deref(), |_| true, answer)
     }
@@ -217,20 +260,35 @@ mod tests {
     #[test]
     fn what_only_an_excerpt_has_was_found_and_not_kept() {
         let messages = [Message::text(Role::User, "端口改为8081，报错连接超时")];
-        let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall", "question": "Which port?",
-            "expected_facts": ["8081", "连接超时"]}))
+        let probe: Probe = serde_json::from_value(
+            json!({"id": "a", "type": "recall", "question": "Which port?",
+            "expected_facts": ["8081", "连接超时"]}),
+        )
         .unwrap();
         let history = History::new(&messages);
         let measure = ProbeMeasure::new(&probe, &history, 0, &[1], 1, [Tokens(9)].into());
         let found = measure.found_in(["nothing", "Port 8081 it is"].into_iter());
         assert_eq!(found, Some(vec![true, false]));
-        assert_eq!(measure.found_in(std::iter::empty()), Some(vec![false, false]), "no search");
-        let fact =
-            |class, found| FactOutcome { class: Some(class), found, ..measured(None, "", true).facts[0].clone() };
+        assert_eq!(
+            measure.found_in(std::iter::empty()),
+            Some(vec![false, false]),
+            "no search"
+        );
+        let fact = |class, found| FactOutcome {
+            class: Some(class),
+            found,
+            ..measured(None, "", true).facts[0].clone()
+        };
         assert!(fact(FactClass::AnsweredElsewhere, Some(true)).is_found_by_search());
         assert!(fact(FactClass::Lost, Some(true)).is_found_by_search());
-        assert!(!fact(FactClass::Answered, Some(true)).is_found_by_search(), "the context has it anyway");
-        assert!(!fact(FactClass::AnsweredElsewhere, None).is_found_by_search(), "nobody could search");
+        assert!(
+            !fact(FactClass::Answered, Some(true)).is_found_by_search(),
+            "the context has it anyway"
+        );
+        assert!(
+            !fact(FactClass::AnsweredElsewhere, None).is_found_by_search(),
+            "nobody could search"
+        );
     }
 
     #[test]
@@ -243,16 +301,37 @@ mod tests {
         assert_eq!((cell.facts[1].mentions, cell.when_lost), (Some(1), None));
         assert_eq!(cell.stale, ["8080"]);
         assert_eq!(cell.unknown_names, ["notes.md"]);
-        assert_eq!(cell.refetch, Some(Refetch { tokens: Tokens(312), unguided: false, unlocated: 0 }));
+        assert_eq!(
+            cell.refetch,
+            Some(Refetch {
+                tokens: Tokens(312),
+                unguided: false,
+                unlocated: 0
+            })
+        );
     }
 
     #[test]
     fn what_answers_do_without_their_facts_is_recorded_where_all_are_lost() {
         let when_lost = |context, answer, literal| measured(context, answer, literal).when_lost;
-        assert_eq!(when_lost(Some("Nothing."), "It is 9000.", true), Some(AnswerWhenLost::OtherValue));
-        assert_eq!(when_lost(Some("Nothing."), "The summary does not say.", true), Some(AnswerWhenLost::Admission));
-        assert_eq!(when_lost(Some("Port 8081."), "It is 9000.", true), None, "one fact was kept");
-        assert_eq!(when_lost(Some("Nothing."), "It is 9000.", false), None, "a paraphrase");
+        assert_eq!(
+            when_lost(Some("Nothing."), "It is 9000.", true),
+            Some(AnswerWhenLost::OtherValue)
+        );
+        assert_eq!(
+            when_lost(Some("Nothing."), "The summary does not say.", true),
+            Some(AnswerWhenLost::Admission)
+        );
+        assert_eq!(
+            when_lost(Some("Port 8081."), "It is 9000.", true),
+            None,
+            "one fact was kept"
+        );
+        assert_eq!(
+            when_lost(Some("Nothing."), "It is 9000.", false),
+            None,
+            "a paraphrase"
+        );
         assert_eq!(when_lost(None, "It is 9000.", true), None);
     }
 
@@ -261,7 +340,11 @@ mod tests {
         let cell = measured(None, "8081，连接超时", true);
         assert_eq!(cell.fact_survival, None);
         assert_eq!(cell.refetch, None);
-        assert!(cell.facts.iter().all(|fact| fact.answered && fact.class.is_none()));
+        assert!(
+            cell.facts
+                .iter()
+                .all(|fact| fact.answered && fact.class.is_none())
+        );
     }
 
     #[test]

@@ -43,7 +43,11 @@ impl ContextFacts {
     /// Facts kept minus denied, contradicted and stale ones, as a share of the expected ones, at least 0; `None` for a
     /// probe without facts.
     pub fn sound(&self) -> Option<f64> {
-        let kept = self.facts.iter().filter(|fact| fact.present && !fact.denied && !fact.contradicted).count();
+        let kept = self
+            .facts
+            .iter()
+            .filter(|fact| fact.present && !fact.denied && !fact.contradicted)
+            .count();
         let sound = kept.saturating_sub(self.stale.len());
         (!self.facts.is_empty()).then(|| sound as f64 / self.facts.len() as f64)
     }
@@ -61,7 +65,12 @@ impl ContextFacts {
 
     /// The share of the expected facts that are present and placed; `None` where the question names nothing.
     pub fn placed(&self) -> Option<f64> {
-        super::survival::share(self.facts.iter().map(|fact| fact.placed).collect::<Option<Vec<bool>>>()?)
+        super::survival::share(
+            self.facts
+                .iter()
+                .map(|fact| fact.placed)
+                .collect::<Option<Vec<bool>>>()?,
+        )
     }
 }
 
@@ -112,9 +121,17 @@ impl ContextProbe {
     /// reach over the ends of entries.
     pub fn read(&self, entries: &ContextEntries, folded: &str) -> ContextFacts {
         let stale = stated_last(entries.statements(), &self.superseded, &self.expected);
-        let names = self.superseded_names.iter().zip(stale).filter(|(_, is_stale)| *is_stale);
+        let names = self
+            .superseded_names
+            .iter()
+            .zip(stale)
+            .filter(|(_, is_stale)| *is_stale);
         ContextFacts {
-            facts: self.expected.iter().map(|finder| self.fact(finder, entries, folded)).collect(),
+            facts: self
+                .expected
+                .iter()
+                .map(|finder| self.fact(finder, entries, folded))
+                .collect(),
             stale: names.map(|(name, _)| name.clone()).collect(),
         }
     }
@@ -122,10 +139,16 @@ impl ContextProbe {
     fn fact(&self, finder: &FactFinder, entries: &ContextEntries, folded: &str) -> FactInContext {
         let present = self.topic.has(finder, folded);
         if !present {
-            return FactInContext { placed: (!self.topic.is_empty()).then_some(false), ..FactInContext::default() };
+            return FactInContext {
+                placed: (!self.topic.is_empty()).then_some(false),
+                ..FactInContext::default()
+            };
         }
-        let holders: Vec<&ContextEntry> =
-            entries.list().iter().filter(|entry| finder.occurs_in(&entry.folded)).collect();
+        let holders: Vec<&ContextEntry> = entries
+            .list()
+            .iter()
+            .filter(|entry| finder.occurs_in(&entry.folded))
+            .collect();
         let denied = self.reads_denials
             && !holders.is_empty()
             && holders.iter().all(|entry| {
@@ -133,26 +156,39 @@ impl ContextProbe {
                 places.iter().all(|place| is_denied(&entry.folded, place))
             });
         let mut placed = holders;
-        placed.retain(|entry| self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead));
+        placed.retain(|entry| {
+            self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead)
+        });
         FactInContext {
             present,
             placed: (!self.topic.is_empty()).then_some(!placed.is_empty()),
             denied,
-            contradicted: placed.iter().any(|entry| self.contradicts(entry, finder, entries)),
+            contradicted: placed
+                .iter()
+                .any(|entry| self.contradicts(entry, finder, entries)),
         }
     }
 
     /// Whether another entry has all words of `entry` except the fact, and another value of its kind.
-    fn contradicts(&self, entry: &ContextEntry, finder: &FactFinder, entries: &ContextEntries) -> bool {
+    fn contradicts(
+        &self,
+        entry: &ContextEntry,
+        finder: &FactFinder,
+        entries: &ContextEntries,
+    ) -> bool {
         let entry_words = content(&entry.folded, finder);
         entry_words.len() >= SHARED_WORDS
-            && entries.list().iter().filter(|other| are_comparable(entry, other)).any(|other| {
-                let other_words = content(&other.folded, finder);
-                entry_words.is_subset(&other_words)
-                    && other_words.len() <= entry_words.len() + OTHER_WORDS
-                    && !finder.occurs_in(&other.folded)
-                    && self.known.names_another(&other.text)
-            })
+            && entries
+                .list()
+                .iter()
+                .filter(|other| are_comparable(entry, other))
+                .any(|other| {
+                    let other_words = content(&other.folded, finder);
+                    entry_words.is_subset(&other_words)
+                        && other_words.len() <= entry_words.len() + OTHER_WORDS
+                        && !finder.occurs_in(&other.folded)
+                        && self.known.names_another(&other.text)
+                })
     }
 }
 
@@ -176,9 +212,15 @@ fn are_comparable(entry: &ContextEntry, other: &ContextEntry) -> bool {
 
 /// The words of a folded entry without those of a fact in it.
 fn content<'e>(folded: &'e str, fact: &FactFinder) -> BTreeSet<&'e str> {
-    let values: Vec<&str> = fact.ranges(folded).into_iter().filter_map(|range| folded.get(range)).collect();
+    let values: Vec<&str> = fact
+        .ranges(folded)
+        .into_iter()
+        .filter_map(|range| folded.get(range))
+        .collect();
     let words_of_fact: BTreeSet<&str> = values.into_iter().flat_map(words).collect();
-    words(folded).filter(|word| word.chars().any(char::is_alphabetic) && !words_of_fact.contains(word)).collect()
+    words(folded)
+        .filter(|word| word.chars().any(char::is_alphabetic) && !words_of_fact.contains(word))
+        .collect()
 }
 
 #[cfg(test)]
@@ -198,11 +240,22 @@ mod tests {
 
     #[test]
     fn a_fact_is_placed_with_a_word_of_its_question() {
-        for text in ["The gateway listens on 9090.", "## Ports\n- 9090", r#"{"gateway": {"port": "9090"}}"#] {
+        for text in [
+            "The gateway listens on 9090.",
+            "## Ports\n- 9090",
+            r#"{"gateway": {"port": "9090"}}"#,
+        ] {
             assert_eq!(read(text).facts[0].placed, Some(true), "{text}");
         }
         for text in ["The cache holds 9090 rows. The gateway is up.", "- 9090"] {
-            assert_eq!(read(text).facts[0], FactInContext { present: true, placed: Some(false), ..Default::default() });
+            assert_eq!(
+                read(text).facts[0],
+                FactInContext {
+                    present: true,
+                    placed: Some(false),
+                    ..Default::default()
+                }
+            );
         }
     }
 
@@ -211,10 +264,15 @@ mod tests {
         assert_eq!(read("The gateway listens on port 9090.").sound(), Some(1.0));
         let denied = read("The gateway does not listen on port 9090.");
         assert!(denied.facts[0].denied && denied.sound() == Some(0.0));
-        let both = read("- The public gateway listens on port 9090\n- The public gateway listens on port 7070");
+        let both = read(
+            "- The public gateway listens on port 9090\n- The public gateway listens on port 7070",
+        );
         assert!(both.facts[0].contradicted && both.sound() == Some(0.0));
         let stale = read("The gateway listens on port 9090. The gateway listens on port 8080.");
-        assert_eq!((stale.stale.as_slice(), stale.sound()), (&["8080".to_owned()][..], Some(0.0)));
+        assert_eq!(
+            (stale.stale.as_slice(), stale.sound()),
+            (&["8080".to_owned()][..], Some(0.0))
+        );
         let former = read("The gateway listens on 9090, no longer on 8080.");
         assert_eq!((former.stale.len(), former.sound()), (0, Some(1.0)));
     }

@@ -70,7 +70,11 @@ impl Mentions {
             Depth::from_share(if share.is_finite() { share } else { 1.0 })
         };
         let age = points.iter().filter(|point| **point > last).count() as u32;
-        Some(Mentions { messages, depth, age })
+        Some(Mentions {
+            messages,
+            depth,
+            age,
+        })
     }
 }
 
@@ -82,25 +86,59 @@ mod tests {
     use sessions::transcript::{Message, Role};
 
     fn finder() -> FactFinder {
-        FactFinder::new(&Fact { spellings: vec!["needle".into()] })
+        FactFinder::new(&Fact {
+            spellings: vec!["needle".into()],
+        })
     }
 
     /// The fact in these of `count` messages of ten words each, all of ten tokens, at the start of each message.
     fn mentions(count: usize, holders: &[usize], span: Range<usize>) -> Option<Mentions> {
-        let text = |n: usize| if holders.contains(&n) { "needle and nine words" } else { "ten words without the fact" };
-        let messages: Vec<Message> = (0..count).map(|n| Message::text(Role::User, text(n))).collect();
-        let points = if span.start > 0 { vec![span.start, span.end] } else { vec![span.end] };
-        Mentions::new(&finder(), &History::new(&messages), 0, &points, &vec![Tokens(10); count])
+        let text = |n: usize| {
+            if holders.contains(&n) {
+                "needle and nine words"
+            } else {
+                "ten words without the fact"
+            }
+        };
+        let messages: Vec<Message> = (0..count)
+            .map(|n| Message::text(Role::User, text(n)))
+            .collect();
+        let points = if span.start > 0 {
+            vec![span.start, span.end]
+        } else {
+            vec![span.end]
+        };
+        Mentions::new(
+            &finder(),
+            &History::new(&messages),
+            0,
+            &points,
+            &vec![Tokens(10); count],
+        )
     }
 
     #[test]
     fn thirds_are_counted_in_tokens_up_to_the_fact_itself() {
         let long = format!("{} needle {}", "word ".repeat(50), "word ".repeat(48));
-        let messages = [Message::text(Role::User, "short"), Message::text(Role::Assistant, long)];
+        let messages = [
+            Message::text(Role::User, "short"),
+            Message::text(Role::Assistant, long),
+        ];
         let of = |tokens: [u64; 2]| {
-            Mentions::new(&finder(), &History::new(&messages), 0, &[2], &tokens.map(Tokens)).map(|m| m.depth)
+            Mentions::new(
+                &finder(),
+                &History::new(&messages),
+                0,
+                &[2],
+                &tokens.map(Tokens),
+            )
+            .map(|m| m.depth)
         };
-        assert_eq!(of([1, 99]), Some(Depth::MiddleThird), "in the middle of the longer message");
+        assert_eq!(
+            of([1, 99]),
+            Some(Depth::MiddleThird),
+            "in the middle of the longer message"
+        );
         assert_eq!(of([900, 100]), Some(Depth::LastThird));
         assert_eq!(of([0, 0]), Some(Depth::LastThird));
     }

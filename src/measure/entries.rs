@@ -39,7 +39,10 @@ impl ContextEntries {
             text.lines().for_each(|line| reader.read_line(line));
             reader.end_paragraph();
         }
-        ContextEntries { list: reader.entries, statements: statements(text) }
+        ContextEntries {
+            list: reader.entries,
+            statements: statements(text),
+        }
     }
 
     /// The entries, in order.
@@ -99,7 +102,11 @@ impl EntryReader {
     /// Reads a line of a paragraph. It continues the line before only if that one is long and this one begins in lower
     /// case.
     fn read_prose(&mut self, line: &str) {
-        let goes_on = self.paragraph.rsplit('\n').next().is_some_and(|last| last.chars().count() >= WRAPPED_LINE)
+        let goes_on = self
+            .paragraph
+            .rsplit('\n')
+            .next()
+            .is_some_and(|last| last.chars().count() >= WRAPPED_LINE)
             && line.starts_with(|c: char| c.is_lowercase() || matches!(c, '`' | '('));
         if !goes_on {
             self.end_paragraph();
@@ -115,7 +122,9 @@ impl EntryReader {
         if paragraph.is_empty() {
             return;
         }
-        let is_lead = paragraph.trim_end_matches(['*', '`']).ends_with([':', '：']);
+        let is_lead = paragraph
+            .trim_end_matches(['*', '`'])
+            .ends_with([':', '：']);
         self.lead_in.clear();
         sentences(&paragraph).for_each(|sentence| self.push(sentence));
         if is_lead {
@@ -134,21 +143,33 @@ impl EntryReader {
     fn push(&mut self, text: &str) {
         let headings = self.headings.iter().map(|(_, heading)| heading.as_str());
         let bullets = self.bullets.iter().map(|(_, bullet)| bullet.as_str());
-        let above: Vec<&str> =
-            headings.chain([self.lead_in.as_str()]).chain(bullets).chain(self.header_row.as_deref()).collect();
-        self.entries.push(ContextEntry { text: text.to_owned(), folded: fold(text), lead: fold(&above.join("\n")) });
+        let above: Vec<&str> = headings
+            .chain([self.lead_in.as_str()])
+            .chain(bullets)
+            .chain(self.header_row.as_deref())
+            .collect();
+        self.entries.push(ContextEntry {
+            text: text.to_owned(),
+            folded: fold(text),
+            lead: fold(&above.join("\n")),
+        });
     }
 
     /// Whether `text` is JSON; then each value of it is an entry under its keys.
     fn read_json(&mut self, text: &str) -> bool {
         let bare = text.trim();
-        let value = bare.starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(bare).ok()).flatten();
+        let value = bare
+            .starts_with(['{', '['])
+            .then(|| serde_json::from_str::<Value>(bare).ok())
+            .flatten();
         value.inspect(|value| self.read_value(value, "")).is_some()
     }
 
     fn read_value(&mut self, value: &Value, path: &str) {
         match value {
-            Value::Object(map) => map.iter().for_each(|(key, value)| self.read_value(value, &format!("{path} {key}"))),
+            Value::Object(map) => map
+                .iter()
+                .for_each(|(key, value)| self.read_value(value, &format!("{path} {key}"))),
             Value::Array(items) => items.iter().for_each(|item| self.read_value(item, path)),
             Value::String(text) => {
                 let lead = fold(path);
@@ -160,7 +181,11 @@ impl EntryReader {
             }
             Value::Number(_) | Value::Bool(_) => {
                 let text = value.to_string();
-                self.entries.push(ContextEntry { folded: fold(&text), text, lead: fold(path) });
+                self.entries.push(ContextEntry {
+                    folded: fold(&text),
+                    text,
+                    lead: fold(path),
+                });
             }
             Value::Null => {}
         }
@@ -179,19 +204,26 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 
 fn bullet(line: &str) -> Option<&str> {
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let rest =
-        if number.len() < line.len() { number.strip_prefix(['.', ')']) } else { line.strip_prefix(['-', '*', '•']) };
+    let rest = if number.len() < line.len() {
+        number.strip_prefix(['.', ')'])
+    } else {
+        line.strip_prefix(['-', '*', '•'])
+    };
     rest.and_then(|rest| rest.strip_prefix(' ')).map(str::trim)
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split_inclusive(['。', '！', '？']).flat_map(|part| {
-        let mut ends: Vec<usize> =
-            [". ", "! ", "? ", ".\n"].iter().flat_map(|stop| part.match_indices(stop).map(|(at, _)| at + 1)).collect();
+        let mut ends: Vec<usize> = [". ", "! ", "? ", ".\n"]
+            .iter()
+            .flat_map(|stop| part.match_indices(stop).map(|(at, _)| at + 1))
+            .collect();
         ends.sort_unstable();
         ends.push(part.len());
         let mut start = 0;
-        ends.into_iter().filter_map(move |end| part.get(std::mem::replace(&mut start, end)..end)).collect::<Vec<_>>()
+        ends.into_iter()
+            .filter_map(move |end| part.get(std::mem::replace(&mut start, end)..end))
+            .collect::<Vec<_>>()
     });
     parts.map(str::trim).filter(|sentence| !sentence.is_empty())
 }
@@ -203,14 +235,31 @@ mod tests {
     #[test]
     fn what_stands_above_belongs_to_an_entry() {
         let text = "# Ports\nThe service:\n- main\n  - 9090\n- other\n\n| key | value |\n|---|---|\n| port | 9090 |\n\nOne. Two\nthree";
-        let entries: Vec<(String, String)> =
-            ContextEntries::from_text(text).list.into_iter().map(|entry| (entry.folded, entry.lead)).collect();
-        let of = |text: &str| entries.iter().find(|(folded, _)| folded == text).map(|(_, lead)| lead.as_str());
+        let entries: Vec<(String, String)> = ContextEntries::from_text(text)
+            .list
+            .into_iter()
+            .map(|entry| (entry.folded, entry.lead))
+            .collect();
+        let of = |text: &str| {
+            entries
+                .iter()
+                .find(|(folded, _)| folded == text)
+                .map(|(_, lead)| lead.as_str())
+        };
         assert_eq!(of("9090"), Some("ports the service: main"));
-        assert_eq!(of("| port | 9090 |"), Some("ports the service: | key | value |"));
+        assert_eq!(
+            of("| port | 9090 |"),
+            Some("ports the service: | key | value |")
+        );
         assert!(of("one.").is_some() && of("two").is_some() && of("three").is_some());
-        let json = ContextEntries::from_text(r#"{"service": {"port": 9090, "notes": ["it is down. It was up"]}}"#);
-        assert!(json.list.iter().any(|entry| entry.folded == "9090" && entry.lead == "service port"));
+        let json = ContextEntries::from_text(
+            r#"{"service": {"port": 9090, "notes": ["it is down. It was up"]}}"#,
+        );
+        assert!(
+            json.list
+                .iter()
+                .any(|entry| entry.folded == "9090" && entry.lead == "service port")
+        );
         assert_eq!(json.list.len(), 3, "{json:?}");
     }
 

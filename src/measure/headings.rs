@@ -41,7 +41,9 @@ impl Headings {
                 });
                 is_below = true;
             } else if line.is_empty() {
-                is_below &= sections.last().is_some_and(|section| section.text_words.is_empty());
+                is_below &= sections
+                    .last()
+                    .is_some_and(|section| section.text_words.is_empty());
             } else if let Some(section) = sections.last_mut().filter(|_| is_below) {
                 section.text_words.extend(stems(line));
             }
@@ -53,15 +55,22 @@ impl Headings {
     /// where no word matches.
     pub fn best(&self, kind: ProbeType, question: &str) -> Option<&str> {
         let asked: BTreeSet<String> = stems(question).chain(stems(usual_words(kind))).collect();
-        let scored = self.0.iter().map(|section| (self.score(section, &asked), section));
+        let scored = self
+            .0
+            .iter()
+            .map(|section| (self.score(section, &asked), section));
         let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
-        best.filter(|(score, _)| *score > 0.0).map(|(_, section)| section.heading.as_str())
+        best.filter(|(score, _)| *score > 0.0)
+            .map(|(_, section)| section.heading.as_str())
     }
 
     /// How much a section matches the words that are asked for.
     fn score(&self, section: &Section, asked: &BTreeSet<String>) -> f64 {
         let in_heading = section.heading_words.intersection(asked);
-        let in_text = section.text_words.difference(&section.heading_words).filter(|word| asked.contains(*word));
+        let in_text = section
+            .text_words
+            .difference(&section.heading_words)
+            .filter(|word| asked.contains(*word));
         let heading: f64 = in_heading.map(|word| self.rarity(word)).sum();
         let text: f64 = in_text.map(|word| self.rarity(word)).sum();
         HEADING_WEIGHT * heading + text
@@ -69,7 +78,11 @@ impl Headings {
 
     /// The weight of a word: the fewer sections have it, the higher.
     fn rarity(&self, word: &str) -> f64 {
-        let with = self.0.iter().filter(|s| s.heading_words.contains(word) || s.text_words.contains(word)).count();
+        let with = self
+            .0
+            .iter()
+            .filter(|s| s.heading_words.contains(word) || s.text_words.contains(word))
+            .count();
         ((self.0.len() as f64 + 1.0) / with.max(1) as f64).ln()
     }
 }
@@ -86,8 +99,9 @@ fn usual_words(kind: ProbeType) -> &'static str {
 
 /// Words that say nothing about what is asked.
 const STOP: [&str; 26] = [
-    "about", "after", "been", "before", "does", "each", "from", "have", "into", "only", "that", "their", "them",
-    "then", "there", "they", "this", "was", "were", "what", "when", "where", "which", "with", "would", "your",
+    "about", "after", "been", "before", "does", "each", "from", "have", "into", "only", "that",
+    "their", "them", "then", "there", "they", "this", "was", "were", "what", "when", "where",
+    "which", "with", "would", "your",
 ];
 
 /// The longest stem, in characters: "modified" and "modify" meet.
@@ -95,11 +109,20 @@ const STEM: usize = 5;
 
 /// Words of four letters or more by their stems, "why" and "who" as they are, unspaced scripts in pairs of characters.
 fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
-    let latin = words(text)
-        .map(str::to_lowercase)
-        .filter(|word| matches!(&**word, "why" | "who") || (word.chars().nth(3).is_some() && !STOP.contains(&&**word)));
-    let stems = latin.map(|word| word.trim_end_matches('s').chars().take(STEM).collect::<String>());
-    let pairs = text.chars().zip(text.chars().skip(1)).filter(|(a, b)| is_unspaced(*a) && is_unspaced(*b));
+    let latin = words(text).map(str::to_lowercase).filter(|word| {
+        matches!(&**word, "why" | "who")
+            || (word.chars().nth(3).is_some() && !STOP.contains(&&**word))
+    });
+    let stems = latin.map(|word| {
+        word.trim_end_matches('s')
+            .chars()
+            .take(STEM)
+            .collect::<String>()
+    });
+    let pairs = text
+        .chars()
+        .zip(text.chars().skip(1))
+        .filter(|(a, b)| is_unspaced(*a) && is_unspaced(*b));
     stems.chain(pairs.map(|(a, b)| String::from_iter([a, b])))
 }
 
@@ -111,13 +134,41 @@ mod tests {
     fn probes_find_the_headings_of_the_shipped_prompt() {
         let headings = Headings::from_prompt(include_str!("../../prompts/anchored.md"));
         let cases = [
-            (ProbeType::Artifact, "Which files did the first commit create?", "Files created"),
-            (ProbeType::Artifact, "What was modified in the store?", "Files modified"),
-            (ProbeType::Decision, "Which alternatives were rejected, and why?", "Decisions and why"),
-            (ProbeType::Recall, "With which exact error did the command fail?", "Errors and exact messages"),
-            (ProbeType::Recall, "On which port does it listen, with which limits?", "Current state"),
-            (ProbeType::Continuation, "What was left unfinished?", "Next steps"),
-            (ProbeType::Recall, "Which constraint did the user demand, word for word?", "Session intent"),
+            (
+                ProbeType::Artifact,
+                "Which files did the first commit create?",
+                "Files created",
+            ),
+            (
+                ProbeType::Artifact,
+                "What was modified in the store?",
+                "Files modified",
+            ),
+            (
+                ProbeType::Decision,
+                "Which alternatives were rejected, and why?",
+                "Decisions and why",
+            ),
+            (
+                ProbeType::Recall,
+                "With which exact error did the command fail?",
+                "Errors and exact messages",
+            ),
+            (
+                ProbeType::Recall,
+                "On which port does it listen, with which limits?",
+                "Current state",
+            ),
+            (
+                ProbeType::Continuation,
+                "What was left unfinished?",
+                "Next steps",
+            ),
+            (
+                ProbeType::Recall,
+                "Which constraint did the user demand, word for word?",
+                "Session intent",
+            ),
         ];
         for (kind, question, heading) in cases {
             assert_eq!(headings.best(kind, question), Some(heading), "{question}");
@@ -128,12 +179,36 @@ mod tests {
     fn headings_take_the_words_below_and_behind_them() {
         let prompt = "Write:\n# 文件\n改动过的文件\n\n## Errors:\n\nexact messages\n\nRules: never lie about a date\n";
         let headings = Headings::from_prompt(prompt);
-        assert_eq!(headings.0.iter().map(|s| s.heading.as_str()).collect::<Vec<_>>(), ["文件", "Errors"]);
-        assert_eq!(headings.best(ProbeType::Artifact, "改了哪些文件？"), Some("文件"));
-        assert_eq!(headings.best(ProbeType::Recall, "Which messages came?"), Some("Errors"));
-        assert_eq!(headings.best(ProbeType::Continuation, "What was the date?"), None, "a later paragraph");
-        assert_eq!(Headings::from_prompt("no heading").best(ProbeType::Recall, "Which error?"), None);
-        let numbered = Headings::from_prompt("1. Problems: exact messages\n2. Pending Tasks: what is open");
-        assert_eq!(numbered.best(ProbeType::Recall, "Which messages came?"), Some("Problems"));
+        assert_eq!(
+            headings
+                .0
+                .iter()
+                .map(|s| s.heading.as_str())
+                .collect::<Vec<_>>(),
+            ["文件", "Errors"]
+        );
+        assert_eq!(
+            headings.best(ProbeType::Artifact, "改了哪些文件？"),
+            Some("文件")
+        );
+        assert_eq!(
+            headings.best(ProbeType::Recall, "Which messages came?"),
+            Some("Errors")
+        );
+        assert_eq!(
+            headings.best(ProbeType::Continuation, "What was the date?"),
+            None,
+            "a later paragraph"
+        );
+        assert_eq!(
+            Headings::from_prompt("no heading").best(ProbeType::Recall, "Which error?"),
+            None
+        );
+        let numbered =
+            Headings::from_prompt("1. Problems: exact messages\n2. Pending Tasks: what is open");
+        assert_eq!(
+            numbered.best(ProbeType::Recall, "Which messages came?"),
+            Some("Problems")
+        );
     }
 }

@@ -48,8 +48,14 @@ impl KnownReferences {
     pub fn new(messages: &[Message], until: usize) -> KnownReferences {
         let prefix = messages.get(..until).unwrap_or(messages);
         let written = ContextEntries::from_text(&render(prefix));
-        let keys = written.list().iter().flat_map(|entry| reference_keys(&entry.text));
-        KnownReferences { until, written: keys.collect() }
+        let keys = written
+            .list()
+            .iter()
+            .flat_map(|entry| reference_keys(&entry.text));
+        KnownReferences {
+            until,
+            written: keys.collect(),
+        }
     }
 
     /// The references that the entries of a context have beyond these. `history` is of the same messages; `template`
@@ -66,7 +72,11 @@ impl KnownReferences {
             for (range, reference) in find_references(&entry.text) {
                 let key = reference.key();
                 let is_known = template.contains(&key) || self.written.contains(&key);
-                if !is_exact(reference.kind) || is_known || !seen.insert(key) || self.is_in(history, &reference) {
+                if !is_exact(reference.kind)
+                    || is_known
+                    || !seen.insert(key)
+                    || self.is_in(history, &reference)
+                {
                     continue;
                 }
                 let before = entry.text.get(..range.start).unwrap_or("");
@@ -87,7 +97,9 @@ impl KnownReferences {
     }
 
     fn holds(&self, history: &History, text: &str) -> bool {
-        let fact = Fact { spellings: vec![text.to_owned()] };
+        let fact = Fact {
+            spellings: vec![text.to_owned()],
+        };
         history.holds(&FactFinder::within(&fact, history.paths()), 0..self.until)
     }
 
@@ -99,12 +111,17 @@ impl KnownReferences {
         }
         if reference.kind == ReferenceKind::Quoted {
             let mut sentences = sentences(&reference.text).peekable();
-            return sentences.peek().is_some() && sentences.all(|sentence| self.holds(history, sentence));
+            return sentences.peek().is_some()
+                && sentences.all(|sentence| self.holds(history, sentence));
         }
         let path = normal_path(&fold(&reference.text));
         let mut endings = suffixes(&path).filter(|ending| ending.contains('/'));
         let ends_known = endings.any(|ending| history.mentions(ending, self.until));
-        ends_known || path.contains('/') && path.split('/').all(|part| history.mentions(part, self.until))
+        ends_known
+            || path.contains('/')
+                && path
+                    .split('/')
+                    .all(|part| history.mentions(part, self.until))
     }
 }
 
@@ -112,7 +129,11 @@ impl KnownReferences {
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(|c: char| "。！？；\n".contains(c))
         .flat_map(|part| part.split_inclusive(". "))
-        .map(|part| part.trim().trim_end_matches(|c: char| "。！？；.!?;".contains(c)).trim_end())
+        .map(|part| {
+            part.trim()
+                .trim_end_matches(|c: char| "。！？；.!?;".contains(c))
+                .trim_end()
+        })
         .filter(|part| !part.is_empty())
 }
 
@@ -152,7 +173,8 @@ lazy_patterns! {
 }
 
 fn is_derived(reference: &Reference, before: &str, after: &str) -> bool {
-    reference.kind == ReferenceKind::Number && (COUNTED_BEFORE.is_match(before) || COUNTED_AFTER.is_match(after))
+    reference.kind == ReferenceKind::Number
+        && (COUNTED_BEFORE.is_match(before) || COUNTED_AFTER.is_match(after))
 }
 
 fn is_planned(entry: &ContextEntry, before: &str) -> bool {
@@ -170,8 +192,15 @@ mod tests {
             "`load_config` fails. 不要改他的分支，复现脚本放 ~/review 就行。\n\n今晚找 DBA 跑。",
         ];
         let messages = texts.map(|text| Message::text(Role::User, text));
-        let (history, template) = (History::new(&messages), reference_keys("End with `summary_end`."));
-        KnownReferences::new(&messages, 2).invented_in(&history, &ContextEntries::from_text(text), &template)
+        let (history, template) = (
+            History::new(&messages),
+            reference_keys("End with `summary_end`."),
+        );
+        KnownReferences::new(&messages, 2).invented_in(
+            &history,
+            &ContextEntries::from_text(text),
+            &template,
+        )
     }
 
     #[test]
@@ -192,11 +221,16 @@ mod tests {
     #[test]
     fn what_nothing_explains_is_listed_and_what_may_be_worked_out_apart() {
         let found = invented("The cache in src/net/cache.rs calls `drop_all_rows`, port=9999.");
-        assert_eq!(found.invented, ["src/net/cache.rs", "drop_all_rows", "9999"]);
+        assert_eq!(
+            found.invented,
+            ["src/net/cache.rs", "drop_all_rows", "9999"]
+        );
         assert_eq!(found.per_1000_tokens(Tokens(1500)), Some(2.0));
         assert_eq!(found.per_1000_tokens(Tokens(0)), None);
         assert_eq!(
-            invented("- 用户：「不要改他的分支，复现脚本放 ~/review 就行。 明早找 DBA 跑。」").invented.len(),
+            invented("- 用户：「不要改他的分支，复现脚本放 ~/review 就行。 明早找 DBA 跑。」")
+                .invented
+                .len(),
             1,
             "one sentence is not the user's"
         );

@@ -5,12 +5,12 @@
 
 mod cell;
 mod context;
-mod entries;
-mod invented;
 mod depth;
+mod entries;
 mod fabrication;
-mod needed;
 mod headings;
+mod invented;
+mod needed;
 mod overclaim;
 mod prose;
 mod refetch;
@@ -24,11 +24,14 @@ pub use fabrication::unknown_names;
 pub use headings::Headings;
 pub use invented::{InventedReferences, KnownReferences, reference_keys};
 pub use needed::{
-    NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
+    NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource,
+    SessionReferences,
 };
 pub use overclaim::AnswerWhenLost;
 pub use prose::ProseEntries;
-pub use refetch::{DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
+pub use refetch::{
+    DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task,
+};
 pub use survival::{FactClass, compression_ratio, presence, share};
 
 #[cfg(test)]

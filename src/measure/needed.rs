@@ -20,7 +20,8 @@ use super::refetch::{refetch, tokens_of};
 use base::units::Tokens;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::references::{
-    PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, targets, used_in,
+    PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text,
+    targets, used_in,
 };
 use sessions::transcript::{Fixture, Message, Role};
 
@@ -145,7 +146,11 @@ impl SessionReferences {
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut references: Vec<Reference> = Vec::new();
         let uses = messages.iter().map(|message| {
-            let used = if message.role == Role::Assistant { used_in(message) } else { Vec::new() };
+            let used = if message.role == Role::Assistant {
+                used_in(message)
+            } else {
+                Vec::new()
+            };
             let used = used.into_iter().filter(|reference| !noise.has(reference));
             used.map(|reference| {
                 *places.entry(reference.key()).or_insert_with(|| {
@@ -164,7 +169,9 @@ impl SessionReferences {
             shown
         });
         let shows = shows.collect();
-        let attached = messages.iter().map(|message| recorded_in(&index, &message.attached_references));
+        let attached = messages
+            .iter()
+            .map(|message| recorded_in(&index, &message.attached_references));
         SessionReferences {
             uses,
             shows,
@@ -182,12 +189,27 @@ impl SessionReferences {
     /// The references that are needed after the last of `points`, exclusive indices of messages in rising order.
     /// `tokens` are those of all messages.
     pub fn needed(&self, points: &[usize], tokens: &[Tokens], history: &History) -> NeededAtPoint {
-        let Some(&point) = points.last() else { return NeededAtPoint::default() };
+        let Some(&point) = points.last() else {
+            return NeededAtPoint::default();
+        };
         let window = self.window(point);
-        let before = (self.start..point).flat_map(|at| self.shown_at(at)).collect::<BTreeSet<usize>>();
-        let mut scan = WindowScan { session: self, before, shown: BTreeMap::new(), seen: BTreeSet::new() };
-        let read: Vec<&Target> = (self.start..point).filter_map(|at| self.targets.get(at)).flatten().collect();
-        let mut needed = NeededAtPoint { caveat: self.caveat(point, tokens), ..NeededAtPoint::default() };
+        let before = (self.start..point)
+            .flat_map(|at| self.shown_at(at))
+            .collect::<BTreeSet<usize>>();
+        let mut scan = WindowScan {
+            session: self,
+            before,
+            shown: BTreeMap::new(),
+            seen: BTreeSet::new(),
+        };
+        let read: Vec<&Target> = (self.start..point)
+            .filter_map(|at| self.targets.get(at))
+            .flatten()
+            .collect();
+        let mut needed = NeededAtPoint {
+            caveat: self.caveat(point, tokens),
+            ..NeededAtPoint::default()
+        };
         let mut turn = 0;
         for at in window {
             scan.show(self.attached.get(at), ShownBy::Otherwise);
@@ -196,34 +218,64 @@ impl SessionReferences {
                     turn += 1;
                     let fetches = self.fetches_after(at, &read);
                     for (place, state) in scan.use_all(at, &fetches) {
-                        let used = FirstUse { message: at, turn, place, state };
-                        needed.references.extend(self.needed_reference(&used, points, tokens, history));
+                        let used = FirstUse {
+                            message: at,
+                            turn,
+                            place,
+                            state,
+                        };
+                        needed
+                            .references
+                            .extend(self.needed_reference(&used, points, tokens, history));
                     }
                 }
                 Some(Role::Tool) => {
                     let targets = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
-                    let is_repeated = targets.iter().any(|target| read.iter().any(|before| before.overlaps(target)));
-                    scan.show(self.shows.get(at), if is_repeated { ShownBy::RepeatedCall } else { ShownBy::Otherwise });
+                    let is_repeated = targets
+                        .iter()
+                        .any(|target| read.iter().any(|before| before.overlaps(target)));
+                    scan.show(
+                        self.shows.get(at),
+                        if is_repeated {
+                            ShownBy::RepeatedCall
+                        } else {
+                            ShownBy::Otherwise
+                        },
+                    );
                 }
-                Some(Role::User | Role::System) | None => scan.show(self.shows.get(at), ShownBy::Otherwise),
+                Some(Role::User | Role::System) | None => {
+                    scan.show(self.shows.get(at), ShownBy::Otherwise)
+                }
             }
         }
         let count = needed.references.len();
-        needed.references.retain(|reference| !reference.words.is_empty());
+        needed
+            .references
+            .retain(|reference| !reference.words.is_empty());
         needed.without_words = (count - needed.references.len()) as u32;
         needed
     }
 
     /// The messages after a point up to the end of the window: a number of turns, the next compaction, or the end.
     fn window(&self, point: usize) -> std::ops::Range<usize> {
-        let next = self.compactions.iter().copied().find(|at| *at > point).unwrap_or(self.roles.len());
+        let next = self
+            .compactions
+            .iter()
+            .copied()
+            .find(|at| *at > point)
+            .unwrap_or(self.roles.len());
         let mut turns = (point..next).filter(|at| self.roles.get(*at) == Some(&Role::Assistant));
         let end = turns.nth(WINDOW).unwrap_or(next);
         point..end.max(point)
     }
 
     fn shown_at(&self, at: usize) -> impl Iterator<Item = usize> {
-        self.shows.get(at).into_iter().chain(self.attached.get(at)).flatten().copied()
+        self.shows
+            .get(at)
+            .into_iter()
+            .chain(self.attached.get(at))
+            .flatten()
+            .copied()
     }
 
     fn caveat(&self, point: usize, tokens: &[Tokens]) -> Option<RecallCaveat> {
@@ -238,8 +290,11 @@ impl SessionReferences {
 
     /// The references that are targets of calls in message `at` that read again what was read before.
     fn fetches_after(&self, at: usize, read: &[&Target]) -> BTreeSet<usize> {
-        let results = (at + 1..self.roles.len()).take_while(|next| self.roles.get(*next) == Some(&Role::Tool));
-        let targets = results.filter_map(|result| self.targets.get(result)).flatten();
+        let results = (at + 1..self.roles.len())
+            .take_while(|next| self.roles.get(*next) == Some(&Role::Tool));
+        let targets = results
+            .filter_map(|result| self.targets.get(result))
+            .flatten();
         let repeated = targets.filter(|target| read.iter().any(|before| before.overlaps(target)));
         let names: Vec<String> = repeated
             .filter_map(|target| match target {
@@ -248,8 +303,12 @@ impl SessionReferences {
             })
             .collect();
         let used = self.uses.get(at).into_iter().flatten().copied();
-        used.filter(|place| self.references.get(*place).is_some_and(|reference| names.contains(&reference.key())))
-            .collect()
+        used.filter(|place| {
+            self.references
+                .get(*place)
+                .is_some_and(|reference| names.contains(&reference.key()))
+        })
+        .collect()
     }
 
     fn needed_reference(
@@ -259,10 +318,19 @@ impl SessionReferences {
         tokens: &[Tokens],
         history: &History,
     ) -> Option<NeededReference> {
-        let FirstUse { place, message, turn, state } = *used;
+        let FirstUse {
+            place,
+            message,
+            turn,
+            state,
+        } = *used;
         let point = *points.last()?;
-        let holders: Vec<usize> = (self.start..point).filter(|at| is_among(place, self.shows.get(*at))).collect();
-        let last_attached = (self.start..point).rev().find(|at| is_among(place, self.attached.get(*at)));
+        let holders: Vec<usize> = (self.start..point)
+            .filter(|at| is_among(place, self.shows.get(*at)))
+            .collect();
+        let last_attached = (self.start..point)
+            .rev()
+            .find(|at| is_among(place, self.attached.get(*at)));
         let last = holders.last().copied().max(last_attached)?;
         let source = match self.roles.get(last) {
             _ if holders.last() != Some(&last) => ReferenceSource::Attachment,
@@ -271,13 +339,28 @@ impl SessionReferences {
             Some(Role::User) => ReferenceSource::User,
             Some(Role::System) | None => ReferenceSource::Attachment,
         };
-        let holder = holders.iter().copied().min_by_key(|at| tokens.get(*at).copied());
+        let holder = holders
+            .iter()
+            .copied()
+            .min_by_key(|at| tokens.get(*at).copied());
         let age = points.iter().filter(|at| **at > last).count() as u32;
         let reference = self.references.get(place)?.clone();
-        let fact = Fact { spellings: vec![reference.text.clone()] };
+        let fact = Fact {
+            spellings: vec![reference.text.clone()],
+        };
         let finder = FactFinder::within(&fact, history.paths());
         let words = self.prose.about(&finder, holders.into_iter());
-        Some(NeededReference { reference, state, source, message, distance: turn, age, holder, words, finder })
+        Some(NeededReference {
+            reference,
+            state,
+            source,
+            message,
+            distance: turn,
+            age,
+            holder,
+            words,
+            finder,
+        })
     }
 }
 
@@ -330,7 +413,9 @@ impl WindowScan<'_> {
             match self.shown.get(place) {
                 None => needed.push((*place, NeedState::Carried)),
                 Some(ShownBy::RepeatedCall) => needed.push((*place, NeedState::FetchedAgain)),
-                Some(ShownBy::Otherwise) if fetches.contains(place) => needed.push((*place, NeedState::FetchedAgain)),
+                Some(ShownBy::Otherwise) if fetches.contains(place) => {
+                    needed.push((*place, NeedState::FetchedAgain))
+                }
                 Some(ShownBy::Otherwise) => {}
             }
         }
@@ -341,7 +426,10 @@ impl WindowScan<'_> {
 impl NeededAtPoint {
     /// For each needed reference, whether `context` has it and says something about it.
     pub fn presence(&self, context: &ProseEntries) -> Vec<bool> {
-        self.references.iter().map(|needed| needed.words.are_near(&needed.finder, context)).collect()
+        self.references
+            .iter()
+            .map(|needed| needed.words.are_near(&needed.finder, context))
+            .collect()
     }
 
     /// The figures of a context with the needed references that `present` names; `None` where nothing is needed.
@@ -351,7 +439,11 @@ impl NeededAtPoint {
         }
         let carried = self.presence_in_state(NeedState::Carried, present);
         let fetched_again = self.presence_in_state(NeedState::FetchedAgain, present);
-        let lost = self.references.iter().zip(present).filter(|(_, is_present)| !**is_present);
+        let lost = self
+            .references
+            .iter()
+            .zip(present)
+            .filter(|(_, is_present)| !**is_present);
         let lost = lost.map(|(needed, _)| needed.holder);
         Some(NeededRecall {
             count: self.references.len() as u32,
@@ -370,20 +462,31 @@ impl NeededAtPoint {
 
     /// Whether a context has each of the needed references in `state`.
     fn presence_in_state(&self, state: NeedState, present: &[bool]) -> Vec<bool> {
-        let needed = self.references.iter().zip(present).filter(|(needed, _)| needed.state == state);
+        let needed = self
+            .references
+            .iter()
+            .zip(present)
+            .filter(|(needed, _)| needed.state == state);
         needed.map(|(_, is_present)| *is_present).collect()
     }
 
     /// The recall alone; `None` under three messages.
     pub fn mean_recall(&self, present: &[bool]) -> Option<f64> {
-        let shares: Vec<f64> = self.by_message(present).into_values().filter_map(super::share).collect();
+        let shares: Vec<f64> = self
+            .by_message(present)
+            .into_values()
+            .filter_map(super::share)
+            .collect();
         (shares.len() >= FEWEST_MESSAGES).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
     fn by_message(&self, present: &[bool]) -> BTreeMap<usize, Vec<bool>> {
         let mut messages: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
         for (needed, is_present) in self.references.iter().zip(present) {
-            messages.entry(needed.message).or_default().push(*is_present);
+            messages
+                .entry(needed.message)
+                .or_default()
+                .push(*is_present);
         }
         messages
     }
@@ -392,17 +495,28 @@ impl NeededAtPoint {
 /// The texts that are not references in this session, with what is recorded of a system prompt that was replaced.
 fn noise_of(fixture: &Fixture) -> SessionNoise {
     let mut noise = SessionNoise::from_messages(&fixture.messages);
-    let system = fixture.messages.first().filter(|message| message.role == Role::System);
-    let recorded = system.map(|system| system.cut_references.as_slice()).unwrap_or_default();
-    let recorded = recorded.iter().map(|text| Reference { kind: ReferenceKind::Identifier, text: text.clone() });
+    let system = fixture
+        .messages
+        .first()
+        .filter(|message| message.role == Role::System);
+    let recorded = system
+        .map(|system| system.cut_references.as_slice())
+        .unwrap_or_default();
+    let recorded = recorded.iter().map(|text| Reference {
+        kind: ReferenceKind::Identifier,
+        text: text.clone(),
+    });
     noise.add(&recorded.collect::<Vec<_>>());
     noise
 }
 
 /// By message: what the call looks at whose result it is.
 fn targets_of_results(messages: &[Message]) -> Vec<Vec<Target>> {
-    let calls: HashMap<&str, _> =
-        messages.iter().flat_map(|message| &message.tool_calls).map(|call| (call.id.as_str(), call)).collect();
+    let calls: HashMap<&str, _> = messages
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+        .map(|call| (call.id.as_str(), call))
+        .collect();
     let found = messages.iter().map(|message| {
         let call = message.tool_call_id.as_deref().and_then(|id| calls.get(id));
         call.map(|call| targets(call)).unwrap_or_default()

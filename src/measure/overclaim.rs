@@ -58,9 +58,15 @@ pub(super) struct KnownValues {
 
 impl KnownValues {
     /// The values of a question and of all spellings of its expected facts.
-    pub(super) fn new<'t>(question: &'t str, spellings: impl Iterator<Item = &'t str> + Clone) -> KnownValues {
+    pub(super) fn new<'t>(
+        question: &'t str,
+        spellings: impl Iterator<Item = &'t str> + Clone,
+    ) -> KnownValues {
         let texts = spellings.clone().chain([question]);
-        let numbers = texts.clone().flat_map(values).filter(|value| value.kind == ValueKind::Number);
+        let numbers = texts
+            .clone()
+            .flat_map(values)
+            .filter(|value| value.kind == ValueKind::Number);
         KnownValues {
             kinds: spellings.flat_map(values).map(|value| value.kind).collect(),
             numbers: numbers.map(|value| digits(&value.text)).collect(),
@@ -70,7 +76,9 @@ impl KnownValues {
 
     /// Whether `answer` names another value of a kind that the expected facts have.
     pub(super) fn names_another(&self, answer: &str) -> bool {
-        values(answer).iter().any(|value| self.kinds.contains(&value.kind) && !self.holds(value))
+        values(answer)
+            .iter()
+            .any(|value| self.kinds.contains(&value.kind) && !self.holds(value))
     }
 
     fn holds(&self, value: &ComparableValue) -> bool {
@@ -78,10 +86,13 @@ impl KnownValues {
             ValueKind::Number => self.numbers.contains(&digits(&value.text)),
             ValueKind::Path => {
                 // the same file may be written from further up
-                let mut endings = suffixes(&value.text).filter(|ending| *ending == value.text || ending.contains('/'));
+                let mut endings = suffixes(&value.text)
+                    .filter(|ending| *ending == value.text || ending.contains('/'));
                 endings.any(|ending| self.texts.iter().any(|text| text.contains(ending)))
             }
-            ValueKind::Code | ValueKind::Name => self.texts.iter().any(|text| text.contains(&value.text)),
+            ValueKind::Code | ValueKind::Name => {
+                self.texts.iter().any(|text| text.contains(&value.text))
+            }
         }
     }
 }
@@ -113,15 +124,26 @@ static SENTENCE_END: LazyLock<Regex> = LazyLock::new(|| {
 const VALUE_ALONE: usize = 2;
 
 fn values(text: &str) -> Vec<ComparableValue> {
-    SENTENCE_END.split(text).flat_map(values_of_sentence).collect()
+    SENTENCE_END
+        .split(text)
+        .flat_map(values_of_sentence)
+        .collect()
 }
 
 fn values_of_sentence(sentence: &str) -> Vec<ComparableValue> {
-    let tokens: Vec<&str> = sentence.split(ends_token).map(trim_token).filter(|token| !token.is_empty()).collect();
+    let tokens: Vec<&str> = sentence
+        .split(ends_token)
+        .map(trim_token)
+        .filter(|token| !token.is_empty())
+        .collect();
     let has_sentence_case = tokens.len() > VALUE_ALONE && !sentence.contains(is_unspaced);
     let values = tokens.iter().enumerate().filter_map(|(place, token)| {
         let kind = kind_of(token, place == 0 && has_sentence_case)?;
-        let text = if kind == ValueKind::Path { normal_path(&fold(without_line(token))) } else { fold(token) };
+        let text = if kind == ValueKind::Path {
+            normal_path(&fold(without_line(token)))
+        } else {
+            fold(token)
+        };
         Some(ComparableValue { kind, text })
     });
     values.collect()
@@ -129,14 +151,16 @@ fn values_of_sentence(sentence: &str) -> Vec<ComparableValue> {
 
 fn ends_token(c: char) -> bool {
     const MARKS: &[char] = &[
-        '"', '\'', '`', '“', '”', '‘', '’', '「', '」', '『', '』', '(', ')', '[', ']', '{', '}', '<', '>', '=', '|',
-        ';', '，', '、', '（', '）', '《', '》', '→',
+        '"', '\'', '`', '“', '”', '‘', '’', '「', '」', '『', '』', '(', ')', '[', ']', '{', '}',
+        '<', '>', '=', '|', ';', '，', '、', '（', '）', '《', '》', '→',
     ];
     c.is_whitespace() || is_unspaced(c) || MARKS.contains(&c)
 }
 
 fn trim_token(token: &str) -> &str {
-    token.trim_matches(['*', '~']).trim_end_matches([',', '.', ':', '!', '?', '/', '-', '…'])
+    token
+        .trim_matches(['*', '~'])
+        .trim_end_matches([',', '.', ':', '!', '?', '/', '-', '…'])
 }
 
 fn kind_of(token: &str, begins_sentence: bool) -> Option<ValueKind> {
@@ -155,7 +179,10 @@ fn kind_of(token: &str, begins_sentence: bool) -> Option<ValueKind> {
         Some(ValueKind::Number)
     } else if is_code {
         Some(ValueKind::Code)
-    } else if first.is_uppercase() && token.chars().nth(1).is_some() && (!begins_sentence || has_inner_capital) {
+    } else if first.is_uppercase()
+        && token.chars().nth(1).is_some()
+        && (!begins_sentence || has_inner_capital)
+    {
         Some(ValueKind::Name)
     } else {
         None
@@ -164,15 +191,23 @@ fn kind_of(token: &str, begins_sentence: bool) -> Option<ValueKind> {
 
 /// `src/a.rs` of `src/a.rs:12`.
 fn without_line(token: &str) -> &str {
-    let line = token.rsplit_once(':').filter(|(_, line)| line.chars().all(|c| c.is_ascii_digit()));
+    let line = token
+        .rsplit_once(':')
+        .filter(|(_, line)| line.chars().all(|c| c.is_ascii_digit()));
     line.map_or(token, |(path, _)| path)
 }
 
 /// The digits of a number and what joins them, without sign and unit.
 fn digits(number: &str) -> String {
     let start = number.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let end = start.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':' | '-'))).unwrap_or(start.len());
-    start.get(..end).unwrap_or(start).trim_end_matches(['.', ':', '-']).to_owned()
+    let end = start
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':' | '-')))
+        .unwrap_or(start.len());
+    start
+        .get(..end)
+        .unwrap_or(start)
+        .trim_end_matches(['.', ':', '-'])
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -183,15 +218,28 @@ mod tests {
     use proptest::prelude::*;
 
     fn class_of(question: &str, facts: &[&str], answer: &str) -> AnswerWhenLost {
-        let finders = facts.iter().map(|fact| FactFinder::new(&Fact { spellings: vec![(*fact).to_owned()] }));
-        let answered: Vec<bool> = finders.map(|finder| finder.occurs_in(&fold(answer))).collect();
-        AnswerWhenLost::new(answer, &answered, &KnownValues::new(question, facts.iter().copied()))
+        let finders = facts.iter().map(|fact| {
+            FactFinder::new(&Fact {
+                spellings: vec![(*fact).to_owned()],
+            })
+        });
+        let answered: Vec<bool> = finders
+            .map(|finder| finder.occurs_in(&fold(answer)))
+            .collect();
+        AnswerWhenLost::new(
+            answer,
+            &answered,
+            &KnownValues::new(question, facts.iter().copied()),
+        )
     }
 
     #[test]
     fn answers_without_their_facts_are_of_four_kinds() {
         let port = ("On which port does the service of 2024 listen?", ["8081"]);
-        let file = ("Which file holds the limits for src/main.rs?", ["conf/limits.toml"]);
+        let file = (
+            "Which file holds the limits for src/main.rs?",
+            ["conf/limits.toml"],
+        );
         let store = ("Which database was chosen?", ["Postgres"]);
         let hash = ("Which commit broke it?", ["b5ddf67"]);
         let reason = ("Why was the index dropped?", ["writes were too slow"]);
@@ -201,16 +249,40 @@ mod tests {
             ((port.0, &port.1), "It listens on port 9000.", OtherValue),
             ((port.0, &port.1), "端口是9000。", OtherValue),
             ((port.0, &port.1), "It is 8081.", Right),
-            ((port.0, &port.1), "The port is 8081/tcp, as set in 2024.", Right),
+            (
+                (port.0, &port.1),
+                "The port is 8081/tcp, as set in 2024.",
+                Right,
+            ),
             ((port.0, &port.1), "The summary does not say.", Admission),
             ((port.0, &port.1), "摘要里没有说明。", Admission),
-            ((port.0, &port.1), "The summary does not say, but it is 9000.", OtherValue),
-            ((port.0, &port.1), "The usual one, as configured by the team.", Vague),
-            ((port.0, &port.1), "The service of 2024 listens where it always did.", Vague),
-            ((port.0, &port.1), "1. It was discussed.\n2. It was set.", Vague),
+            (
+                (port.0, &port.1),
+                "The summary does not say, but it is 9000.",
+                OtherValue,
+            ),
+            (
+                (port.0, &port.1),
+                "The usual one, as configured by the team.",
+                Vague,
+            ),
+            (
+                (port.0, &port.1),
+                "The service of 2024 listens where it always did.",
+                Vague,
+            ),
+            (
+                (port.0, &port.1),
+                "1. It was discussed.\n2. It was set.",
+                Vague,
+            ),
             ((port.0, &port.1), "Postgres listens there.", Vague),
             ((port.0, &port.1), "  ", Vague),
-            ((file.0, &file.1), "They are in settings/rates.toml.", OtherValue),
+            (
+                (file.0, &file.1),
+                "They are in settings/rates.toml.",
+                OtherValue,
+            ),
             ((file.0, &file.1), "They are in `limits.toml:12`.", Vague),
             ((file.0, &file.1), "/app/src/main.rs reads them.", Vague),
             ((file.0, &file.1), "src/limits.toml", OtherValue),
@@ -218,16 +290,28 @@ mod tests {
             ((store.0, &store.1), "Redis.", OtherValue),
             ((store.0, &store.1), "用的是 Redis。", OtherValue),
             ((store.0, &store.1), "They chose a relational one.", Vague),
-            ((store.0, &store.1), "I cannot tell from the notes.", Admission),
+            (
+                (store.0, &store.1),
+                "I cannot tell from the notes.",
+                Admission,
+            ),
             ((hash.0, &hash.1), "It was 1f3e9ac, I believe.", Vague),
             ((hash.0, &hash.1), "It was a1f3e9c.", OtherValue),
-            ((reason.0, &reason.1), "Because customers complained.", Vague),
+            (
+                (reason.0, &reason.1),
+                "Because customers complained.",
+                Vague,
+            ),
             ((reason.0, &reason.1), "It had 40 columns.", Vague),
             ((both.0, &both.1), "Port 8081 of the host.", Right),
             ((both.0, &both.1), "Port 8081 on edge-7.", OtherValue),
         ];
         for ((question, facts), answer, wanted) in cases {
-            assert_eq!(class_of(question, facts, answer), *wanted, "{question} {answer}");
+            assert_eq!(
+                class_of(question, facts, answer),
+                *wanted,
+                "{question} {answer}"
+            );
         }
     }
 

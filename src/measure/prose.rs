@@ -52,10 +52,20 @@ impl ProseEntries {
 
 impl ProseEntry {
     fn from_entry(entry: &ContextEntry) -> ProseEntry {
-        let references: Vec<String> =
-            references_in(&entry.text).iter().map(|reference| fold(&reference.text)).collect();
-        let reference_words = references.iter().flat_map(|reference| words(reference)).map(str::to_owned).collect();
-        ProseEntry { folded: entry.folded.clone(), references, reference_words }
+        let references: Vec<String> = references_in(&entry.text)
+            .iter()
+            .map(|reference| fold(&reference.text))
+            .collect();
+        let reference_words = references
+            .iter()
+            .flat_map(|reference| words(reference))
+            .map(str::to_owned)
+            .collect();
+        ProseEntry {
+            folded: entry.folded.clone(),
+            references,
+            reference_words,
+        }
     }
 
     /// Whether a word or piece that one of the functions knows is near the reference.
@@ -66,18 +76,26 @@ impl ProseEntry {
         knows_piece: impl Fn(&str) -> bool,
     ) -> bool {
         reference.ranges(&self.folded).iter().any(|place| {
-            self.words_near(place).any(&knows_word) || self.pieces_near(place).any(|piece| knows_piece(&piece))
+            self.words_near(place).any(&knows_word)
+                || self.pieces_near(place).any(|piece| knows_piece(&piece))
         })
     }
 
     /// The words of the entry that could say something of a reference.
     fn content(&self) -> impl Iterator<Item = &str> {
-        self.folded.split_whitespace().filter_map(|word| self.as_prose(word))
+        self.folded
+            .split_whitespace()
+            .filter_map(|word| self.as_prose(word))
     }
 
     /// The pieces in `text`, a part of the entry, that are in none of its references.
     fn pieces_of(&self, text: &str) -> impl Iterator<Item = String> {
-        pieces(text).filter(|piece| !self.references.iter().any(|reference| reference.contains(piece.as_str())))
+        pieces(text).filter(|piece| {
+            !self
+                .references
+                .iter()
+                .any(|reference| reference.contains(piece.as_str()))
+        })
     }
 
     /// The word itself, without the punctuation around it; `None` if it is not a word of prose.
@@ -98,10 +116,17 @@ impl ProseEntry {
 
     fn pieces_near(&self, place: &Range<usize>) -> impl Iterator<Item = String> {
         let before = self.folded.get(..place.start).unwrap_or("");
-        let start = before.char_indices().rev().nth(NEAR_CHARACTERS - 1).map_or(0, |(at, _)| at);
+        let start = before
+            .char_indices()
+            .rev()
+            .nth(NEAR_CHARACTERS - 1)
+            .map_or(0, |(at, _)| at);
         let after = self.folded.get(place.end..).unwrap_or("");
         let ahead: String = after.chars().take(NEAR_CHARACTERS).collect();
-        self.pieces_of(before.get(start..).unwrap_or("")).chain(self.pieces_of(&ahead)).collect::<Vec<_>>().into_iter()
+        self.pieces_of(before.get(start..).unwrap_or(""))
+            .chain(self.pieces_of(&ahead))
+            .collect::<Vec<_>>()
+            .into_iter()
     }
 }
 
@@ -123,32 +148,62 @@ pub(super) struct ReferenceWords {
 impl SessionProse {
     /// Reads the texts of all messages.
     pub(super) fn new(texts: &[String], noise: &SessionNoise) -> SessionProse {
-        let messages: Vec<ProseEntries> = texts.iter().map(|text| ProseEntries::from_text(text)).collect();
+        let messages: Vec<ProseEntries> = texts
+            .iter()
+            .map(|text| ProseEntries::from_text(text))
+            .collect();
         let mut holders: HashMap<String, usize> = HashMap::new();
         for message in &messages {
-            let words = message.0.iter().flat_map(|entry| entry.content().map(str::to_owned));
+            let words = message
+                .0
+                .iter()
+                .flat_map(|entry| entry.content().map(str::to_owned));
             let pieces = message.0.iter().flat_map(|entry| pieces(&entry.folded));
             let distinct: HashSet<String> = words.chain(pieces).collect();
-            distinct.into_iter().for_each(|word| *holders.entry(word).or_default() += 1);
+            distinct
+                .into_iter()
+                .for_each(|word| *holders.entry(word).or_default() += 1);
         }
         let most = ((messages.len() as f64 * COMMON_SHARE) as usize).max(FEW_MESSAGES);
         let common = holders.into_iter().filter(|(word, count)| {
-            *count > most || noise.has(&Reference { kind: ReferenceKind::Identifier, text: word.clone() })
+            *count > most
+                || noise.has(&Reference {
+                    kind: ReferenceKind::Identifier,
+                    text: word.clone(),
+                })
         });
-        SessionProse { common: common.map(|(word, _)| word).collect(), messages }
+        SessionProse {
+            common: common.map(|(word, _)| word).collect(),
+            messages,
+        }
     }
 
     /// What the messages `holders` say about a reference: the words of those that have it near a word.
-    pub(super) fn about(&self, reference: &FactFinder, holders: impl Iterator<Item = usize>) -> ReferenceWords {
+    pub(super) fn about(
+        &self,
+        reference: &FactFinder,
+        holders: impl Iterator<Item = usize>,
+    ) -> ReferenceWords {
         let mut found = ReferenceWords::default();
         for message in holders.filter_map(|at| self.messages.get(at)) {
             let mut entries = message.0.iter();
-            if !entries.any(|entry| entry.has_near(reference, |word| self.says(word), |piece| self.says(piece))) {
+            if !entries.any(|entry| {
+                entry.has_near(reference, |word| self.says(word), |piece| self.says(piece))
+            }) {
                 continue;
             }
             for entry in &message.0 {
-                found.words.extend(entry.content().filter(|word| self.says(word)).map(str::to_owned));
-                found.pieces.extend(entry.pieces_of(&entry.folded).filter(|piece| self.says(piece)));
+                found.words.extend(
+                    entry
+                        .content()
+                        .filter(|word| self.says(word))
+                        .map(str::to_owned),
+                );
+                found.pieces.extend(
+                    entry
+                        .pieces_of(&entry.folded)
+                        .filter(|piece| self.says(piece)),
+                );
             }
         }
         found
@@ -168,7 +223,13 @@ impl ReferenceWords {
     /// Whether `context` has the reference near one of these words.
     pub(super) fn are_near(&self, reference: &FactFinder, context: &ProseEntries) -> bool {
         let mut entries = context.0.iter();
-        entries.any(|entry| entry.has_near(reference, |word| self.has(word), |piece| self.pieces.contains(piece)))
+        entries.any(|entry| {
+            entry.has_near(
+                reference,
+                |word| self.has(word),
+                |piece| self.pieces.contains(piece),
+            )
+        })
     }
 
     fn has(&self, word: &str) -> bool {
@@ -187,13 +248,20 @@ mod tests {
     }
 
     fn finder(text: &str) -> FactFinder {
-        FactFinder::new(&Fact { spellings: vec![text.to_owned()] })
+        FactFinder::new(&Fact {
+            spellings: vec![text.to_owned()],
+        })
     }
 
     fn keeps(context: &str) -> bool {
-        let session = prose(&["The gateway forwards orders to port 8081.", "`src/a.rs` and `load_rows`, `8081`"]);
+        let session = prose(&[
+            "The gateway forwards orders to port 8081.",
+            "`src/a.rs` and `load_rows`, `8081`",
+        ]);
         let port = finder("8081");
-        session.about(&port, 0..2).are_near(&port, &ProseEntries::from_text(context))
+        session
+            .about(&port, 0..2)
+            .are_near(&port, &ProseEntries::from_text(context))
     }
 
     #[test]
@@ -207,7 +275,13 @@ mod tests {
             assert!(keeps(text), "{text}");
         }
         let far = "The gateway is fine and so are one two three four five six seven eight 8081";
-        for text in ["8081", "src/a.rs\nload_rows\n8081", "src/a.rs, load_rows, 8081", "The 8081. Gateway", far] {
+        for text in [
+            "8081",
+            "src/a.rs\nload_rows\n8081",
+            "src/a.rs, load_rows, 8081",
+            "The 8081. Gateway",
+            far,
+        ] {
             assert!(!keeps(text), "{text}");
         }
     }
@@ -220,7 +294,9 @@ mod tests {
 
     #[test]
     fn words_that_stand_everywhere_say_nothing() {
-        let texts: Vec<String> = (0..5).map(|at| format!("The gateway calls `row_{at}`")).collect();
+        let texts: Vec<String> = (0..5)
+            .map(|at| format!("The gateway calls `row_{at}`"))
+            .collect();
         let session = SessionProse::new(&texts, &SessionNoise::default());
         let found = session.about(&finder("row_1"), 0..5);
         assert!(found.is_empty(), "{found:?}");

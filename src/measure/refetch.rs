@@ -27,8 +27,17 @@ pub struct Refetch {
 
 /// The tokens of a range of messages; `tokens` are those of all messages, so the range lies within them.
 pub(super) fn tokens_of(tokens: &[Tokens], messages: Range<usize>) -> Tokens {
-    debug_assert!(messages.end <= tokens.len(), "{messages:?} of {} messages", tokens.len());
-    tokens.iter().take(messages.end).skip(messages.start).copied().sum()
+    debug_assert!(
+        messages.end <= tokens.len(),
+        "{messages:?} of {} messages",
+        tokens.len()
+    );
+    tokens
+        .iter()
+        .take(messages.end)
+        .skip(messages.start)
+        .copied()
+        .sum()
 }
 
 /// For each fact, the smallest message in `prefix` that has it, the earlier one of equals; `tokens` are those of the
@@ -40,7 +49,9 @@ pub fn smallest_holders(
     facts: &[FactFinder],
 ) -> Vec<Option<usize>> {
     let holders = facts.iter().map(|fact| {
-        let sized = history.holders(fact, prefix.clone()).filter_map(|index| Some((*tokens.get(index)?, index)));
+        let sized = history
+            .holders(fact, prefix.clone())
+            .filter_map(|index| Some((*tokens.get(index)?, index)));
         sized.min().map(|(_, index)| index)
     });
     holders.collect()
@@ -100,19 +111,55 @@ mod tests {
 
     #[test]
     fn the_smallest_holder_within_the_prefix_is_fetched() {
-        let texts = ["system: port 8081", "the port is 8081 and retries 5", "retries 5, port 8081", "8081"];
-        let messages: Vec<Message> = texts.iter().map(|text| Message::text(Role::User, *text)).collect();
-        let facts: Vec<Fact> = ["8081", "retries 5", "gone"].map(|t| Fact { spellings: vec![t.into()] }).into();
-        let holders = smallest_holders(&History::new(&messages), 1..3, &tokens(), &FactFinder::all(&facts));
+        let texts = [
+            "system: port 8081",
+            "the port is 8081 and retries 5",
+            "retries 5, port 8081",
+            "8081",
+        ];
+        let messages: Vec<Message> = texts
+            .iter()
+            .map(|text| Message::text(Role::User, *text))
+            .collect();
+        let facts: Vec<Fact> = ["8081", "retries 5", "gone"]
+            .map(|t| Fact {
+                spellings: vec![t.into()],
+            })
+            .into();
+        let holders = smallest_holders(
+            &History::new(&messages),
+            1..3,
+            &tokens(),
+            &FactFinder::all(&facts),
+        );
         assert_eq!(holders, [Some(1), Some(1), None]);
-        let fetched = |points_to: fn(usize) -> bool| refetch(holders.clone(), &tokens(), Tokens(29), points_to);
-        assert_eq!(fetched(|_| true), Refetch { tokens: Tokens(309), unguided: false, unlocated: 1 });
-        assert_eq!(fetched(|_| false), Refetch { tokens: Tokens(29), unguided: true, unlocated: 1 });
+        let fetched = |points_to: fn(usize) -> bool| {
+            refetch(holders.clone(), &tokens(), Tokens(29), points_to)
+        };
+        assert_eq!(
+            fetched(|_| true),
+            Refetch {
+                tokens: Tokens(309),
+                unguided: false,
+                unlocated: 1
+            }
+        );
+        assert_eq!(
+            fetched(|_| false),
+            Refetch {
+                tokens: Tokens(29),
+                unguided: true,
+                unlocated: 1
+            }
+        );
     }
 
     #[test]
     fn nothing_lost_costs_nothing() {
-        assert_eq!(refetch([], &tokens(), Tokens(84), |_| false), Refetch::default());
+        assert_eq!(
+            refetch([], &tokens(), Tokens(84), |_| false),
+            Refetch::default()
+        );
     }
 
     #[test]
@@ -121,7 +168,11 @@ mod tests {
         assert_eq!(tokens_per_task(summary.0, summary.1, 1.0, 0.1), 1_500.0);
         assert_eq!(tokens_per_task(summary.0, summary.1, 10.0, 1.0), 15_000.0);
         assert_eq!(tokens_per_task(full.0, full.1, 10.0, 0.1), 39_900.0);
-        assert_eq!(break_even(summary, full, 1.0), None, "without a cache the smaller one stays cheaper");
+        assert_eq!(
+            break_even(summary, full, 1.0),
+            None,
+            "without a cache the smaller one stays cheaper"
+        );
         assert_eq!(break_even((1_000.0, 3_000.0), full, 0.1), Some(18.0));
         assert_eq!(break_even(full, (1_000.0, 3_000.0), 0.1), Some(18.0));
         for k in [17.0, 19.0] {
@@ -135,7 +186,10 @@ mod tests {
     fn an_empty_context_is_never_cheaper_than_the_whole() {
         for cached in [0.0, 0.1, 1.0] {
             for probes in [1.0, 10.0, 100.0] {
-                assert!(tokens_per_task(0.0, 5.0, probes, cached) >= tokens_per_task(5.0, 0.0, probes, cached));
+                assert!(
+                    tokens_per_task(0.0, 5.0, probes, cached)
+                        >= tokens_per_task(5.0, 0.0, probes, cached)
+                );
             }
         }
     }

@@ -70,14 +70,24 @@ mod tests {
             .map(|(context, answer)| FactClass::new(context, answer).name())
             .into();
         assert_eq!(table, FactClass::ALL.map(FactClass::name));
-        assert_eq!(serde_json::to_string(&FactClass::AnsweredElsewhere).unwrap(), "\"answered_elsewhere\"");
+        assert_eq!(
+            serde_json::to_string(&FactClass::AnsweredElsewhere).unwrap(),
+            "\"answered_elsewhere\""
+        );
     }
 
     #[test]
     fn survival_is_the_share_of_facts_that_stand() {
-        let facts: Vec<Fact> =
-            ["8081", "src/store.rs", "连接超时"].map(|text| Fact { spellings: vec![text.into()] }).into();
-        let present = presence(&fold("Port 8081. 数据库连接超时。"), &FactFinder::all(&facts), &Topic::default());
+        let facts: Vec<Fact> = ["8081", "src/store.rs", "连接超时"]
+            .map(|text| Fact {
+                spellings: vec![text.into()],
+            })
+            .into();
+        let present = presence(
+            &fold("Port 8081. 数据库连接超时。"),
+            &FactFinder::all(&facts),
+            &Topic::default(),
+        );
         assert_eq!(present, [true, false, true]);
         assert_eq!(share(present), Some(2.0 / 3.0));
         assert_eq!(share([]), None);

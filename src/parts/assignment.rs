@@ -20,7 +20,9 @@ use super::cost::{FixtureSizes, chain_cost};
 use super::engine::Engine;
 use crate::action::{BuiltInStrategy, Digest};
 use crate::compress::{Method, Strategy};
-use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
+use crate::pipeline::{
+    Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode,
+};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
 
 /// What the manifest of a part says about the part.
@@ -67,7 +69,9 @@ impl Assignment {
         let units = units(pipeline, &matrix);
         let weights: Vec<(u64, Digest)> = units.iter().map(|unit| (unit.cost, unit.id)).collect();
         for (unit, at) in units.into_iter().zip(distribute(&weights, parts.len())) {
-            let Some(part) = parts.get_mut(at) else { continue };
+            let Some(part) = parts.get_mut(at) else {
+                continue;
+            };
             part.cost += unit.cost;
             part.chains.extend(unit.chains);
         }
@@ -77,8 +81,10 @@ impl Assignment {
 
     /// The chains of a part; empty if `part` counts another number of parts.
     pub fn part(&self, part: PartNumber) -> PartChains {
-        let part =
-            self.parts.get(part.index() as usize - 1).filter(|_| part.count().get() as usize == self.parts.len());
+        let part = self
+            .parts
+            .get(part.index() as usize - 1)
+            .filter(|_| part.count().get() as usize == self.parts.len());
         part.cloned().unwrap_or_default()
     }
 
@@ -99,14 +105,22 @@ impl Assignment {
     /// chains gets none.
     pub fn share(&self, part: PartNumber) -> f64 {
         let all = self.cost();
-        if all == 0 { 1.0 / self.parts.len() as f64 } else { self.part(part).cost as f64 / all as f64 }
+        if all == 0 {
+            1.0 / self.parts.len() as f64
+        } else {
+            self.part(part).cost as f64 / all as f64
+        }
     }
 
     /// The work of the largest part, as a multiple of the mean.
     pub fn largest_to_mean(&self) -> f64 {
         let largest = self.parts.iter().map(|part| part.cost).max().unwrap_or(0);
         let mean = self.cost() as f64 / self.parts.len() as f64;
-        if mean > 0.0 { largest as f64 / mean } else { 1.0 }
+        if mean > 0.0 {
+            largest as f64 / mean
+        } else {
+            1.0
+        }
     }
 }
 
@@ -128,7 +142,12 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
         let sizes = FixtureSizes::from_loaded(fixture);
         let texts = Rc::new(FixtureTexts::new(FixtureIx(at), fixture));
         for method in 0..pipeline.methods.len() {
-            let chain = Chain { fixture: FixtureIx(at), method: MethodIx(method), run: 1, injection: None };
+            let chain = Chain {
+                fixture: FixtureIx(at),
+                method: MethodIx(method),
+                run: 1,
+                injection: None,
+            };
             let number = groups.add();
             chains.push((chain, chain_cost(pipeline, matrix, chain, &sizes)));
             for shared in shared_actions(&preparer, chain, &texts) {
@@ -139,7 +158,11 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
     let mut units: BTreeMap<usize, Unit> = BTreeMap::new();
     for (number, (chain, cost)) in chains.into_iter().enumerate() {
         let id = chain_digest(pipeline, chain);
-        let unit = units.entry(groups.root(number)).or_insert(Unit { chains: Vec::new(), cost: 0, id });
+        let unit = units.entry(groups.root(number)).or_insert(Unit {
+            chains: Vec::new(),
+            cost: 0,
+            id,
+        });
         unit.chains.push((chain.fixture, chain.method));
         unit.cost += cost;
     }
@@ -148,7 +171,10 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
 
 /// Identifies a chain: the same on every machine, and in whatever order the pipeline lists its methods.
 fn chain_digest(pipeline: &Pipeline, chain: Chain) -> Digest {
-    let (fixture, method) = (pipeline.fixture(chain.fixture).name(), &pipeline.method(chain.method).name);
+    let (fixture, method) = (
+        pipeline.fixture(chain.fixture).name(),
+        &pipeline.method(chain.method).name,
+    );
     Digest::hash(format!("{fixture}\0{method}"))
 }
 
@@ -156,13 +182,22 @@ fn chain_digest(pipeline: &Pipeline, chain: Chain) -> Digest {
 /// none needs the one before, by their keys; and the answers of a method that keeps nothing, by their questions.
 fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<Digest> {
     let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
-    let known = if matrix.keeps_state(chain.method) { 1 } else { usize::MAX };
+    let known = if matrix.keeps_state(chain.method) {
+        1
+    } else {
+        usize::MAX
+    };
     let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
-    let compressions = cells.iter().take(known).map(|cell| CompressTask::to_read(*cell, texts.clone()));
+    let compressions = cells
+        .iter()
+        .take(known)
+        .map(|cell| CompressTask::to_read(*cell, texts.clone()));
     let compressions = compressions.filter_map(|task| preparer.prepare(&Task::Compress(task)).ok());
     let mut shared: Vec<Digest> = compressions.map(|action| action.key.0).collect();
     if keeps_nothing(pipeline, pipeline.method(chain.method)) {
-        let probes = cells.iter().flat_map(|cell| matrix.probes(chain.fixture, cell.point));
+        let probes = cells
+            .iter()
+            .flat_map(|cell| matrix.probes(chain.fixture, cell.point));
         let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
         shared.extend(probes.map(|probe| Digest::hash(&probe.question)));
     }
@@ -170,7 +205,8 @@ fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts
 }
 
 fn keeps_nothing(pipeline: &Pipeline, method: &Method) -> bool {
-    matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None)) && pipeline.settings.tail == TailMode::None
+    matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None))
+        && pipeline.settings.tail == TailMode::None
 }
 
 /// Disjoint sets of numbers, each with its lowest as its root.
@@ -201,11 +237,17 @@ impl DisjointSets {
 /// The part of each unit: the largest first, each to the part that has the least.
 fn distribute(units: &[(u64, Digest)], parts: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
-    order.sort_by_key(|at| units.get(*at).map(|(cost, id)| (std::cmp::Reverse(*cost), id.0)));
+    order.sort_by_key(|at| {
+        units
+            .get(*at)
+            .map(|(cost, id)| (std::cmp::Reverse(*cost), id.0))
+    });
     let mut loads: BTreeSet<(u64, usize)> = (0..parts).map(|part| (0, part)).collect();
     let mut assigned = vec![0; units.len()];
     for at in order {
-        let (Some((load, part)), Some((cost, _))) = (loads.pop_first(), units.get(at)) else { break };
+        let (Some((load, part)), Some((cost, _))) = (loads.pop_first(), units.get(at)) else {
+            break;
+        };
         loads.insert((load + cost, part));
         if let Some(assigned) = assigned.get_mut(at) {
             *assigned = part;
@@ -218,8 +260,16 @@ fn assignment_digest(pipeline: &Pipeline, parts: &[PartChains]) -> Digest {
     let mut assigned: Vec<AssignedChain<'_>> = Vec::new();
     for (part, PartChains { chains, .. }) in parts.iter().enumerate() {
         for (fixture, method) in chains {
-            let (fixture, method) = (pipeline.fixture(*fixture), &*pipeline.method(*method).name.0);
-            assigned.push(AssignedChain { fixture: fixture.name(), digests: fixture.digests, method, part });
+            let (fixture, method) = (
+                pipeline.fixture(*fixture),
+                &*pipeline.method(*method).name.0,
+            );
+            assigned.push(AssignedChain {
+                fixture: fixture.name(),
+                digests: fixture.digests,
+                method,
+                part,
+            });
         }
     }
     assigned.sort_by_key(|chain| (chain.fixture, chain.method));
@@ -233,7 +283,11 @@ mod tests {
     use super::*;
 
     fn weights(costs: &[u64]) -> Vec<(u64, Digest)> {
-        costs.iter().enumerate().map(|(at, cost)| (*cost, Digest::hash(at.to_string()))).collect()
+        costs
+            .iter()
+            .enumerate()
+            .map(|(at, cost)| (*cost, Digest::hash(at.to_string())))
+            .collect()
     }
 
     fn loads(units: &[(u64, Digest)], parts: usize) -> Vec<u64> {
@@ -296,7 +350,8 @@ mod tests {
         const METHODS: [u64; 8] = [120, 10, 30, 30, 30, 40, 40, 40];
         for sessions in [8u32, 24, 100] {
             let length = |at: u32| 5000.0 * 100f64.powf(f64::from(at) / f64::from(sessions - 1));
-            let chains = (0..sessions).flat_map(|at| METHODS.map(|method| method * length(at) as u64));
+            let chains =
+                (0..sessions).flat_map(|at| METHODS.map(|method| method * length(at) as u64));
             let units = weights(&chains.collect::<Vec<u64>>());
             for parts in [2, 4, 8, 16, 32] {
                 let loads = loads(&units, parts);
@@ -306,7 +361,10 @@ mod tests {
                 eprintln!(
                     "{sessions:4} sessions, {parts:2} parts: largest {most:.3} of the mean (a chain {largest:.3})"
                 );
-                assert!(most <= 1.15f64.max(largest + 1e-9), "{sessions} {parts} {most} {largest}");
+                assert!(
+                    most <= 1.15f64.max(largest + 1e-9),
+                    "{sessions} {parts} {most} {largest}"
+                );
             }
         }
     }

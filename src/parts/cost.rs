@@ -42,8 +42,16 @@ impl FixtureSizes {
 }
 
 /// The cost of all repetitions of a chain, in input tokens.
-pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, sizes: &FixtureSizes) -> u64 {
-    let (loaded, method) = (pipeline.fixture(chain.fixture), pipeline.method(chain.method));
+pub(super) fn chain_cost(
+    pipeline: &Pipeline,
+    matrix: &Matrix,
+    chain: Chain,
+    sizes: &FixtureSizes,
+) -> u64 {
+    let (loaded, method) = (
+        pipeline.fixture(chain.fixture),
+        pipeline.method(chain.method),
+    );
     let runs = u64::from(matrix.runs().compress);
     let mut cost = 0;
     for cell in matrix.compressions(chain) {
@@ -54,17 +62,33 @@ pub(super) fn chain_cost(pipeline: &Pipeline, matrix: &Matrix, chain: Chain, siz
             None => all,
         };
         let context = context_size(method, all);
-        let compressions = if method.strategy.is_deterministic() { 1 } else { runs };
+        let compressions = if method.strategy.is_deterministic() {
+            1
+        } else {
+            runs
+        };
         cost += compressions * compression_cost(method, span, all, context);
         let tail = match pipeline.settings.tail {
             TailMode::Verbatim => sizes.between(until, loaded.fixture.messages.len()),
             TailMode::None => 0,
         };
         for answer in matrix.answers(cell) {
-            cost += runs * call_cost(&pipeline.answerer(answer.answerer).model, context + tail + QUESTION, ANSWER);
-            let shown = if pipeline.settings.judge_context { context } else { 0 };
-            let judges: u64 =
-                pipeline.judges.iter().map(|judge| call_cost(&judge.model, shown + GRADING, GRADES)).sum();
+            cost += runs
+                * call_cost(
+                    &pipeline.answerer(answer.answerer).model,
+                    context + tail + QUESTION,
+                    ANSWER,
+                );
+            let shown = if pipeline.settings.judge_context {
+                context
+            } else {
+                0
+            };
+            let judges: u64 = pipeline
+                .judges
+                .iter()
+                .map(|judge| call_cost(&judge.model, shown + GRADING, GRADES))
+                .sum();
             cost += runs * u64::from(matrix.runs().judge) * judges;
         }
     }
@@ -78,7 +102,10 @@ fn call_cost(model: &ModelUse, input: u64, output: u64) -> u64 {
 
 /// The usual length of a reply, unless a lower one is declared.
 fn reply_tokens(model: &ModelUse, usual: u64) -> u64 {
-    model.settings.max_output_tokens.map_or(usual, |most| most.0.min(usual))
+    model
+        .settings
+        .max_output_tokens
+        .map_or(usual, |most| most.0.min(usual))
 }
 
 fn compression_cost(method: &Method, span: u64, all: u64, context: u64) -> u64 {
@@ -96,6 +123,10 @@ fn context_size(method: &Method, all: u64) -> u64 {
         Strategy::Rule(BuiltInStrategy::Full) => all,
         Strategy::Rule(BuiltInStrategy::None) => 0,
         Strategy::Rule(_) => asked.unwrap_or(all / 2).min(all),
-        strategy => asked.unwrap_or_else(|| strategy.model().map_or(SUMMARY, |model| reply_tokens(model, SUMMARY))),
+        strategy => asked.unwrap_or_else(|| {
+            strategy
+                .model()
+                .map_or(SUMMARY, |model| reply_tokens(model, SUMMARY))
+        }),
     }
 }

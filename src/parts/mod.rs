@@ -52,7 +52,10 @@ impl TryFrom<PartFields> for PartNumber {
 pub enum PartFault {
     #[error(
         "{}",
-        localized("expected I/N, as in 3/8, or `auto`, or `auto/N`", "应为 I/N（如 3/8）、`auto` 或 `auto/N`")
+        localized(
+            "expected I/N, as in 3/8, or `auto`, or `auto/N`",
+            "应为 I/N（如 3/8）、`auto` 或 `auto/N`"
+        )
     )]
     Form,
     #[error("{}", say!("there is no part {index} of {of}: parts are numbered from 1 to {of}", "没有 {of} 个分片中的第 {index} 个：分片编号为 1 至 {of}"))]
@@ -68,9 +71,14 @@ impl PartNumber {
     /// # Errors
     /// A number outside of 1 to `of`.
     pub fn new(index: u32, of: u32) -> Result<PartNumber, PartFault> {
-        let count = NonZeroU32::new(of).filter(|of| of.get() <= PartNumber::MOST).ok_or(PartFault::Count)?;
+        let count = NonZeroU32::new(of)
+            .filter(|of| of.get() <= PartNumber::MOST)
+            .ok_or(PartFault::Count)?;
         let inside = NonZeroU32::new(index).filter(|index| *index <= count);
-        Ok(PartNumber { index: inside.ok_or(PartFault::Outside { index, of })?, of: count })
+        Ok(PartNumber {
+            index: inside.ok_or(PartFault::Outside { index, of })?,
+            of: count,
+        })
     }
 
     /// From 1.
@@ -128,14 +136,28 @@ mod tests {
     #[test]
     fn a_part_is_read_or_refused_by_what_is_wrong() {
         let read = |text: &str| text.parse::<PartArgument>();
-        assert_eq!(read("3/8"), Ok(PartArgument::Number(PartNumber::new(3, 8).unwrap())));
+        assert_eq!(
+            read("3/8"),
+            Ok(PartArgument::Number(PartNumber::new(3, 8).unwrap()))
+        );
         assert_eq!(read("auto"), Ok(PartArgument::Auto(None)));
         assert_eq!(read("auto/8"), Ok(PartArgument::Auto(NonZeroU32::new(8))));
         assert_eq!(read("9/8"), Err(PartFault::Outside { index: 9, of: 8 }));
         assert_eq!(read("0/8"), Err(PartFault::Outside { index: 0, of: 8 }));
         assert_eq!(read("1/0"), Err(PartFault::Count));
         assert_eq!(read("auto/0"), Err(PartFault::Count));
-        for odd in ["", "3", "3/", "/8", "-1/8", "3/8/2", "a/b", "auto/x", "3 / 8", "99999999999/8"] {
+        for odd in [
+            "",
+            "3",
+            "3/",
+            "/8",
+            "-1/8",
+            "3/8/2",
+            "a/b",
+            "auto/x",
+            "3 / 8",
+            "99999999999/8",
+        ] {
             assert_eq!(read(odd), Err(PartFault::Form), "{odd}");
         }
     }
@@ -143,7 +165,10 @@ mod tests {
     #[test]
     fn a_file_cannot_hold_a_part_outside_of_its_count() {
         let read = |text: &str| serde_json::from_str::<PartNumber>(text);
-        assert_eq!(read(r#"{"index":3,"of":8}"#).unwrap(), PartNumber::new(3, 8).unwrap());
+        assert_eq!(
+            read(r#"{"index":3,"of":8}"#).unwrap(),
+            PartNumber::new(3, 8).unwrap()
+        );
         assert!(read(r#"{"index":9,"of":8}"#).is_err());
         let written = serde_json::to_string(&PartNumber::new(3, 8).unwrap()).unwrap();
         assert_eq!(written, r#"{"index":3,"of":8}"#);

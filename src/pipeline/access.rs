@@ -42,15 +42,24 @@ pub struct ProgramAccess {
 impl ExternalAccess {
     /// What a run of this pipeline reaches. It asks no generator of probes.
     pub fn from_pipeline(pipeline: &Pipeline) -> ExternalAccess {
-        let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
+        let models = pipeline
+            .methods
+            .iter()
+            .filter_map(|method| method.strategy.model());
         let models = models
             .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
             .chain(pipeline.judges.iter().map(|judge| &judge.model));
-        let compressors = pipeline.methods.iter().filter_map(|method| match &method.strategy {
-            Strategy::Command(spec) => Some(spec),
-            _ => None,
-        });
-        let searches = pipeline.answerers.iter().filter_map(|answerer| answerer.recovery.as_ref()?.command.as_ref());
+        let compressors = pipeline
+            .methods
+            .iter()
+            .filter_map(|method| match &method.strategy {
+                Strategy::Command(spec) => Some(spec),
+                _ => None,
+            });
+        let searches = pipeline
+            .answerers
+            .iter()
+            .filter_map(|answerer| answerer.recovery.as_ref()?.command.as_ref());
         let programs = compressors.chain(searches).map(|spec| ProgramAccess {
             command: spec.argv.clone(),
             variables: spec.variables().map(str::to_owned).collect(),
@@ -67,8 +76,12 @@ impl ExternalAccess {
 
     /// With the hosts that are asked for probes.
     pub fn with_generators(mut self, pipeline: &Pipeline) -> ExternalAccess {
-        let asked = pipeline.generators.iter().filter(|generator| generator.model.is_asked());
-        self.hosts.extend(asked.map(|generator| HostAccess::from_provider(&generator.model.provider)));
+        let asked = pipeline
+            .generators
+            .iter()
+            .filter(|generator| generator.model.is_asked());
+        self.hosts
+            .extend(asked.map(|generator| HostAccess::from_provider(&generator.model.provider)));
         self
     }
 
@@ -83,17 +96,29 @@ impl ExternalAccess {
                 "sends transcripts to {host}, with the key in {variable}",
                 "将会话记录发送到 {host}，使用 {variable} 中的密钥"
             ),
-            None => say!("sends transcripts to {host}, without a key", "将会话记录发送到 {host}，不用密钥"),
+            None => say!(
+                "sends transcripts to {host}, without a key",
+                "将会话记录发送到 {host}，不用密钥"
+            ),
         });
-        let programs = self.programs.iter().map(|ProgramAccess { command, variables }| {
-            let (command, names) = (command.join(" "), variables.join(", "));
-            if variables.is_empty() {
-                say!("starts `{command}`", "启动 `{command}`")
-            } else {
-                say!("starts `{command}` with {names}", "启动 `{command}`，传入 {names}")
-            }
-        });
-        let remote = self.remote.iter().map(|url| say!("shares its cache at {url}", "在 {url} 共享缓存"));
+        let programs = self
+            .programs
+            .iter()
+            .map(|ProgramAccess { command, variables }| {
+                let (command, names) = (command.join(" "), variables.join(", "));
+                if variables.is_empty() {
+                    say!("starts `{command}`", "启动 `{command}`")
+                } else {
+                    say!(
+                        "starts `{command}` with {names}",
+                        "启动 `{command}`，传入 {names}"
+                    )
+                }
+            });
+        let remote = self
+            .remote
+            .iter()
+            .map(|url| say!("shares its cache at {url}", "在 {url} 共享缓存"));
         hosts.chain(programs).chain(remote).collect()
     }
 
@@ -104,10 +129,14 @@ impl ExternalAccess {
 
 impl HostAccess {
     fn from_provider(provider: &ProviderSpec) -> HostAccess {
-        let host = url::Url::parse(&provider.base_url).map(|url| url.origin().ascii_serialization());
+        let host =
+            url::Url::parse(&provider.base_url).map(|url| url.origin().ascii_serialization());
         HostAccess {
             host: host.unwrap_or_else(|_| provider.base_url.clone()),
-            key: provider.api_key.as_ref().map(|variable| variable.0.to_string()),
+            key: provider
+                .api_key
+                .as_ref()
+                .map(|variable| variable.0.to_string()),
         }
     }
 }

@@ -27,9 +27,14 @@ pub(super) struct RuleSet {
 
 static BUILT_IN: LazyLock<RuleSet> = LazyLock::new(|| {
     let text = include_str!("../../assets/constraints/rules.toml");
-    let file = SourceFile { path: "the built-in rules".to_owned(), text: text.into(), digest: Digest::hash(text) };
+    let file = SourceFile {
+        path: "the built-in rules".to_owned(),
+        text: text.into(),
+        digest: Digest::hash(text),
+    };
     let mut problems = Problems::default();
-    RuleSet::read(&file, &mut problems).expect("the built-in rules are part of the program and read by its tests")
+    RuleSet::read(&file, &mut problems)
+        .expect("the built-in rules are part of the program and read by its tests")
 });
 
 impl RuleSet {
@@ -42,17 +47,29 @@ impl RuleSet {
         let before = problems.errors();
         let tables = read_rules(file, problems).filter(|_| problems.errors() == before)?;
         if tables.is_empty() {
-            let problem =
-                Problem::error(say!("{} has no rules", "{} 中没有规则", file.path)).at(file, 0..file.text.len().min(1));
+            let problem = Problem::error(say!("{} has no rules", "{} 中没有规则", file.path))
+                .at(file, 0..file.text.len().min(1));
             problems.push(problem.help(localized(
                 "write a [[rule]] table with name, language, text and object for each rule",
                 "请为每条规则写一个 [[rule]] 表，含 name、language、text 和 object",
             )));
         }
         let mut names = BTreeSet::new();
-        let rules: Vec<Arc<Rule>> =
-            tables.iter().filter_map(|table| RuleReader { file, problems, table }.read(&mut names)).collect();
-        let source = RuleSource { path: file.path.clone(), digest: Digest::of_json(&rules) };
+        let rules: Vec<Arc<Rule>> = tables
+            .iter()
+            .filter_map(|table| {
+                RuleReader {
+                    file,
+                    problems,
+                    table,
+                }
+                .read(&mut names)
+            })
+            .collect();
+        let source = RuleSource {
+            path: file.path.clone(),
+            digest: Digest::of_json(&rules),
+        };
         (problems.errors() == before).then_some(RuleSet { rules, source })
     }
 }
@@ -66,7 +83,13 @@ struct RuleReader<'a> {
 
 impl RuleReader<'_> {
     fn read(mut self, names: &mut BTreeSet<String>) -> Option<Arc<Rule>> {
-        let RuleTable { name, language, text, object, prohibition } = &self.table.value;
+        let RuleTable {
+            name,
+            language,
+            text,
+            object,
+            prohibition,
+        } = &self.table.value;
         let name = self.required("name", name.as_ref(), |name| is_blank(name));
         let language = self.required("language", language.as_ref(), |_| false);
         let text = self.required("text", text.as_ref(), |text| is_blank(text));
@@ -75,17 +98,28 @@ impl RuleReader<'_> {
             self.report(
                 words,
                 localized("`prohibition` is empty", "`prohibition` 为空"),
-                localized("name the words that forbid it, or leave the key out", "请写出表示禁止的词，或省略此键"),
+                localized(
+                    "name the words that forbid it, or leave the key out",
+                    "请写出表示禁止的词，或省略此键",
+                ),
             );
         }
-        let (name, language, text, object) = (name?, self.read_language(language?)?, text?, object?);
+        let (name, language, text, object) =
+            (name?, self.read_language(language?)?, text?, object?);
         if let Err(message) = check_name(&name.value) {
             self.report(name, &message, name_help());
         } else if !names.insert(name.value.clone()) {
             self.report(
                 name,
-                &say!("two rules are named `{}`", "两条规则都名为 `{}`", name.value),
-                localized("names identify results: use another one", "名称用来标识结果：请另取一个"),
+                &say!(
+                    "two rules are named `{}`",
+                    "两条规则都名为 `{}`",
+                    name.value
+                ),
+                localized(
+                    "names identify results: use another one",
+                    "名称用来标识结果：请另取一个",
+                ),
             );
         }
         let rule = Rule {
@@ -127,7 +161,10 @@ impl RuleReader<'_> {
             self.report(
                 text,
                 &message,
-                localized("write the object as it is written in the text", "请照 text 中的写法写出 object"),
+                localized(
+                    "write the object as it is written in the text",
+                    "请照 text 中的写法写出 object",
+                ),
             );
         } else if !finder.is_stated_in(&rule.text) {
             let message = say!(
@@ -157,8 +194,9 @@ impl RuleReader<'_> {
             ),
             Some(value) => return Some(value),
             None => {
-                let problem = Problem::error(say!("this rule has no `{key}`", "此规则没有 `{key}`"))
-                    .at(self.file, self.table.place.clone());
+                let problem =
+                    Problem::error(say!("this rule has no `{key}`", "此规则没有 `{key}`"))
+                        .at(self.file, self.table.place.clone());
                 self.problems.push(problem.help(localized(
                     "a rule has `name`, `language`, `text` and `object`",
                     "规则含 `name`、`language`、`text` 和 `object`",
@@ -169,7 +207,11 @@ impl RuleReader<'_> {
     }
 
     fn report<T>(&mut self, at: &Located<T>, message: &str, help: &str) {
-        self.problems.push(Problem::error(message).at(self.file, at.place.clone()).help(help));
+        self.problems.push(
+            Problem::error(message)
+                .at(self.file, at.place.clone())
+                .help(help),
+        );
     }
 }
 
@@ -187,7 +229,10 @@ fn strings(list: &Located<StringList>) -> Vec<String> {
 }
 
 /// The rules of the pipeline. `None` if it has none, or if one of them has an error.
-pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&ConstraintsTable>) -> Option<RuleSet> {
+pub(super) fn rules(
+    context: &mut ValidationContext<'_>,
+    table: Option<&ConstraintsTable>,
+) -> Option<RuleSet> {
     let table = table?;
     let is_enabled = table.enabled.as_ref().is_some_and(|enabled| enabled.value);
     let rules = match &table.set {
@@ -202,19 +247,32 @@ pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&Constrai
 
 /// Puts the rules into the fixtures, by reference: no message is copied.
 pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: &mut Problems) {
-    let finders: Vec<(&Arc<Rule>, RuleFinder)> = rules.rules.iter().map(|rule| (rule, RuleFinder::new(rule))).collect();
+    let finders: Vec<(&Arc<Rule>, RuleFinder)> = rules
+        .rules
+        .iter()
+        .map(|rule| (rule, RuleFinder::new(rule)))
+        .collect();
     let mut names_without_rule = Vec::new();
     for loaded in fixtures {
         let (messages, history) = (&loaded.fixture.messages, loaded.history());
         let language = language_of(messages);
-        let tokens: Vec<_> = messages.iter().map(|message| estimate_tokens(&message.countable_text())).collect();
-        let span = loaded.fixture.start()..loaded.points.first().copied().unwrap_or(messages.len());
-        let fitting = finders
+        let tokens: Vec<_> = messages
             .iter()
-            .filter(|(rule, finder)| rule.language == language && !history.holds(finder.object(), 0..messages.len()));
-        let places = RulePosition::ALL.map(|position| (position, position.place(messages, span.clone(), &tokens)));
-        let injections = fitting
-            .flat_map(|(rule, _)| places.map(|(position, at)| Injection { rule: Arc::clone(rule), position, at }));
+            .map(|message| estimate_tokens(&message.countable_text()))
+            .collect();
+        let span = loaded.fixture.start()..loaded.points.first().copied().unwrap_or(messages.len());
+        let fitting = finders.iter().filter(|(rule, finder)| {
+            rule.language == language && !history.holds(finder.object(), 0..messages.len())
+        });
+        let places = RulePosition::ALL
+            .map(|position| (position, position.place(messages, span.clone(), &tokens)));
+        let injections = fitting.flat_map(|(rule, _)| {
+            places.map(|(position, at)| Injection {
+                rule: Arc::clone(rule),
+                position,
+                at,
+            })
+        });
         loaded.injections = injections.collect();
         if loaded.injections.is_empty() {
             names_without_rule.push(loaded.name().to_owned());

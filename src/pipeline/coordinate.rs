@@ -91,16 +91,27 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Cell(coordinate) => coordinate.fmt(f),
-            Place::Selftest { judge, case } => {
-                f.write_str(&say!("self-test of {judge} · {case}", "{judge} 的自检 · {case}"))
-            }
-            Place::Regrading { judge, answer } => {
-                f.write_str(&say!("regrading by {judge} · {answer}", "{judge} 重新评分 · {answer}"))
-            }
-            Place::Generation { fixture, point, probe: None } => {
-                f.write_str(&say!("probes for {fixture} · point {point}", "为 {fixture} 产生问题 · 压缩点 {point}"))
-            }
-            Place::Generation { fixture, point, probe: Some(probe) } => f.write_str(&say!(
+            Place::Selftest { judge, case } => f.write_str(&say!(
+                "self-test of {judge} · {case}",
+                "{judge} 的自检 · {case}"
+            )),
+            Place::Regrading { judge, answer } => f.write_str(&say!(
+                "regrading by {judge} · {answer}",
+                "{judge} 重新评分 · {answer}"
+            )),
+            Place::Generation {
+                fixture,
+                point,
+                probe: None,
+            } => f.write_str(&say!(
+                "probes for {fixture} · point {point}",
+                "为 {fixture} 产生问题 · 压缩点 {point}"
+            )),
+            Place::Generation {
+                fixture,
+                point,
+                probe: Some(probe),
+            } => f.write_str(&say!(
                 "{fixture} · point {point} · {probe} without a context",
                 "{fixture} · 压缩点 {point} · {probe}，无上下文"
             )),
@@ -117,7 +128,10 @@ impl CellCoordinate {
             point: cell.point.number(),
             method: pipeline.method(cell.chain.method).name.0.clone(),
             run: cell.chain.run,
-            constraint: cell.chain.injection.map(|ix| fixture.injection(ix).to_string().into()),
+            constraint: cell
+                .chain
+                .injection
+                .map(|ix| fixture.injection(ix).to_string().into()),
             probe: None,
             answerer: None,
             answer_n: None,
@@ -158,7 +172,10 @@ impl fmt::Display for CellCoordinate {
             self.point.0
         ))?;
         if let Some(constraint) = &self.constraint {
-            f.write_str(&say!(" · with the rule {constraint}", " · 含规则 {constraint}"))?;
+            f.write_str(&say!(
+                " · with the rule {constraint}",
+                " · 含规则 {constraint}"
+            ))?;
         }
         if let Some(probe) = &self.probe {
             f.write_str(&say!(" · probe {probe}", " · 问题 {probe}"))?;

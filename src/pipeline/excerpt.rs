@@ -35,7 +35,12 @@ struct ExcerptPiece {
 
 impl<'f> SourceExcerpt<'f> {
     /// The excerpt of `text` that shows `places`, with no line longer than `room` columns or little more.
-    pub(super) fn new(name: &'f str, text: &str, places: &[Range<usize>], room: usize) -> SourceExcerpt<'f> {
+    pub(super) fn new(
+        name: &'f str,
+        text: &str,
+        places: &[Range<usize>],
+        room: usize,
+    ) -> SourceExcerpt<'f> {
         let places: Vec<Range<usize>> = places
             .iter()
             .map(|place| text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end))
@@ -44,18 +49,38 @@ impl<'f> SourceExcerpt<'f> {
         let text = &text.replace('\u{1b}', "?");
         let (mut shown, mut pieces, mut line_start) = (String::new(), Vec::new(), 0);
         for line in text.split_inclusive('\n') {
-            let marks: Vec<Range<usize>> =
-                places.iter().filter_map(|place| part_in_line(place, line_start, line)).collect();
-            add_line(&mut shown, &mut pieces, line_start, line, &windows(line, &marks, room));
+            let marks: Vec<Range<usize>> = places
+                .iter()
+                .filter_map(|place| part_in_line(place, line_start, line))
+                .collect();
+            add_line(
+                &mut shown,
+                &mut pieces,
+                line_start,
+                line,
+                &windows(line, &marks, room),
+            );
             line_start += line.len();
         }
         let places = places.iter().map(|place| {
             let start = excerpt_offset(&pieces, place.start);
             let before = text.get(..place.start).unwrap_or_default();
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
-            ExcerptPlace { shown: start..excerpt_offset(&pieces, place.end).max(start), column }
+            let column = before
+                .rsplit('\n')
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .count();
+            ExcerptPlace {
+                shown: start..excerpt_offset(&pieces, place.end).max(start),
+                column,
+            }
         });
-        SourceExcerpt { name, places: places.collect(), text: shown }
+        SourceExcerpt {
+            name,
+            places: places.collect(),
+            text: shown,
+        }
     }
 
     /// Where the places are in the excerpt.
@@ -67,7 +92,8 @@ impl<'f> SourceExcerpt<'f> {
 /// The part of `place` that lies in a line.
 fn part_in_line(place: &Range<usize>, line_start: usize, line: &str) -> Option<Range<usize>> {
     let body = line.trim_end_matches(['\r', '\n']).len();
-    let is_here = place.start <= line_start + body && (place.end > line_start || place.start == line_start);
+    let is_here =
+        place.start <= line_start + body && (place.end > line_start || place.start == line_start);
     is_here.then(|| place.start.saturating_sub(line_start)..(place.end - line_start).min(body))
 }
 
@@ -84,7 +110,11 @@ fn add_line(
         if window.start > end {
             shown.push_str(GAP);
         }
-        pieces.push(ExcerptPiece { from: line_start + window.start, len: window.len(), at: shown.len() });
+        pieces.push(ExcerptPiece {
+            from: line_start + window.start,
+            len: window.len(),
+            at: shown.len(),
+        });
         shown.push_str(line.get(window.clone()).unwrap_or_default());
         end = window.end;
     }
@@ -93,7 +123,11 @@ fn add_line(
     if rest.len() > ending.len() {
         shown.push_str(GAP);
     }
-    pieces.push(ExcerptPiece { from: line_start + line.len() - ending.len(), len: ending.len(), at: shown.len() });
+    pieces.push(ExcerptPiece {
+        from: line_start + line.len() - ending.len(),
+        len: ending.len(),
+        at: shown.len(),
+    });
     shown.push_str(ending);
 }
 
@@ -117,7 +151,10 @@ fn windows(line: &str, marks: &[Range<usize>], room: usize) -> Vec<Range<usize>>
     for mark in marks {
         // If possible, show the line from its beginning, which tells the most.
         let mut candidates = [0..mark.end, mark.clone()].into_iter();
-        let fitting = candidates.find(|range| body.get(range.clone()).is_some_and(|text| text.width() <= share));
+        let fitting = candidates.find(|range| {
+            body.get(range.clone())
+                .is_some_and(|text| text.width() <= share)
+        });
         if let Some(range) = fitting {
             windows.push(widen(body, range, share));
         } else {
@@ -169,10 +206,15 @@ impl SourceCode for SourceExcerpt<'_> {
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let contents = self.text.read_span(span, lines_before, lines_after)?;
         // Without lines around it the place itself is requested, for the header of the report.
-        let place = self.places.iter().find(|place| lines_before == 0 && place.shown.start == span.offset());
+        let place = self
+            .places
+            .iter()
+            .find(|place| lines_before == 0 && place.shown.start == span.offset());
         let column = place.map_or(contents.column(), |place| place.column);
         let (data, span) = (contents.data(), *contents.span());
         let (name, line, lines) = (self.name.to_owned(), contents.line(), contents.line_count());
-        Ok(Box::new(MietteSpanContents::new_named(name, data, span, line, column, lines)))
+        Ok(Box::new(MietteSpanContents::new_named(
+            name, data, span, line, column, lines,
+        )))
     }
 }

@@ -26,7 +26,11 @@ pub(crate) struct Located<T> {
 impl<T> Located<T> {
     /// A value that nobody wrote, as if it stood at the beginning of the file.
     pub(super) fn unwritten(value: T) -> Located<T> {
-        Located { value, place: 0..0, key: 0..0 }
+        Located {
+            value,
+            place: 0..0,
+            key: 0..0,
+        }
     }
 }
 
@@ -77,8 +81,15 @@ impl TomlReader<'_> {
             DeValue::Table(_) => localized("a table", "表").to_owned(),
             DeValue::Datetime(_) => localized("a datetime", "日期时间").to_owned(),
         };
-        let problem = Problem::error(say!("expected {expected}, found {found}", "应为 {expected}，却是 {found}"));
-        self.problems.push(problem.label(self.file, value.span(), say!("expected {expected}", "应为 {expected}")));
+        let problem = Problem::error(say!(
+            "expected {expected}, found {found}",
+            "应为 {expected}，却是 {found}"
+        ));
+        self.problems.push(problem.label(
+            self.file,
+            value.span(),
+            say!("expected {expected}", "应为 {expected}"),
+        ));
         None
     }
 
@@ -86,16 +97,28 @@ impl TomlReader<'_> {
         let name: &str = key.get_ref();
         let is_misplaced = self.settings.contains(&name) && known.contains(&"pipeline");
         let help = if is_misplaced {
-            say!("`{name}` belongs under [pipeline]", "`{name}` 应写在 [pipeline] 之下")
+            say!(
+                "`{name}` belongs under [pipeline]",
+                "`{name}` 应写在 [pipeline] 之下"
+            )
         } else {
             suggest(name, known.iter().copied())
         };
         let problem = Problem::error(say!("unknown key `{name}`", "未知键 `{name}`"));
-        self.problems.push(problem.help(help).at(self.file, key.span()));
+        self.problems
+            .push(problem.help(help).at(self.file, key.span()));
     }
 
-    fn placed<T: ReadToml>(&mut self, key: Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Located<T>> {
-        Some(Located { value: T::read(value, self)?, place: value.span(), key })
+    fn placed<T: ReadToml>(
+        &mut self,
+        key: Range<usize>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Located<T>> {
+        Some(Located {
+            value: T::read(value, self)?,
+            place: value.span(),
+            key,
+        })
     }
 }
 
@@ -165,7 +188,12 @@ macro_rules! table {
 fn described<T: ReadToml>(documentation: &[&str]) -> Value {
     let mut schema = T::schema();
     if !documentation.is_empty() {
-        schema["description"] = documentation.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").into();
+        schema["description"] = documentation
+            .iter()
+            .map(|line| line.trim())
+            .collect::<Vec<_>>()
+            .join(" ")
+            .into();
     }
     schema
 }
@@ -211,7 +239,9 @@ impl ReadToml for f64 {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<f64> {
         let number = match value.get_ref() {
             DeValue::Float(float) => float.as_str().parse().ok(),
-            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|n| n as f64),
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+                .ok()
+                .map(|n| n as f64),
             _ => None,
         };
         number
@@ -234,14 +264,25 @@ impl<T: ReadToml> ReadToml for Vec<Located<T>> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Vec<Located<T>>> {
-        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, T::list_name()))?;
-        Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
+        let items = value
+            .get_ref()
+            .as_array()
+            .or_else(|| reader.mistyped(value, T::list_name()))?;
+        Some(
+            items
+                .iter()
+                .filter_map(|item| reader.placed(item.span(), item))
+                .collect(),
+        )
     }
 
     fn merge(&mut self, top: Vec<Located<T>>) {
         for item in top {
             let name = item.value.name();
-            match self.iter_mut().find(|base| name.is_some() && base.value.name() == name) {
+            match self
+                .iter_mut()
+                .find(|base| name.is_some() && base.value.name() == name)
+            {
                 Some(base) => base.value.merge(item.value),
                 None => self.push(item),
             }
@@ -260,13 +301,15 @@ impl<T: ReadToml> ReadToml for Map<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Map<T>> {
-        let table = value
-            .get_ref()
-            .as_table()
-            .or_else(|| reader.mistyped(value, localized("a table of named tables", "由具名表组成的表")))?;
-        let entries = table
-            .iter()
-            .filter_map(|(key, value)| Some((key.get_ref().to_string(), reader.placed(key.span(), value)?)));
+        let table = value.get_ref().as_table().or_else(|| {
+            reader.mistyped(
+                value,
+                localized("a table of named tables", "由具名表组成的表"),
+            )
+        })?;
+        let entries = table.iter().filter_map(|(key, value)| {
+            Some((key.get_ref().to_string(), reader.placed(key.span(), value)?))
+        });
         Some(entries.collect())
     }
 
@@ -282,7 +325,11 @@ impl<T: ReadToml> ReadToml for Map<T> {
 fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f>> {
     let (root, faults) = DeTable::parse_recoverable(&file.text);
     for fault in &faults {
-        let problem = Problem::error(say!("this is not TOML: {}", "这不是 TOML：{}", fault.message()));
+        let problem = Problem::error(say!(
+            "this is not TOML: {}",
+            "这不是 TOML：{}",
+            fault.message()
+        ));
         problems.push(problem.at(file, fault.span().unwrap_or(0..0)));
     }
     faults.is_empty().then(|| root.into_inner())
@@ -303,11 +350,19 @@ pub(super) fn strings(file: &SourceFile) -> Vec<StringAt> {
     }
     fn walk_table(table: &DeTable<'_>, path: &[String], strings: &mut Vec<StringAt>) {
         for (key, value) in table {
-            walk(value, &[path, &[key.get_ref().to_string()]].concat(), strings);
+            walk(
+                value,
+                &[path, &[key.get_ref().to_string()]].concat(),
+                strings,
+            );
         }
     }
     let mut strings = Vec::new();
-    walk_table(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut strings);
+    walk_table(
+        DeTable::parse_recoverable(&file.text).0.get_ref(),
+        &[],
+        &mut strings,
+    );
     strings
 }
 
@@ -316,6 +371,12 @@ pub(super) mod tables;
 /// Whether a pipeline file declares a method of this name. A text that is not TOML declares none: `check` says why.
 pub fn declares_method(text: &str, name: &str) -> bool {
     let table: toml::Table = text.parse().unwrap_or_default();
-    let methods = table.get("compress").and_then(toml::Value::as_array).into_iter().flatten();
-    methods.into_iter().any(|method| method.get("name").and_then(toml::Value::as_str) == Some(name))
+    let methods = table
+        .get("compress")
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten();
+    methods
+        .into_iter()
+        .any(|method| method.get("name").and_then(toml::Value::as_str) == Some(name))
 }

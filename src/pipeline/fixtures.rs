@@ -49,10 +49,13 @@ impl FixtureChecks {
         match kind {
             FindingKind::PointOutOfRange => Severity::Error,
             FindingKind::UnprovenFact if !self.allow_unproven => Severity::Error,
-            FindingKind::UnprovenFact | FindingKind::UnprovenSuperseded | FindingKind::Weak => Severity::Warning,
-            FindingKind::Contradiction | FindingKind::Count | FindingKind::Balance | FindingKind::NoTruth => {
+            FindingKind::UnprovenFact | FindingKind::UnprovenSuperseded | FindingKind::Weak => {
                 Severity::Warning
             }
+            FindingKind::Contradiction
+            | FindingKind::Count
+            | FindingKind::Balance
+            | FindingKind::NoTruth => Severity::Warning,
             FindingKind::GivenAway | FindingKind::InTail if self.strict => Severity::Error,
             FindingKind::GivenAway | FindingKind::InTail => Severity::Warning,
         }
@@ -73,10 +76,20 @@ impl FixtureLoader<'_> {
     /// Reads the selected fixtures with their banks, sorted by name. Also returns the names of those without a bank.
     pub(super) fn load(mut self, selection: &MatrixSelection) -> (Vec<LoadedFixture>, Vec<String>) {
         let fixtures = self.fixture_files();
-        let banks = if self.checks.without_banks { BTreeMap::new() } else { self.bank_files() };
+        let banks = if self.checks.without_banks {
+            BTreeMap::new()
+        } else {
+            self.bank_files()
+        };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
-        report_unknown(selection.fixtures_flag(), localized("fixture", "样本"), wanted, &names, self.problems);
+        report_unknown(
+            selection.fixtures_flag(),
+            localized("fixture", "样本"),
+            wanted,
+            &names,
+            self.problems,
+        );
         self.report_orphan_banks(&banks, &names);
         let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();
@@ -114,29 +127,35 @@ impl FixtureLoader<'_> {
     /// The fixture files by stem.
     pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
         let paths = match self.fixtures {
-            Some(Located { value: FixturePaths::Globs(globs), .. }) => self.find_matches(globs),
-            Some(Located { value: FixturePaths::Folder(folder), place, .. }) => {
-                self.find_in_folder(folder, Some(place.clone()))
-            }
+            Some(Located {
+                value: FixturePaths::Globs(globs),
+                ..
+            }) => self.find_matches(globs),
+            Some(Located {
+                value: FixturePaths::Folder(folder),
+                place,
+                ..
+            }) => self.find_in_folder(folder, Some(place.clone())),
             None => self.find_in_folder("fixtures", None),
         };
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
             let stem = stem(&path);
             if let Err(message) = check_name(&stem) {
-                self.problems.push(
-                    Problem::error(format!("{path}: {message}"))
-                        .help(localized("rename the file and its `name`", "请给文件及其 `name` 改名")),
-                );
+                self.problems
+                    .push(Problem::error(format!("{path}: {message}")).help(localized(
+                        "rename the file and its `name`",
+                        "请给文件及其 `name` 改名",
+                    )));
             } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
                 let message = say!(
                     "two fixtures are named `{stem}`: {first} and {path}",
                     "两个样本都名为 `{stem}`：{first} 与 {path}"
                 );
-                self.problems.push(
-                    Problem::error(message)
-                        .help(localized("names identify results: use a different one", "名称用来标识结果：请另取一个")),
-                );
+                self.problems.push(Problem::error(message).help(localized(
+                    "names identify results: use a different one",
+                    "名称用来标识结果：请另取一个",
+                )));
             } else {
                 files.insert(stem, path);
             }
@@ -150,26 +169,35 @@ impl FixtureLoader<'_> {
             let pattern = match Pattern::new(&glob.value) {
                 Ok(pattern) => pattern,
                 Err(why) => {
-                    self.problems.push(Problem::error(why).at(self.file, glob.place.clone()));
+                    self.problems
+                        .push(Problem::error(why).at(self.file, glob.place.clone()));
                     continue;
                 }
             };
             let files = pattern.entries(self.reader.folder());
             if files.is_empty() {
                 let message = say!("no file matches `{}`", "没有文件与 `{}` 匹配", glob.value);
-                self.problems.push(Problem::error(message).at(self.file, glob.place.clone()));
+                self.problems
+                    .push(Problem::error(message).at(self.file, glob.place.clone()));
             }
             paths.extend(files);
         }
         paths
     }
 
-    fn find_in_folder(&mut self, folder: &str, place: Option<std::ops::Range<usize>>) -> Vec<String> {
+    fn find_in_folder(
+        &mut self,
+        folder: &str,
+        place: Option<std::ops::Range<usize>>,
+    ) -> Vec<String> {
         let path = self.reader.folder().join(folder);
         if path.is_dir() {
             return self.json_files(folder);
         }
-        let problem = Problem::error(say!("there is no folder `{folder}` with fixtures", "没有样本文件夹 `{folder}`"));
+        let problem = Problem::error(say!(
+            "there is no folder `{folder}` with fixtures",
+            "没有样本文件夹 `{folder}`"
+        ));
         let problem = problem.help(localized(
             "`compeval fixture import` makes a fixture from a session log",
             "`compeval fixture import` 由会话日志产生样本",
@@ -182,14 +210,20 @@ impl FixtureLoader<'_> {
     }
 
     fn bank_folder(&self) -> String {
-        self.probes.map_or("probes", |probes| probes.value.trim_end_matches('/')).to_owned()
+        self.probes
+            .map_or("probes", |probes| probes.value.trim_end_matches('/'))
+            .to_owned()
     }
 
     /// The bank files by the fixture they name.
     fn bank_files(&mut self) -> BTreeMap<String, String> {
         let folder = self.bank_folder();
         let files = self.json_files(&folder);
-        files.into_iter().filter(|path| path.ends_with(BANK)).map(|path| (stem(&path), path)).collect()
+        files
+            .into_iter()
+            .filter(|path| path.ends_with(BANK))
+            .map(|path| (stem(&path), path))
+            .collect()
     }
 
     /// The paths `FOLDER/NAME` of everything in a folder that is named like a JSON file, sorted; none if there is no
@@ -221,32 +255,51 @@ impl FixtureLoader<'_> {
     /// missing.
     fn report_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
         let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
-            Some(FixturePaths::Globs(globs)) => {
-                globs.iter().filter_map(|glob| Pattern::new(&glob.value).ok()).map(|pattern| pattern.base()).collect()
-            }
+            Some(FixturePaths::Globs(globs)) => globs
+                .iter()
+                .filter_map(|glob| Pattern::new(&glob.value).ok())
+                .map(|pattern| pattern.base())
+                .collect(),
             _ => Vec::new(),
         };
         let root = self.reader.folder();
-        for (name, path) in banks.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-            if !bases.iter().any(|base| root.join(base).join(format!("{name}.json")).is_file()) {
+        for (name, path) in banks
+            .iter()
+            .filter(|(name, _)| !names.contains(&name.as_str()))
+        {
+            if !bases
+                .iter()
+                .any(|base| root.join(base).join(format!("{name}.json")).is_file())
+            {
                 let message = say!(
                     "{path} is a bank for the fixture `{name}`, which does not exist",
                     "{path} 是样本 `{name}` 的题库，而该样本不存在"
                 );
-                self.problems.push(Problem::error(message).help(suggest(name, names.iter().copied())));
+                self.problems
+                    .push(Problem::error(message).help(suggest(name, names.iter().copied())));
             }
         }
     }
 
-    fn read_fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
+    fn read_fixture(
+        &mut self,
+        name: &str,
+        path: &str,
+        sizes: &mut Vec<(String, usize)>,
+    ) -> Option<Fixture> {
         let source = self.read(localized("fixture", "样本"), path)?;
         sizes.push((path.to_owned(), source.text.len()));
-        let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
+        let parsed = ParsedFixture::read(&source.text)
+            .map_err(|faults| self.report(&source, faults))
+            .ok()?;
         let mut fixture = parsed.fixture;
         if let Some(spans) = self.checks.spans {
-            fixture.points = ends_of_spans(&fixture.messages, fixture.start(), spans, &|message: &Message| {
-                estimate_tokens(&message.countable_text())
-            });
+            fixture.points = ends_of_spans(
+                &fixture.messages,
+                fixture.start(),
+                spans,
+                &|message: &Message| estimate_tokens(&message.countable_text()),
+            );
         }
         if fixture.name != name {
             let message = say!(
@@ -258,7 +311,10 @@ impl FixtureLoader<'_> {
                 &source,
                 &fixture.name,
                 message,
-                localized("name and file stem are the same: change one of them", "名称与文件名相同：请改其中之一"),
+                localized(
+                    "name and file stem are the same: change one of them",
+                    "名称与文件名相同：请改其中之一",
+                ),
             );
             return None;
         }
@@ -267,7 +323,9 @@ impl FixtureLoader<'_> {
 
     fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
         let source = self.read(localized("bank", "题库"), bank_path)?;
-        let parsed = ParsedBank::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
+        let parsed = ParsedBank::read(&source.text)
+            .map_err(|faults| self.report(&source, faults))
+            .ok()?;
         let bank = &parsed.bank;
         if bank.fixture != fixture.name {
             let message = say!(
@@ -296,7 +354,9 @@ impl FixtureLoader<'_> {
                 }
                 _ => finding.help,
             };
-            let problem = Problem::error(finding.message).at(&source, finding.place).help(help);
+            let problem = Problem::error(finding.message)
+                .at(&source, finding.place)
+                .help(help);
             self.problems.push(problem.with_severity(severity));
         }
         Some(with_bank(fixture, parsed.bank, path, bank_path))
@@ -333,14 +393,20 @@ impl FixtureLoader<'_> {
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
         let read = self.reader.read_uncached(path);
         read.map_err(|why| {
-            self.problems
-                .push(Problem::error(say!("cannot read the {what} {path}: {why}", "无法读取{what} {path}：{why}")))
+            self.problems.push(Problem::error(say!(
+                "cannot read the {what} {path}: {why}",
+                "无法读取{what} {path}：{why}"
+            )))
         })
         .ok()
     }
 
     fn report(&mut self, source: &SourceFile, faults: Vec<Fault>) {
-        self.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, source)));
+        self.problems.0.extend(
+            faults
+                .into_iter()
+                .map(|fault| Problem::from_fault(fault, source)),
+        );
     }
 
     fn report_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
@@ -357,7 +423,9 @@ impl FixtureLoader<'_> {
 
 /// Whether a path is an editor's lock: a dangling link whose name begins with `.#`.
 fn is_lock(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".#")) && !path.exists()
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(".#"))
+        && !path.exists()
 }
 
 fn with_bank(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFixture {
@@ -402,16 +470,35 @@ fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
 /// The file's name without `.json` or `.probes.json`.
 fn stem(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.strip_suffix(BANK).or_else(|| name.strip_suffix(".json")).unwrap_or(name).to_owned()
+    name.strip_suffix(BANK)
+        .or_else(|| name.strip_suffix(".json"))
+        .unwrap_or(name)
+        .to_owned()
 }
 
 /// See [`LoadedFixture::recorded`].
 fn recorded(fixture: &Fixture) -> Digest {
-    let Fixture { reference_patterns, compactions, messages, begins_midway, .. } = fixture;
-    let references = messages.iter().map(|message| (&message.cut_references, &message.attached_references));
-    let recorded: Vec<_> =
-        references.enumerate().filter(|(_, (cut, attached))| !cut.is_empty() || !attached.is_empty()).collect();
-    Digest::of_json(&(PATTERNS, reference_patterns, compactions, recorded, begins_midway))
+    let Fixture {
+        reference_patterns,
+        compactions,
+        messages,
+        begins_midway,
+        ..
+    } = fixture;
+    let references = messages
+        .iter()
+        .map(|message| (&message.cut_references, &message.attached_references));
+    let recorded: Vec<_> = references
+        .enumerate()
+        .filter(|(_, (cut, attached))| !cut.is_empty() || !attached.is_empty())
+        .collect();
+    Digest::of_json(&(
+        PATTERNS,
+        reference_patterns,
+        compactions,
+        recorded,
+        begins_midway,
+    ))
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::model::{AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
+use super::model::{
+    AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs,
+};
 use crate::action::Repetition;
 
 /// One method on one fixture in one run: its compressions follow one another.
@@ -105,16 +107,29 @@ impl FixtureAxis {
             before.push(total);
             total += at.len() as u64;
         }
-        FixtureAxis { probes, before, total, injections }
+        FixtureAxis {
+            probes,
+            before,
+            total,
+            injections,
+        }
     }
 
     /// The points at which a method must compress, in order: those with a probe, and all earlier ones if the method
     /// keeps state. If nothing is answered, all points.
     fn needed(&self, keeps_state: bool, without_answers: bool) -> impl Iterator<Item = PointIx> {
-        let last = self.probes.iter().rposition(|at| without_answers || !at.is_empty());
+        let last = self
+            .probes
+            .iter()
+            .rposition(|at| without_answers || !at.is_empty());
         let until = last.map_or(0, |last| last + 1);
         let points = (0..until).filter(move |at| {
-            keeps_state || without_answers || self.probes.get(*at).is_some_and(|probes| !probes.is_empty())
+            keeps_state
+                || without_answers
+                || self
+                    .probes
+                    .get(*at)
+                    .is_some_and(|probes| !probes.is_empty())
         });
         points.map(PointIx)
     }
@@ -124,16 +139,31 @@ impl Matrix {
     /// The matrix of what `pipeline` selects.
     pub fn new(pipeline: &Pipeline) -> Matrix {
         let fixtures = pipeline.fixtures.iter();
-        let methods = pipeline.methods.iter().zip(&pipeline.method_answerers).map(|(method, answerers)| MethodAxis {
-            method_answerers: answerers.clone(),
-            keeps_state: method.strategy.keeps_state(),
-            is_deterministic: method.strategy.is_deterministic(),
-        });
+        let methods =
+            pipeline
+                .methods
+                .iter()
+                .zip(&pipeline.method_answerers)
+                .map(|(method, answerers)| MethodAxis {
+                    method_answerers: answerers.clone(),
+                    keeps_state: method.strategy.keeps_state(),
+                    is_deterministic: method.strategy.is_deterministic(),
+                });
         Matrix {
-            fixtures: fixtures.map(|f| FixtureAxis::new(f.selected.clone(), f.injections.len())).collect(),
+            fixtures: fixtures
+                .map(|f| FixtureAxis::new(f.selected.clone(), f.injections.len()))
+                .collect(),
             methods: methods.collect(),
-            answerer_is_deterministic: pipeline.answerers.iter().map(|a| !a.model.is_asked()).collect(),
-            judge_is_deterministic: pipeline.judges.iter().map(|j| !j.model.is_asked()).collect(),
+            answerer_is_deterministic: pipeline
+                .answerers
+                .iter()
+                .map(|a| !a.model.is_asked())
+                .collect(),
+            judge_is_deterministic: pipeline
+                .judges
+                .iter()
+                .map(|j| !j.model.is_asked())
+                .collect(),
             runs: pipeline.settings.runs,
             part: pipeline.part.clone(),
         }
@@ -145,7 +175,9 @@ impl Matrix {
     }
 
     fn includes(&self, fixture: FixtureIx, method: MethodIx) -> bool {
-        self.part.as_ref().is_none_or(|part| part.contains(&(fixture, method)))
+        self.part
+            .as_ref()
+            .is_none_or(|part| part.contains(&(fixture, method)))
     }
 
     pub fn runs(&self) -> Runs {
@@ -156,21 +188,36 @@ impl Matrix {
     /// rule. A rule takes part in the first run only: many rules at several positions tell more than repetitions
     /// of one.
     pub fn chains(&self) -> impl Iterator<Item = Chain> {
-        self.fixtures.iter().enumerate().flat_map(move |(fixture, axis)| {
-            let (fixture, recorded) = (FixtureIx(fixture), self.methods_on(FixtureIx(fixture)));
-            let recorded = recorded.flat_map(move |method| {
-                (1..=self.runs.compress).map(move |run| Chain { fixture, method, run, injection: None })
-            });
-            let injected = (0..axis.injections).flat_map(move |at| {
-                let injection = Some(InjectionIx(at));
-                self.methods_on(fixture).map(move |method| Chain { fixture, method, run: 1, injection })
-            });
-            recorded.chain(injected)
-        })
+        self.fixtures
+            .iter()
+            .enumerate()
+            .flat_map(move |(fixture, axis)| {
+                let (fixture, recorded) = (FixtureIx(fixture), self.methods_on(FixtureIx(fixture)));
+                let recorded = recorded.flat_map(move |method| {
+                    (1..=self.runs.compress).map(move |run| Chain {
+                        fixture,
+                        method,
+                        run,
+                        injection: None,
+                    })
+                });
+                let injected = (0..axis.injections).flat_map(move |at| {
+                    let injection = Some(InjectionIx(at));
+                    self.methods_on(fixture).map(move |method| Chain {
+                        fixture,
+                        method,
+                        run: 1,
+                        injection,
+                    })
+                });
+                recorded.chain(injected)
+            })
     }
 
     fn methods_on(&self, fixture: FixtureIx) -> impl Iterator<Item = MethodIx> {
-        (0..self.methods.len()).map(MethodIx).filter(move |method| self.includes(fixture, *method))
+        (0..self.methods.len())
+            .map(MethodIx)
+            .filter(move |method| self.includes(fixture, *method))
     }
 
     /// The compressions of a chain, in the order in which they must be done.
@@ -185,10 +232,18 @@ impl Matrix {
     pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
         let method_answerers = self.method_answerers(compress.chain.method);
         let is_asked = compress.chain.injection.is_none();
-        let probes = self.probes(compress.chain.fixture, compress.point).iter().filter(move |_| is_asked);
+        let probes = self
+            .probes(compress.chain.fixture, compress.point)
+            .iter()
+            .filter(move |_| is_asked);
         probes.flat_map(move |&probe| {
             method_answerers.iter().flat_map(move |&answerer| {
-                (1..=self.runs.answer).map(move |answer_n| AnswerCell { compress, probe, answerer, answer_n })
+                (1..=self.runs.answer).map(move |answer_n| AnswerCell {
+                    compress,
+                    probe,
+                    answerer,
+                    answer_n,
+                })
             })
         })
     }
@@ -196,7 +251,11 @@ impl Matrix {
     /// The judgements of an answer, in order.
     pub fn judgements(&self, answer: AnswerCell) -> impl Iterator<Item = JudgeCell> {
         (0..self.judge_is_deterministic.len()).flat_map(move |judge| {
-            (1..=self.runs.judge).map(move |judge_n| JudgeCell { answer, judge: JudgeIx(judge), judge_n })
+            (1..=self.runs.judge).map(move |judge_n| JudgeCell {
+                answer,
+                judge: JudgeIx(judge),
+                judge_n,
+            })
         })
     }
 
@@ -228,8 +287,14 @@ impl Matrix {
         let mut counts = MatrixCounts::default();
         let runs = u64::from(self.runs.compress);
         for (fixture, axis) in self.fixtures.iter().enumerate() {
-            for method in self.methods_on(FixtureIx(fixture)).map(|method| &self.methods[method.0]) {
-                counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
+            for method in self
+                .methods_on(FixtureIx(fixture))
+                .map(|method| &self.methods[method.0])
+            {
+                counts.compress += runs
+                    * axis
+                        .needed(method.keeps_state, self.is_without_answers())
+                        .count() as u64;
                 counts.compress += (axis.injections * axis.probes.len()) as u64;
                 counts.answer += runs * axis.total * self.answers_per_probe(method);
             }
@@ -245,12 +310,34 @@ impl Matrix {
 
     /// The position of a row among all rows of the whole matrix, from 0.
     pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
-        let AnswerCell { compress: CompressCell { chain, point }, probe, answerer, answer_n } = cell.answer;
+        let AnswerCell {
+            compress: CompressCell { chain, point },
+            probe,
+            answerer,
+            answer_n,
+        } = cell.answer;
         let runs = u64::from(self.runs.compress);
-        let per_probe: u64 = self.methods.iter().map(|m| runs * self.answers_per_probe(m)).sum();
-        let fixtures = self.fixtures.iter().take(chain.fixture.0).map(|axis| axis.total * per_probe).sum::<u64>();
-        let (axis, method) = (&self.fixtures[chain.fixture.0], &self.methods[chain.method.0]);
-        let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_per_probe(m)).sum();
+        let per_probe: u64 = self
+            .methods
+            .iter()
+            .map(|m| runs * self.answers_per_probe(m))
+            .sum();
+        let fixtures = self
+            .fixtures
+            .iter()
+            .take(chain.fixture.0)
+            .map(|axis| axis.total * per_probe)
+            .sum::<u64>();
+        let (axis, method) = (
+            &self.fixtures[chain.fixture.0],
+            &self.methods[chain.method.0],
+        );
+        let methods: u64 = self
+            .methods
+            .iter()
+            .take(chain.method.0)
+            .map(|m| runs * self.answers_per_probe(m))
+            .sum();
         let method_per_probe = self.answers_per_probe(method);
         let probes_before = axis.before[point.0] + position(&axis.probes[point.0], &probe);
         let answerer_at = position(&method.method_answerers, &answerer);
@@ -278,7 +365,10 @@ impl Matrix {
         if is_deterministic {
             Repetition::NONE
         } else {
-            Repetition { compress: Some(cell.chain.run), ..Repetition::NONE }
+            Repetition {
+                compress: Some(cell.chain.run),
+                ..Repetition::NONE
+            }
         }
     }
 
@@ -287,7 +377,11 @@ impl Matrix {
         if self.answerer_is_deterministic[cell.answerer.0] {
             return Repetition::NONE;
         }
-        Repetition { compress: Some(cell.compress.chain.run), answer: Some(cell.answer_n), judge: None }
+        Repetition {
+            compress: Some(cell.compress.chain.run),
+            answer: Some(cell.answer_n),
+            judge: None,
+        }
     }
 
     /// The repetition of a judgement. Each answer cell gets its own, also where the answers are the same.
@@ -306,27 +400,52 @@ impl Matrix {
     /// The first of the cells that share all their actions with `cell`; `None` if one of its actions has repetitions.
     pub fn first_of_same(&self, cell: &JudgeCell) -> Option<JudgeCell> {
         let AnswerCell { compress, .. } = cell.answer;
-        let repetitions =
-            [self.compress_repetition(&compress), self.answer_repetition(&cell.answer), self.judge_repetition(cell)];
-        let first = CompressCell { chain: Chain { run: 1, ..compress.chain }, ..compress };
-        let first = AnswerCell { compress: first, answer_n: 1, ..cell.answer };
-        repetitions.iter().all(|one| *one == Repetition::NONE).then_some(JudgeCell {
-            answer: first,
-            judge_n: 1,
-            ..*cell
-        })
+        let repetitions = [
+            self.compress_repetition(&compress),
+            self.answer_repetition(&cell.answer),
+            self.judge_repetition(cell),
+        ];
+        let first = CompressCell {
+            chain: Chain {
+                run: 1,
+                ..compress.chain
+            },
+            ..compress
+        };
+        let first = AnswerCell {
+            compress: first,
+            answer_n: 1,
+            ..cell.answer
+        };
+        repetitions
+            .iter()
+            .all(|one| *one == Repetition::NONE)
+            .then_some(JudgeCell {
+                answer: first,
+                judge_n: 1,
+                ..*cell
+            })
     }
 
     /// Whether `cell` is the last one of those that [`Matrix::first_of_same`] puts together.
     pub fn is_last_of_same(&self, cell: &JudgeCell) -> bool {
-        let AnswerCell { compress, answer_n, .. } = cell.answer;
-        let Runs { compress: runs, answer, judge } = self.runs;
+        let AnswerCell {
+            compress, answer_n, ..
+        } = cell.answer;
+        let Runs {
+            compress: runs,
+            answer,
+            judge,
+        } = self.runs;
         (compress.chain.run, answer_n, cell.judge_n) == (runs, answer, judge)
     }
 }
 
 fn position<T: PartialEq>(items: &[T], item: &T) -> u64 {
-    items.iter().position(|known| known == item).unwrap_or(items.len()) as u64
+    items
+        .iter()
+        .position(|known| known == item)
+        .unwrap_or(items.len()) as u64
 }
 
 fn from_zero(number: u32) -> u64 {

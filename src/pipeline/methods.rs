@@ -28,16 +28,30 @@ enum StrategyKind {
 }
 
 const STRATEGIES: [(&str, StrategyKind); 12] = [
-    ("anchored-iterative", StrategyKind::Prompted(PromptStyle::Anchored)),
-    ("regenerative", StrategyKind::Prompted(PromptStyle::Regenerative)),
+    (
+        "anchored-iterative",
+        StrategyKind::Prompted(PromptStyle::Anchored),
+    ),
+    (
+        "regenerative",
+        StrategyKind::Prompted(PromptStyle::Regenerative),
+    ),
     ("opaque", StrategyKind::Opaque),
     ("provider-compaction", StrategyKind::ProviderCompaction),
     ("command", StrategyKind::Command),
     ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
     ("prune", StrategyKind::Rule(BuiltInStrategy::Prune)),
-    ("mask", StrategyKind::Rule(BuiltInStrategy::Mask { keep_results: KEPT_RESULTS })),
+    (
+        "mask",
+        StrategyKind::Rule(BuiltInStrategy::Mask {
+            keep_results: KEPT_RESULTS,
+        }),
+    ),
     ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
-    ("reference-list", StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS })),
+    (
+        "reference-list",
+        StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS }),
+    ),
     ("full", StrategyKind::Rule(BuiltInStrategy::Full)),
     ("none", StrategyKind::Rule(BuiltInStrategy::None)),
 ];
@@ -52,7 +66,9 @@ const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
 
 /// All keys that each strategy takes.
 pub(super) fn keys_by_strategy() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
-    STRATEGIES.into_iter().map(|(name, kind)| (name, [&COMMON_KEYS, kind.keys()].concat()))
+    STRATEGIES
+        .into_iter()
+        .map(|(name, kind)| (name, [&COMMON_KEYS, kind.keys()].concat()))
 }
 
 impl StrategyKind {
@@ -60,16 +76,44 @@ impl StrategyKind {
     fn keys(self) -> &'static [&'static str] {
         match self {
             StrategyKind::Prompted(_) => &[
-                "model", "prompt", "placement", "preset", "keep_head", "keep_tail", "keep_user", "extract",
-                "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
+                "model",
+                "prompt",
+                "placement",
+                "preset",
+                "keep_head",
+                "keep_tail",
+                "keep_user",
+                "extract",
+                "max_output_tokens",
+                "target_tokens",
+                "temperature",
+                "effort",
+                "lane",
             ],
-            StrategyKind::ProviderCompaction => {
-                &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
-            }
+            StrategyKind::ProviderCompaction => &[
+                "model",
+                "prompt",
+                "max_output_tokens",
+                "target_tokens",
+                "temperature",
+                "effort",
+            ],
             StrategyKind::Opaque => &["model"],
             StrategyKind::Command => &[
-                "command", "model", "inputs", "inputs_from", "module_roots", "env", "secrets", "identity",
-                "deterministic", "protocol", "workers", "start_timeout_s", "timeout_s", "target_tokens",
+                "command",
+                "model",
+                "inputs",
+                "inputs_from",
+                "module_roots",
+                "env",
+                "secrets",
+                "identity",
+                "deterministic",
+                "protocol",
+                "workers",
+                "start_timeout_s",
+                "timeout_s",
+                "target_tokens",
             ],
             StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens"],
             StrategyKind::Rule(
@@ -93,23 +137,42 @@ pub(super) fn method(
     let completed = presets::with_preset(context, table);
     let table = completed.as_ref().unwrap_or(table);
     let Some(strategy) = &table.value.strategy else {
-        let help = say!("add strategy = \"…\", one of {}", "请加上 strategy = \"…\"，可选：{}", list(strategies()));
-        context.error(&table.place, say!("the method `{name}` has no strategy", "方法 `{name}` 没有 strategy"), help);
+        let help = say!(
+            "add strategy = \"…\", one of {}",
+            "请加上 strategy = \"…\"，可选：{}",
+            list(strategies())
+        );
+        context.error(
+            &table.place,
+            say!(
+                "the method `{name}` has no strategy",
+                "方法 `{name}` 没有 strategy"
+            ),
+            help,
+        );
         return None;
     };
     let kind = context.choice("strategy", Some(strategy), &STRATEGIES)?;
     reject_foreign_keys(context, &strategy.value, kind, table);
-    let target_tokens = context.at_least_one("target_tokens", table.value.target_tokens.as_ref()).map(Tokens);
+    let target_tokens = context
+        .at_least_one("target_tokens", table.value.target_tokens.as_ref())
+        .map(Tokens);
     let strategy = match kind {
         StrategyKind::Prompted(style) => prompted(context, style, table, override_model)?,
-        StrategyKind::Opaque => {
-            Strategy::Opaque { model: vendor_model(context, Dialect::OpenaiResponses, table, override_model)? }
-        }
+        StrategyKind::Opaque => Strategy::Opaque {
+            model: vendor_model(context, Dialect::OpenaiResponses, table, override_model)?,
+        },
         StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
-        StrategyKind::Command => Strategy::Command(programs::command(context, table, override_model)?),
+        StrategyKind::Command => {
+            Strategy::Command(programs::command(context, table, override_model)?)
+        }
         StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
     };
-    Some(Method { name, strategy, target_tokens })
+    Some(Method {
+        name,
+        strategy,
+        target_tokens,
+    })
 }
 
 fn reject_foreign_keys(
@@ -120,9 +183,19 @@ fn reject_foreign_keys(
 ) {
     for (key, place) in table.value.written() {
         if !COMMON_KEYS.contains(&key) && !kind.keys().contains(&key) {
-            let message =
-                say!("the strategy `{strategy}` does not take `{key}`", "strategy `{strategy}` 不接受 `{key}`");
-            context.error(&place, message, say!("it takes {}", "它接受 {}", list(kind.keys().iter().copied())));
+            let message = say!(
+                "the strategy `{strategy}` does not take `{key}`",
+                "strategy `{strategy}` 不接受 `{key}`"
+            );
+            context.error(
+                &place,
+                message,
+                say!(
+                    "it takes {}",
+                    "它接受 {}",
+                    list(kind.keys().iter().copied())
+                ),
+            );
         }
     }
 }
@@ -136,19 +209,46 @@ fn prompted(
     let model = context.model(&model_declaration!(table, Compress, override_model));
     let built_in = Some(compress::built_in(style, context.locale));
     let words = PromptPlacement::ALL.map(|placement| (placement.name(), placement));
-    let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
-    let required: &[Variable] = if placement == PromptPlacement::Inline { &["transcript"] } else { &[] };
-    let (template, prompt_path) =
-        context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, required, built_in)?;
+    let placement = context
+        .choice("placement", table.value.placement.as_ref(), &words)
+        .unwrap_or_default();
+    let required: &[Variable] = if placement == PromptPlacement::Inline {
+        &["transcript"]
+    } else {
+        &[]
+    };
+    let (template, prompt_path) = context.prompt(
+        table.value.prompt.as_ref(),
+        compress::VARIABLES,
+        required,
+        built_in,
+    )?;
     warn_of_lost_focus(context, &template, table);
     let (shape, extract) = (shape(context, &table.value), extract(context, &table.value));
-    Some(Strategy::Prompted { style, model: model?, template, placement, shape, extract, prompt_path })
+    Some(Strategy::Prompted {
+        style,
+        model: model?,
+        template,
+        placement,
+        shape,
+        extract,
+        prompt_path,
+    })
 }
 
 /// Warns of a prompt that does not insert the topic.
-fn warn_of_lost_focus(context: &mut ValidationContext<'_>, template: &Template, table: &Located<CompressTable>) {
+fn warn_of_lost_focus(
+    context: &mut ValidationContext<'_>,
+    template: &Template,
+    table: &Located<CompressTable>,
+) {
     if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
-        let place = table.value.prompt.as_ref().map_or(&table.place, |prompt| &prompt.place).clone();
+        let place = table
+            .value
+            .prompt
+            .as_ref()
+            .map_or(&table.place, |prompt| &prompt.place)
+            .clone();
         let help = localized(
             "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}",
             "请在合适之处加上 {{ focus_topic }}，并置于 {% if focus_topic %} … {% endif %} 之内",
@@ -166,16 +266,23 @@ fn warn_of_lost_focus(context: &mut ValidationContext<'_>, template: &Template, 
 
 fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
     Shape {
-        head: context.at_least_one("keep_head", table.keep_head.as_ref()).unwrap_or(0),
+        head: context
+            .at_least_one("keep_head", table.keep_head.as_ref())
+            .unwrap_or(0),
         tail: table.keep_tail.as_ref().map(|tail| tail.value.0),
-        user: context.at_least_one("keep_user", table.keep_user.as_ref()).map(Tokens),
+        user: context
+            .at_least_one("keep_user", table.keep_user.as_ref())
+            .map(Tokens),
     }
 }
 
 /// The name of the tag around the summary in a reply.
 fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<String> {
     let tag = table.extract.as_ref()?;
-    let is_name = tag.value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    let is_name = tag
+        .value
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if tag.value.is_empty() || !is_name {
         context.error(
             &tag.place,
@@ -198,12 +305,16 @@ fn compaction(
     let model = vendor_model(context, Dialect::Anthropic, table, override_model);
     let prompt = table.value.prompt.as_ref();
     let (template, prompt_path) = match prompt {
-        Some(_) => {
-            context.prompt(prompt, compress::VARIABLES, &[], None).map(|(template, path)| (Some(template), path))?
-        }
+        Some(_) => context
+            .prompt(prompt, compress::VARIABLES, &[], None)
+            .map(|(template, path)| (Some(template), path))?,
         None => (None, None),
     };
-    Some(Strategy::ProviderCompaction { model: model?, template, prompt_path })
+    Some(Strategy::ProviderCompaction {
+        model: model?,
+        template,
+        prompt_path,
+    })
 }
 
 /// The model of a strategy that only one kind of provider has.
@@ -217,8 +328,16 @@ fn vendor_model(
     if model.provider.dialect == dialect {
         return Some(model);
     }
-    let strategy = table.value.strategy.as_ref().map_or("", |strategy| &strategy.value);
-    let place = table.value.model.as_ref().map_or(&table.place, |model| &model.place);
+    let strategy = table
+        .value
+        .strategy
+        .as_ref()
+        .map_or("", |strategy| &strategy.value);
+    let place = table
+        .value
+        .model
+        .as_ref()
+        .map_or(&table.place, |model| &model.place);
     let kind = model.provider.dialect.name();
     let message = say!(
         "the strategy `{strategy}` cannot use `{}`, whose provider is {kind}",
@@ -228,7 +347,11 @@ fn vendor_model(
     context.error(
         place,
         message,
-        say!("it needs a provider of kind \"{}\"", "需要 kind 为 \"{}\" 的服务商", dialect.name()),
+        say!(
+            "it needs a provider of kind \"{}\"",
+            "需要 kind 为 \"{}\" 的服务商",
+            dialect.name()
+        ),
     );
     None
 }
@@ -238,21 +361,33 @@ fn rule(
     rule: BuiltInStrategy,
     table: &Located<CompressTable>,
 ) -> Option<BuiltInStrategy> {
-    if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune) && table.value.target_tokens.is_none() {
-        let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+    if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune)
+        && table.value.target_tokens.is_none()
+    {
+        let place = table
+            .value
+            .strategy
+            .as_ref()
+            .map_or(&table.place, |strategy| &strategy.place);
         let help = localized(
             "add target_tokens = 2000, or how many of the newest tokens to keep",
             "请加上 target_tokens = 2000，即保留多少最新的词元",
         );
         context.error(
             place,
-            say!("the strategy `{}` needs `target_tokens`", "strategy `{}` 需要 `target_tokens`", rule.name()),
+            say!(
+                "the strategy `{}` needs `target_tokens`",
+                "strategy `{}` 需要 `target_tokens`",
+                rule.name()
+            ),
             help,
         );
         return None;
     }
     Some(match (rule, &table.value.keep_results) {
-        (BuiltInStrategy::Mask { .. }, Some(keep)) => BuiltInStrategy::Mask { keep_results: keep.value },
+        (BuiltInStrategy::Mask { .. }, Some(keep)) => BuiltInStrategy::Mask {
+            keep_results: keep.value,
+        },
         _ => rule,
     })
 }
@@ -270,14 +405,25 @@ pub(super) fn declared_answerers<'a>(
         context.error(
             &named.place,
             localized("a method needs an answerer", "每种方法都需要作答模型"),
-            localized("leave `answerers` out to let all answer", "省略 `answerers` 即由全部模型作答"),
+            localized(
+                "leave `answerers` out to let all answer",
+                "省略 `answerers` 即由全部模型作答",
+            ),
         );
     }
     for item in &named.value {
         if !answerers.contains(&item.value.as_str()) {
             let help = suggest(&item.value, answerers.iter().copied());
-            context.error(&item.place, say!("there is no answerer `{}`", "没有作答模型 `{}`", item.value), help);
+            context.error(
+                &item.place,
+                say!("there is no answerer `{}`", "没有作答模型 `{}`", item.value),
+                help,
+            );
         }
     }
-    answerers.iter().filter(|name| named.value.iter().any(|item| item.value == **name)).copied().collect()
+    answerers
+        .iter()
+        .filter(|name| named.value.iter().any(|item| item.value == **name))
+        .copied()
+        .collect()
 }

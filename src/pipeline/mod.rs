@@ -4,41 +4,42 @@
 //! with its position in the file; nothing here reads an environment variable by itself.
 //! Deliberately absent: network, cache, and what a strategy does.
 
-mod excerpt;
-mod problem;
-mod module_files;
-mod model;
-mod matrix;
 mod coordinate;
+mod excerpt;
+mod matrix;
+mod model;
+mod module_files;
+mod problem;
 
-mod sources;
 mod file;
-mod secrets;
-mod url;
 mod providers;
+mod secrets;
+mod sources;
+mod url;
 
-mod validation;
-mod settings;
-mod methods;
-mod programs;
-mod presets;
-mod stages;
-mod select;
-mod fixtures;
-mod constraints;
-mod paths;
-mod open;
 mod access;
-mod starter;
+mod constraints;
+mod fixtures;
+mod methods;
+mod open;
+mod paths;
+mod presets;
+mod programs;
 mod schema;
+mod select;
+mod settings;
+mod stages;
+mod starter;
+mod validation;
 
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
-    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
-    Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs, SourceFile, TailMode,
+    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx,
+    LoadedFixture, MethodIx, Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs,
+    SourceFile, TailMode,
 };
 pub use module_files::{ModuleFault, ModuleFiles};
 pub use open::{OpenError, OpenRequest, Opened, open};

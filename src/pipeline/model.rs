@@ -127,7 +127,11 @@ pub struct Runs {
 
 impl Default for Runs {
     fn default() -> Runs {
-        Runs { compress: 3, answer: 1, judge: 1 }
+        Runs {
+            compress: 3,
+            answer: 1,
+            judge: 1,
+        }
     }
 }
 
@@ -205,10 +209,18 @@ impl LoadedFixture {
     pub fn with_injection(&self, ix: InjectionIx) -> LoadedFixture {
         let Injection { rule, at, .. } = self.injection(ix);
         let mut fixture = Fixture::clone(&self.fixture);
-        fixture.messages.insert((*at).min(fixture.messages.len()), Message::text(Role::User, &rule.text));
+        fixture.messages.insert(
+            (*at).min(fixture.messages.len()),
+            Message::text(Role::User, &rule.text),
+        );
         let points = self.points.iter().map(|point| point + 1).collect();
         let selected = vec![Vec::new(); self.points.len()];
-        LoadedFixture { fixture: Arc::new(fixture), points, selected, ..self.clone() }
+        LoadedFixture {
+            fixture: Arc::new(fixture),
+            points,
+            selected,
+            ..self.clone()
+        }
     }
 
     /// # Panics

@@ -111,7 +111,10 @@ impl ModuleFiles {
     /// # Errors
     /// A file of the program has changed.
     pub fn check(&self, spec: &CommandSpec) -> Result<(), ModuleFault> {
-        lock(&self.changed).get(&spec.argv).cloned().map_or(Ok(()), Err)
+        lock(&self.changed)
+            .get(&spec.argv)
+            .cloned()
+            .map_or(Ok(()), Err)
     }
 
     fn make_unchanged_inputs(
@@ -133,20 +136,39 @@ impl ModuleFiles {
         packages.sort();
         packages.dedup();
         for (at, package) in packages.iter().enumerate() {
-            let alike =
-                packages.get(..at).unwrap_or_default().iter().filter(|other| other.name == package.name).count();
+            let alike = packages
+                .get(..at)
+                .unwrap_or_default()
+                .iter()
+                .filter(|other| other.name == package.name)
+                .count();
             // Node may load two versions of one package.
-            let name = if alike == 0 { package.name.clone() } else { format!("{} ({})", package.name, alike + 1) };
+            let name = if alike == 0 {
+                package.name.clone()
+            } else {
+                format!("{} ({})", package.name, alike + 1)
+            };
             let path = package_path(spec, &package.path);
             let digest = self.digest_unchanged(&spec.folder.join(&path), &path, started)?;
-            sources.0.insert(package_input(&name).into(), SourceRef { digest, path: Some(path) });
+            sources.0.insert(
+                package_input(&name).into(),
+                SourceRef {
+                    digest,
+                    path: Some(path),
+                },
+            );
             modules.packages.push((name, package.version.clone()));
         }
         Ok((modules, sources))
     }
 
     /// The digest of a file, unless the file has changed.
-    fn digest_unchanged(&self, file: &Path, name: &str, started: SystemTime) -> Result<Digest, ModuleFault> {
+    fn digest_unchanged(
+        &self,
+        file: &Path,
+        name: &str,
+        started: SystemTime,
+    ) -> Result<Digest, ModuleFault> {
         let stamp = Stamp::read(file).map_err(|error| unreadable(name, &error))?;
         // The program may have loaded a version that has been undone since.
         if stamp.written >= started {
@@ -159,7 +181,10 @@ impl ModuleFiles {
         }
         let now = read(file).map_err(|error| unreadable(name, &error))?;
         let after = Stamp::read(file).map_err(|error| unreadable(name, &error))?;
-        if now.stamp != stamp || after != stamp || before.is_some_and(|before| before.digest != now.digest) {
+        if now.stamp != stamp
+            || after != stamp
+            || before.is_some_and(|before| before.digest != now.digest)
+        {
             return Err(ModuleFault::Changed(name.to_owned()));
         }
         let digest = now.digest;
@@ -175,7 +200,11 @@ impl ModuleFiles {
         scan: impl FnOnce() -> HashMap<ActionKey, Vec<ActionKey>>,
     ) -> Vec<ActionKey> {
         let mut outputs = lock(&self.outputs);
-        outputs.get_or_insert_with(scan).get(declared).cloned().unwrap_or_default()
+        outputs
+            .get_or_insert_with(scan)
+            .get(declared)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Adds an output that was just stored. One without modules, which has the key of its declared inputs, is left out.
@@ -203,7 +232,10 @@ impl Stamp {
             return Err(io::Error::other(what));
         }
         let modified = metadata.modified()?;
-        Ok(Stamp { bytes: metadata.len(), written: changed(&metadata).unwrap_or(modified) })
+        Ok(Stamp {
+            bytes: metadata.len(),
+            written: changed(&metadata).unwrap_or(modified),
+        })
     }
 }
 
@@ -211,7 +243,9 @@ impl Stamp {
 #[cfg(unix)]
 fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
-    let seconds = u64::try_from(metadata.ctime()).ok().filter(|seconds| *seconds > 0)?;
+    let seconds = u64::try_from(metadata.ctime())
+        .ok()
+        .filter(|seconds| *seconds > 0)?;
     let since = std::time::Duration::new(seconds, u32::try_from(metadata.ctime_nsec()).ok()?);
     SystemTime::UNIX_EPOCH.checked_add(since)
 }
@@ -223,7 +257,10 @@ fn changed(_: &fs::Metadata) -> Option<SystemTime> {
 
 fn read(file: &Path) -> io::Result<SeenFile> {
     let stamp = Stamp::read(file)?;
-    Ok(SeenFile { digest: Digest::hash(fs::read(file)?), stamp })
+    Ok(SeenFile {
+        digest: Digest::hash(fs::read(file)?),
+        stamp,
+    })
 }
 
 fn unreadable(path: &str, error: &io::Error) -> ModuleFault {
@@ -232,7 +269,10 @@ fn unreadable(path: &str, error: &io::Error) -> ModuleFault {
         io::ErrorKind::PermissionDenied => say!("it may not be read", "无权读取"),
         _ => error.to_string(),
     };
-    ModuleFault::Unreadable { path: path.to_owned(), why }
+    ModuleFault::Unreadable {
+        path: path.to_owned(),
+        why,
+    }
 }
 
 /// A folder that modules may lie in.
@@ -248,15 +288,32 @@ impl<'s> Root<'s> {
     /// The folders that exist, the pipeline's first.
     fn all(spec: &'s CommandSpec) -> Vec<Root<'s>> {
         let declared = spec.module_roots.iter().flatten().map(String::as_str);
-        let folders = std::iter::once("").chain(declared).map(|name| (name, normalized(&spec.folder.join(name))));
-        folders.filter_map(|(name, folder)| Some(Root { name, real: folder.canonicalize().ok()?, folder })).collect()
+        let folders = std::iter::once("")
+            .chain(declared)
+            .map(|name| (name, normalized(&spec.folder.join(name))));
+        folders
+            .filter_map(|(name, folder)| {
+                Some(Root {
+                    name,
+                    real: folder.canonicalize().ok()?,
+                    folder,
+                })
+            })
+            .collect()
     }
 
     /// The path, relative to the folder of the pipeline, of a file in this folder.
     fn path_of(&self, file: &Path) -> Option<String> {
-        let below = file.strip_prefix(&self.folder).or_else(|_| file.strip_prefix(&self.real)).ok()?;
+        let below = file
+            .strip_prefix(&self.folder)
+            .or_else(|_| file.strip_prefix(&self.real))
+            .ok()?;
         let below = below.to_string_lossy().replace('\\', "/");
-        Some(if self.name.is_empty() { below } else { format!("{}/{below}", self.name) })
+        Some(if self.name.is_empty() {
+            below
+        } else {
+            format!("{}/{below}", self.name)
+        })
     }
 }
 
@@ -264,16 +321,23 @@ impl<'s> Root<'s> {
 /// file later.
 fn locate(spec: &CommandSpec, roots: &[Root<'_>], path: &str) -> Result<String, ModuleFault> {
     let file = normalized(&spec.folder.join(path));
-    let real = file.canonicalize().map_err(|error| unreadable(path, &error))?;
+    let real = file
+        .canonicalize()
+        .map_err(|error| unreadable(path, &error))?;
     let is_inside = roots.iter().any(|root| real.starts_with(&root.real));
     let named = roots.iter().find_map(|root| root.path_of(&file));
-    named.filter(|_| is_inside).ok_or_else(|| ModuleFault::Outside(path.to_owned()))
+    named
+        .filter(|_| is_inside)
+        .ok_or_else(|| ModuleFault::Outside(path.to_owned()))
 }
 
 /// The path of the file that says the version of a package; relative to the folder of the pipeline if it lies in there.
 fn package_path(spec: &CommandSpec, path: &str) -> String {
     let file = normalized(&spec.folder.join(path));
-    file.strip_prefix(&spec.folder).unwrap_or(&file).to_string_lossy().replace('\\', "/")
+    file.strip_prefix(&spec.folder)
+        .unwrap_or(&file)
+        .to_string_lossy()
+        .replace('\\', "/")
 }
 
 /// A path without `.` and `..`. Links are not looked at.
@@ -295,7 +359,9 @@ fn version_in(text: &str) -> Option<String> {
         return package.get("version")?.as_str().map(str::to_owned);
     }
     let mut fields = text.lines().take_while(|line| !line.is_empty());
-    fields.find_map(|line| line.strip_prefix("Version:")).map(|version| version.trim().to_owned())
+    fields
+        .find_map(|line| line.strip_prefix("Version:"))
+        .map(|version| version.trim().to_owned())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -326,19 +392,26 @@ mod tests {
     }
 
     fn modules(paths: &[&str]) -> ListedModules {
-        ListedModules { modules: paths.iter().map(|path| (*path).to_owned()).collect(), packages: Vec::new() }
+        ListedModules {
+            modules: paths.iter().map(|path| (*path).to_owned()).collect(),
+            packages: Vec::new(),
+        }
     }
 
     fn write(path: &Path, text: &str) {
         use std::io::Write;
-        fs::File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).unwrap();
+        fs::File::create(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .unwrap();
     }
 
     /// A project beside another folder, with a file in each.
     fn place() -> (tempfile::TempDir, PathBuf) {
         let all = tempfile::tempdir().unwrap();
         for (folder, file) in [("p", "a.py"), ("agent", "b.py")] {
-            fs::DirBuilder::new().create(all.path().join(folder)).unwrap();
+            fs::DirBuilder::new()
+                .create(all.path().join(folder))
+                .unwrap();
             write(&all.path().join(folder).join(file), "1");
         }
         let project = all.path().join("p");
@@ -346,7 +419,11 @@ mod tests {
     }
 
     fn package(version: &str, path: &str) -> ListedPackage {
-        ListedPackage { name: "n".to_owned(), version: version.to_owned(), path: path.to_owned() }
+        ListedPackage {
+            name: "n".to_owned(),
+            version: version.to_owned(),
+            path: path.to_owned(),
+        }
     }
 
     fn later() -> SystemTime {
@@ -359,12 +436,20 @@ mod tests {
         let files = ModuleFiles::default();
         let absolute = project.join("a.py");
         let listed = modules(&[absolute.to_str().unwrap(), "./a.py", "../agent/b.py"]);
-        let (taken, _) = files.make_inputs(&spec(&project, &["../agent"]), &listed, later()).unwrap();
+        let (taken, _) = files
+            .make_inputs(&spec(&project, &["../agent"]), &listed, later())
+            .unwrap();
         let names: Vec<&str> = taken.files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, ["../agent/b.py", "a.py"]);
-        let outside = files.make_inputs(&spec(&project, &[]), &modules(&["../agent/b.py"]), later());
-        assert_eq!(outside, Err(ModuleFault::Outside("../agent/b.py".to_owned())));
-        let gone = files.make_inputs(&spec(&project, &[]), &modules(&["gone.py"]), later()).unwrap_err();
+        let outside =
+            files.make_inputs(&spec(&project, &[]), &modules(&["../agent/b.py"]), later());
+        assert_eq!(
+            outside,
+            Err(ModuleFault::Outside("../agent/b.py".to_owned()))
+        );
+        let gone = files
+            .make_inputs(&spec(&project, &[]), &modules(&["gone.py"]), later())
+            .unwrap_err();
         assert!(matches!(gone, ModuleFault::Unreadable { .. }), "{gone}");
     }
 
@@ -375,7 +460,9 @@ mod tests {
         std::os::unix::fs::symlink("a.py", project.join("link.py")).unwrap();
         std::os::unix::fs::symlink("../agent/b.py", project.join("away.py")).unwrap();
         let files = ModuleFiles::default();
-        let (taken, _) = files.make_inputs(&spec(&project, &[]), &modules(&["link.py"]), later()).unwrap();
+        let (taken, _) = files
+            .make_inputs(&spec(&project, &[]), &modules(&["link.py"]), later())
+            .unwrap();
         assert_eq!(taken.files[0].0, "link.py");
         let away = files.make_inputs(&spec(&project, &[]), &modules(&["away.py"]), later());
         assert_eq!(away, Err(ModuleFault::Outside("away.py".to_owned())));
@@ -384,30 +471,64 @@ mod tests {
     #[test]
     fn a_file_that_changed_after_the_start_or_after_the_run_read_it_is_refused_from_then_on() {
         let (_all, project) = place();
-        let (files, spec, listed) = (ModuleFiles::default(), spec(&project, &[]), modules(&["a.py"]));
+        let (files, spec, listed) = (
+            ModuleFiles::default(),
+            spec(&project, &[]),
+            modules(&["a.py"]),
+        );
         let before = SystemTime::now() - Duration::from_secs(60);
         let changed = Err(ModuleFault::Changed("a.py".to_owned()));
-        assert_eq!(files.make_inputs(&spec, &listed, before), changed, "written after the program started");
+        assert_eq!(
+            files.make_inputs(&spec, &listed, before),
+            changed,
+            "written after the program started"
+        );
         assert!(files.check(&spec).is_err());
         let files = ModuleFiles::default();
         let digest = files.digest(&project, "a.py").unwrap();
-        assert_eq!(files.make_inputs(&spec, &listed, later()).unwrap().0.files, [("a.py".to_owned(), digest)]);
+        assert_eq!(
+            files.make_inputs(&spec, &listed, later()).unwrap().0.files,
+            [("a.py".to_owned(), digest)]
+        );
         write(&project.join("a.py"), "22");
-        assert_eq!(files.digest(&project, "a.py"), Some(digest), "hashed once a run");
+        assert_eq!(
+            files.digest(&project, "a.py"),
+            Some(digest),
+            "hashed once a run"
+        );
         assert_eq!(files.make_inputs(&spec, &listed, later()), changed);
     }
 
     #[test]
     fn packages_have_the_file_of_their_version_and_one_name_each() {
         let (_all, project) = place();
-        write(&project.join("METADATA"), "Metadata-Version: 2.1\nName: n\nVersion: 2.0\n\nVersion: 9");
-        write(&project.join("package.json"), "{\"name\":\"n\",\"version\":\"3.0\"}");
-        let packages = vec![package("3.0", "package.json"), package("2.0", "METADATA"), package("2.0", "METADATA")];
-        let listed = ListedModules { packages, ..modules(&["a.py"]) };
-        let (taken, _) = ModuleFiles::default().make_inputs(&spec(&project, &[]), &listed, later()).unwrap();
-        let named = [("n".to_owned(), "2.0".to_owned()), ("n (2)".to_owned(), "3.0".to_owned())];
+        write(
+            &project.join("METADATA"),
+            "Metadata-Version: 2.1\nName: n\nVersion: 2.0\n\nVersion: 9",
+        );
+        write(
+            &project.join("package.json"),
+            "{\"name\":\"n\",\"version\":\"3.0\"}",
+        );
+        let packages = vec![
+            package("3.0", "package.json"),
+            package("2.0", "METADATA"),
+            package("2.0", "METADATA"),
+        ];
+        let listed = ListedModules {
+            packages,
+            ..modules(&["a.py"])
+        };
+        let (taken, _) = ModuleFiles::default()
+            .make_inputs(&spec(&project, &[]), &listed, later())
+            .unwrap();
+        let named = [
+            ("n".to_owned(), "2.0".to_owned()),
+            ("n (2)".to_owned(), "3.0".to_owned()),
+        ];
         assert_eq!(taken.packages, named);
-        let versions = ["METADATA", "package.json"].map(|path| ModuleFiles::default().package_version(&project, path));
+        let versions = ["METADATA", "package.json"]
+            .map(|path| ModuleFiles::default().package_version(&project, path));
         assert_eq!(versions, [Some("2.0".to_owned()), Some("3.0".to_owned())]);
     }
 }

@@ -80,14 +80,25 @@ pub enum OpenError {
 pub fn open(request: &OpenRequest, environment: &Environment<'_>) -> Result<Opened, OpenError> {
     let mut problems = Problems::default();
     let read = paths::read_pipeline(&request.file, request.profile.as_deref(), &mut problems);
-    let Some((reader, file, declared)) = read else { return Err(OpenError::Problems(problems)) };
+    let Some((reader, file, declared)) = read else {
+        return Err(OpenError::Problems(problems));
+    };
     let empty = BTreeMap::new();
-    let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
+    let tables = declared
+        .providers
+        .as_ref()
+        .map_or(&empty, |providers| &providers.value);
     let mut providers = Providers::resolve(tables, &file, environment, &mut problems);
     if let Some(sharers) = request.sharers {
         providers.divide_limits(sharers, &mut problems);
     }
-    let project = ProjectLoader { request, declared: &declared, file: &file, environment, providers: &providers };
+    let project = ProjectLoader {
+        request,
+        declared: &declared,
+        file: &file,
+        environment,
+        providers: &providers,
+    };
     project.open(reader, problems)
 }
 
@@ -101,14 +112,20 @@ struct ProjectLoader<'a> {
 
 impl ProjectLoader<'_> {
     fn open(&self, mut reader: SourceReader, problems: Problems) -> Result<Opened, OpenError> {
-        let [results, cache, probes] = paths::folders(self.declared, self.environment, reader.folder());
+        let [results, cache, probes] =
+            paths::folders(self.declared, self.environment, reader.folder());
         let mut context = ValidationContext {
             file: self.file,
             reader: &mut reader,
             providers: self.providers,
             environment: self.environment,
             locale: Locale::default(),
-            has_focus_topic: self.request.overrides.focus_topic.as_ref().is_some_and(|topic| !topic.trim().is_empty()),
+            has_focus_topic: self
+                .request
+                .overrides
+                .focus_topic
+                .as_ref()
+                .is_some_and(|topic| !topic.trim().is_empty()),
             lane: self.request.overrides.lane,
             problems,
             missing_keys: BTreeMap::new(),
@@ -116,10 +133,16 @@ impl ProjectLoader<'_> {
         };
         let checked = self.check(&mut context, [results, cache, probes]);
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
-        let (mut fixtures, without_bank) = self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
+        let (mut fixtures, without_bank) = self
+            .fixture_loader(&reader, &mut problems)
+            .load(&self.request.selection);
         self.check_spans(&mut problems);
         if let Some((pipeline, _)) = &checked {
-            problems.0.extend(missing_previous_summaries(&pipeline.methods, &fixtures, &mut reader));
+            problems.0.extend(missing_previous_summaries(
+                &pipeline.methods,
+                &fixtures,
+                &mut reader,
+            ));
         }
         if !self.takes_no_banks() {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
@@ -131,17 +154,32 @@ impl ProjectLoader<'_> {
         if self.request.needs_keys {
             problems.0.append(&mut missing_keys.0);
         }
-        missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.with_severity(Severity::Warning)).collect();
+        missing_keys.0 = missing_keys
+            .0
+            .into_iter()
+            .map(|problem| problem.with_severity(Severity::Warning))
+            .collect();
         problems.sort_and_dedup();
         let Some((pipeline, _)) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
         };
         let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
         if !has_cells && !self.request.without_banks {
-            return Err(OpenError::Empty(EmptySelection::new(&self.request.selection, &without_bank)));
+            return Err(OpenError::Empty(EmptySelection::new(
+                &self.request.selection,
+                &without_bank,
+            )));
         }
-        let pipeline = Pipeline { fixtures, sources: reader.into_sources(), ..pipeline };
-        Ok(Opened { pipeline, warnings: problems, missing_keys })
+        let pipeline = Pipeline {
+            fixtures,
+            sources: reader.into_sources(),
+            ..pipeline
+        };
+        Ok(Opened {
+            pipeline,
+            warnings: problems,
+            missing_keys,
+        })
     }
 
     /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.
@@ -158,15 +196,38 @@ impl ProjectLoader<'_> {
         }
     }
 
-    fn fixture_loader<'a>(&'a self, reader: &'a SourceReader, problems: &'a mut Problems) -> FixtureLoader<'a> {
+    fn fixture_loader<'a>(
+        &'a self,
+        reader: &'a SourceReader,
+        problems: &'a mut Problems,
+    ) -> FixtureLoader<'a> {
         let table = self.declared.pipeline.as_ref().map(|table| &table.value);
         let fixtures = table.and_then(|table| table.fixtures.as_ref());
         let probes = table.and_then(|table| table.probes.as_ref());
-        let verbatim_tail = table.and_then(|table| table.tail.as_ref()).is_some_and(|tail| tail.value == "verbatim");
-        let OpenRequest { strict, allow_unproven, .. } = *self.request;
+        let verbatim_tail = table
+            .and_then(|table| table.tail.as_ref())
+            .is_some_and(|tail| tail.value == "verbatim");
+        let OpenRequest {
+            strict,
+            allow_unproven,
+            ..
+        } = *self.request;
         let without_banks = self.takes_no_banks();
-        let checks = FixtureChecks { strict, allow_unproven, verbatim_tail, without_banks, spans: self.request.spans };
-        FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
+        let checks = FixtureChecks {
+            strict,
+            allow_unproven,
+            verbatim_tail,
+            without_banks,
+            spans: self.request.spans,
+        };
+        FixtureLoader {
+            file: self.file,
+            reader,
+            fixtures,
+            probes,
+            checks,
+            problems,
+        }
     }
 
     /// The pipeline without fixtures and sources, and the rules to put into the fixtures; `None` if the rubric has an
@@ -182,13 +243,23 @@ impl ProjectLoader<'_> {
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
-        let constraints = constraints::rules(context, declared.constraints.as_ref().map(|table| &table.value));
+        let constraints = constraints::rules(
+            context,
+            declared.constraints.as_ref().map(|table| &table.value),
+        );
         let remote = declared_remote(declared, context.file, &mut context.problems);
         self.require_stages(context);
         let (answerers, judges) = self.answerers_and_judges(context);
-        let generators = stages::generators(context, tables(&declared.probes), overrides.model.as_deref());
+        let generators = stages::generators(
+            context,
+            tables(&declared.probes),
+            overrides.model.as_deref(),
+        );
         let primary = settings::primary(context, declared.gate.as_ref(), &answerers);
-        let settings = PipelineSettings { primary, ..settings };
+        let settings = PipelineSettings {
+            primary,
+            ..settings
+        };
         let (methods, method_answerers) = self.methods(context, &settings, &answerers);
         let (rubric, rubric_path) = rubric?;
         let pipeline = Pipeline {
@@ -221,15 +292,30 @@ impl ProjectLoader<'_> {
     /// Reports the stages that are needed and not declared.
     fn require_stages(&self, context: &mut ValidationContext<'_>) {
         let is_needed = !self.is_compress_only();
-        self.require("compress", tables(&self.declared.compress).is_empty(), context);
-        self.require("answer", is_needed && tables(&self.declared.answer).is_empty(), context);
-        self.require("judge", is_needed && tables(&self.declared.judge).is_empty(), context);
+        self.require(
+            "compress",
+            tables(&self.declared.compress).is_empty(),
+            context,
+        );
+        self.require(
+            "answer",
+            is_needed && tables(&self.declared.answer).is_empty(),
+            context,
+        );
+        self.require(
+            "judge",
+            is_needed && tables(&self.declared.judge).is_empty(),
+            context,
+        );
     }
 
     fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
         if is_missing {
-            let problem =
-                Problem::error(say!("{} declares no [[{stage}]] table", "{} 没有声明 [[{stage}]] 表", self.file.path));
+            let problem = Problem::error(say!(
+                "{} declares no [[{stage}]] table",
+                "{} 没有声明 [[{stage}]] 表",
+                self.file.path
+            ));
             let help = localized(
                 "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
                         neither of the two",
@@ -255,7 +341,10 @@ impl ProjectLoader<'_> {
     }
 
     /// The answerers that selected methods use, and the judges; none if contexts are all that is made.
-    fn answerers_and_judges(&self, context: &mut ValidationContext<'_>) -> (Vec<Answerer>, Vec<JudgeSpec>) {
+    fn answerers_and_judges(
+        &self,
+        context: &mut ValidationContext<'_>,
+    ) -> (Vec<Answerer>, Vec<JudgeSpec>) {
         if self.is_compress_only() {
             return (Vec::new(), Vec::new());
         }
@@ -276,7 +365,9 @@ impl ProjectLoader<'_> {
     }
 
     fn is_answerer_in_use(&self, name: &str) -> bool {
-        let mut wanted = tables(&self.declared.compress).iter().filter(|table| self.is_wanted(table));
+        let mut wanted = tables(&self.declared.compress)
+            .iter()
+            .filter(|table| self.is_wanted(table));
         self.request.selection.methods.is_none()
             || wanted.any(|table| {
                 let names = table.value.answerers.as_ref();
@@ -292,8 +383,11 @@ impl ProjectLoader<'_> {
         answerers: &[Answerer],
     ) -> (Vec<Method>, Vec<Vec<AnswererIx>>) {
         let all = tables(&self.declared.compress);
-        let names: Vec<&str> =
-            all.iter().filter_map(|t| t.value.name.as_ref()).map(|name| name.value.as_str()).collect();
+        let names: Vec<&str> = all
+            .iter()
+            .filter_map(|t| t.value.name.as_ref())
+            .map(|name| name.value.as_str())
+            .collect();
         report_unknown(
             "--methods",
             localized("method", "方法"),
@@ -304,15 +398,23 @@ impl ProjectLoader<'_> {
         let mut taken = BTreeMap::new();
         let (mut methods, mut method_answerers) = (Vec::new(), Vec::new());
         for table in all {
-            let name = context.name(table.value.name.as_ref(), &table.place, "compress", &mut taken);
+            let name = context.name(
+                table.value.name.as_ref(),
+                &table.place,
+                "compress",
+                &mut taken,
+            );
             let Some(name) = name.filter(|_| self.is_wanted(table)) else {
                 continue;
             };
             let override_model = self.request.overrides.compressor();
-            let Some(method) = methods::method(context, MethodName(name), table, override_model) else {
+            let Some(method) = methods::method(context, MethodName(name), table, override_model)
+            else {
                 continue;
             };
-            if settings.judge_context && !self.is_compress_only() && matches!(method.strategy, Strategy::Opaque { .. })
+            if settings.judge_context
+                && !self.is_compress_only()
+                && matches!(method.strategy, Strategy::Opaque { .. })
             {
                 self.reject_opaque_with_judge_context(context, &method, table);
             }
@@ -330,13 +432,23 @@ impl ProjectLoader<'_> {
         answerers: &[Answerer],
     ) -> Vec<AnswererIx> {
         let declared = tables(&self.declared.answer);
-        let names: Vec<&str> =
-            declared.iter().filter_map(|t| t.value.name.as_ref()).map(|n| n.value.as_str()).collect();
-        let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+        let names: Vec<&str> = declared
+            .iter()
+            .filter_map(|t| t.value.name.as_ref())
+            .map(|n| n.value.as_str())
+            .collect();
+        let place = table
+            .value
+            .strategy
+            .as_ref()
+            .map_or(&table.place, |strategy| &strategy.place);
         let mut method_answerers = Vec::new();
         for name in methods::declared_answerers(context, &table.value, &names) {
             // A declared answerer that is missing here had errors, already reported.
-            let found = answerers.iter().enumerate().find(|(_, answerer)| *answerer.name.0 == *name);
+            let found = answerers
+                .iter()
+                .enumerate()
+                .find(|(_, answerer)| *answerer.name.0 == *name);
             if let Some((index, answerer)) = found {
                 stages::check_answerer(context, method, place, answerer);
                 method_answerers.push(AnswererIx(index));
@@ -352,9 +464,19 @@ impl ProjectLoader<'_> {
         method: &Method,
         table: &Located<CompressTable>,
     ) {
-        let written = self.declared.pipeline.as_ref().and_then(|t| t.value.judge_context.as_ref());
-        let strategy_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
-        let place = written.map_or(strategy_place, |judge_context| &judge_context.key).clone();
+        let written = self
+            .declared
+            .pipeline
+            .as_ref()
+            .and_then(|t| t.value.judge_context.as_ref());
+        let strategy_place = table
+            .value
+            .strategy
+            .as_ref()
+            .map_or(&table.place, |strategy| &strategy.place);
+        let place = written
+            .map_or(strategy_place, |judge_context| &judge_context.key)
+            .clone();
         let message = say!(
             "judge_context = true does not go with the opaque method `{}`",
             "judge_context = true 不能与不透明方法 `{}` 同用",
@@ -381,7 +503,9 @@ fn missing_previous_summaries(
         return Vec::new();
     }
     let paths = methods.iter().filter_map(prompt_without_previous_summary);
-    paths.filter_map(|path| Some(missing_variable(&reader.read(path).ok()?, PREVIOUS_SUMMARY))).collect()
+    paths
+        .filter_map(|path| Some(missing_variable(&reader.read(path).ok()?, PREVIOUS_SUMMARY)))
+        .collect()
 }
 
 /// The path of a method's prompt that should insert the previous summary and does not.
@@ -400,15 +524,24 @@ fn prompt_without_previous_summary(method: &Method) -> Option<&str> {
 
 /// The answerers that answer the same questions as `closed` with a search; none for `full`, whose context has
 /// everything.
-fn open_book_answerers(method: &Method, closed: &[AnswererIx], answerers: &[Answerer]) -> Vec<AnswererIx> {
+fn open_book_answerers(
+    method: &Method,
+    closed: &[AnswererIx],
+    answerers: &[Answerer],
+) -> Vec<AnswererIx> {
     if matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Full)) {
         return Vec::new();
     }
-    let names: Vec<&str> = closed.iter().filter_map(|ix| Some(&*answerers.get(ix.0)?.name.0)).collect();
-    let open = answerers
+    let names: Vec<&str> = closed
         .iter()
-        .enumerate()
-        .filter(|(_, answerer)| answerer.recovery.as_ref().is_some_and(|recovery| names.contains(&&*recovery.closed)));
+        .filter_map(|ix| Some(&*answerers.get(ix.0)?.name.0))
+        .collect();
+    let open = answerers.iter().enumerate().filter(|(_, answerer)| {
+        answerer
+            .recovery
+            .as_ref()
+            .is_some_and(|recovery| names.contains(&&*recovery.closed))
+    });
     open.map(|(at, _)| AnswererIx(at)).collect()
 }
 

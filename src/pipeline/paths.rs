@@ -46,7 +46,8 @@ impl ProjectPaths {
 
     /// A path as people are shown it: relative to the project's folder if it lies in it, with `/`.
     pub fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.folder).map_or_else(|_| path.display().to_string(), super::sources::shown)
+        path.strip_prefix(&self.folder)
+            .map_or_else(|_| path.display().to_string(), super::sources::shown)
     }
 }
 
@@ -57,23 +58,43 @@ pub fn project_paths(
     environment: &Environment<'_>,
 ) -> Result<ProjectPaths, Problems> {
     let mut problems = Problems::default();
-    let Some((reader, source, declared)) = read_pipeline(file, profile, &mut problems) else { return Err(problems) };
+    let Some((reader, source, declared)) = read_pipeline(file, profile, &mut problems) else {
+        return Err(problems);
+    };
     let remote = declared_remote(&declared, &source, &mut problems);
     if problems.errors() > 0 {
         return Err(problems);
     }
     let root = reader.folder().to_path_buf();
     let [results, cache, probes] = folders(&declared, environment, &root);
-    let written = declared.pipeline.as_ref().and_then(|table| table.value.fixtures.as_ref());
+    let written = declared
+        .pipeline
+        .as_ref()
+        .and_then(|table| table.value.fixtures.as_ref());
     // Opening the project reports faults in single files.
     let mut ignored = Problems::default();
     let (checks, problems) = (FixtureChecks::default(), &mut ignored);
-    let mut fixture_loader =
-        FixtureLoader { file: &source, reader: &reader, fixtures: written, probes: None, checks, problems };
+    let mut fixture_loader = FixtureLoader {
+        file: &source,
+        reader: &reader,
+        fixtures: written,
+        probes: None,
+        checks,
+        problems,
+    };
     let files = fixture_loader.fixture_files();
     let fixtures = root.join(fixture_folder(written.map(|placed| &placed.value)));
     let keys = key_variables(declared.providers.as_ref().map(|table| &table.value)).collect();
-    Ok(ProjectPaths { folder: root, fixtures, files, probes, results, cache, remote, keys })
+    Ok(ProjectPaths {
+        folder: root,
+        fixtures,
+        files,
+        probes,
+        results,
+        cache,
+        remote,
+        keys,
+    })
 }
 
 /// Reads the pipeline's file and what it declares; `None` if that is impossible. The reader of its other files is returned
@@ -87,7 +108,11 @@ pub(super) fn read_pipeline(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let read = reader.read(&name);
     let read = read.map_err(|why| {
-        problems.push(Problem::error(say!("cannot read {}: {why}", "无法读取 {}：{why}", path.display())))
+        problems.push(Problem::error(say!(
+            "cannot read {}: {why}",
+            "无法读取 {}：{why}",
+            path.display()
+        )))
     });
     // From here on, no secret that someone wrote into the file can be shown or kept.
     let file = mask_secrets(&read.ok()?);
@@ -100,18 +125,24 @@ pub(super) fn read_pipeline(
 fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
     match paths {
         Some(FixturePaths::Folder(folder)) => PathBuf::from(folder),
-        Some(FixturePaths::Globs(globs)) => {
-            globs.iter().find_map(|glob| Some(Pattern::new(&glob.value).ok()?.base())).unwrap_or_default()
-        }
+        Some(FixturePaths::Globs(globs)) => globs
+            .iter()
+            .find_map(|glob| Some(Pattern::new(&glob.value).ok()?.base()))
+            .unwrap_or_default(),
         None => PathBuf::from("fixtures"),
     }
 }
 
 /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
-pub(super) fn folders(declared: &Declared, environment: &Environment<'_>, root: &Path) -> [PathBuf; 3] {
+pub(super) fn folders(
+    declared: &Declared,
+    environment: &Environment<'_>,
+    root: &Path,
+) -> [PathBuf; 3] {
     let [results, cache, probes] = declared_folders(declared).map(|(folder, _)| root.join(folder));
     let moved = environment("COMPEVAL_CACHE").filter(|path| !path.is_empty());
-    let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
+    let moved =
+        moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
     [results, moved.unwrap_or(cache), probes]
 }
 
@@ -131,14 +162,25 @@ fn declared_folders(declared: &Declared) -> [(&Path, Option<&Range<usize>>); 3] 
 
 /// Refuses declared folders outside of the project, and has `reader` refuse files there, unless the project says
 /// `allow_outside`. The cache that `COMPEVAL_CACHE` names is the user's choice, not the project's.
-fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, problems: &mut Problems) {
+fn confine(
+    declared: &Declared,
+    reader: &mut SourceReader,
+    file: &SourceFile,
+    problems: &mut Problems,
+) {
     let table = declared.pipeline.as_ref().map(|table| &table.value);
-    if table.and_then(|table| table.allow_outside.as_ref()).is_some_and(|allowed| allowed.value) {
+    if table
+        .and_then(|table| table.allow_outside.as_ref())
+        .is_some_and(|allowed| allowed.value)
+    {
         return;
     }
     if let Err(why) = reader.confine() {
         let folder = reader.folder().display();
-        let message = say!("cannot resolve the project's folder {folder}: {why}", "无法解析项目文件夹 {folder}：{why}");
+        let message = say!(
+            "cannot resolve the project's folder {folder}: {why}",
+            "无法解析项目文件夹 {folder}：{why}"
+        );
         let help = localized(
             "so nothing keeps the project from reading other files; allow_outside = true under [pipeline] permits that",
             "因此无法阻止项目读取其他文件；[pipeline] 中的 allow_outside = true 允许这样",
@@ -147,19 +189,37 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
         return;
     }
     // A folder that is not declared may be a link that leads out.
-    let mut folders: Vec<(PathBuf, Option<&Range<usize>>)> =
-        declared_folders(declared).into_iter().map(|(folder, place)| (folder.to_path_buf(), place)).collect();
+    let mut folders: Vec<(PathBuf, Option<&Range<usize>>)> = declared_folders(declared)
+        .into_iter()
+        .map(|(folder, place)| (folder.to_path_buf(), place))
+        .collect();
     match table.and_then(|table| table.fixtures.as_ref()) {
-        Some(Located { value: FixturePaths::Folder(folder), place, .. }) => folders.push((folder.into(), Some(place))),
-        Some(Located { value: FixturePaths::Globs(globs), .. }) => {
-            let bases = globs.iter().filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place)));
+        Some(Located {
+            value: FixturePaths::Folder(folder),
+            place,
+            ..
+        }) => folders.push((folder.into(), Some(place))),
+        Some(Located {
+            value: FixturePaths::Globs(globs),
+            ..
+        }) => {
+            let bases = globs
+                .iter()
+                .filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place)));
             folders.extend(bases.map(|(base, place)| (base, Some(place))));
         }
         None => {}
     }
-    for (folder, place) in folders.into_iter().filter(|(folder, _)| reader.is_out_of_bounds(folder)) {
-        let problem =
-            Problem::error(say!("`{}` cannot be used: {}", "不能使用 `{}`：{}", folder.display(), out_of_bounds()));
+    for (folder, place) in folders
+        .into_iter()
+        .filter(|(folder, _)| reader.is_out_of_bounds(folder))
+    {
+        let problem = Problem::error(say!(
+            "`{}` cannot be used: {}",
+            "不能使用 `{}`：{}",
+            folder.display(),
+            out_of_bounds()
+        ));
         problems.push(match place {
             Some(place) => problem.at(file, place.clone()),
             None => problem,
@@ -168,12 +228,28 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
 }
 
 /// What the pipeline says about a remote cache and its trusted writers.
-pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: &mut Problems) -> DeclaredRemote {
+pub(super) fn declared_remote(
+    declared: &Declared,
+    file: &SourceFile,
+    problems: &mut Problems,
+) -> DeclaredRemote {
     let nothing = CacheTable::default();
-    let table = declared.cache.as_ref().map_or(&nothing, |table| &table.value);
-    let CacheTable { remote, trust, remote_mode, remote_texts } = table;
+    let table = declared
+        .cache
+        .as_ref()
+        .map_or(&nothing, |table| &table.value);
+    let CacheTable {
+        remote,
+        trust,
+        remote_mode,
+        remote_texts,
+    } = table;
     let mut error = |at: &Located<String>, message: String, help: String| {
-        problems.push(Problem::error(message).at(file, at.place.clone()).help(help));
+        problems.push(
+            Problem::error(message)
+                .at(file, at.place.clone())
+                .help(help),
+        );
     };
     let url = remote.as_ref().and_then(|url| {
         let parsed = url.value.parse::<RemoteUrl>();
@@ -182,7 +258,11 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
                 error(
                     url,
                     why.to_string(),
-                    localized("docs/shared-cache.md has examples", "示例见 docs/shared-cache.md").into(),
+                    localized(
+                        "docs/shared-cache.md has examples",
+                        "示例见 docs/shared-cache.md",
+                    )
+                    .into(),
                 )
             })
             .ok()
@@ -195,7 +275,13 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
                 "compeval cache key   产生密钥并打印这一行",
             );
             parsed
-                .map_err(|why| error(writer, say!("this is no writer: {why}", "这不是写入者：{why}"), help.into()))
+                .map_err(|why| {
+                    error(
+                        writer,
+                        say!("this is no writer: {why}", "这不是写入者：{why}"),
+                        help.into(),
+                    )
+                })
                 .ok()
         });
         writers.collect()
@@ -204,9 +290,22 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
         let mode = RemoteMode::from_name(&word.value);
         if mode.is_none() {
             let help = suggest(&word.value, RemoteMode::ALL.map(RemoteMode::name));
-            error(word, say!("unknown remote_mode `{}`", "未知的 remote_mode `{}`", word.value), help);
+            error(
+                word,
+                say!(
+                    "unknown remote_mode `{}`",
+                    "未知的 remote_mode `{}`",
+                    word.value
+                ),
+                help,
+            );
         }
         mode
     });
-    DeclaredRemote { url, trust, mode, texts: remote_texts.as_ref().map(|texts| texts.value) }
+    DeclaredRemote {
+        url,
+        trust,
+        mode,
+        texts: remote_texts.as_ref().map(|texts| texts.value),
+    }
 }

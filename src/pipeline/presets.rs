@@ -21,12 +21,24 @@ struct Preset {
     extract: Option<&'static str>,
 }
 
-const PLAIN: Preset =
-    Preset { strategy: "regenerative", placement: "last", head: None, tail: None, user: None, extract: None };
+const PLAIN: Preset = Preset {
+    strategy: "regenerative",
+    placement: "last",
+    head: None,
+    tail: None,
+    user: None,
+    extract: None,
+};
 
 /// The source of each shape is in docs/pipeline.md.
 const PRESETS: [(&str, Preset); 6] = [
-    ("codex", Preset { user: Some(20_000), ..PLAIN }),
+    (
+        "codex",
+        Preset {
+            user: Some(20_000),
+            ..PLAIN
+        },
+    ),
     (
         "pi",
         Preset {
@@ -56,8 +68,22 @@ const PRESETS: [(&str, Preset); 6] = [
             ..PLAIN
         },
     ),
-    ("gemini", Preset { placement: "system", tail: Some(Tail::Percent(30)), extract: Some("state_snapshot"), ..PLAIN }),
-    ("claude-code", Preset { extract: Some("summary"), ..PLAIN }),
+    (
+        "gemini",
+        Preset {
+            placement: "system",
+            tail: Some(Tail::Percent(30)),
+            extract: Some("state_snapshot"),
+            ..PLAIN
+        },
+    ),
+    (
+        "claude-code",
+        Preset {
+            extract: Some("summary"),
+            ..PLAIN
+        },
+    ),
 ];
 
 /// The table, with those keys of its preset that it does not set itself; `None` if it names no preset.
@@ -66,7 +92,11 @@ pub(super) fn with_preset(
     table: &Located<CompressTable>,
 ) -> Option<Located<CompressTable>> {
     let preset = context.choice("preset", table.value.preset.as_ref(), &PRESETS)?;
-    let place = table.value.preset.as_ref().map_or_else(|| table.place.clone(), |preset| preset.place.clone());
+    let place = table
+        .value
+        .preset
+        .as_ref()
+        .map_or_else(|| table.place.clone(), |preset| preset.place.clone());
     let mut table = table.clone();
     let keys = &mut table.value;
     if keys.prompt.is_none() {
@@ -84,17 +114,32 @@ pub(super) fn with_preset(
         );
     }
     fill(&mut keys.strategy, Some(preset.strategy.to_owned()), &place);
-    fill(&mut keys.placement, Some(preset.placement.to_owned()), &place);
+    fill(
+        &mut keys.placement,
+        Some(preset.placement.to_owned()),
+        &place,
+    );
     fill(&mut keys.keep_head, preset.head, &place);
     fill(&mut keys.keep_tail, preset.tail.map(TailValue), &place);
     fill(&mut keys.keep_user, preset.user, &place);
     // The built-in prompts ask for no tag.
-    fill(&mut keys.extract, preset.extract.filter(|_| keys.prompt.is_some()).map(str::to_owned), &place);
+    fill(
+        &mut keys.extract,
+        preset
+            .extract
+            .filter(|_| keys.prompt.is_some())
+            .map(str::to_owned),
+        &place,
+    );
     Some(table)
 }
 
 fn fill<T>(key: &mut Option<Located<T>>, value: Option<T>, place: &Range<usize>) {
     if key.is_none() {
-        *key = value.map(|value| Located { value, place: place.clone(), key: place.clone() });
+        *key = value.map(|value| Located {
+            value,
+            place: place.clone(),
+            key: place.clone(),
+        });
     }
 }

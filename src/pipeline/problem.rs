@@ -39,16 +39,29 @@ impl Problem {
     /// A problem that stops the work. The message is a sentence that says what was found and what was expected.
     pub fn error(message: impl Into<String>) -> Problem {
         let (message, severity) = (message.into(), Severity::Error);
-        Problem { message, help: None, severity, source: None, places: Vec::new(), position: None }
+        Problem {
+            message,
+            help: None,
+            severity,
+            source: None,
+            places: Vec::new(),
+            position: None,
+        }
     }
 
     pub fn warning(message: impl Into<String>) -> Problem {
-        Problem { severity: Severity::Warning, ..Problem::error(message) }
+        Problem {
+            severity: Severity::Warning,
+            ..Problem::error(message)
+        }
     }
 
     /// A fault found in the text of `file`.
     pub fn from_fault(fault: Fault, file: &SourceFile) -> Problem {
-        Problem { help: fault.help, ..Problem::error(fault.message).at(file, fault.place) }
+        Problem {
+            help: fault.help,
+            ..Problem::error(fault.message).at(file, fault.place)
+        }
     }
 
     /// Where it is seen: a byte range of a file.
@@ -59,17 +72,30 @@ impl Problem {
 
     /// Where it is seen, with a word beside the caret.
     #[must_use]
-    pub fn label(self, file: &SourceFile, place: Range<usize>, label: impl Into<String>) -> Problem {
+    pub fn label(
+        self,
+        file: &SourceFile,
+        place: Range<usize>,
+        label: impl Into<String>,
+    ) -> Problem {
         self.with_label(file, place, Some(label.into()))
     }
 
     /// Where it is seen, line and column from 1, without showing the text there: it may hold a secret.
     #[must_use]
     pub fn at_position(self, file: impl Into<String>, line: usize, column: usize) -> Problem {
-        Problem { position: Some((file.into(), line, column)), ..self }
+        Problem {
+            position: Some((file.into(), line, column)),
+            ..self
+        }
     }
 
-    fn with_label(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
+    fn with_label(
+        mut self,
+        file: &SourceFile,
+        place: Range<usize>,
+        label: Option<String>,
+    ) -> Problem {
         self.source = Some(file.clone());
         let end = place.end.min(file.text.len());
         self.places.push((place.start.min(end)..end, label));
@@ -113,10 +139,19 @@ impl Problem {
         /// Columns that go to the number of a line and its frame.
         const MARGIN: usize = 8;
         let excerpt = self.source.as_ref().map(|source| {
-            let places: Vec<Range<usize>> = self.places.iter().map(|(place, _)| place.clone()).collect();
-            SourceExcerpt::new(&source.path, &source.text, &places, width.saturating_sub(MARGIN).max(40))
+            let places: Vec<Range<usize>> =
+                self.places.iter().map(|(place, _)| place.clone()).collect();
+            SourceExcerpt::new(
+                &source.path,
+                &source.text,
+                &places,
+                width.saturating_sub(MARGIN).max(40),
+            )
         });
-        RenderedProblem { problem: self, excerpt }
+        RenderedProblem {
+            problem: self,
+            excerpt,
+        }
     }
 
     /// File, line and column (both from 1) where it is first seen.
@@ -163,17 +198,24 @@ impl Diagnostic for RenderedProblem<'_> {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.problem
+            .help
+            .as_ref()
+            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
+        self.excerpt
+            .as_ref()
+            .map(|excerpt| excerpt as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let texts = self.problem.places.iter().map(|(_, text)| text.clone());
         let labels = self.excerpt.as_ref()?.places().zip(texts);
-        Some(Box::new(labels.map(|(place, text)| LabeledSpan::new(text, place.start, place.len()))))
+        Some(Box::new(labels.map(|(place, text)| {
+            LabeledSpan::new(text, place.start, place.len())
+        })))
     }
 }
 
@@ -193,15 +235,25 @@ impl Problems {
             files.extend(problem.file().filter(|file| !files.contains(file)).cloned());
         }
         self.0.sort_by_key(|problem| {
-            let file = problem.file().and_then(|file| files.iter().position(|known| known == file));
-            (file.unwrap_or(files.len()), problem.places.first().map_or(0, |(place, _)| place.start))
+            let file = problem
+                .file()
+                .and_then(|file| files.iter().position(|known| known == file));
+            (
+                file.unwrap_or(files.len()),
+                problem.places.first().map_or(0, |(place, _)| place.start),
+            )
         });
-        self.0.dedup_by(|a, b| a.message == b.message && a.places == b.places && a.file() == b.file());
+        self.0.dedup_by(|a, b| {
+            a.message == b.message && a.places == b.places && a.file() == b.file()
+        });
     }
 
     /// How many of them stop the work.
     pub fn errors(&self) -> usize {
-        self.0.iter().filter(|problem| problem.severity() == Severity::Error).count()
+        self.0
+            .iter()
+            .filter(|problem| problem.severity() == Severity::Error)
+            .count()
     }
 
     /// Whether nothing was found at all.
@@ -237,7 +289,12 @@ pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.get(..24) {
         Some(first) if names.len() > 24 => {
-            say!("{} and {} more", "{} 等，另有 {} 个", first.join(", "), names.len() - 24)
+            say!(
+                "{} and {} more",
+                "{} 等，另有 {} 个",
+                first.join(", "),
+                names.len() - 24
+            )
         }
         _ => names.join(", "),
     }
@@ -249,17 +306,36 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_nearest_or_all() {
-        let known = ["anchored-iterative", "regenerative", "truncate", "full", "none"];
+        let known = [
+            "anchored-iterative",
+            "regenerative",
+            "truncate",
+            "full",
+            "none",
+        ];
         assert_eq!(suggest("truncat", known), "did you mean `truncate`?");
-        assert_eq!(suggest("anchored", known), "did you mean `anchored-iterative`?");
+        assert_eq!(
+            suggest("anchored", known),
+            "did you mean `anchored-iterative`?"
+        );
         assert_eq!(suggest("zzz", ["a", "b"]), "known: `a`, `b`");
     }
 
     #[test]
     fn a_position_counts_characters() {
         let text: std::sync::Arc<str> = "a\nüx".into();
-        let file = SourceFile { path: "f".into(), digest: crate::action::Digest::hash(&*text), text };
-        assert_eq!(Problem::error("m").at(&file, 4..5).position(), Some(("f", 2, 2)));
-        assert_eq!(Problem::error("m").at(&file, 40..50).position(), Some(("f", 2, 3)));
+        let file = SourceFile {
+            path: "f".into(),
+            digest: crate::action::Digest::hash(&*text),
+            text,
+        };
+        assert_eq!(
+            Problem::error("m").at(&file, 4..5).position(),
+            Some(("f", 2, 2))
+        );
+        assert_eq!(
+            Problem::error("m").at(&file, 40..50).position(),
+            Some(("f", 2, 3))
+        );
     }
 }

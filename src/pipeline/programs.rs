@@ -29,7 +29,11 @@ pub(super) fn command(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<CommandSpec> {
-    let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+    let place = table
+        .value
+        .strategy
+        .as_ref()
+        .map_or(&table.place, |strategy| &strategy.place);
     let argv = argv(context, table.value.command.as_ref(), place)?;
     reject_keys(context, table.value.command.as_ref());
     warn_of_missing_program(context, table.value.command.as_ref());
@@ -38,20 +42,38 @@ pub(super) fn command(
     if table.value.inputs.is_none() && module_roots.is_none() {
         warn_of_missing_inputs(context, place);
     }
-    let (environment, secrets) = (environment(context, table.value.env.as_ref()), secrets(context, table));
+    let (environment, secrets) = (
+        environment(context, table.value.env.as_ref()),
+        secrets(context, table),
+    );
     Some(CommandSpec {
         argv,
         // The program resolves it: it need not be a model that compeval knows.
-        model: override_model.or(table.value.model.as_ref().map(|model| model.value.as_str())).map(str::to_owned),
+        model: override_model
+            .or(table.value.model.as_ref().map(|model| model.value.as_str()))
+            .map(str::to_owned),
         folder: context.reader.folder().to_path_buf(),
         files: input_files(context, table.value.inputs.as_ref()),
         environment,
         secrets,
-        identity: table.value.identity.as_ref().map(|identity| identity.value.clone()),
-        deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
+        identity: table
+            .value
+            .identity
+            .as_ref()
+            .map(|identity| identity.value.clone()),
+        deterministic: table
+            .value
+            .deterministic
+            .as_ref()
+            .is_some_and(|yes| yes.value),
         module_roots,
         protocol,
-        timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
+        timeout: duration(
+            table.value.timeout_s.as_ref(),
+            COMMAND_TIMEOUT,
+            context.file,
+            &mut context.problems,
+        ),
     })
 }
 
@@ -61,8 +83,13 @@ fn argv(
     written: Option<&Located<StringList>>,
     place: &Range<usize>,
 ) -> Option<Vec<String>> {
-    let argv = written.map(|argv| argv.value.as_slice()).unwrap_or_default();
-    if argv.first().is_some_and(|program| !program.value.trim().is_empty()) {
+    let argv = written
+        .map(|argv| argv.value.as_slice())
+        .unwrap_or_default();
+    if argv
+        .first()
+        .is_some_and(|program| !program.value.trim().is_empty())
+    {
         return Some(argv.iter().map(|word| word.value.clone()).collect());
     }
     let help = localized(
@@ -71,7 +98,10 @@ fn argv(
     );
     context.error(
         written.map_or(place, |argv| &argv.place),
-        localized("the strategy `command` needs a program to run", "strategy `command` 需要一个要运行的程序"),
+        localized(
+            "the strategy `command` needs a program to run",
+            "strategy `command` 需要一个要运行的程序",
+        ),
         help,
     );
     None
@@ -94,29 +124,51 @@ fn warn_of_missing_inputs(context: &mut ValidationContext<'_>, place: &Range<usi
 
 /// How compeval talks to the program.
 fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Protocol {
-    let CompressTable { protocol, workers, start_timeout_s, .. } = &table.value;
-    let declared = protocol.as_ref().map_or(ProtocolName::One, |protocol| protocol.value);
+    let CompressTable {
+        protocol,
+        workers,
+        start_timeout_s,
+        ..
+    } = &table.value;
+    let declared = protocol
+        .as_ref()
+        .map_or(ProtocolName::One, |protocol| protocol.value);
     let (file, problems) = (context.file, &mut context.problems);
     let start_timeout = duration(start_timeout_s.as_ref(), START_TIMEOUT, file, problems);
-    let number = context.at_least_one("workers", workers.as_ref()).and_then(NonZeroU32::new);
+    let number = context
+        .at_least_one("workers", workers.as_ref())
+        .and_then(NonZeroU32::new);
     if declared == ProtocolName::Lines {
         let workers = number.unwrap_or_else(usual_workers);
-        return Protocol::Lines { workers, start_timeout };
+        return Protocol::Lines {
+            workers,
+            start_timeout,
+        };
     }
-    for (key, place) in
-        [("workers", workers.as_ref().map(|n| &n.key)), ("start_timeout_s", start_timeout_s.as_ref().map(|n| &n.key))]
-    {
+    for (key, place) in [
+        ("workers", workers.as_ref().map(|n| &n.key)),
+        ("start_timeout_s", start_timeout_s.as_ref().map(|n| &n.key)),
+    ] {
         if let Some(place) = place {
-            let message =
-                say!("`{key}` is for programs that answer more than one request", "`{key}` 只用于能应答多个请求的程序");
+            let message = say!(
+                "`{key}` is for programs that answer more than one request",
+                "`{key}` 只用于能应答多个请求的程序"
+            );
             context.error(
                 place,
                 message,
-                localized("add protocol = \"lines\", or leave it out", "请加上 protocol = \"lines\"，或省略此键"),
+                localized(
+                    "add protocol = \"lines\", or leave it out",
+                    "请加上 protocol = \"lines\"，或省略此键",
+                ),
             );
         }
     }
-    if declared == ProtocolName::Two { Protocol::Two } else { Protocol::One }
+    if declared == ProtocolName::Two {
+        Protocol::Two
+    } else {
+        Protocol::One
+    }
 }
 
 /// The folders besides the pipeline's that the program's modules may lie in; `None` if its outputs do not depend on
@@ -126,7 +178,11 @@ fn module_roots(
     table: &Located<CompressTable>,
     protocol: Protocol,
 ) -> Option<Vec<String>> {
-    let CompressTable { inputs_from, module_roots, .. } = &table.value;
+    let CompressTable {
+        inputs_from,
+        module_roots,
+        ..
+    } = &table.value;
     let Some(from) = inputs_from else {
         if let Some(roots) = module_roots {
             let help = localized(
@@ -159,8 +215,14 @@ fn module_roots(
             help,
         );
     }
-    let written = module_roots.as_ref().map(|roots| roots.value.as_slice()).unwrap_or_default();
-    let mut roots: Vec<String> = written.iter().filter_map(|root| module_root(context, root)).collect();
+    let written = module_roots
+        .as_ref()
+        .map(|roots| roots.value.as_slice())
+        .unwrap_or_default();
+    let mut roots: Vec<String> = written
+        .iter()
+        .filter_map(|root| module_root(context, root))
+        .collect();
     roots.sort();
     roots.dedup();
     Some(roots)
@@ -170,7 +232,10 @@ fn module_roots(
 fn module_root(context: &mut ValidationContext<'_>, root: &Located<String>) -> Option<String> {
     let (path, folder) = (Path::new(&root.value), context.reader.folder());
     let why = if path.is_absolute() {
-        localized("it is an absolute path, which no other machine has", "这是绝对路径，其他机器上没有")
+        localized(
+            "it is an absolute path, which no other machine has",
+            "这是绝对路径，其他机器上没有",
+        )
     } else if context.reader.is_out_of_bounds(path) {
         out_of_bounds()
     } else if !folder.join(path).is_dir() {
@@ -182,25 +247,40 @@ fn module_root(context: &mut ValidationContext<'_>, root: &Located<String>) -> O
         "module_roots = [\"../my-agent\"]: folders relative to that of the pipeline",
         "module_roots = [\"../my-agent\"]：相对于 pipeline.toml 所在文件夹的文件夹",
     );
-    context.error(&root.place, say!("`{}` cannot be used: {why}", "不能使用 `{}`：{why}", root.value), help);
+    context.error(
+        &root.place,
+        say!(
+            "`{}` cannot be used: {why}",
+            "不能使用 `{}`：{why}",
+            root.value
+        ),
+        help,
+    );
     None
 }
 
 /// As many workers as there are processors, and at most four.
 fn usual_workers() -> NonZeroU32 {
     const MOST: NonZeroU32 = NonZeroU32::new(4).unwrap();
-    let processors = std::thread::available_parallelism().ok().and_then(|n| NonZeroU32::try_from(n).ok());
+    let processors = std::thread::available_parallelism()
+        .ok()
+        .and_then(|n| NonZeroU32::try_from(n).ok());
     processors.map_or(NonZeroU32::MIN, |processors| processors.min(MOST))
 }
 
 /// A missing program is only a warning, since cached outputs do not need it.
-fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
+fn warn_of_missing_program(
+    context: &mut ValidationContext<'_>,
+    argv: Option<&Located<StringList>>,
+) {
     let Some(program) = argv.and_then(|argv| argv.value.first()) else {
         return;
     };
     let is_here = match (program.value.contains('/'), (context.environment)("PATH")) {
         (true, _) => context.reader.folder().join(&program.value).is_file(),
-        (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
+        (false, Some(path)) => {
+            std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file())
+        }
         (false, None) => true,
     };
     if !is_here {
@@ -208,23 +288,45 @@ fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Lo
             "a program is found on PATH, or by a path relative to the folder of the pipeline",
             "程序在 PATH 中查找，或由相对于 pipeline.toml 所在文件夹的路径给出",
         );
-        context.warn(&program.place, say!("there is no program `{}` here", "此处没有程序 `{}`", program.value), help);
+        context.warn(
+            &program.place,
+            say!(
+                "there is no program `{}` here",
+                "此处没有程序 `{}`",
+                program.value
+            ),
+            help,
+        );
     }
 }
 
 /// The declared files with the digests of their contents, sorted by path, each once.
-fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<StringList>>) -> Vec<(String, Digest)> {
+fn input_files(
+    context: &mut ValidationContext<'_>,
+    inputs: Option<&Located<StringList>>,
+) -> Vec<(String, Digest)> {
     let mut paths: Vec<(String, Range<usize>)> = Vec::new();
-    for item in inputs.map(|inputs| inputs.value.as_slice()).unwrap_or_default() {
+    for item in inputs
+        .map(|inputs| inputs.value.as_slice())
+        .unwrap_or_default()
+    {
         let folder = context.reader.folder();
         match Pattern::new(&item.value) {
             Err(why) => context.error(
                 &item.place,
                 why,
-                localized("patterns are relative to the folder of the pipeline", "模式相对于 pipeline.toml 所在文件夹"),
+                localized(
+                    "patterns are relative to the folder of the pipeline",
+                    "模式相对于 pipeline.toml 所在文件夹",
+                ),
             ),
             Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
-                let message = say!("`{}` cannot be used: {}", "不能使用 `{}`：{}", item.value, out_of_bounds());
+                let message = say!(
+                    "`{}` cannot be used: {}",
+                    "不能使用 `{}`：{}",
+                    item.value,
+                    out_of_bounds()
+                );
                 context.error(
                     &item.place,
                     message,
@@ -235,10 +337,16 @@ fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<Stri
                 );
             }
             Ok(pattern) => {
-                let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
+                let files = pattern.files(folder, |path| {
+                    context.outputs.iter().any(|output| output == path)
+                });
                 if files.is_empty() {
                     let help = missing_help(folder, &item.value);
-                    context.error(&item.place, say!("no file matches `{}`", "没有文件与 `{}` 匹配", item.value), help);
+                    context.error(
+                        &item.place,
+                        say!("no file matches `{}`", "没有文件与 `{}` 匹配", item.value),
+                        help,
+                    );
                 }
                 paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
             }
@@ -246,7 +354,10 @@ fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<Stri
     }
     paths.sort_by(|a, b| a.0.cmp(&b.0));
     paths.dedup_by(|a, b| a.0 == b.0);
-    paths.into_iter().filter_map(|(path, place)| digest_file(context, path, &place)).collect()
+    paths
+        .into_iter()
+        .filter_map(|(path, place)| digest_file(context, path, &place))
+        .collect()
 }
 
 fn missing_help(folder: &Path, pattern: &str) -> String {
@@ -264,7 +375,11 @@ fn missing_help(folder: &Path, pattern: &str) -> String {
     .to_owned()
 }
 
-fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
+fn digest_file(
+    context: &mut ValidationContext<'_>,
+    path: String,
+    place: &Range<usize>,
+) -> Option<(String, Digest)> {
     let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
         true => Err(out_of_bounds().to_owned()),
         false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| describe_error(&e)),
@@ -272,23 +387,40 @@ fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<
     match read {
         Ok(bytes) => Some((path, Digest::hash(bytes))),
         Err(why) => {
-            let problem = Problem::error(say!("cannot read the input {path}: {why}", "无法读取输入 {path}：{why}"));
-            context.problems.push(problem.at(context.file, place.clone()));
+            let problem = Problem::error(say!(
+                "cannot read the input {path}: {why}",
+                "无法读取输入 {path}：{why}"
+            ));
+            context
+                .problems
+                .push(problem.at(context.file, place.clone()));
             None
         }
     }
 }
 
 /// The variables that `names` lists. A word that cannot name one is reported.
-fn variables(context: &mut ValidationContext<'_>, names: Option<&Located<StringList>>) -> Vec<Located<String>> {
-    let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
-    let (good, bad): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| is_variable(&name.value));
+fn variables(
+    context: &mut ValidationContext<'_>,
+    names: Option<&Located<StringList>>,
+) -> Vec<Located<String>> {
+    let names = names
+        .map(|names| names.value.as_slice())
+        .unwrap_or_default();
+    let (good, bad): (Vec<_>, Vec<_>) = names
+        .iter()
+        .cloned()
+        .partition(|name| is_variable(&name.value));
     for name in bad {
         let help = localized(
             "write the NAME of a variable; its value comes from the environment",
             "请写变量的名称；其值取自环境",
         );
-        context.error(&name.place, localized("this is not the name of a variable", "这不是变量名"), help);
+        context.error(
+            &name.place,
+            localized("this is not the name of a variable", "这不是变量名"),
+            help,
+        );
     }
     good
 }
@@ -300,7 +432,9 @@ fn environment(
 ) -> Vec<(String, Option<Digest>)> {
     let read = context.environment;
     let named = variables(context, names).into_iter();
-    let mut variables: Vec<_> = named.map(|name| (name.value.clone(), read(&name.value).map(Digest::hash))).collect();
+    let mut variables: Vec<_> = named
+        .map(|name| (name.value.clone(), read(&name.value).map(Digest::hash)))
+        .collect();
     variables.sort_by(|a, b| a.0.cmp(&b.0));
     variables.dedup_by(|a, b| a.0 == b.0);
     variables
@@ -309,7 +443,12 @@ fn environment(
 /// The variables whose values no cache key may depend on, sorted, each once. One that is not set is reported like the
 /// missing key of a provider.
 fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Vec<String> {
-    let hashed = table.value.env.as_ref().map(|env| env.value.as_slice()).unwrap_or_default();
+    let hashed = table
+        .value
+        .env
+        .as_ref()
+        .map(|env| env.value.as_slice())
+        .unwrap_or_default();
     let mut names = Vec::new();
     for name in variables(context, table.value.secrets.as_ref()) {
         if hashed.iter().any(|other| other.value == name.value) {
@@ -319,7 +458,11 @@ fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
             );
             context.error(
                 &name.place,
-                say!("`{}` is in `env` and in `secrets`", "`{}` 同时在 `env` 和 `secrets` 中", name.value),
+                say!(
+                    "`{}` is in `env` and in `secrets`",
+                    "`{}` 同时在 `env` 和 `secrets` 中",
+                    name.value
+                ),
                 help,
             );
         }
@@ -329,9 +472,16 @@ fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
                 "没有设置 {}，而此方法的程序需要它",
                 name.value
             ))
-            .help(say!("export {}=…, or take it out of `secrets`", "export {}=…，或从 `secrets` 中去掉它", name.value))
+            .help(say!(
+                "export {}=…, or take it out of `secrets`",
+                "export {}=…，或从 `secrets` 中去掉它",
+                name.value
+            ))
             .at(context.file, name.place.clone());
-            context.missing_keys.entry(name.value.clone()).or_insert(problem);
+            context
+                .missing_keys
+                .entry(name.value.clone())
+                .or_insert(problem);
         }
         names.push(name.value);
     }
@@ -344,7 +494,10 @@ fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
 fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
     let words = argv.map(|argv| argv.value.as_slice()).unwrap_or_default();
     for (at, argument) in words.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", |word| word.value.as_str());
+        let before = at
+            .checked_sub(1)
+            .and_then(|at| words.get(at))
+            .map_or("", |word| word.value.as_str());
         // A key has already been masked when the file was read.
         let is_masked = argument.value.len() > 5 && argument.value.chars().all(|c| c == '*');
         if is_masked || is_key(before, &argument.value) {

@@ -16,7 +16,9 @@ use base::http::Route;
 use base::locale::localized;
 use base::say;
 use base::units::Tokens;
-use models::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec};
+use models::{
+    ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec,
+};
 
 /// The value of an environment variable by its name; `None` if it is not set.
 pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
@@ -72,17 +74,32 @@ const BUILT_IN: [BuiltIn; 6] = [
         url_variable: None,
         key: None,
     },
-    BuiltIn { name: "lexical", dialect: Dialect::Lexical, base_url: "", url_variable: None, key: None },
+    BuiltIn {
+        name: "lexical",
+        dialect: Dialect::Lexical,
+        base_url: "",
+        url_variable: None,
+        key: None,
+    },
 ];
 
 /// The endpoint of the built-in rules in cache keys. No other endpoint may be called that.
 const LEXICAL: &str = "lexical";
 
 /// The variables that contain keys, of providers declared and built in.
-pub(super) fn key_variables(declared: Option<&Map<ProviderTable>>) -> impl Iterator<Item = ApiKeyVariable> {
-    let named = declared.into_iter().flat_map(BTreeMap::values).filter_map(|table| table.value.api_key_env.as_ref());
-    let named = named.map(|variable| variable.value.as_str()).filter(|name| is_variable(name));
-    named.chain(BUILT_IN.iter().filter_map(|provider| provider.key)).map(|name| ApiKeyVariable(name.into()))
+pub(super) fn key_variables(
+    declared: Option<&Map<ProviderTable>>,
+) -> impl Iterator<Item = ApiKeyVariable> {
+    let named = declared
+        .into_iter()
+        .flat_map(BTreeMap::values)
+        .filter_map(|table| table.value.api_key_env.as_ref());
+    let named = named
+        .map(|variable| variable.value.as_str())
+        .filter(|name| is_variable(name));
+    named
+        .chain(BUILT_IN.iter().filter_map(|provider| provider.key))
+        .map(|name| ApiKeyVariable(name.into()))
 }
 
 /// All providers, declared and built in. One with errors is reported and left out; its name is kept.
@@ -99,11 +116,24 @@ impl Providers {
         environment: &Environment<'_>,
         problems: &mut Problems,
     ) -> Providers {
-        let mut providers = Providers { known: BTreeMap::new(), faulty: Vec::new() };
-        let built_in_names = BUILT_IN.iter().map(|b| b.name).filter(|name| !declared.contains_key(*name));
+        let mut providers = Providers {
+            known: BTreeMap::new(),
+            faulty: Vec::new(),
+        };
+        let built_in_names = BUILT_IN
+            .iter()
+            .map(|b| b.name)
+            .filter(|name| !declared.contains_key(*name));
         for name in declared.keys().map(String::as_str).chain(built_in_names) {
             let built_in = BUILT_IN.iter().find(|b| b.name == name);
-            let mut draft = ProviderDraft { name, built_in, table: declared.get(name), file, environment, problems };
+            let mut draft = ProviderDraft {
+                name,
+                built_in,
+                table: declared.get(name),
+                file,
+                environment,
+                problems,
+            };
             match draft.resolve() {
                 Some(spec) => drop(providers.known.insert(spec.name.clone(), Arc::new(spec))),
                 None => providers.faulty.push(name.to_owned()),
@@ -136,7 +166,10 @@ impl Providers {
         match self.known.get(name) {
             Some(spec) => Ok(spec.clone()),
             None if self.faulty.iter().any(|faulty| *faulty == *name.0) => Err(None),
-            None => Err(Some(suggest(&name.0, self.known.keys().map(|name| &*name.0)))),
+            None => Err(Some(suggest(
+                &name.0,
+                self.known.keys().map(|name| &*name.0),
+            ))),
         }
     }
 }
@@ -176,18 +209,38 @@ impl ProviderDraft<'_> {
         let api_key = self.resolve_api_key(&base_url);
         self.reject_key_in_clear(&base_url, api_key.as_ref());
         let lane = self.resolve_lane(dialect);
-        Some(ProviderSpec { name, dialect, base_url, api_key, endpoint, limits, lane })
+        Some(ProviderSpec {
+            name,
+            dialect,
+            base_url,
+            api_key,
+            endpoint,
+            limits,
+            lane,
+        })
     }
 
     fn resolve_lane(&mut self, dialect: Dialect) -> Lane {
-        let Some(written) = self.table.and_then(|table| table.value.lane.as_ref()) else { return Lane::default() };
-        let lanes: Vec<Lane> = Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane)).collect();
-        let lane = lanes.iter().copied().find(|lane| lane.name() == written.value);
+        let Some(written) = self.table.and_then(|table| table.value.lane.as_ref()) else {
+            return Lane::default();
+        };
+        let lanes: Vec<Lane> = Lane::ALL
+            .into_iter()
+            .filter(|lane| dialect.has_lane(*lane))
+            .collect();
+        let lane = lanes
+            .iter()
+            .copied()
+            .find(|lane| lane.name() == written.value);
         lane.unwrap_or_else(|| {
             let help = suggest(&written.value, lanes.into_iter().map(Lane::name));
             self.error(
                 &written.place,
-                say!("kind \"{dialect}\" has no lane `{}`", "kind \"{dialect}\" 没有通道 `{}`", written.value),
+                say!(
+                    "kind \"{dialect}\" has no lane `{}`",
+                    "kind \"{dialect}\" 没有通道 `{}`",
+                    written.value
+                ),
                 help,
             );
             Lane::default()
@@ -202,20 +255,41 @@ impl ProviderDraft<'_> {
                     "请加上 kind = \"openai-chat\" 或以下之一：{}",
                     list(Dialect::ALL.map(Dialect::name))
                 );
-                self.error_at_header(say!("provider `{}` has no kind", "服务商 `{}` 没有 kind", self.name), help);
+                self.error_at_header(
+                    say!(
+                        "provider `{}` has no kind",
+                        "服务商 `{}` 没有 kind",
+                        self.name
+                    ),
+                    help,
+                );
             }
             return self.built_in.map(|b| b.dialect);
         };
-        let dialect = Dialect::ALL.into_iter().find(|dialect| dialect.name() == kind.value);
+        let dialect = Dialect::ALL
+            .into_iter()
+            .find(|dialect| dialect.name() == kind.value);
         if dialect.is_none() {
             let help = suggest(&kind.value, Dialect::ALL.map(Dialect::name));
-            self.error(&kind.place, say!("unknown provider kind `{}`", "未知的服务商 kind `{}`", kind.value), help);
+            self.error(
+                &kind.place,
+                say!(
+                    "unknown provider kind `{}`",
+                    "未知的服务商 kind `{}`",
+                    kind.value
+                ),
+                help,
+            );
         }
         dialect
     }
 
     fn reject_on_lexical(&mut self) {
-        for (key, place) in self.table.map(|table| table.value.written()).unwrap_or_default() {
+        for (key, place) in self
+            .table
+            .map(|table| table.value.written())
+            .unwrap_or_default()
+        {
             if !matches!(key, "kind" | "limits") {
                 let help = localized(
                     "the built-in rules have no endpoint: remove the key, or name another kind",
@@ -223,7 +297,10 @@ impl ProviderDraft<'_> {
                 );
                 self.error(
                     &place,
-                    say!("`{key}` says nothing for kind \"lexical\"", "`{key}` 对 kind \"lexical\" 没有意义"),
+                    say!(
+                        "`{key}` says nothing for kind \"lexical\"",
+                        "`{key}` 对 kind \"lexical\" 没有意义"
+                    ),
                     help.to_owned(),
                 );
             }
@@ -233,7 +310,9 @@ impl ProviderDraft<'_> {
     fn resolve_base_url(&mut self, dialect: Dialect) -> Option<String> {
         if let Some(declared) = self.table.and_then(|table| table.value.base_url.as_ref()) {
             let url = normalize(&declared.value, dialect);
-            return url.map_err(|(message, help)| self.error(&declared.place, message, help)).ok();
+            return url
+                .map_err(|(message, help)| self.error(&declared.place, message, help))
+                .ok();
         }
         let Some(built_in) = self.built_in else {
             let help = localized(
@@ -241,18 +320,28 @@ impl ProviderDraft<'_> {
                 "请加上 base_url，即其 API 的根，例如 \"http://127.0.0.1:8080/v1\"",
             );
             self.error_at_header(
-                say!("provider `{}` has no base_url", "服务商 `{}` 没有 base_url", self.name),
+                say!(
+                    "provider `{}` has no base_url",
+                    "服务商 `{}` 没有 base_url",
+                    self.name
+                ),
                 help.to_owned(),
             );
             return None;
         };
-        let moved = built_in.url_variable.and_then(|name| Some((name, (self.environment)(name)?)));
+        let moved = built_in
+            .url_variable
+            .and_then(|name| Some((name, (self.environment)(name)?)));
         let Some((variable, url)) = moved.filter(|(_, url)| !url.trim().is_empty()) else {
             return Some(built_in.base_url.to_owned());
         };
         let url = normalize(url.trim(), dialect).map_err(|(message, help)| {
             self.problems.push(
-                Problem::error(say!("the variable {variable}: {message}", "变量 {variable}：{message}")).help(help),
+                Problem::error(say!(
+                    "the variable {variable}: {message}",
+                    "变量 {variable}：{message}"
+                ))
+                .help(help),
             );
         });
         url.ok()
@@ -280,7 +369,9 @@ impl ProviderDraft<'_> {
 
     /// A local server needs no key unless `api_key_env` names one.
     fn resolve_api_key(&mut self, base_url: &str) -> Option<ApiKeyVariable> {
-        let written = self.table.and_then(|table| table.value.api_key_env.as_ref());
+        let written = self
+            .table
+            .and_then(|table| table.value.api_key_env.as_ref());
         if let Some(variable) = written {
             if is_variable(&variable.value) {
                 return Some(ApiKeyVariable(variable.value.as_str().into()));
@@ -293,23 +384,30 @@ impl ProviderDraft<'_> {
             );
             self.error(
                 &variable.place,
-                localized("api_key_env is not the name of a variable", "api_key_env 不是变量名").to_owned(),
+                localized(
+                    "api_key_env is not the name of a variable",
+                    "api_key_env 不是变量名",
+                )
+                .to_owned(),
                 help.to_owned(),
             );
             return None;
         }
         let usual = self.built_in.and_then(|b| b.key)?;
         let is_set = (self.environment)(usual).is_some_and(|key| !key.is_empty());
-        (is_set || Route::from_url(base_url) == Route::Outside).then(|| ApiKeyVariable(usual.into()))
+        (is_set || Route::from_url(base_url) == Route::Outside)
+            .then(|| ApiKeyVariable(usual.into()))
     }
 
     /// Reports a key that would be sent over `http://`, where everyone on the way can read it.
     fn reject_key_in_clear(&mut self, base_url: &str, api_key: Option<&ApiKeyVariable>) {
         let declared = self.table.map(|table| &table.value);
-        let is_allowed = declared.and_then(|table| table.insecure.as_ref()).is_some_and(|insecure| insecure.value);
-        let Some(variable) =
-            api_key.filter(|_| base_url.starts_with("http://") && Route::from_url(base_url) == Route::Outside)
-        else {
+        let is_allowed = declared
+            .and_then(|table| table.insecure.as_ref())
+            .is_some_and(|insecure| insecure.value);
+        let Some(variable) = api_key.filter(|_| {
+            base_url.starts_with("http://") && Route::from_url(base_url) == Route::Outside
+        }) else {
             return;
         };
         if is_allowed {
@@ -336,38 +434,74 @@ impl ProviderDraft<'_> {
         let Some(table) = self.table.and_then(|table| table.value.limits.as_ref()) else {
             return limits;
         };
-        let LimitsTable { requests_per_minute, max_in_flight, max_attempts, timeout_s, .. } = &table.value;
+        let LimitsTable {
+            requests_per_minute,
+            max_in_flight,
+            max_attempts,
+            timeout_s,
+            ..
+        } = &table.value;
         limits.requests_per_minute = self.positive(requests_per_minute.as_ref());
         limits.tokens_per_minute = self.positive(table.value.tokens_per_minute.as_ref());
-        limits.input_tokens_per_minute = self.positive(table.value.input_tokens_per_minute.as_ref());
-        limits.output_tokens_per_minute = self.positive(table.value.output_tokens_per_minute.as_ref());
+        limits.input_tokens_per_minute =
+            self.positive(table.value.input_tokens_per_minute.as_ref());
+        limits.output_tokens_per_minute =
+            self.positive(table.value.output_tokens_per_minute.as_ref());
         limits.max_in_flight = self.positive(max_in_flight.as_ref());
         if let Some(groups) = &table.value.limit_groups {
             let models = groups.value.iter().map(|group| group.value.split(','));
-            limits.limit_groups =
-                models.map(|models| models.map(|model| ModelName(model.trim().into())).collect()).collect();
+            limits.limit_groups = models
+                .map(|models| models.map(|model| ModelName(model.trim().into())).collect())
+                .collect();
         }
-        limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
-        limits.flex_fallback = table.value.flex_fallback.as_ref().is_some_and(|fallback| fallback.value);
-        limits.batch_poll = duration(table.value.batch_poll_s.as_ref(), limits.batch_poll, self.file, self.problems);
+        limits.max_attempts = self
+            .positive(max_attempts.as_ref())
+            .unwrap_or(limits.max_attempts);
+        limits.flex_fallback = table
+            .value
+            .flex_fallback
+            .as_ref()
+            .is_some_and(|fallback| fallback.value);
+        limits.batch_poll = duration(
+            table.value.batch_poll_s.as_ref(),
+            limits.batch_poll,
+            self.file,
+            self.problems,
+        );
         limits.batch_queue_tokens = self.positive(table.value.batch_queue_tokens.as_ref());
-        limits.context_window = self.positive(table.value.context_window.as_ref()).map(Tokens);
+        limits.context_window = self
+            .positive(table.value.context_window.as_ref())
+            .map(Tokens);
         limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
         limits
     }
 
-    fn positive<T: Copy + Default + PartialOrd>(&mut self, number: Option<&Located<T>>) -> Option<T> {
+    fn positive<T: Copy + Default + PartialOrd>(
+        &mut self,
+        number: Option<&Located<T>>,
+    ) -> Option<T> {
         let number = number?;
         if number.value > T::default() {
             return Some(number.value);
         }
-        let help = localized("leave the key out for no limit of your own", "省略此键则不自设限制");
-        self.error(&number.place, localized("a limit is at least 1", "限制至少为 1").to_owned(), help.to_owned());
+        let help = localized(
+            "leave the key out for no limit of your own",
+            "省略此键则不自设限制",
+        );
+        self.error(
+            &number.place,
+            localized("a limit is at least 1", "限制至少为 1").to_owned(),
+            help.to_owned(),
+        );
         None
     }
 
     fn error(&mut self, place: &Range<usize>, message: String, help: String) {
-        self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));
+        self.problems.push(
+            Problem::error(message)
+                .at(self.file, place.clone())
+                .help(help),
+        );
     }
 
     fn error_at_header(&mut self, message: String, help: String) {

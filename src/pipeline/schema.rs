@@ -44,9 +44,17 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 9] {
         ("pipeline", "locale", vec!["en", "zh"]),
         ("pipeline", "tail", vec!["none", "verbatim"]),
         ("pipeline", "rubric_scope", vec!["by-type", "all"]),
-        ("providers/additionalProperties", "kind", Dialect::ALL.map(Dialect::name).to_vec()),
+        (
+            "providers/additionalProperties",
+            "kind",
+            Dialect::ALL.map(Dialect::name).to_vec(),
+        ),
         ("compress/items", "strategy", strategies().collect()),
-        ("compress/items", "placement", PromptPlacement::ALL.map(|p| p.name()).to_vec()),
+        (
+            "compress/items",
+            "placement",
+            PromptPlacement::ALL.map(|p| p.name()).to_vec(),
+        ),
         ("compress/items", "inputs_from", vec!["modules"]),
         ("answer/items", "truncated_replies", vec!["grade", "fail"]),
     ]
@@ -66,12 +74,20 @@ fn pipeline() -> Value {
     for table in NAMED {
         tables[table]["items"]["required"] = json!(["name"]);
     }
-    tables["compress"]["items"]["allOf"] =
-        keys_by_strategy().map(|(strategy, keys)| strategy_rule(strategy, keys)).collect();
+    tables["compress"]["items"]["allOf"] = keys_by_strategy()
+        .map(|(strategy, keys)| strategy_rule(strategy, keys))
+        .collect();
     let names = tables.as_object().into_iter().flat_map(Map::keys);
-    let references: Map<String, Value> =
-        names.map(|name| (name.clone(), json!({ "$ref": format!("#/definitions/{name}") }))).collect();
-    let profile = json!({ "type": "object", "properties": references, "additionalProperties": false });
+    let references: Map<String, Value> = names
+        .map(|name| {
+            (
+                name.clone(),
+                json!({ "$ref": format!("#/definitions/{name}") }),
+            )
+        })
+        .collect();
+    let profile =
+        json!({ "type": "object", "properties": references, "additionalProperties": false });
     let mut root = profile.clone();
     root["$schema"] = DRAFT.into();
     root["title"] = "compeval pipeline".into();
@@ -100,6 +116,7 @@ fn constraints() -> Value {
 
 /// The rule that a method of this strategy has no other keys.
 fn strategy_rule(strategy: &str, keys: Vec<&str>) -> Value {
-    let is_this = json!({ "properties": { "strategy": { "const": strategy } }, "required": ["strategy"] });
+    let is_this =
+        json!({ "properties": { "strategy": { "const": strategy } }, "required": ["strategy"] });
     json!({ "if": is_this, "then": { "propertyNames": { "enum": keys } } })
 }

@@ -11,7 +11,8 @@ pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
     let mut text = file.text.to_string();
     let mut before = None;
     for (path, value, place) in strings(file) {
-        let is_secret = is_secret(&path, &value) || is_key_of_command(&path, before.as_ref(), &value);
+        let is_secret =
+            is_secret(&path, &value) || is_key_of_command(&path, before.as_ref(), &value);
         before = Some((path, value));
         if is_secret {
             let Some(secret) = text.get(place.clone()) else {
@@ -21,18 +22,27 @@ pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
             text.replace_range(place, &masked);
         }
     }
-    SourceFile { text: text.into(), ..file.clone() }
+    SourceFile {
+        text: text.into(),
+        ..file.clone()
+    }
 }
 
 /// The mask for a character of a secret, with as many bytes; quotation marks and line ends stay.
 fn mask(c: char) -> String {
-    if matches!(c, '"' | '\'' | '\n') { c.to_string() } else { "*".repeat(c.len_utf8()) }
+    if matches!(c, '"' | '\'' | '\n') {
+        c.to_string()
+    } else {
+        "*".repeat(c.len_utf8())
+    }
 }
 
 /// Whether a value is a key among the arguments of a program; `before` is the string before it.
 fn is_key_of_command(path: &[String], before: Option<&(Vec<String>, String)>, value: &str) -> bool {
     let is_command = path.last().is_some_and(|key| key == "command");
-    let option = before.filter(|(other, _)| other == path).map_or("", |(_, option)| option);
+    let option = before
+        .filter(|(other, _)| other == path)
+        .map_or("", |(_, option)| option);
     is_command && is_key(option, value)
 }
 
@@ -67,7 +77,10 @@ pub(super) fn is_variable(name: &str) -> bool {
 /// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
 /// `before` is the argument before it.
 pub(super) fn is_key(before: &str, argument: &str) -> bool {
-    let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));
+    let (option, value) = argument
+        .split_once('=')
+        .filter(|_| argument.starts_with('-'))
+        .unwrap_or((before, argument));
     let option = if option.starts_with('-') { option } else { "" };
     has_secret(argument) || is_named_key(option, value)
 }
@@ -95,11 +108,22 @@ mod tests {
 
     #[test]
     fn a_key_among_the_arguments_of_a_compressor_or_of_a_search_is_masked() {
-        for table in ["[[compress]]\n", "[[answer]]\n[answer.recovery]\n", "[[profile.ci.answer]]\nrecovery."] {
+        for table in [
+            "[[compress]]\n",
+            "[[answer]]\n[answer.recovery]\n",
+            "[[profile.ci.answer]]\nrecovery.",
+        ] {
             let text = format!("{table}command = [\"run\", \"--api-key\", \"a1b2c3d4e5f6g7h8\"]\n");
-            let file = SourceFile { path: "pipeline.toml".to_owned(), digest: Digest::hash(&text), text: text.into() };
+            let file = SourceFile {
+                path: "pipeline.toml".to_owned(),
+                digest: Digest::hash(&text),
+                text: text.into(),
+            };
             let masked = mask_secrets(&file).text;
-            assert!(masked.contains("--api-key") && !masked.contains("a1b2"), "{masked}");
+            assert!(
+                masked.contains("--api-key") && !masked.contains("a1b2"),
+                "{masked}"
+            );
         }
     }
 }

@@ -22,7 +22,11 @@ pub struct MatrixSelection {
 impl MatrixSelection {
     /// The flag that selects fixtures.
     pub(super) fn fixtures_flag(&self) -> &'static str {
-        if self.is_confirmation { "--confirm" } else { "--fixtures" }
+        if self.is_confirmation {
+            "--confirm"
+        } else {
+            "--fixtures"
+        }
     }
 }
 
@@ -85,14 +89,21 @@ pub(super) fn report_unknown(
 ) {
     for name in wanted.unwrap_or_default() {
         if !known.contains(&name.as_str()) {
-            let problem = Problem::error(say!("{flag}: there is no {what} `{name}`", "{flag}：没有{what} `{name}`"));
+            let problem = Problem::error(say!(
+                "{flag}: there is no {what} `{name}`",
+                "{flag}：没有{what} `{name}`"
+            ));
             problems.push(problem.help(suggest(name, known.iter().copied())));
         }
     }
 }
 
 /// Keeps the wanted probes, and the fixtures that have one.
-pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixSelection, problems: &mut Problems) {
+pub(super) fn keep_probes(
+    fixtures: &mut Vec<LoadedFixture>,
+    selection: &MatrixSelection,
+    problems: &mut Problems,
+) {
     let Some(wanted) = selection.probes.as_deref() else {
         fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
         return;
@@ -105,15 +116,24 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     known.dedup();
     // With `--fixtures`, a list in which no id is known may be meant for other fixtures: it selects nothing, and the
     // refusal names both flags.
-    let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
+    let is_elsewhere =
+        selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
-        report_unknown("--probes", localized("probe", "问题"), Some(wanted), &known, problems);
+        report_unknown(
+            "--probes",
+            localized("probe", "问题"),
+            Some(wanted),
+            &known,
+            problems,
+        );
     }
     for fixture in fixtures.iter_mut() {
         let bank = fixture.bank.clone();
         for probes in &mut fixture.selected {
             probes.retain(|index| {
-                bank.probes.get(index.0).is_some_and(|probe| wanted.iter().any(|id| **id == *probe.id.0))
+                bank.probes
+                    .get(index.0)
+                    .is_some_and(|probe| wanted.iter().any(|id| **id == *probe.id.0))
             });
         }
     }
@@ -128,7 +148,11 @@ impl EmptySelection {
             ("--methods", selection.methods.is_some()),
             ("--probes", selection.probes.is_some()),
         ];
-        let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
+        let given: Vec<&str> = flags
+            .iter()
+            .filter(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+            .collect();
         let flags = given.join(localized(" and ", "、"));
         let without_bank = list(left_out.iter().map(String::as_str));
         let fewer_flags = localized(
@@ -144,7 +168,13 @@ impl EmptySelection {
             "请手写题库或用 `compeval probes generate` 产生",
         );
         let (why, help) = match (given.is_empty(), left_out.is_empty()) {
-            (false, true) => (say!("nothing is selected by {flags}", "没有选中任何内容：{flags}"), fewer_flags),
+            (false, true) => (
+                say!(
+                    "nothing is selected by {flags}",
+                    "没有选中任何内容：{flags}"
+                ),
+                fewer_flags,
+            ),
             (false, false) => (
                 say!(
                     "nothing is selected by {flags}, and there is no bank for {without_bank}",
@@ -152,9 +182,21 @@ impl EmptySelection {
                 ),
                 bank,
             ),
-            (true, true) => (localized("there is no fixture to run", "没有可运行的样本").to_owned(), import),
-            (true, false) => (say!("no fixture has probes: {without_bank}", "没有样本含有问题：{without_bank}"), bank),
+            (true, true) => (
+                localized("there is no fixture to run", "没有可运行的样本").to_owned(),
+                import,
+            ),
+            (true, false) => (
+                say!(
+                    "no fixture has probes: {without_bank}",
+                    "没有样本含有问题：{without_bank}"
+                ),
+                bank,
+            ),
         };
-        EmptySelection { why, help: help.to_owned() }
+        EmptySelection {
+            why,
+            help: help.to_owned(),
+        }
     }
 }

@@ -18,7 +18,14 @@ use models::{ModelRef, Price};
 /// The language that a pipeline declares, even if it has errors and cannot be opened.
 pub fn declared_locale(pipeline: &str) -> Option<Locale> {
     let mut lines = pipeline.lines().map(str::trim_start);
-    let value = lines.find_map(|line| Some(line.strip_prefix("locale")?.trim_start().strip_prefix('=')?.trim()))?;
+    let value = lines.find_map(|line| {
+        Some(
+            line.strip_prefix("locale")?
+                .trim_start()
+                .strip_prefix('=')?
+                .trim(),
+        )
+    })?;
     match value.trim_start_matches(['"', '\'']) {
         zh if zh.starts_with("zh") => Some(Locale::Zh),
         en if en.starts_with("en") => Some(Locale::En),
@@ -35,12 +42,23 @@ pub(super) fn settings(
 ) -> PipelineSettings {
     let nothing = PipelineTable::default();
     let table = table.unwrap_or(&nothing);
-    let locale = context.choice("locale", table.locale.as_ref(), &[("en", Locale::En), ("zh", Locale::Zh)]);
-    let tail =
-        context.choice("tail", table.tail.as_ref(), &[("none", TailMode::None), ("verbatim", TailMode::Verbatim)]);
+    let locale = context.choice(
+        "locale",
+        table.locale.as_ref(),
+        &[("en", Locale::En), ("zh", Locale::Zh)],
+    );
+    let tail = context.choice(
+        "tail",
+        table.tail.as_ref(),
+        &[("none", TailMode::None), ("verbatim", TailMode::Verbatim)],
+    );
     let scopes = [("by-type", Scope::ByType), ("all", Scope::All)];
     let rubric_scope = context.choice("rubric_scope", table.rubric_scope.as_ref(), &scopes);
-    let focus_topic = overrides.focus_topic.as_deref().map(str::trim).filter(|topic| !topic.is_empty());
+    let focus_topic = overrides
+        .focus_topic
+        .as_deref()
+        .map(str::trim)
+        .filter(|topic| !topic.is_empty());
     PipelineSettings {
         runs: runs(context, table.runs.as_ref(), overrides),
         locale: locale.unwrap_or_default(),
@@ -64,9 +82,16 @@ pub(super) fn primary(
     table: Option<&Located<GateTable>>,
     answerers: &[Answerer],
 ) -> Book {
-    let Some(written) = table.and_then(|table| table.value.primary.as_ref()) else { return Book::default() };
-    let primary = context.choice("primary", Some(written), &Book::ALL.map(|book| (book.name(), book)));
-    let can_search = answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
+    let Some(written) = table.and_then(|table| table.value.primary.as_ref()) else {
+        return Book::default();
+    };
+    let primary = context.choice(
+        "primary",
+        Some(written),
+        &Book::ALL.map(|book| (book.name(), book)),
+    );
+    let can_search =
+        answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
     if primary == Some(Book::Open) && !can_search {
         let help = localized(
             "add [answer.recovery] below the [[answer]] that may search",
@@ -88,8 +113,12 @@ pub(super) fn primary(
 /// on the selection nor on measured sizes; otherwise each run would test the judges anew.
 fn median_context(compress: &[Located<CompressTable>]) -> u64 {
     const USUAL: u64 = 1500;
-    let targets = compress.iter().map(|table| table.value.target_tokens.as_ref());
-    let mut sizes: Vec<u64> = targets.map(|target| target.map_or(USUAL, |tokens| tokens.value)).collect();
+    let targets = compress
+        .iter()
+        .map(|table| table.value.target_tokens.as_ref());
+    let mut sizes: Vec<u64> = targets
+        .map(|target| target.map_or(USUAL, |tokens| tokens.value))
+        .collect();
     sizes.sort_unstable();
     sizes.get(sizes.len() / 2).copied().unwrap_or(USUAL)
 }
@@ -100,20 +129,41 @@ const MOST_REPETITIONS: u32 = 1000;
 /// The most judgements of one cell: a thousand times as many would fill the memory with the matrix.
 const MOST_TOGETHER: u64 = 10_000;
 
-fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>, overrides: &Overrides) -> Runs {
+fn runs(
+    context: &mut ValidationContext<'_>,
+    table: Option<&Located<RunsTable>>,
+    overrides: &Overrides,
+) -> Runs {
     let mut runs = Runs::default();
-    if let Some(Located { value: RunsTable(table), .. }) = table {
-        runs.compress = repetitions(context, localized("a number of runs", "运行次数"), table.compress.as_ref())
-            .unwrap_or(runs.compress);
-        runs.answer = repetitions(context, localized("a number of answers", "作答次数"), table.answer.as_ref())
-            .unwrap_or(runs.answer);
-        runs.judge = repetitions(context, localized("a number of judgements", "评审次数"), table.judge.as_ref())
-            .unwrap_or(runs.judge);
+    if let Some(Located {
+        value: RunsTable(table),
+        ..
+    }) = table
+    {
+        runs.compress = repetitions(
+            context,
+            localized("a number of runs", "运行次数"),
+            table.compress.as_ref(),
+        )
+        .unwrap_or(runs.compress);
+        runs.answer = repetitions(
+            context,
+            localized("a number of answers", "作答次数"),
+            table.answer.as_ref(),
+        )
+        .unwrap_or(runs.answer);
+        runs.judge = repetitions(
+            context,
+            localized("a number of judgements", "评审次数"),
+            table.judge.as_ref(),
+        )
+        .unwrap_or(runs.judge);
     }
     match overrides.runs {
-        Some(0) => context
-            .problems
-            .push(Problem::error(localized("--runs: a number of runs is at least 1", "--runs：运行次数至少为 1"))),
+        Some(0) => context.problems.push(Problem::error(localized(
+            "--runs: a number of runs is at least 1",
+            "--runs：运行次数至少为 1",
+        ))),
         Some(number) if number > MOST_REPETITIONS => {
             context.problems.push(Problem::error(say!(
                 "--runs: a number of runs is at most {MOST_REPETITIONS}",
@@ -123,7 +173,10 @@ fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>,
         Some(number) => runs.compress = number,
         None => {}
     }
-    let together: u64 = [runs.compress, runs.answer, runs.judge].into_iter().map(u64::from).product();
+    let together: u64 = [runs.compress, runs.answer, runs.judge]
+        .into_iter()
+        .map(u64::from)
+        .product();
     if together > MOST_TOGETHER {
         let message = say!(
             "a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed",
@@ -141,7 +194,11 @@ fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>,
     runs
 }
 
-fn repetitions(context: &mut ValidationContext<'_>, what: &str, number: Option<&Located<u32>>) -> Option<u32> {
+fn repetitions(
+    context: &mut ValidationContext<'_>,
+    what: &str,
+    number: Option<&Located<u32>>,
+) -> Option<u32> {
     let value = context.at_least_one(what, number)?;
     if let Some(number) = number.filter(|_| value > MOST_REPETITIONS) {
         let help = localized(
@@ -150,7 +207,10 @@ fn repetitions(context: &mut ValidationContext<'_>, what: &str, number: Option<&
         );
         context.error(
             &number.place,
-            say!("{what} is at most {MOST_REPETITIONS}", "{what}至多为 {MOST_REPETITIONS}"),
+            say!(
+                "{what} is at most {MOST_REPETITIONS}",
+                "{what}至多为 {MOST_REPETITIONS}"
+            ),
             help,
         );
         return None;
@@ -170,7 +230,11 @@ pub(super) fn rubric(
     match Rubric::read(&source.text) {
         Ok(rubric) => Some((Arc::new(rubric), Some(source.path))),
         Err(faults) => {
-            context.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)));
+            context.problems.0.extend(
+                faults
+                    .into_iter()
+                    .map(|fault| Problem::from_fault(fault, &source)),
+            );
             None
         }
     }
@@ -184,19 +248,28 @@ pub(super) fn prices(
     let mut prices = BTreeMap::new();
     for (name, table) in tables.into_iter().flat_map(|tables| &tables.value) {
         let Some(model) = ModelRef::parse(name) else {
-            let message =
-                say!("a price is for a model, and `{name}` names none", "价格属于模型，而 `{name}` 没有写出模型");
+            let message = say!(
+                "a price is for a model, and `{name}` names none",
+                "价格属于模型，而 `{name}` 没有写出模型"
+            );
             context.error(
                 &table.key,
                 message,
-                localized("write [prices.\"PROVIDER/MODEL\"]", "请写 [prices.\"PROVIDER/MODEL\"]"),
+                localized(
+                    "write [prices.\"PROVIDER/MODEL\"]",
+                    "请写 [prices.\"PROVIDER/MODEL\"]",
+                ),
             );
             continue;
         };
         if let Err(Some(help)) = context.providers.find(&model.provider) {
             context.error(
                 &table.key,
-                say!("unknown provider `{}` in a price", "价格中的服务商 `{}` 未知", model.provider),
+                say!(
+                    "unknown provider `{}` in a price",
+                    "价格中的服务商 `{}` 未知",
+                    model.provider
+                ),
                 help,
             );
         }
@@ -206,25 +279,40 @@ pub(super) fn prices(
     prices
 }
 
-fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceTable>) -> Option<Price> {
-    let PriceTable { input, cached_input, cache_write, output, flex, batch } = &table.value;
-    let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output].map(|price| {
-        let price = price.as_ref()?;
-        if price.value < 0.0 {
-            context.error(
-                &price.place,
-                localized("a price is 0 or more", "价格不小于 0"),
-                localized("US dollars per million tokens", "每百万词元的美元数"),
-            );
-        }
-        Some(price.value)
-    });
+fn price(
+    context: &mut ValidationContext<'_>,
+    name: &str,
+    table: &Located<PriceTable>,
+) -> Option<Price> {
+    let PriceTable {
+        input,
+        cached_input,
+        cache_write,
+        output,
+        flex,
+        batch,
+    } = &table.value;
+    let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output]
+        .map(|price| {
+            let price = price.as_ref()?;
+            if price.value < 0.0 {
+                context.error(
+                    &price.place,
+                    localized("a price is 0 or more", "价格不小于 0"),
+                    localized("US dollars per million tokens", "每百万词元的美元数"),
+                );
+            }
+            Some(price.value)
+        });
     let [flex, batch] = [flex, batch].map(|part| {
         let part = part.as_ref()?;
         if !(0.0..=1.0).contains(&part.value) {
             context.error(
                 &part.place,
-                localized("this is a part of the live price, from 0 to 1", "这是实时价格的一部分，在 0 与 1 之间"),
+                localized(
+                    "this is a part of the live price, from 0 to 1",
+                    "这是实时价格的一部分，在 0 与 1 之间",
+                ),
                 localized("0.5 is half of it", "0.5 为其一半"),
             );
         }
@@ -237,9 +325,19 @@ fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceT
         );
         context.error(
             &table.key,
-            say!("the price of `{name}` needs `input` and `output`", "`{name}` 的价格需要 `input` 和 `output`"),
+            say!(
+                "the price of `{name}` needs `input` and `output`",
+                "`{name}` 的价格需要 `input` 和 `output`"
+            ),
             help,
         );
     }
-    Some(Price { input: input?, cached_input, cache_write, output: output?, flex, batch })
+    Some(Price {
+        input: input?,
+        cached_input,
+        cache_write,
+        output: output?,
+        flex,
+        batch,
+    })
 }

@@ -32,7 +32,11 @@ pub(super) struct SourceReader {
 impl SourceReader {
     /// A reader of the files under `folder`.
     pub(super) fn new(folder: PathBuf) -> SourceReader {
-        SourceReader { folder, bounds: None, read: BTreeMap::new() }
+        SourceReader {
+            folder,
+            bounds: None,
+            read: BTreeMap::new(),
+        }
     }
 
     /// Refuses files outside of the folder from now on, also behind symbolic links: a user who runs another's project
@@ -48,7 +52,9 @@ impl SourceReader {
 
     /// Whether a path leads out of the folder and that is refused.
     pub(super) fn is_out_of_bounds(&self, path: &Path) -> bool {
-        self.bounds.as_ref().is_some_and(|bounds| !resolved(&self.folder.join(path)).starts_with(bounds))
+        self.bounds
+            .as_ref()
+            .is_some_and(|bounds| !resolved(&self.folder.join(path)).starts_with(bounds))
     }
 
     /// The folder that paths are relative to.
@@ -76,7 +82,11 @@ impl SourceReader {
         }
         let text = read_text(&file)?;
         let digest = Digest::hash(&text);
-        Ok(SourceFile { path: path.replace('\\', "/"), text: text.into(), digest })
+        Ok(SourceFile {
+            path: path.replace('\\', "/"),
+            text: text.into(),
+            digest,
+        })
     }
 
     /// Puts `file` in the place of what was read under its path.
@@ -93,7 +103,10 @@ impl SourceReader {
 /// The files of fixtures and banks, as they are now; one that is gone is left out.
 pub fn data_files(pipeline: &Pipeline) -> impl Iterator<Item = SourceFile> {
     let reader = SourceReader::new(pipeline.folder.clone());
-    let paths = pipeline.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
+    let paths = pipeline
+        .fixtures
+        .iter()
+        .flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
     paths.filter_map(move |path| reader.read_uncached(path).ok())
 }
 
@@ -135,10 +148,22 @@ fn read_text(path: &Path) -> Result<String, String> {
     }
     let bytes = fs::read(path).map_err(|e| describe_error(&e))?;
     let text = String::from_utf8(bytes).map_err(|e| {
-        let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
-        say!("line {line} is not UTF-8 text", "第 {line} 行不是 UTF-8 文本")
+        let line = e
+            .as_bytes()
+            .iter()
+            .take(e.utf8_error().valid_up_to())
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
+        say!(
+            "line {line} is not UTF-8 text",
+            "第 {line} 行不是 UTF-8 文本"
+        )
     })?;
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    Ok(text
+        .strip_prefix('\u{feff}')
+        .map(str::to_owned)
+        .unwrap_or(text))
 }
 
 fn check_regular(path: &Path) -> Result<(), String> {
@@ -149,7 +174,10 @@ fn check_regular(path: &Path) -> Result<(), String> {
         ));
     }
     if path.is_symlink() && !path.exists() {
-        return Err(say!("it is a link to a file that does not exist", "这是指向不存在文件的链接"));
+        return Err(say!(
+            "it is a link to a file that does not exist",
+            "这是指向不存在文件的链接"
+        ));
     }
     Ok(())
 }
@@ -186,7 +214,10 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
             true => Ok(path),
             false if path.is_dir() => refuse(
                 say!("{} is a folder", "{} 是文件夹", named.display()),
-                localized("-c names the pipeline's file, -C a folder", "-c 指定 pipeline.toml 文件，-C 指定文件夹"),
+                localized(
+                    "-c names the pipeline's file, -C a folder",
+                    "-c 指定 pipeline.toml 文件，-C 指定文件夹",
+                ),
             ),
             false => refuse(
                 say!("there is no file {}", "没有文件 {}", named.display()),
@@ -235,18 +266,36 @@ impl Pattern {
         let plain: PathBuf = path.components().take_while(is_plain).collect();
         let rest: PathBuf = path.components().skip_while(is_plain).collect();
         if rest.as_os_str().is_empty() {
-            return Ok(Pattern { plain, matcher: None });
+            return Ok(Pattern {
+                plain,
+                matcher: None,
+            });
         }
-        let glob = GlobBuilder::new(&rest.to_string_lossy().replace('\\', "/")).literal_separator(true).build();
-        let glob = glob.map_err(|e| say!("`{pattern}` is no pattern: {}", "`{pattern}` 不是模式：{}", e.kind()))?;
-        Ok(Pattern { plain, matcher: Some(glob.compile_matcher()) })
+        let glob = GlobBuilder::new(&rest.to_string_lossy().replace('\\', "/"))
+            .literal_separator(true)
+            .build();
+        let glob = glob.map_err(|e| {
+            say!(
+                "`{pattern}` is no pattern: {}",
+                "`{pattern}` 不是模式：{}",
+                e.kind()
+            )
+        })?;
+        Ok(Pattern {
+            plain,
+            matcher: Some(glob.compile_matcher()),
+        })
     }
 
     /// The folder of the pattern's files, up to the first component with a wildcard.
     pub(super) fn base(&self) -> PathBuf {
         match self.matcher {
             Some(_) => self.plain.clone(),
-            None => self.plain.parent().map(Path::to_path_buf).unwrap_or_default(),
+            None => self
+                .plain
+                .parent()
+                .map(Path::to_path_buf)
+                .unwrap_or_default(),
         }
     }
 
@@ -258,7 +307,11 @@ impl Pattern {
 
     /// The files below `folder` that match, as relative paths with `/`, sorted. `skip` leaves folders out.
     pub(super) fn files(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<String> {
-        sorted(self.matching(folder, skip).into_iter().filter(|path| folder.join(path).is_file()))
+        sorted(
+            self.matching(folder, skip)
+                .into_iter()
+                .filter(|path| folder.join(path).is_file()),
+        )
     }
 
     fn matching(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
@@ -268,8 +321,9 @@ impl Pattern {
             return is_there.then(|| self.plain.clone()).into_iter().collect();
         };
         let walk = WalkDir::new(&base).follow_links(true).into_iter();
-        let walk =
-            walk.filter_entry(|entry| entry.depth() == 0 || !(is_derived(entry.file_name()) || skip(entry.path())));
+        let walk = walk.filter_entry(|entry| {
+            entry.depth() == 0 || !(is_derived(entry.file_name()) || skip(entry.path()))
+        });
         let below = |path: &Path| path.strip_prefix(&base).map(Path::to_path_buf).ok();
         let matching = walk.filter_map(|entry| match entry {
             Ok(entry) if entry.file_type().is_dir() => None,
@@ -285,7 +339,10 @@ impl Pattern {
 
 /// Whether a part of a pattern has no wildcard.
 fn is_plain(part: &Component<'_>) -> bool {
-    !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{'])
+    !part
+        .as_os_str()
+        .to_string_lossy()
+        .contains(['*', '?', '[', '{'])
 }
 
 /// Relative paths with `/`, sorted.
@@ -302,8 +359,13 @@ fn is_derived(name: &std::ffi::OsStr) -> bool {
 
 /// A relative path with `/`, without `.` parts.
 pub(super) fn shown(path: &Path) -> String {
-    let parts = path.components().filter(|part| !matches!(part, Component::CurDir));
-    parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+    let parts = path
+        .components()
+        .filter(|part| !matches!(part, Component::CurDir));
+    parts
+        .map(|part| part.as_os_str().to_string_lossy())
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 #[cfg(test)]
@@ -321,19 +383,37 @@ mod tests {
     }
 
     fn matches(pattern: &str, folder: &Path) -> Vec<String> {
-        Pattern::new(pattern).expect("a pattern").files(folder, |path| path.ends_with("cache"))
+        Pattern::new(pattern)
+            .expect("a pattern")
+            .files(folder, |path| path.ends_with("cache"))
     }
 
     #[test]
     fn patterns_find_sorted_relative_paths() {
-        let files = ["b.py", "agent/z.py", "agent/a/x.py", "agent/a/x.txt", "agent/__pycache__/x.py", "cache/c.py"];
+        let files = [
+            "b.py",
+            "agent/z.py",
+            "agent/a/x.py",
+            "agent/a/x.txt",
+            "agent/__pycache__/x.py",
+            "cache/c.py",
+        ];
         let folder = folder(&files);
-        assert_eq!(matches("agent/**/*.py", folder.path()), ["agent/a/x.py", "agent/z.py"]);
-        assert_eq!(matches("**/*.py", folder.path()), ["agent/a/x.py", "agent/z.py", "b.py"]);
+        assert_eq!(
+            matches("agent/**/*.py", folder.path()),
+            ["agent/a/x.py", "agent/z.py"]
+        );
+        assert_eq!(
+            matches("**/*.py", folder.path()),
+            ["agent/a/x.py", "agent/z.py", "b.py"]
+        );
         assert_eq!(matches("./b.py", folder.path()), ["b.py"]);
         assert_eq!(matches("*.py", folder.path()), ["b.py"]);
         assert_eq!(matches("../*/b.py", &folder.path().join("agent")).len(), 0);
-        assert_eq!(matches("../b.py", &folder.path().join("agent")), ["../b.py"]);
+        assert_eq!(
+            matches("../b.py", &folder.path().join("agent")),
+            ["../b.py"]
+        );
         assert!(Pattern::new("/etc/*").is_err() && Pattern::new("a[").is_err());
     }
 
@@ -341,7 +421,10 @@ mod tests {
     fn a_folder_that_cannot_be_resolved_confines_and_is_an_error() {
         let outside = folder(&["secret.md"]);
         let mut reader = SourceReader::new(outside.path().join("missing"));
-        assert!(!reader.is_out_of_bounds(Path::new("../secret.md")), "not confined yet");
+        assert!(
+            !reader.is_out_of_bounds(Path::new("../secret.md")),
+            "not confined yet"
+        );
         assert_eq!(reader.confine(), Err("there is no such file".to_owned()));
         assert!(reader.is_out_of_bounds(Path::new("../secret.md")));
     }
@@ -351,7 +434,8 @@ mod tests {
         let folder = folder(&["pipeline.toml", "a/b/c.txt"]);
         let found = find_pipeline(&folder.path().join("a/b"), None).expect("found");
         assert_eq!(found, folder.path().join("pipeline.toml"));
-        let missing = find_pipeline(folder.path(), Some(Path::new("other.toml"))).expect_err("missing");
+        let missing =
+            find_pipeline(folder.path(), Some(Path::new("other.toml"))).expect_err("missing");
         assert_eq!(missing.to_string(), "there is no file other.toml");
         let a_folder = find_pipeline(folder.path(), Some(Path::new("a"))).expect_err("a folder");
         assert_eq!(a_folder.to_string(), "a is a folder");

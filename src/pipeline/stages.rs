@@ -9,7 +9,9 @@ use super::file::tables::{AnswerTable, CompressTable, RecoveryTable, StructuredR
 use super::model::Generator;
 use super::programs;
 use super::validation::{ValidationContext, model_declaration};
-use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies};
+use crate::answer::{
+    self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies,
+};
 use crate::compress::{Method, MethodName, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
@@ -30,17 +32,43 @@ pub(super) fn answerers(
     let mut taken = BTreeMap::new();
     let (mut answerers, mut open) = (Vec::new(), Vec::new());
     for table in tables {
-        let name = context.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
+        let name = context.name(
+            table.value.name.as_ref(),
+            &table.place,
+            "answer",
+            &mut taken,
+        );
         let model = context.model(&model_declaration!(table, Answer, override_model));
         let built_in = Some(answer::built_in(context.locale));
-        let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, answer::VARIABLES, built_in);
-        let rules = [TruncatedReplies::Grade, TruncatedReplies::Fail].map(|rule| (rule.name(), rule));
-        let rule = context.choice("truncated_replies", table.value.truncated_replies.as_ref(), &rules);
+        let prompt = context.prompt(
+            table.value.prompt.as_ref(),
+            answer::VARIABLES,
+            answer::VARIABLES,
+            built_in,
+        );
+        let rules =
+            [TruncatedReplies::Grade, TruncatedReplies::Fail].map(|rule| (rule.name(), rule));
+        let rule = context.choice(
+            "truncated_replies",
+            table.value.truncated_replies.as_ref(),
+            &rules,
+        );
         let truncated_replies = rule.unwrap_or_default();
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
-            let recovery = table.value.recovery.as_ref().and_then(|table| recovery(context, table, &name));
+            let recovery = table
+                .value
+                .recovery
+                .as_ref()
+                .and_then(|table| recovery(context, table, &name));
             let name = AnswererName(name);
-            let answerer = Answerer { name, model, template, prompt_path, truncated_replies, recovery: None };
+            let answerer = Answerer {
+                name,
+                model,
+                template,
+                prompt_path,
+                truncated_replies,
+                recovery: None,
+            };
             open.extend(recovery.map(|recovery| Answerer {
                 name: AnswererName(format!("{}{OPEN_BOOK}", recovery.closed).into()),
                 recovery: Some(recovery),
@@ -79,7 +107,15 @@ fn recovery(
     const CALLS: u32 = 2;
     const RESULTS: u32 = 4;
     const EXCERPT_TOKENS: u64 = 600;
-    let RecoveryTable { calls, results, excerpt_tokens, protocol, command, batch_steps, .. } = &table.value;
+    let RecoveryTable {
+        calls,
+        results,
+        excerpt_tokens,
+        protocol,
+        command,
+        batch_steps,
+        ..
+    } = &table.value;
     let protocols = SearchProtocol::ALL.map(|protocol| (protocol.name(), protocol));
     let program = program_table(context, table);
     let command = match command {
@@ -89,16 +125,29 @@ fn recovery(
     };
     Some(Recovery {
         closed: closed.clone(),
-        calls: context.at_least_one(localized("the number of searches", "检索次数"), calls.as_ref()).unwrap_or(CALLS),
+        calls: context
+            .at_least_one(
+                localized("the number of searches", "检索次数"),
+                calls.as_ref(),
+            )
+            .unwrap_or(CALLS),
         results: context
-            .at_least_one(localized("the number of results", "结果个数"), results.as_ref())
+            .at_least_one(
+                localized("the number of results", "结果个数"),
+                results.as_ref(),
+            )
             .unwrap_or(RESULTS),
         excerpt_tokens: Tokens(
             context
-                .at_least_one(localized("the size of an excerpt", "摘录大小"), excerpt_tokens.as_ref())
+                .at_least_one(
+                    localized("the size of an excerpt", "摘录大小"),
+                    excerpt_tokens.as_ref(),
+                )
                 .unwrap_or(EXCERPT_TOKENS),
         ),
-        protocol: context.choice("protocol", protocol.as_ref(), &protocols).unwrap_or_default(),
+        protocol: context
+            .choice("protocol", protocol.as_ref(), &protocols)
+            .unwrap_or_default(),
         command,
         batches_steps: batch_steps.as_ref().is_some_and(|yes| yes.value),
         locale: context.locale,
@@ -106,7 +155,10 @@ fn recovery(
 }
 
 /// The keys of a search that describe its program, as a method would have them. Without a program there must be none.
-fn program_table(context: &mut ValidationContext<'_>, table: &Located<RecoveryTable>) -> Located<CompressTable> {
+fn program_table(
+    context: &mut ValidationContext<'_>,
+    table: &Located<RecoveryTable>,
+) -> Located<CompressTable> {
     let program = CompressTable {
         command: table.value.command.clone(),
         inputs: table.value.inputs.clone(),
@@ -129,7 +181,11 @@ fn program_table(context: &mut ValidationContext<'_>, table: &Located<RecoveryTa
             );
         }
     }
-    Located { value: program, place: table.place.clone(), key: table.key.clone() }
+    Located {
+        value: program,
+        place: table.place.clone(),
+        key: table.key.clone(),
+    }
 }
 
 /// The judges, in the order of the file.
@@ -144,17 +200,33 @@ pub(super) fn judges(
         let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
         let model = context.model(&model_declaration!(table, Judge, override_model));
         let built_in = Some(judge::built_in_template(context.locale));
-        let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, judge::VARIABLES, built_in);
-        let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
+        let prompt = context.prompt(
+            table.value.prompt.as_ref(),
+            judge::VARIABLES,
+            judge::VARIABLES,
+            built_in,
+        );
+        let attempts = context
+            .at_least_one("attempts", table.value.attempts.as_ref())
+            .unwrap_or(ATTEMPTS);
         let system = table.value.system_prompt.as_ref().map(|path| {
             let prompt = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
             prompt.map(|(template, path)| (template, path.unwrap_or_default()))
         });
         // An unreadable system message is already reported; the built-in one must not take its place.
         let is_readable = system.as_ref().is_none_or(Option::is_some);
-        if let (Some(name), Some(model), Some((template, prompt_path)), true) = (name, model, prompt, is_readable) {
+        if let (Some(name), Some(model), Some((template, prompt_path)), true) =
+            (name, model, prompt, is_readable)
+        {
             let (name, system) = (JudgeName(name), system.flatten());
-            judges.push(JudgeSpec { name, model, template, prompt_path, system, attempts });
+            judges.push(JudgeSpec {
+                name,
+                model,
+                template,
+                prompt_path,
+                system,
+                attempts,
+            });
         }
     }
     judges
@@ -168,29 +240,56 @@ pub(super) fn generators(
     override_model: Option<&str>,
 ) -> Vec<Generator> {
     let name = Some(Located::unwritten("probes".to_owned()));
-    let undeclared = [Located::unwritten(StructuredReplyTable { name, ..Default::default() })];
+    let undeclared = [Located::unwritten(StructuredReplyTable {
+        name,
+        ..Default::default()
+    })];
     let (tables, override_model) = match tables {
-        [] => (undeclared.as_slice(), Some(override_model.unwrap_or("lexical"))),
+        [] => (
+            undeclared.as_slice(),
+            Some(override_model.unwrap_or("lexical")),
+        ),
         declared => (declared, override_model),
     };
     let mut taken = BTreeMap::new();
     let missing = context.missing_keys.clone();
     let mut generators = Vec::new();
     for table in tables {
-        let name = context.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
+        let name = context.name(
+            table.value.name.as_ref(),
+            &table.place,
+            "probes",
+            &mut taken,
+        );
         if let Some(path) = &table.value.system_prompt {
             context.error(
                 &path.key,
-                localized("[[probes]] takes no `system_prompt`", "[[probes]] 不接受 `system_prompt`"),
+                localized(
+                    "[[probes]] takes no `system_prompt`",
+                    "[[probes]] 不接受 `system_prompt`",
+                ),
                 localized("write it all into `prompt`", "请全部写入 `prompt`"),
             );
         }
         let model = context.model(&model_declaration!(table, Probes, override_model));
         let built_in = Some(generation_template(context.locale));
-        let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, &[], built_in);
-        let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
+        let prompt = context.prompt(
+            table.value.prompt.as_ref(),
+            GENERATION_VARIABLES,
+            &[],
+            built_in,
+        );
+        let attempts = context
+            .at_least_one("attempts", table.value.attempts.as_ref())
+            .unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
-            generators.push(Generator { name: name.to_string(), model, template, prompt_path, attempts });
+            generators.push(Generator {
+                name: name.to_string(),
+                model,
+                template,
+                prompt_path,
+                attempts,
+            });
         }
     }
     context.missing_keys = missing;
@@ -205,8 +304,12 @@ pub(super) fn check_answerer(
     answerer: &Answerer,
 ) {
     match &method.strategy {
-        Strategy::Opaque { model } => check_opaque_reader(context, &method.name, model, place, answerer),
-        Strategy::ProviderCompaction { model, .. } => check_block_reader(context, &method.name, model, place, answerer),
+        Strategy::Opaque { model } => {
+            check_opaque_reader(context, &method.name, model, place, answerer)
+        }
+        Strategy::ProviderCompaction { model, .. } => {
+            check_block_reader(context, &method.name, model, place, answerer)
+        }
         _ => {}
     }
 }
@@ -217,7 +320,11 @@ fn check_opaque_reader(
     method: &MethodName,
     maker: &ModelUse,
     place: &Range<usize>,
-    Answerer { name: who, model: reads, .. }: &Answerer,
+    Answerer {
+        name: who,
+        model: reads,
+        ..
+    }: &Answerer,
 ) {
     if !same_endpoint(maker, reads) || reads.provider.dialect != Dialect::OpenaiResponses {
         let message = say!(
@@ -252,7 +359,11 @@ fn check_block_reader(
     method: &MethodName,
     maker: &ModelUse,
     place: &Range<usize>,
-    Answerer { name: who, model: reads, .. }: &Answerer,
+    Answerer {
+        name: who,
+        model: reads,
+        ..
+    }: &Answerer,
 ) {
     if !same_endpoint(maker, reads) {
         let message = say!(

@@ -23,11 +23,12 @@ pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
 pub fn in_language(path: &str, text: &'static str, locale: Locale) -> Cow<'static, str> {
     match (locale, path) {
         (Locale::Zh, PIPELINE_FILE) => {
-            let named =
-                "[pipeline]\nlocale   = \"zh\"                 # language of prompts, rubric, reports and messages\n";
+            let named = "[pipeline]\nlocale   = \"zh\"                 # language of prompts, rubric, reports and messages\n";
             text.replacen("[pipeline]\n", named, 1).into()
         }
-        (Locale::Zh, "prompts/anchored.md") => include_str!("../../assets/prompts/zh/anchored-iterative.md").into(),
+        (Locale::Zh, "prompts/anchored.md") => {
+            include_str!("../../assets/prompts/zh/anchored-iterative.md").into()
+        }
         _ => text.into(),
     }
 }
@@ -37,12 +38,30 @@ pub fn in_language(path: &str, text: &'static str, locale: Locale) -> Cow<'stati
 pub fn starter_files() -> [(&'static str, &'static str); 8] {
     [
         ("pipeline.toml", include_str!("../../pipeline.toml")),
-        ("prompts/anchored.md", include_str!("../../prompts/anchored.md")),
-        ("fixtures/tally-bank-export.json", include_str!("../../assets/starter/tally-bank-export.json")),
-        ("probes/tally-bank-export.probes.json", include_str!("../../assets/starter/tally-bank-export.probes.json")),
-        ("schemas/pipeline.schema.json", include_str!("../../assets/schemas/pipeline.schema.json")),
-        ("schemas/fixture.schema.json", include_str!("../../assets/schemas/fixture.schema.json")),
-        ("schemas/bank.schema.json", include_str!("../../assets/schemas/bank.schema.json")),
+        (
+            "prompts/anchored.md",
+            include_str!("../../prompts/anchored.md"),
+        ),
+        (
+            "fixtures/tally-bank-export.json",
+            include_str!("../../assets/starter/tally-bank-export.json"),
+        ),
+        (
+            "probes/tally-bank-export.probes.json",
+            include_str!("../../assets/starter/tally-bank-export.probes.json"),
+        ),
+        (
+            "schemas/pipeline.schema.json",
+            include_str!("../../assets/schemas/pipeline.schema.json"),
+        ),
+        (
+            "schemas/fixture.schema.json",
+            include_str!("../../assets/schemas/fixture.schema.json"),
+        ),
+        (
+            "schemas/bank.schema.json",
+            include_str!("../../assets/schemas/bank.schema.json"),
+        ),
         (".gitignore", "/cache/\n/results/\n"),
     ]
 }
@@ -80,7 +99,9 @@ impl Adapter {
     /// The files with their paths in a project, where all are below `compressors/`.
     pub fn files(self) -> Vec<(String, String)> {
         let files = self.examples().iter();
-        files.map(|(path, text)| (in_project(&format!("examples/{path}")), in_project(text))).collect()
+        files
+            .map(|(path, text)| (in_project(&format!("examples/{path}")), in_project(text)))
+            .collect()
     }
 
     /// The table of the method for `pipeline.toml`. Begins with a blank line.
@@ -99,10 +120,18 @@ impl Adapter {
     fn examples(self) -> Files {
         match self {
             Adapter::Python => {
-                examples!["adapters/compeval_method.py", "adapters/python/README.md", "adapters/python/compress.py"]
+                examples![
+                    "adapters/compeval_method.py",
+                    "adapters/python/README.md",
+                    "adapters/python/compress.py"
+                ]
             }
             Adapter::Node => {
-                examples!["adapters/compeval_method.mjs", "adapters/node/README.md", "adapters/node/compress.mjs"]
+                examples![
+                    "adapters/compeval_method.mjs",
+                    "adapters/node/README.md",
+                    "adapters/node/compress.mjs"
+                ]
             }
             Adapter::Hermes => examples![
                 "adapters/compeval_method.py",
@@ -142,11 +171,19 @@ impl Adapter {
 
 /// A path or text of an example with the paths of a project. Its table is in `pipeline.toml` already.
 fn in_project(text: &str) -> String {
-    let mut text = text.replace("examples/adapters/", "compressors/").replace("examples/compressors/", "compressors/");
+    let mut text = text
+        .replace("examples/adapters/", "compressors/")
+        .replace("examples/compressors/", "compressors/");
     for adapter in Adapter::ALL {
-        text = text.replace(&format!("cat compressors/{adapter}/method.toml >> pipeline.toml && "), "");
+        text = text.replace(
+            &format!("cat compressors/{adapter}/method.toml >> pipeline.toml && "),
+            "",
+        );
     }
-    text.replace("[Your own compressor](../../compressors/README.md)", "The page \"Your own compressor\" of compeval")
+    text.replace(
+        "[Your own compressor](../../compressors/README.md)",
+        "The page \"Your own compressor\" of compeval",
+    )
 }
 
 #[cfg(test)]
@@ -157,13 +194,24 @@ mod tests {
     fn every_file_that_a_table_names_is_written() {
         for adapter in Adapter::ALL {
             let (files, table) = (adapter.files(), adapter.table());
-            let named = table.split('"').filter(|part| part.starts_with("compressors/") && !part.ends_with('*'));
+            let named = table
+                .split('"')
+                .filter(|part| part.starts_with("compressors/") && !part.ends_with('*'));
             for path in named {
-                assert!(files.iter().any(|(written, _)| written == path), "{adapter}: {path}");
+                assert!(
+                    files.iter().any(|(written, _)| written == path),
+                    "{adapter}: {path}"
+                );
             }
             let texts = files.iter().map(|(_, text)| text).chain([&table]);
-            assert!(!texts.clone().any(|text| text.contains("examples/")), "{adapter}");
-            assert!(!texts.clone().any(|text| text.contains("method.toml")), "{adapter}");
+            assert!(
+                !texts.clone().any(|text| text.contains("examples/")),
+                "{adapter}"
+            );
+            assert!(
+                !texts.clone().any(|text| text.contains("method.toml")),
+                "{adapter}"
+            );
         }
     }
 }

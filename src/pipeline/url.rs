@@ -16,15 +16,29 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
             "请写 https://{0}；本地服务器则写 http://{0}",
             text.trim_start_matches('/')
         );
-        return Err((say!("base_url `{text}` has no scheme", "base_url `{text}` 没有协议"), help));
+        return Err((
+            say!(
+                "base_url `{text}` has no scheme",
+                "base_url `{text}` 没有协议"
+            ),
+            help,
+        ));
     };
     if !matches!(scheme, "http" | "https") {
         return refuse(
-            say!("base_url has the scheme `{scheme}`", "base_url 的协议为 `{scheme}`"),
+            say!(
+                "base_url has the scheme `{scheme}`",
+                "base_url 的协议为 `{scheme}`"
+            ),
             localized("use http or https", "请用 http 或 https"),
         );
     }
-    if rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@') {
+    if rest
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default()
+        .contains('@')
+    {
         return refuse(
             localized("base_url contains credentials", "base_url 含有凭据"),
             localized(
@@ -33,10 +47,15 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
             ),
         );
     }
-    let url = Url::parse(text).ok().filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));
+    let url = Url::parse(text)
+        .ok()
+        .filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));
     let Some(url) = url else {
         return refuse(
-            say!("base_url `{text}` is not a web address", "base_url `{text}` 不是网址"),
+            say!(
+                "base_url `{text}` is not a web address",
+                "base_url `{text}` 不是网址"
+            ),
             localized("write https://HOST/PATH", "请写 https://HOST/PATH"),
         );
     };
@@ -49,10 +68,17 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
             ),
         );
     }
-    let (path, query) = rest.split_once('?').map_or((rest, String::new()), |(path, query)| (path, format!("?{query}")));
+    let (path, query) = rest
+        .split_once('?')
+        .map_or((rest, String::new()), |(path, query)| {
+            (path, format!("?{query}"))
+        });
     let mut path = path.trim_end_matches('/');
     if dialect == Dialect::Anthropic {
-        path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/');
+        path = path
+            .strip_suffix("/v1")
+            .unwrap_or(path)
+            .trim_end_matches('/');
     }
     Ok(format!("{scheme}://{path}{query}"))
 }
@@ -62,7 +88,9 @@ fn refuse(message: impl Into<String>, help: &str) -> Result<String, (String, Str
 }
 
 fn is_api_version(query: &str) -> bool {
-    query.strip_prefix("api-version=").is_some_and(|version| !version.is_empty() && !version.contains('&'))
+    query
+        .strip_prefix("api-version=")
+        .is_some_and(|version| !version.is_empty() && !version.contains('&'))
 }
 
 #[cfg(test)]
@@ -72,17 +100,29 @@ mod tests {
     #[test]
     fn a_base_url_has_one_normal_form_and_bad_ones_are_refused_without_their_secrets() {
         let chat = |url: &str| normalize(url, Dialect::OpenaiChat).map_err(|(message, _)| message);
-        assert_eq!(chat("http://127.0.0.1:8080/v1/"), Ok("http://127.0.0.1:8080/v1".into()));
+        assert_eq!(
+            chat("http://127.0.0.1:8080/v1/"),
+            Ok("http://127.0.0.1:8080/v1".into())
+        );
         assert_eq!(
             chat("https://x.azure.com/openai/deployments/d/?api-version=1"),
             Ok("https://x.azure.com/openai/deployments/d?api-version=1".into())
         );
-        for bad in
-            ["localhost:8080/v1", "ftp://a/v1", "https://", "https://a/v1?key=1", "https://u:p@a/v1", "https://a b"]
-        {
+        for bad in [
+            "localhost:8080/v1",
+            "ftp://a/v1",
+            "https://",
+            "https://a/v1?key=1",
+            "https://u:p@a/v1",
+            "https://a b",
+        ] {
             assert!(chat(bad).is_err(), "{bad}");
         }
-        assert!(!chat("https://u:secret@a/v1").unwrap_err().contains("secret"));
+        assert!(
+            !chat("https://u:secret@a/v1")
+                .unwrap_err()
+                .contains("secret")
+        );
     }
 
     #[test]

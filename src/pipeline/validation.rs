@@ -67,12 +67,30 @@ macro_rules! model_declaration {
 pub(super) use model_declaration;
 
 impl ValidationContext<'_> {
-    pub(super) fn error(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
-        self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));
+    pub(super) fn error(
+        &mut self,
+        place: &Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.problems.push(
+            Problem::error(message)
+                .at(self.file, place.clone())
+                .help(help),
+        );
     }
 
-    pub(super) fn warn(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
-        self.problems.push(Problem::warning(message).at(self.file, place.clone()).help(help));
+    pub(super) fn warn(
+        &mut self,
+        place: &Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.problems.push(
+            Problem::warning(message)
+                .at(self.file, place.clone())
+                .help(help),
+        );
     }
 
     /// The name of a table, if it has one that is new and serves as a JSON key, a file name and a word on the command
@@ -86,7 +104,10 @@ impl ValidationContext<'_> {
     ) -> Option<Arc<str>> {
         let Some(name) = name else {
             let message = say!("this {stage} table has no name", "这个 {stage} 表没有名称");
-            let help = localized("add name = \"…\": results are shown by it", "请加上 name = \"…\"：结果以它显示");
+            let help = localized(
+                "add name = \"…\": results are shown by it",
+                "请加上 name = \"…\"：结果以它显示",
+            );
             self.error(header, message, help);
             return None;
         };
@@ -95,14 +116,22 @@ impl ValidationContext<'_> {
             return None;
         }
         if let Some(first) = taken.insert(name.value.clone(), name.place.clone()) {
-            let problem =
-                Problem::error(say!("two {stage} tables are named `{}`", "两个 {stage} 表都名为 `{}`", name.value));
-            let problem = problem.label(self.file, name.place.clone(), localized("again here", "此处又一次")).label(
-                self.file,
-                first,
-                localized("first here", "首次在此"),
+            let problem = Problem::error(say!(
+                "two {stage} tables are named `{}`",
+                "两个 {stage} 表都名为 `{}`",
+                name.value
+            ));
+            let problem = problem
+                .label(
+                    self.file,
+                    name.place.clone(),
+                    localized("again here", "此处又一次"),
+                )
+                .label(self.file, first, localized("first here", "首次在此"));
+            let help = localized(
+                "names identify results: use a different one",
+                "名称用来标识结果：请另取一个",
             );
-            let help = localized("names identify results: use a different one", "名称用来标识结果：请另取一个");
             self.problems.push(problem.help(help));
             return None;
         }
@@ -119,8 +148,15 @@ impl ValidationContext<'_> {
         if number.value >= T::from(1) {
             return Some(number.value);
         }
-        let help = localized("write 1 or more, or leave it out for the default", "请写 1 或更大的数，或省略以用默认值");
-        self.error(&number.place, say!("{what} is at least 1", "{what} 至少为 1"), help);
+        let help = localized(
+            "write 1 or more, or leave it out for the default",
+            "请写 1 或更大的数，或省略以用默认值",
+        );
+        self.error(
+            &number.place,
+            say!("{what} is at least 1", "{what} 至少为 1"),
+            help,
+        );
         None
     }
 
@@ -135,7 +171,11 @@ impl ValidationContext<'_> {
         let entry = words.iter().find(|(name, _)| *name == written.value);
         if entry.is_none() {
             let help = suggest(&written.value, words.iter().map(|(name, _)| *name));
-            self.error(&written.place, say!("unknown {what} `{}`", "未知的 {what} `{}`", written.value), help);
+            self.error(
+                &written.place,
+                say!("unknown {what} `{}`", "未知的 {what} `{}`", written.value),
+                help,
+            );
         }
         entry.map(|(_, value)| *value)
     }
@@ -143,38 +183,67 @@ impl ValidationContext<'_> {
     /// Resolves the model of a table, or the override from the command line.
     pub(super) fn model(&mut self, declaration: &ModelDeclaration<'_>) -> Option<ModelUse> {
         let settings = self.check_settings(declaration);
-        let written = declaration.override_model.or(declaration.model.map(|model| model.value.as_str()));
+        let written = declaration
+            .override_model
+            .or(declaration.model.map(|model| model.value.as_str()));
         let Some(written) = written else {
             let help = localized(
                 "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules",
                 "请加上 model = \"PROVIDER/MODEL\"；用内置规则则为 model = \"lexical\"",
             );
-            let message = say!("this {} table has no model", "这个 {} 表没有 model", declaration.stage);
+            let message = say!(
+                "this {} table has no model",
+                "这个 {} 表没有 model",
+                declaration.stage
+            );
             self.error(&declaration.header, message, help);
             return None;
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
-            let help = say!("write PROVIDER/MODEL; providers: {}", "请写 PROVIDER/MODEL；服务商：{}", list(names));
-            let message = say!("the model `{written}` has no provider", "模型 `{written}` 没有服务商");
+            let help = say!(
+                "write PROVIDER/MODEL; providers: {}",
+                "请写 PROVIDER/MODEL；服务商：{}",
+                list(names)
+            );
+            let message = say!(
+                "the model `{written}` has no provider",
+                "模型 `{written}` 没有服务商"
+            );
             self.report_model_error(declaration, message, help);
             return None;
         };
         match self.providers.find(&reference.provider) {
             Ok(provider) => {
-                self.require_key(&provider, declaration.model.filter(|_| declaration.override_model.is_none()));
+                self.require_key(
+                    &provider,
+                    declaration
+                        .model
+                        .filter(|_| declaration.override_model.is_none()),
+                );
                 let lane = self.resolve_lane(declaration, &provider);
-                Some(ModelUse { reference, provider, settings, lane })
+                Some(ModelUse {
+                    reference,
+                    provider,
+                    settings,
+                    lane,
+                })
             }
             Err(Some(help)) => {
                 let provider = &reference.provider;
-                let end = if help.ends_with(['?', '？']) { "" } else { localized(".", "。") };
+                let end = if help.ends_with(['?', '？']) {
+                    ""
+                } else {
+                    localized(".", "。")
+                };
                 let help = say!(
                     "{help}{end} A provider of your own is declared by [providers.{provider}]",
                     "{help}{end} 自己的服务商用 [providers.{provider}] 声明"
                 );
-                let message =
-                    say!("unknown provider `{provider}` in `{written}`", "`{written}` 中的服务商 `{provider}` 未知");
+                let message = say!(
+                    "unknown provider `{provider}` in `{written}`",
+                    "`{written}` 中的服务商 `{provider}` 未知"
+                );
                 self.report_model_error(declaration, message, help);
                 None
             }
@@ -183,9 +252,16 @@ impl ValidationContext<'_> {
     }
 
     /// An error about the model that a table or the command line names.
-    fn report_model_error(&mut self, declaration: &ModelDeclaration<'_>, message: String, help: String) {
+    fn report_model_error(
+        &mut self,
+        declaration: &ModelDeclaration<'_>,
+        message: String,
+        help: String,
+    ) {
         let problem = Problem::error(message).help(help);
-        let place = declaration.model.map_or(&declaration.header, |model| &model.place);
+        let place = declaration
+            .model
+            .map_or(&declaration.header, |model| &model.place);
         // A model from the command line has no place in the file.
         self.problems.push(match declaration.override_model {
             Some(_) => problem,
@@ -198,20 +274,33 @@ impl ValidationContext<'_> {
             let is_sound = t.value >= 0.0;
             if !is_sound {
                 let help = localized("leave it out and none is sent", "省略则不发送");
-                self.error(&t.place, localized("temperature is 0 or more", "temperature 不小于 0"), help);
+                self.error(
+                    &t.place,
+                    localized("temperature is 0 or more", "temperature 不小于 0"),
+                    help,
+                );
             }
             is_sound
         });
         let effort = declaration.effort.filter(|effort| {
             let is_sound = !effort.value.trim().is_empty();
             if !is_sound {
-                let help = localized("write the provider's own word, or leave it out", "请写服务商自己的用词，或省略");
-                self.error(&effort.place, localized("effort is empty", "effort 为空"), help);
+                let help = localized(
+                    "write the provider's own word, or leave it out",
+                    "请写服务商自己的用词，或省略",
+                );
+                self.error(
+                    &effort.place,
+                    localized("effort is empty", "effort 为空"),
+                    help,
+                );
             }
             is_sound
         });
         Settings {
-            max_output_tokens: self.at_least_one("max_output_tokens", declaration.max_output_tokens).map(Tokens),
+            max_output_tokens: self
+                .at_least_one("max_output_tokens", declaration.max_output_tokens)
+                .map(Tokens),
             temperature: temperature.map(|t| t.value),
             effort: effort.map(|effort| effort.value.clone()),
         }
@@ -219,13 +308,24 @@ impl ValidationContext<'_> {
 
     /// How requests are sent: as the command line says, else the table, else the provider. Compressions and probes go
     /// into a batch only where their own table says so: the next point of a session waits for the one before.
-    fn resolve_lane(&mut self, declaration: &ModelDeclaration<'_>, provider: &ProviderSpec) -> Lane {
-        let declared = self.choice("lane", declaration.lane, &Lane::ALL.map(|lane| (lane.name(), lane)));
+    fn resolve_lane(
+        &mut self,
+        declaration: &ModelDeclaration<'_>,
+        provider: &ProviderSpec,
+    ) -> Lane {
+        let declared = self.choice(
+            "lane",
+            declaration.lane,
+            &Lane::ALL.map(|lane| (lane.name(), lane)),
+        );
         let lane = self.lane.or(declared).unwrap_or(provider.lane);
         let is_named = declared == Some(lane);
         if !provider.dialect.has_lane(lane) {
-            let message =
-                say!("the provider `{}` has no lane \"{lane}\"", "服务商 `{}` 没有通道 \"{lane}\"", provider.name);
+            let message = say!(
+                "the provider `{}` has no lane \"{lane}\"",
+                "服务商 `{}` 没有通道 \"{lane}\"",
+                provider.name
+            );
             match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
                     let help = localized(
@@ -237,8 +337,10 @@ impl ValidationContext<'_> {
                 None if provider.dialect == Dialect::Lexical => {}
                 None => {
                     let stage = declaration.stage;
-                    let message =
-                        say!("{message}: its {stage} requests go live", "{message}：其 {stage} 请求改为实时发送");
+                    let message = say!(
+                        "{message}: its {stage} requests go live",
+                        "{message}：其 {stage} 请求改为实时发送"
+                    );
                     self.problems.push(Problem::warning(message));
                 }
             }
@@ -249,7 +351,11 @@ impl ValidationContext<'_> {
             Stage::Compress => is_named,
             Stage::Probes => false,
         };
-        if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
+        if lane == Lane::Batch && !takes_batch {
+            Lane::Live
+        } else {
+            lane
+        }
     }
 
     fn require_key(&mut self, provider: &ProviderSpec, model: Option<&Located<String>>) {
@@ -272,7 +378,9 @@ impl ValidationContext<'_> {
             Some(model) => problem.at(self.file, model.place.clone()),
             None => problem,
         };
-        self.missing_keys.entry(variable.to_string()).or_insert(problem);
+        self.missing_keys
+            .entry(variable.to_string())
+            .or_insert(problem);
     }
 
     /// The validated prompt of a table, with its path; the built-in one if the table names none. A prompt must insert
@@ -291,8 +399,12 @@ impl ValidationContext<'_> {
         // Line ends do not matter: nothing may become stale by a checkout on another system.
         match Template::new(&source.text.replace("\r\n", "\n"), variables) {
             Ok(template) => {
-                let missing = required.iter().filter(|variable| !inserts(&template, variables, variable));
-                let problems: Vec<Problem> = missing.map(|variable| missing_variable(&source, variable)).collect();
+                let missing = required
+                    .iter()
+                    .filter(|variable| !inserts(&template, variables, variable));
+                let problems: Vec<Problem> = missing
+                    .map(|variable| missing_variable(&source, variable))
+                    .collect();
                 let is_complete = problems.is_empty();
                 self.problems.0.extend(problems);
                 is_complete.then_some((template, Some(source.path)))
@@ -313,7 +425,11 @@ impl ValidationContext<'_> {
         match self.reader.read(&path.value) {
             Ok(source) => Some(source),
             Err(why) => {
-                let message = say!("cannot read the {what} {}: {why}", "无法读取 {what} {}：{why}", path.value);
+                let message = say!(
+                    "cannot read the {what} {}: {why}",
+                    "无法读取 {what} {}：{why}",
+                    path.value
+                );
                 let help = localized(
                     "paths are relative to the folder of the pipeline",
                     "路径相对于 pipeline.toml 所在文件夹",
@@ -327,9 +443,14 @@ impl ValidationContext<'_> {
 
 /// Whether a prompt inserts a variable when all of them have a value.
 pub(super) fn inserts(template: &Template, variables: &'static [Variable], wanted: &str) -> bool {
-    let values = variables.iter().map(|variable| (*variable, "value".into())).collect();
+    let values = variables
+        .iter()
+        .map(|variable| (*variable, "value".into()))
+        .collect();
     // A prompt that does not render is reported where it is compiled or filled.
-    template.fill("prompt", values).is_ok_and(|prompt| prompt.used().any(|(variable, _)| variable == wanted))
+    template
+        .fill("prompt", values)
+        .is_ok_and(|prompt| prompt.used().any(|(variable, _)| variable == wanted))
 }
 
 /// The error about a prompt that does not insert `variable`.
@@ -345,7 +466,10 @@ pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
             "；若提示词期望对话在其之前，请设 placement = \"system\"",
         ));
     }
-    let message = say!("this prompt does not insert {{{{ {variable} }}}}", "此提示词没有插入 {{{{ {variable} }}}}");
+    let message = say!(
+        "this prompt does not insert {{{{ {variable} }}}}",
+        "此提示词没有插入 {{{{ {variable} }}}}"
+    );
     Problem::error(message).at(prompt, 0..first_line).help(help)
 }
 
@@ -360,25 +484,41 @@ pub(super) fn name_help() -> &'static str {
 
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    match name.chars().find(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '+' | ' ')) {
+    match name
+        .chars()
+        .find(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '+' | ' '))
+    {
         _ if name.is_empty() => Err(localized("a name is empty", "名称为空").to_owned()),
-        Some(c) => Err(say!("the name `{name}` holds {c:?}", "名称 `{name}` 含有 {c:?}")),
-        None if !name.starts_with(char::is_alphanumeric) => {
-            Err(say!("the name `{name}` begins with a sign", "名称 `{name}` 以符号开头"))
-        }
+        Some(c) => Err(say!(
+            "the name `{name}` holds {c:?}",
+            "名称 `{name}` 含有 {c:?}"
+        )),
+        None if !name.starts_with(char::is_alphanumeric) => Err(say!(
+            "the name `{name}` begins with a sign",
+            "名称 `{name}` 以符号开头"
+        )),
         None if name.ends_with(' ') || name.contains("  ") => Err(say!(
             "the name `{name}` ends with a blank, or holds two in a row",
             "名称 `{name}` 以空格结尾，或含连续空格"
         )),
-        None if name.chars().count() > 64 => Err(say!("the name `{name}` is too long", "名称 `{name}` 太长")),
+        None if name.chars().count() > 64 => {
+            Err(say!("the name `{name}` is too long", "名称 `{name}` 太长"))
+        }
         None => Ok(()),
     }
 }
 
 /// The bytes of a line (from 1), narrowed to the word the message quotes, if the line holds it.
 fn place_in_line(text: &str, line: usize, message: &str) -> Range<usize> {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let line = text
+        .get(start..)
+        .and_then(|rest| rest.lines().next())
+        .unwrap_or("");
     let quoted = message.split('`').nth(1).filter(|word| !word.is_empty());
     match quoted.and_then(|word| Some((line.find(word)?, word.len()))) {
         Some((at, len)) => start + at..start + at + len,

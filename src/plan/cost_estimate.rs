@@ -39,7 +39,11 @@ pub struct BatchedEstimate {
 }
 
 impl BatchedEstimate {
-    const NOTHING: BatchedEstimate = BatchedEstimate { requests: 0, usd: Some(Usd(0.0)), usd_live: Some(Usd(0.0)) };
+    const NOTHING: BatchedEstimate = BatchedEstimate {
+        requests: 0,
+        usd: Some(Usd(0.0)),
+        usd_live: Some(Usd(0.0)),
+    };
 
     pub(super) fn add(&mut self, requests: u64, usd: Option<Usd>, usd_live: Option<Usd>) {
         self.requests += requests;

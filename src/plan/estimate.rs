@@ -20,13 +20,17 @@ use super::rule_contexts::RuleContexts;
 use super::status::answerer_and_step;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
-use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, Stage, StageName, Work};
+use crate::action::{
+    BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, Stage, StageName, Work,
+};
 use crate::answer::Answerer;
 use crate::compress::{SpanText, Strategy};
 use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
 use crate::pipeline::{Pipeline, PointIx};
 use base::units::{Tokens, Usage, Usd, add_known};
-use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
+use models::{
+    Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply,
+};
 use sessions::transcript::estimate_tokens;
 use store::cache::{EntryStatus, Lookup};
 
@@ -128,8 +132,15 @@ pub(super) struct Estimator<'w, L> {
 }
 
 impl<'w, L: Lookup> Estimator<'w, L> {
-    pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
-        let worst = WorstCase { usd_limited: Some(Usd(0.0)), ..WorstCase::default() };
+    pub(super) fn new(
+        pipeline: &'w Pipeline,
+        lookup: &'w L,
+        prices: &'w Prices,
+    ) -> Estimator<'w, L> {
+        let worst = WorstCase {
+            usd_limited: Some(Usd(0.0)),
+            ..WorstCase::default()
+        };
         Estimator {
             pipeline,
             lookup,
@@ -147,22 +158,42 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Adds an action whose input is known. Returns it as a group of one if its prompt is longer than its model takes.
-    pub(super) fn add_stale(&mut self, stage: StageName, method: Option<&String>, action: &Action) -> Option<TooLong> {
-        let Work::Ask(request) = &action.work else { return None };
+    pub(super) fn add_stale(
+        &mut self,
+        stage: StageName,
+        method: Option<&String>,
+        action: &Action,
+    ) -> Option<TooLong> {
+        let Work::Ask(request) = &action.work else {
+            return None;
+        };
         let model = self.model_of(request)?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
-        let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;
+        let (tokens, window) =
+            input.zip(context_window(&model.provider, &model.reference.model))?;
         let (longest, window) = (tokens as u64, window.0);
         let (method, model) = (method.cloned(), model.reference.to_string());
-        (longest > window).then_some(TooLong { stage, method, model, window, longest, actions: 1 })
+        (longest > window).then_some(TooLong {
+            stage,
+            method,
+            model,
+            window,
+            longest,
+            actions: 1,
+        })
     }
 
     /// Adds the steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one
     /// where there were none. In the worst case it asks one by one for all searches that it has, and for one more.
     pub(super) fn add_later_steps(&mut self, action: &Action) {
-        let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else { return };
-        let Some((recovery, model)) = answer.recovery(self.pipeline).zip(self.model_of(request)) else { return };
+        let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else {
+            return;
+        };
+        let Some((recovery, model)) = answer.recovery(self.pipeline).zip(self.model_of(request))
+        else {
+            return;
+        };
         let left = u64::from(recovery.calls).saturating_sub(answer.exchange.used() as u64);
         if left == 0 {
             return;
@@ -173,17 +204,39 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.steps_due -= expected as f64;
         let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
         let input = self.input_tokens(request).map(|input| input + excerpts);
-        let model = ModelUse { lane: if recovery.batches_steps { model.lane } else { Lane::Live }, ..model };
+        let model = ModelUse {
+            lane: if recovery.batches_steps {
+                model.lane
+            } else {
+                Lane::Live
+            },
+            ..model
+        };
         self.add(StageName::Answer, &model, input, expected);
         let input = input.unwrap_or_default() + excerpts * left as f64;
-        self.add_worst(StageName::Answer, &model, model.lane, input, (left + 1).saturating_sub(expected));
+        self.add_worst(
+            StageName::Answer,
+            &model,
+            model.lane,
+            input,
+            (left + 1).saturating_sub(expected),
+        );
     }
 
     /// Steps that an answer is expected to take after its first one; none where it cannot search.
     fn later_steps(&mut self, answerer: &Answerer) -> f64 {
-        let Some(recovery) = &answerer.recovery else { return 0.0 };
-        let steps = self.past().steps.get(&*answerer.name.0).copied().filter(|[first, _]| *first > 0.0);
-        steps.map_or(1.0, |[first, later]| later / first).min(f64::from(recovery.calls))
+        let Some(recovery) = &answerer.recovery else {
+            return 0.0;
+        };
+        let steps = self
+            .past()
+            .steps
+            .get(&*answerer.name.0)
+            .copied()
+            .filter(|[first, _]| *first > 0.0);
+        steps
+            .map_or(1.0, |[first, later]| later / first)
+            .min(f64::from(recovery.calls))
     }
 
     /// Adds cells of a stage whose input waits for this stale action.
@@ -194,7 +247,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
         for (model, share) in self.models_of(stage, task) {
             let input = self.blocked_input(stage, action, &model);
-            self.add(stage, &model, Some(input), (cells as f64 * share).round() as u64);
+            self.add(
+                stage,
+                &model,
+                Some(input),
+                (cells as f64 * share).round() as u64,
+            );
         }
         if stage == StageName::Answer {
             self.add_blocked_steps(cells, action);
@@ -205,18 +263,38 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn add_blocked_steps(&mut self, cells: u64, action: &Action) {
         let answerers = self.answerers(&action.task);
         let cells = cells as f64 / answerers.len().max(1) as f64;
-        for answerer in answerers.into_iter().filter(|answerer| answerer.model.is_asked()) {
-            let Some(recovery) = &answerer.recovery else { continue };
+        for answerer in answerers
+            .into_iter()
+            .filter(|answerer| answerer.model.is_asked())
+        {
+            let Some(recovery) = &answerer.recovery else {
+                continue;
+            };
             let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
-            let lane = if recovery.batches_steps { answerer.model.lane } else { Lane::Live };
-            let model = ModelUse { lane, ..answerer.model.clone() };
+            let lane = if recovery.batches_steps {
+                answerer.model.lane
+            } else {
+                Lane::Live
+            };
+            let model = ModelUse {
+                lane,
+                ..answerer.model.clone()
+            };
             let input = self.blocked_input(StageName::Answer, action, &model) + excerpts;
             let expected = (cells * self.later_steps(answerer)).round() as u64;
             self.add(StageName::Answer, &model, Some(input), expected);
             // As in `add_later_steps`, all searches may be asked for one by one.
             let calls = u64::from(recovery.calls);
-            let most = (cells.ceil() as u64).saturating_mul(calls + 1).saturating_sub(expected);
-            self.add_worst(StageName::Answer, &model, lane, input + excerpts * calls as f64, most);
+            let most = (cells.ceil() as u64)
+                .saturating_mul(calls + 1)
+                .saturating_sub(expected);
+            self.add_worst(
+                StageName::Answer,
+                &model,
+                lane,
+                input + excerpts * calls as f64,
+                most,
+            );
         }
     }
 
@@ -225,22 +303,38 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let seen = self.seen(stage, &model.reference);
         let limit = model.settings.max_output_tokens;
         let longest = longest_reply(model.provider.dialect, &model.reference.model, limit);
-        let output = seen.map_or(usual_output(stage), |seen| seen.output / seen.calls).min(longest.0 as f64);
-        let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(USUAL_INPUT);
+        let output = seen
+            .map_or(usual_output(stage), |seen| seen.output / seen.calls)
+            .min(longest.0 as f64);
+        let input = input
+            .or(seen.map(|seen| seen.input / seen.calls))
+            .unwrap_or(USUAL_INPUT);
         // The self-test of a judge is not batched.
         let lane = match model.lane {
             Lane::Batch if stage == StageName::Selftest => Lane::Live,
             lane => lane,
         };
         let (low, high) = match seen {
-            Some(seen) => (output - seen.likely_error(count), output + seen.likely_error(count)),
-            None => (output * LIKELY_UNSEEN.0, limit.map_or(output * LIKELY_UNSEEN.1, |limit| limit.0 as f64)),
+            Some(seen) => (
+                output - seen.likely_error(count),
+                output + seen.likely_error(count),
+            ),
+            None => (
+                output * LIKELY_UNSEEN.0,
+                limit.map_or(output * LIKELY_UNSEEN.1, |limit| limit.0 as f64),
+            ),
         };
         let (low, high) = (low.max(0.0), high.clamp(output, longest.0.max(1) as f64));
         let expected = self.cost(model, lane, input, output, count);
         self.total.usd = add_known(self.total.usd, expected);
-        self.total.usd_low = add_known(self.total.usd_low, self.cost(model, lane, input, low, count));
-        self.total.usd_high = add_known(self.total.usd_high, self.cost(model, lane, input, high, count));
+        self.total.usd_low = add_known(
+            self.total.usd_low,
+            self.cost(model, lane, input, low, count),
+        );
+        self.total.usd_high = add_known(
+            self.total.usd_high,
+            self.cost(model, lane, input, high, count),
+        );
         self.total.requests += requests;
         self.total.input_tokens += input * count;
         self.total.output_tokens += output * count;
@@ -251,25 +345,55 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                 self.total.batched.add(requests, expected, live);
             }
             Lane::Live | Lane::Flex => {
-                let calls =
-                    CallSums { calls: count, input: input * count, output: output * count, ..CallSums::default() };
+                let calls = CallSums {
+                    calls: count,
+                    input: input * count,
+                    output: output * count,
+                    ..CallSums::default()
+                };
                 self.add_load(stage, model, seen, calls);
             }
         }
     }
 
     /// The cost of `requests` requests with `input` tokens each and replies of `output` tokens.
-    fn cost(&self, model: &ModelUse, lane: Lane, input: f64, output: f64, requests: f64) -> Option<Usd> {
-        let usage = Usage { input: whole_tokens(input), output: whole_tokens(output), ..Usage::default() };
-        self.prices.cost_in(lane, &model.reference, &usage).map(|usd| Usd(usd.0 * requests))
+    fn cost(
+        &self,
+        model: &ModelUse,
+        lane: Lane,
+        input: f64,
+        output: f64,
+        requests: f64,
+    ) -> Option<Usd> {
+        let usage = Usage {
+            input: whole_tokens(input),
+            output: whole_tokens(output),
+            ..Usage::default()
+        };
+        self.prices
+            .cost_in(lane, &model.reference, &usage)
+            .map(|usd| Usd(usd.0 * requests))
     }
 
     /// Adds the worst-case cost of `requests` requests: all attempts are made and every reply is as long as it may be.
-    fn add_worst(&mut self, stage: StageName, model: &ModelUse, lane: Lane, input: f64, requests: u64) {
-        let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
+    fn add_worst(
+        &mut self,
+        stage: StageName,
+        model: &ModelUse,
+        lane: Lane,
+        input: f64,
+        requests: u64,
+    ) {
+        let longest = longest_reply(
+            model.provider.dialect,
+            &model.reference.model,
+            model.settings.max_output_tokens,
+        );
         let attempts = model.provider.limits.max_attempts;
         let replies = self.replies(stage, &model.reference);
-        let worst_requests = requests.saturating_mul(u64::from(attempts)).saturating_mul(u64::from(replies));
+        let worst_requests = requests
+            .saturating_mul(u64::from(attempts))
+            .saturating_mul(u64::from(replies));
         self.total.requests_worst = self.total.requests_worst.saturating_add(worst_requests);
         let worst = self.cost(model, lane, input, longest.0 as f64, worst_requests as f64);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
@@ -279,18 +403,31 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.worst.attempts = self.worst.attempts.max(attempts);
         self.worst.replies = self.worst.replies.max(replies);
         if model.settings.max_output_tokens.is_none() && requests > 0 {
-            self.worst.unlimited.insert(model.reference.to_string(), longest);
+            self.worst
+                .unlimited
+                .insert(model.reference.to_string(), longest);
         }
     }
 
     /// Adds calls that are sent live. `seen` are earlier calls of the stage to the model.
-    fn add_load(&mut self, stage: StageName, model: &ModelUse, seen: Option<CallSums>, calls: CallSums) {
-        let latency = seen.map(|seen| seen.seconds / seen.calls).or_else(|| self.latency_elsewhere(&model.reference));
+    fn add_load(
+        &mut self,
+        stage: StageName,
+        model: &ModelUse,
+        seen: Option<CallSums>,
+        calls: CallSums,
+    ) {
+        let latency = seen
+            .map(|seen| seen.seconds / seen.calls)
+            .or_else(|| self.latency_elsewhere(&model.reference));
         self.assumes_latency |= latency.is_none() && calls.calls > 0.0;
         let seconds = latency.unwrap_or(USUAL_LATENCY) * calls.calls;
         let spec = &model.provider;
         let place = (spec.name.to_string(), stage);
-        let (_, load) = self.loads.entry(place).or_insert_with(|| ((**spec).clone(), CallSums::default()));
+        let (_, load) = self
+            .loads
+            .entry(place)
+            .or_insert_with(|| ((**spec).clone(), CallSums::default()));
         load.add(&CallSums { seconds, ..calls });
     }
 
@@ -301,7 +438,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let mut durations: BTreeMap<StageName, StageDuration> = BTreeMap::new();
         let mut latencies: BTreeMap<StageName, f64> = BTreeMap::new();
         for ((provider, stage), (spec, load)) in &self.loads {
-            let (_, sum) = providers.entry(provider.as_str()).or_insert_with(|| (spec, CallSums::default()));
+            let (_, sum) = providers
+                .entry(provider.as_str())
+                .or_insert_with(|| (spec, CallSums::default()));
             sum.add(load);
             let latency = latencies.entry(*stage).or_default();
             *latency = latency.max(load.seconds / load.calls.max(1.0));
@@ -313,51 +452,97 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             StageName::Compress => latency * self.longest_chain,
             // They run beside everything else.
             StageName::Selftest => 0.0,
-            StageName::Probes | StageName::Answer | StageName::Judge | StageName::Regrade => *latency,
+            StageName::Probes | StageName::Answer | StageName::Judge | StageName::Regrade => {
+                *latency
+            }
         });
         // The sum of nothing would be -0.
         let least = in_sequence.fold(0.0, |sum, latency| sum + latency);
-        let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(least, f64::max);
-        let (total, worst) = (CostEstimate { seconds, ..self.total }, self.worst);
-        Estimates { total, worst, durations, assumes_latency: self.assumes_latency }
+        let seconds = providers
+            .values()
+            .map(|(spec, load)| seconds_under(&spec.limits, load))
+            .fold(least, f64::max);
+        let (total, worst) = (
+            CostEstimate {
+                seconds,
+                ..self.total
+            },
+            self.worst,
+        );
+        Estimates {
+            total,
+            worst,
+            durations,
+            assumes_latency: self.assumes_latency,
+        }
     }
 
     /// The model that a request goes to, with the settings it goes with.
     fn model_of(&self, request: &ModelRequest) -> Option<ModelUse> {
         let provider = self.pipeline.providers.get(&request.provider)?.clone();
         let reference = request.model_ref();
-        Some(ModelUse { reference, provider, settings: request.settings.clone(), lane: request.lane })
+        Some(ModelUse {
+            reference,
+            provider,
+            settings: request.settings.clone(),
+            lane: request.lane,
+        })
     }
 
     /// The most calls to a model for one action: a judge is asked again if a reply breaks its contract.
     fn replies(&self, stage: StageName, model: &ModelRef) -> u32 {
         let judges = match stage {
-            StageName::Judge | StageName::Selftest | StageName::Regrade => self.pipeline.judges.as_slice(),
+            StageName::Judge | StageName::Selftest | StageName::Regrade => {
+                self.pipeline.judges.as_slice()
+            }
             StageName::Probes | StageName::Compress | StageName::Answer => &[],
         };
-        judges.iter().filter(|judge| judge.model.reference == *model).map(|judge| judge.attempts).max().unwrap_or(1)
+        judges
+            .iter()
+            .filter(|judge| judge.model.reference == *model)
+            .map(|judge| judge.attempts)
+            .max()
+            .unwrap_or(1)
     }
 
     /// The answerers that answer from the contexts of the task's method.
     fn answerers(&self, task: &Task) -> Vec<&'w Answerer> {
         let method = task.compression().map(|cell| cell.chain.method);
-        let indices = method.and_then(|method| self.pipeline.method_answerers.get(method.0)).into_iter().flatten();
-        indices.map(|answerer| self.pipeline.answerer(*answerer)).collect()
+        let indices = method
+            .and_then(|method| self.pipeline.method_answerers.get(method.0))
+            .into_iter()
+            .flatten();
+        indices
+            .map(|answerer| self.pipeline.answerer(*answerer))
+            .collect()
     }
 
     /// The models to which cells of a stage below `task` are sent, each with its share of the cells.
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
         let models: Vec<&ModelUse> = match stage {
-            StageName::Probes | StageName::Compress => {
-                task.method(self.pipeline).and_then(|method| method.strategy.model()).into_iter().collect()
-            }
-            StageName::Answer => self.answerers(task).into_iter().map(|answerer| &answerer.model).collect(),
-            StageName::Judge | StageName::Selftest | StageName::Regrade => {
-                self.pipeline.judges.iter().map(|judge| &judge.model).collect()
-            }
+            StageName::Probes | StageName::Compress => task
+                .method(self.pipeline)
+                .and_then(|method| method.strategy.model())
+                .into_iter()
+                .collect(),
+            StageName::Answer => self
+                .answerers(task)
+                .into_iter()
+                .map(|answerer| &answerer.model)
+                .collect(),
+            StageName::Judge | StageName::Selftest | StageName::Regrade => self
+                .pipeline
+                .judges
+                .iter()
+                .map(|judge| &judge.model)
+                .collect(),
         };
         let share = 1.0 / models.len().max(1) as f64;
-        models.into_iter().filter(|model| model.is_asked()).map(|model| (model.clone(), share)).collect()
+        models
+            .into_iter()
+            .filter(|model| model.is_asked())
+            .map(|model| (model.clone(), share))
+            .collect()
     }
 
     /// The size of a request, from the counts of its parts: exact where the cache counted them.
@@ -385,10 +570,16 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         match value {
             InputValue::Text(digest, text) => Some(match self.lookup.count(digest) {
                 Some(count) => count as f64,
-                None => *self.estimated.entry(*digest).or_insert_with(|| estimate_tokens(text).0 as f64),
+                None => *self
+                    .estimated
+                    .entry(*digest)
+                    .or_insert_with(|| estimate_tokens(text).0 as f64),
             }),
             InputValue::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
-            InputValue::Composed(pieces) => pieces.parts().map(|(_, part)| self.value_tokens(part)).sum(),
+            InputValue::Composed(pieces) => pieces
+                .parts()
+                .map(|(_, part)| self.value_tokens(part))
+                .sum(),
         }
     }
 
@@ -400,8 +591,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         /// Tokens assumed of a judge's request without a context.
         const GRADING: f64 = 1500.0;
         let task = &action.task;
-        let is_rule = task.method(self.pipeline).is_some_and(|method| matches!(method.strategy, Strategy::Rule(_)));
-        let usual = self.seen(stage, &model.reference).map(|seen| seen.input / seen.calls);
+        let is_rule = task
+            .method(self.pipeline)
+            .is_some_and(|method| matches!(method.strategy, Strategy::Rule(_)));
+        let usual = self
+            .seen(stage, &model.reference)
+            .map(|seen| seen.input / seen.calls);
         if let Some(usual) = usual.filter(|_| !is_rule) {
             return usual;
         }
@@ -413,7 +608,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
             StageName::Answer => context + QUESTION,
             StageName::Judge | StageName::Selftest | StageName::Regrade => {
-                GRADING + if self.pipeline.settings.judge_context { context } else { 0.0 }
+                GRADING
+                    + if self.pipeline.settings.judge_context {
+                        context
+                    } else {
+                        0.0
+                    }
             }
         }
     }
@@ -423,8 +623,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn context_tokens(&mut self, task: &Task) -> f64 {
         /// The part of its span that a summary without a declared size usually has.
         const USUAL_PART: f64 = 0.15;
-        let Some(method) = task.method(self.pipeline) else { return 0.0 };
-        let limit = method.strategy.model().and_then(|model| model.settings.max_output_tokens);
+        let Some(method) = task.method(self.pipeline) else {
+            return 0.0;
+        };
+        let limit = method
+            .strategy
+            .model()
+            .and_then(|model| model.settings.max_output_tokens);
         let target = method.target_tokens.or(limit).map(|tokens| tokens.0 as f64);
         let rule = match &method.strategy {
             Strategy::Rule(rule) => Some(*rule),
@@ -448,12 +653,19 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.mean_over_points(task, FixtureTexts::span)
     }
 
-    fn mean_over_points(&mut self, task: &Task, text: fn(&FixtureTexts, PointIx) -> SpanText) -> f64 {
+    fn mean_over_points(
+        &mut self,
+        task: &Task,
+        text: fn(&FixtureTexts, PointIx) -> SpanText,
+    ) -> f64 {
         let (texts, points) = match task {
-            Task::Compress(CompressTask { cell, texts, .. }) => (texts, cell.point.0..texts.loaded().points.len()),
-            Task::Answer(AnswerTask { context, .. }) | Task::Judge(JudgeTask { context, .. }) => {
-                (&context.texts, context.cell.point.0..context.cell.point.0 + 1)
+            Task::Compress(CompressTask { cell, texts, .. }) => {
+                (texts, cell.point.0..texts.loaded().points.len())
             }
+            Task::Answer(AnswerTask { context, .. }) | Task::Judge(JudgeTask { context, .. }) => (
+                &context.texts,
+                context.cell.point.0..context.cell.point.0 + 1,
+            ),
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => return 0.0,
         };
         let sizes = points.filter_map(|point| self.value_tokens(&text(texts, PointIx(point)).text));
@@ -462,14 +674,24 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<CallSums> {
-        self.past().calls.get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
+        self.past()
+            .calls
+            .get(&(stage, model.to_string()))
+            .copied()
+            .filter(|seen| seen.calls > 0.0)
     }
 
     /// The mean latency of a model in all stages.
     fn latency_elsewhere(&mut self, model: &ModelRef) -> Option<f64> {
         let name = model.to_string();
-        let of_model = self.past().calls.iter().filter(|((_, seen), _)| *seen == name);
-        let (calls, seconds) = of_model.fold((0.0, 0.0), |sum, (_, seen)| (sum.0 + seen.calls, sum.1 + seen.seconds));
+        let of_model = self
+            .past()
+            .calls
+            .iter()
+            .filter(|((_, seen), _)| *seen == name);
+        let (calls, seconds) = of_model.fold((0.0, 0.0), |sum, (_, seen)| {
+            (sum.0 + seen.calls, sum.1 + seen.seconds)
+        });
         (calls > 0.0).then(|| seconds / calls)
     }
 
@@ -493,7 +715,8 @@ impl PastCalls {
         let mut past = PastCalls::default();
         let mut taken: BTreeMap<Stage, usize> = BTreeMap::new();
         for record in lookup.records().into_iter().rev() {
-            let (Some(stage), Some(input), Some(output)) = (record.stage(), record.usage.input, record.usage.output)
+            let (Some(stage), Some(input), Some(output)) =
+                (record.stage(), record.usage.input, record.usage.output)
             else {
                 continue;
             };
@@ -502,14 +725,30 @@ impl PastCalls {
                 continue;
             }
             *count += 1;
-            let Ok(EntryMeta { requested_model: Some(model), lane, coordinate, .. }) = lookup.meta(&record) else {
+            let Ok(EntryMeta {
+                requested_model: Some(model),
+                lane,
+                coordinate,
+                ..
+            }) = lookup.meta(&record)
+            else {
                 continue;
             };
             // A batch took as long as the vendor, or the user, let it wait.
-            let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
+            let seconds = if lane == Lane::Batch {
+                USUAL_LATENCY
+            } else {
+                record.latency_ms as f64 / 1000.0
+            };
             let entry = past.calls.entry((stage.into(), model)).or_default();
             let (input, output) = (input.0 as f64, output.0 as f64);
-            entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });
+            entry.add(&CallSums {
+                calls: 1.0,
+                input,
+                output,
+                squares: output.powi(2),
+                seconds,
+            });
             if let Some((answerer, is_later)) = answerer_and_step(&coordinate) {
                 past.steps.entry(answerer.to_owned()).or_default()[usize::from(is_later)] += 1.0;
             }
@@ -538,12 +777,19 @@ fn seconds_at(amount: f64, per_minute: Option<f64>) -> f64 {
 }
 
 fn seconds_under(limits: &Limits, load: &CallSums) -> f64 {
-    let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)).min(load.calls.max(1.0));
+    let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT))
+        .min(load.calls.max(1.0));
     [
         seconds_at(load.calls, limits.requests_per_minute.map(f64::from)),
-        seconds_at(load.input + load.output, limits.tokens_per_minute.map(|n| n as f64)),
+        seconds_at(
+            load.input + load.output,
+            limits.tokens_per_minute.map(|n| n as f64),
+        ),
         seconds_at(load.input, limits.input_tokens_per_minute.map(|n| n as f64)),
-        seconds_at(load.output, limits.output_tokens_per_minute.map(|n| n as f64)),
+        seconds_at(
+            load.output,
+            limits.output_tokens_per_minute.map(|n| n as f64),
+        ),
         load.seconds / in_flight,
     ]
     .into_iter()

@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources, module_path, package_name};
+use crate::action::{
+    Digest, InputChange, InputPart, SourceRef, Sources, module_path, package_name,
+};
 use base::locale::localized;
 use base::named_enum;
 use base::say;
@@ -92,8 +94,12 @@ pub struct Explainer<'l> {
 
 /// Whether inputs of this kind are among what has changed.
 pub fn has_changed_inputs(reason: &StaleReason, kind: StaleCause) -> bool {
-    let StaleReason::Changed(changes) = reason else { return false };
-    changes.iter().any(|change| role(&change.part) == InputRole::Of(kind))
+    let StaleReason::Changed(changes) = reason else {
+        return false;
+    };
+    changes
+        .iter()
+        .any(|change| role(&change.part) == InputRole::Of(kind))
 }
 
 /// Where a text differs from an earlier one, by the digests of both.
@@ -102,7 +108,10 @@ type ChangedLocations = HashMap<(Digest, Digest), Rc<[String]>>;
 impl<'l> Explainer<'l> {
     /// An explainer that finds earlier texts by `read_text`, as `Lookup::read_text` does.
     pub fn new(read_text: &'l dyn Fn(&Digest) -> Option<String>) -> Explainer<'l> {
-        Explainer { read_text, lines: RefCell::default() }
+        Explainer {
+            read_text,
+            lines: RefCell::default(),
+        }
     }
 
     /// A reason in words. `old` are the sources of the action that it is compared with, if there is one.
@@ -116,9 +125,10 @@ impl<'l> Explainer<'l> {
             StaleReason::Changed(changes) => return self.explain_changes(changes, old, current),
             StaleReason::NeverRun => (StaleCause::NeverRun, Vec::new()),
             StaleReason::Failed { class } => (StaleCause::Failed, vec![class.clone()]),
-            StaleReason::Unreadable => {
-                (StaleCause::Failed, vec![localized("the reply could not be used", "回复无法使用").to_owned()])
-            }
+            StaleReason::Unreadable => (
+                StaleCause::Failed,
+                vec![localized("the reply could not be used", "回复无法使用").to_owned()],
+            ),
             StaleReason::Pruned => (StaleCause::Pruned, Vec::new()),
             StaleReason::Damaged => (StaleCause::Damaged, Vec::new()),
             StaleReason::Refreshed => (StaleCause::Refreshed, Vec::new()),
@@ -136,7 +146,10 @@ impl<'l> Explainer<'l> {
         let prompt_changed = has_changed(current.prompt.as_ref(), old);
         let rubric_changed = has_changed(current.rubric.as_ref(), old);
         let other_values = prompt_changed == Some(true) || changes.iter().any(is_to_or_from_rules);
-        for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
+        for change in changes
+            .iter()
+            .filter(|change| !is_nothing(change) && !is_to_or_from_rules(change))
+        {
             if let Some(setting) = switched(change, current) {
                 found.push((StaleCause::Setting, setting));
                 continue;
@@ -147,11 +160,19 @@ impl<'l> Explainer<'l> {
                 InputRole::Of(kind) => found.push((kind, words(kind, change, current))),
                 InputRole::Skeleton if prompt_changed != Some(false) => {
                     let places = self.places(current.prompt.as_ref(), old);
-                    found.extend(places.iter().map(|place| (StaleCause::Prompt, place.clone())));
+                    found.extend(
+                        places
+                            .iter()
+                            .map(|place| (StaleCause::Prompt, place.clone())),
+                    );
                 }
                 InputRole::Criteria if rubric_changed != Some(false) => {
                     let places = self.places(current.rubric.as_ref(), old);
-                    found.extend(places.iter().map(|place| (StaleCause::Rubric, place.clone())));
+                    found.extend(
+                        places
+                            .iter()
+                            .map(|place| (StaleCause::Rubric, place.clone())),
+                    );
                 }
                 InputRole::Skeleton | InputRole::Criteria | InputRole::Derived => {}
             }
@@ -162,14 +183,23 @@ impl<'l> Explainer<'l> {
         let mut seen = BTreeSet::new();
         found.retain(|change| seen.insert(change.clone()));
         found.sort_by_key(|(kind, _)| *kind);
-        let why = found.first().map_or(StaleCause::NeverRun, |(kind, _)| *kind);
-        StaleExplanation { why, changed: found.into_iter().map(|(_, text)| text).collect() }
+        let why = found
+            .first()
+            .map_or(StaleCause::NeverRun, |(kind, _)| *kind);
+        StaleExplanation {
+            why,
+            changed: found.into_iter().map(|(_, text)| text).collect(),
+        }
     }
 
     /// Where a source differs from its earlier text: `path:line`; only the path if the old text is not stored.
     fn places(&self, origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Rc<[String]> {
-        let Some(origin) = origin else { return Rc::new([]) };
-        let Some(source) = source_of(origin, old) else { return Rc::new([origin.label()]) };
+        let Some(origin) = origin else {
+            return Rc::new([]);
+        };
+        let Some(source) = source_of(origin, old) else {
+            return Rc::new([origin.label()]);
+        };
         let versions = (source.digest, origin.digest);
         if let Some(known) = self.lines.borrow().get(&versions) {
             return known.clone();
@@ -208,7 +238,13 @@ fn is_to_or_from_rules(change: &InputChange) -> bool {
 fn is_value_of_prompt(change: &InputChange) -> bool {
     let is_value = matches!(
         change.part.as_str(),
-        "transcript" | "previous_summary" | "focus_topic" | "target_tokens" | "context" | "question" | "request"
+        "transcript"
+            | "previous_summary"
+            | "focus_topic"
+            | "target_tokens"
+            | "context"
+            | "question"
+            | "request"
     );
     is_value && (change.old.is_none() || change.new.is_none())
 }
@@ -236,7 +272,10 @@ fn is_split_off(change: &InputChange) -> bool {
 /// Whether a value that was left out is empty now, or the other way round.
 fn is_nothing(change: &InputChange) -> bool {
     let empty = Digest::hash("");
-    [&change.old, &change.new].into_iter().flatten().all(|part| part.digest == empty)
+    [&change.old, &change.new]
+        .into_iter()
+        .flatten()
+        .all(|part| part.digest == empty)
 }
 
 /// Whether a part is put together from others that have changed themselves.
@@ -246,7 +285,9 @@ fn is_composed(part: &str, changes: &[InputChange]) -> bool {
         "context" => &["kept", "tail", "found"],
         _ => &[],
     };
-    changes.iter().any(|change| pieces.contains(&change.part.as_str()))
+    changes
+        .iter()
+        .any(|change| pieces.contains(&change.part.as_str()))
 }
 
 fn role(part: &str) -> InputRole {
@@ -255,16 +296,17 @@ fn role(part: &str) -> InputRole {
         "endpoint" | "model" => InputRole::Of(StaleCause::Model),
         "system rubric" | "criteria" | "output schema" => InputRole::Criteria,
         "instructions" => InputRole::Skeleton,
-        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" | "found" | "query"
-        | "archive" => InputRole::Of(StaleCause::Upstream),
-        "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model" | "context_length" => {
-            InputRole::Of(StaleCause::Span)
-        }
+        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer"
+        | "found" | "query" | "archive" => InputRole::Of(StaleCause::Upstream),
+        "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model"
+        | "context_length" => InputRole::Of(StaleCause::Span),
         "question" | "ground truth" => InputRole::Of(StaleCause::Probe),
         "request" | "stdin" | "sections" | "repetition" => InputRole::Derived,
         _ => match part.split_once(' ') {
             // A turn of the searches, by its index; a prompt has a name.
-            Some(("user" | "assistant", turn)) if turn.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(("user" | "assistant", turn))
+                if turn.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 InputRole::Of(StaleCause::Upstream)
             }
             Some(("user" | "system" | "assistant", _)) => InputRole::Skeleton,
@@ -288,13 +330,18 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
             }
         }
         StaleCause::Probe => match (current.bank, current.probe) {
-            (Some(bank), Some(probe)) => say!("{bank}: {part} of {probe}", "{bank}：{probe} 的 {part}"),
+            (Some(bank), Some(probe)) => {
+                say!("{bank}: {part} of {probe}", "{bank}：{probe} 的 {part}")
+            }
             _ => part.to_owned(),
         },
         StaleCause::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
         StaleCause::Module => match (module_path(part), package_name(part)) {
             (Some(path), _) => path.to_owned(),
-            (None, name) => values(&say!("package {}", "软件包 {}", name.unwrap_or(part)), change),
+            (None, name) => values(
+                &say!("package {}", "软件包 {}", name.unwrap_or(part)),
+                change,
+            ),
         },
         StaleCause::Upstream => match part.split_once(' ').map_or(part, |(kind, _)| kind) {
             "items" => localized("previous compaction", "前一次压缩").to_owned(),
@@ -317,7 +364,11 @@ fn values(name: &str, change: &InputChange) -> String {
 /// A value as it is shown; `None` if it is long or secret.
 fn value(part: Option<&InputPart>) -> Option<&str> {
     let text = part.map_or(Some(""), |part| part.text.as_deref())?;
-    Some(if text.is_empty() { localized("not set", "未设置") } else { text })
+    Some(if text.is_empty() {
+        localized("not set", "未设置")
+    } else {
+        text
+    })
 }
 
 /// What is reported if nothing that a user knows has changed: the part that has, and the cause that comes nearest.
@@ -332,14 +383,27 @@ fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (StaleCause, 
             )
             .to_owned(),
         ),
-        InputRole::Criteria => (StaleCause::Rubric, localized("criteria that apply", "适用的准则").to_owned()),
-        InputRole::Skeleton => {
-            (StaleCause::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
-        }
+        InputRole::Criteria => (
+            StaleCause::Rubric,
+            localized("criteria that apply", "适用的准则").to_owned(),
+        ),
+        InputRole::Skeleton => (
+            StaleCause::Prompt,
+            current
+                .prompt
+                .as_ref()
+                .map_or_else(|| change.part.clone(), SourceText::label),
+        ),
         // one execution served all runs, or does now
         InputRole::Derived if change.part == "repetition" => {
-            let was_one = change.old.as_ref().is_some_and(|part| part.text.as_deref() == Some("none"));
-            (StaleCause::Setting, format!("deterministic: {was_one} → {}", !was_one))
+            let was_one = change
+                .old
+                .as_ref()
+                .is_some_and(|part| part.text.as_deref() == Some("none"));
+            (
+                StaleCause::Setting,
+                format!("deterministic: {was_one} → {}", !was_one),
+            )
         }
         InputRole::Derived => (StaleCause::Schema, change.part.clone()),
         InputRole::Of(kind) => (kind, words(kind, change, current)),

@@ -3,15 +3,25 @@
 use super::*;
 
 fn part(text: &str) -> InputPart {
-    InputPart { digest: Digest::hash(text), text: Some(text.to_owned()) }
+    InputPart {
+        digest: Digest::hash(text),
+        text: Some(text.to_owned()),
+    }
 }
 
 fn long(text: &str) -> InputPart {
-    InputPart { digest: Digest::hash(text), text: None }
+    InputPart {
+        digest: Digest::hash(text),
+        text: None,
+    }
 }
 
 fn change(name: &str, old: Option<InputPart>, new: Option<InputPart>) -> InputChange {
-    InputChange { part: name.to_owned(), old, new }
+    InputChange {
+        part: name.to_owned(),
+        old,
+        new,
+    }
 }
 
 fn differs(name: &str) -> InputChange {
@@ -22,7 +32,12 @@ const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
 const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
 
 fn current() -> CurrentSources<'static> {
-    let origin = |name, path, text| SourceText { name, path: Some(path), text, digest: Digest::hash(text) };
+    let origin = |name, path, text| SourceText {
+        name,
+        path: Some(path),
+        text,
+        digest: Digest::hash(text),
+    };
     CurrentSources {
         prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
         rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),
@@ -33,17 +48,25 @@ fn current() -> CurrentSources<'static> {
 }
 
 fn sources(prompt: &str, rubric: &str) -> Sources {
-    let source = |text: &str, path: &str| SourceRef { digest: Digest::hash(text), path: Some(path.to_owned()) };
+    let source = |text: &str, path: &str| SourceRef {
+        digest: Digest::hash(text),
+        path: Some(path.to_owned()),
+    };
     let prompt = ("prompt".into(), source(prompt, "prompts/anchored.md"));
     Sources([prompt, ("rubric".into(), source(rubric, "rubric.toml"))].into())
 }
 
 /// How `changes` are worded, as `why: changed; changed`.
 fn worded(changes: &[InputChange], old: &Sources) -> String {
-    let stored = |digest: &Digest| [OLD, "a = 1\nb = 1\n"].into_iter().find(|text| Digest::hash(text) == *digest);
+    let stored = |digest: &Digest| {
+        [OLD, "a = 1\nb = 1\n"]
+            .into_iter()
+            .find(|text| Digest::hash(text) == *digest)
+    };
     let read_text = |digest: &Digest| stored(digest).map(str::to_owned);
     let reason = StaleReason::Changed(changes.to_vec());
-    let StaleExplanation { why, changed } = Explainer::new(&read_text).explain(&reason, Some(old), &current());
+    let StaleExplanation { why, changed } =
+        Explainer::new(&read_text).explain(&reason, Some(old), &current());
     format!("{why}: {}", changed.join("; "))
 }
 
@@ -56,7 +79,10 @@ fn an_edited_prompt_is_named_with_its_lines() {
     let old = sources(OLD, "a = 1\nb = 2\n");
     let edited = worded(&[differs("user prompt"), differs("sections")], &old);
     insta::assert_snapshot!(edited, @"prompt changed: prompts/anchored.md:2; prompts/anchored.md:4");
-    let values = [differs("user prompt"), change("target_tokens", None, Some(part("2000")))];
+    let values = [
+        differs("user prompt"),
+        change("target_tokens", None, Some(part("2000"))),
+    ];
     insta::assert_snapshot!(worded(&values, &old), @"prompt changed: prompts/anchored.md:2; prompts/anchored.md:4");
     let unknown = sources("gone", "a = 1\nb = 2\n");
     insta::assert_snapshot!(worded(&[differs("user prompt")], &unknown), @"prompt changed: prompts/anchored.md");
@@ -64,7 +90,10 @@ fn an_edited_prompt_is_named_with_its_lines() {
 
 #[test]
 fn a_prompt_whose_file_did_not_change_is_not_blamed() {
-    let changes = [differs("user prompt"), change("target_tokens", Some(part("")), Some(part("2000")))];
+    let changes = [
+        differs("user prompt"),
+        change("target_tokens", Some(part("")), Some(part("2000"))),
+    ];
     insta::assert_snapshot!(worded(&changes, &same()), @"setting: target_tokens: not set → 2000");
 }
 
@@ -126,9 +155,16 @@ fn each_kind_of_input_has_its_phrase() {
         vec![differs("stdin"), differs("query"), differs("archive")],
         vec![differs("reply 1"), differs("results 2")],
         vec![differs("assistant 1"), differs("user 2")],
-        vec![change("context_length", Some(part("1000")), Some(part("2000")))],
+        vec![change(
+            "context_length",
+            Some(part("1000")),
+            Some(part("2000")),
+        )],
     ];
-    let lines: Vec<String> = cases.iter().map(|changes| worded(changes, &same())).collect();
+    let lines: Vec<String> = cases
+        .iter()
+        .map(|changes| worded(changes, &same()))
+        .collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     schema version: schema: 1 → 2
     fixture span: fixtures/debug.json
@@ -150,7 +186,12 @@ fn each_kind_of_input_has_its_phrase() {
 
 #[test]
 fn a_rubric_is_blamed_only_where_it_changed() {
-    let changes = [differs("criteria"), differs("output schema"), differs("system rubric"), differs("request")];
+    let changes = [
+        differs("criteria"),
+        differs("output schema"),
+        differs("system rubric"),
+        differs("request"),
+    ];
     let edited = worded(&changes, &sources(NEW, "a = 1\nb = 1\n"));
     insta::assert_snapshot!(edited, @"rubric: rubric.toml:2");
     insta::assert_snapshot!(worded(&changes, &same()), @"setting: criteria that apply, by rubric_scope or the probe's type");
@@ -158,7 +199,11 @@ fn a_rubric_is_blamed_only_where_it_changed() {
 
 #[test]
 fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
-    let changes = [differs("context"), change("model", Some(part("a")), Some(part("b"))), differs("question")];
+    let changes = [
+        differs("context"),
+        change("model", Some(part("a")), Some(part("b"))),
+        differs("question"),
+    ];
     let all = "model: model: a → b; probes/debug.probes.json: question of p1; context";
     assert_eq!(worded(&changes, &same()), all);
 }
@@ -166,10 +211,13 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 #[test]
 fn a_reason_other_than_a_change_has_a_phrase_of_its_own() {
     let of = |reason: StaleReason| {
-        let StaleExplanation { why, changed } = Explainer::new(&|_| None).explain(&reason, None, &current());
+        let StaleExplanation { why, changed } =
+            Explainer::new(&|_| None).explain(&reason, None, &current());
         format!("{why} {changed:?}")
     };
-    let failed = StaleReason::Failed { class: "overloaded".to_owned() };
+    let failed = StaleReason::Failed {
+        class: "overloaded".to_owned(),
+    };
     let all = [
         StaleReason::NeverRun,
         failed,

@@ -39,7 +39,10 @@ pub struct StageForecast {
     pub blocked: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -77,7 +80,9 @@ pub struct Forecast {
 impl Forecast {
     /// Whether anything is to be executed.
     pub fn is_pending(&self) -> bool {
-        self.stages.values().any(|stage| stage.stale + stage.submitted + stage.blocked > 0)
+        self.stages
+            .values()
+            .any(|stage| stage.stale + stage.submitted + stage.blocked > 0)
     }
 }
 
@@ -104,7 +109,16 @@ pub fn forecast<L: Lookup>(
     let read_text = |digest: &Digest| lookup.read_text(digest);
     let explainer = Explainer::new(&read_text);
     let forecast = Forecast::default();
-    let mut walk = ForecastWalk { preparer, lookup, assumptions, forecast, seen, groups, estimator, explainer };
+    let mut walk = ForecastWalk {
+        preparer,
+        lookup,
+        assumptions,
+        forecast,
+        seen,
+        groups,
+        estimator,
+        explainer,
+    };
     walk.count_cells();
     walk.walk()?;
     Ok(walk.finish())
@@ -152,9 +166,16 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let stage = action.task.stage();
         self.stage(stage).cells += u64::from(stage == StageName::Selftest);
         let is_new = self.seen.insert(action.key);
-        let status = look_up(self.lookup, &self.preparer, action, self.assumptions.refresh);
+        let status = look_up(
+            self.lookup,
+            &self.preparer,
+            action,
+            self.assumptions.refresh,
+        );
         // An output that cannot be read is made again by a run.
-        if let ActionStatus::Cached { resolved, record, .. } = status
+        if let ActionStatus::Cached {
+            resolved, record, ..
+        } = status
             && let Ok(outcome) = follow(self.lookup, &self.preparer, &action.task, resolved, None)
         {
             if is_new {
@@ -194,16 +215,30 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         if self.assumptions.reasons {
             let coordinate = cache_coordinate(&place, action.repetition);
             let current = CurrentSources::new(pipeline, &action.task);
-            let (found, old) = reason(self.lookup, pipeline, action, &coordinate, self.assumptions.refresh);
-            let explained = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), &current);
-            *self.groups.entry((stage, method, explained.why, explained.changed)).or_default() += 1;
+            let (found, old) = reason(
+                self.lookup,
+                pipeline,
+                action,
+                &coordinate,
+                self.assumptions.refresh,
+            );
+            let explained =
+                self.explainer
+                    .explain(&found, old.as_ref().map(|old| &old.sources), &current);
+            *self
+                .groups
+                .entry((stage, method, explained.why, explained.changed))
+                .or_default() += 1;
         }
     }
 
     fn note_too_long(&mut self, found: TooLong) {
         let known = &mut self.forecast.too_long;
         let of_group = (found.stage, &found.method, &found.model);
-        if let Some(group) = known.iter_mut().find(|group| (group.stage, &group.method, &group.model) == of_group) {
+        if let Some(group) = known
+            .iter_mut()
+            .find(|group| (group.stage, &group.method, &group.model) == of_group)
+        {
             group.longest = group.longest.max(found.longest);
             group.actions += found.actions;
         } else {
@@ -227,11 +262,29 @@ impl<L: Lookup> ForecastWalk<'_, L> {
 
     fn finish(mut self) -> Forecast {
         let groups = self.groups.into_iter();
-        let groups =
-            groups.map(|((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions });
+        let groups = groups.map(|((stage, method, why, changed), actions)| ReasonGroup {
+            stage,
+            method,
+            why,
+            changed,
+            actions,
+        });
         self.forecast.reasons = groups.collect();
-        self.forecast.reasons.sort_by_key(|group| std::cmp::Reverse(group.actions));
-        let Estimates { total, worst, durations, assumes_latency } = self.estimator.finish();
-        Forecast { estimate: total, worst, durations, assumes_latency, ..self.forecast }
+        self.forecast
+            .reasons
+            .sort_by_key(|group| std::cmp::Reverse(group.actions));
+        let Estimates {
+            total,
+            worst,
+            durations,
+            assumes_latency,
+        } = self.estimator.finish();
+        Forecast {
+            estimate: total,
+            worst,
+            durations,
+            assumes_latency,
+            ..self.forecast
+        }
     }
 }

@@ -11,7 +11,9 @@ use std::rc::Rc;
 
 use super::prepare::Preparer;
 use super::side_tasks::selftests;
-use super::task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome};
+use super::task::{
+    AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome,
+};
 use super::texts::FixtureTexts;
 use crate::answer::Exchange;
 use crate::compress;
@@ -38,14 +40,25 @@ impl<'p> Frontier<'p> {
     /// A walk that has not begun: over the self-tests, then over the matrix.
     pub fn new(preparer: &Preparer<'p>) -> Frontier<'p> {
         let cases = selftests(preparer.pipeline()).collect();
-        Frontier { chains: preparer.matrix().chains().collect(), ..Frontier::from_tasks(preparer, cases) }
+        Frontier {
+            chains: preparer.matrix().chains().collect(),
+            ..Frontier::from_tasks(preparer, cases)
+        }
     }
 
     /// A walk over these tasks only.
     pub fn from_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
         let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
         ready.reverse();
-        Frontier { pipeline, matrix, chains: Vec::new(), opened: 0, texts: None, ready, warms_prompt_caches: false }
+        Frontier {
+            pipeline,
+            matrix,
+            chains: Vec::new(),
+            opened: 0,
+            texts: None,
+            ready,
+            warms_prompt_caches: false,
+        }
     }
 
     /// Moves the ready tasks for which `comes_first` holds to the front.
@@ -57,12 +70,18 @@ impl<'p> Frontier<'p> {
     /// Lets the first answer from a long context, and the first judgement by each rubric, go ahead of the others, so that
     /// these find the provider's prompt cache warm.
     pub fn warming_prompt_caches(self) -> Frontier<'p> {
-        Frontier { warms_prompt_caches: true, ..self }
+        Frontier {
+            warms_prompt_caches: true,
+            ..self
+        }
     }
 
     /// The same walk without the cells of the matrix.
     pub fn without_cells(self) -> Frontier<'p> {
-        Frontier { chains: Vec::new(), ..self }
+        Frontier {
+            chains: Vec::new(),
+            ..self
+        }
     }
 
     /// Puts a task back that could not be begun yet; it is ready again at once.
@@ -97,7 +116,13 @@ impl<'p> Frontier<'p> {
 
     fn is_awaited(&self, task: &Task) -> bool {
         let Task::Judge(task) = task else { return true };
-        matches!(task.context.judging.borrow().get(&task.shared_rubric(self.pipeline)), Some(Some(_)))
+        matches!(
+            task.context
+                .judging
+                .borrow()
+                .get(&task.shared_rubric(self.pipeline)),
+            Some(Some(_))
+        )
     }
 
     fn open(&mut self, chain: Chain) {
@@ -109,7 +134,11 @@ impl<'p> Frontier<'p> {
             }
         };
         if let Some(cell) = self.matrix.compressions(chain).next() {
-            self.ready.push(Task::Compress(CompressTask { cell, before: None, texts }));
+            self.ready.push(Task::Compress(CompressTask {
+                cell,
+                before: None,
+                texts,
+            }));
         }
     }
 
@@ -125,7 +154,12 @@ impl<'p> Frontier<'p> {
             }
             Task::Judge(task) => {
                 let rubric = task.shared_rubric(self.pipeline);
-                let waiting = task.context.judging.borrow_mut().get_mut(&rubric).and_then(Option::take);
+                let waiting = task
+                    .context
+                    .judging
+                    .borrow_mut()
+                    .get_mut(&rubric)
+                    .and_then(Option::take);
                 self.ready.extend(waiting.into_iter().flatten().rev());
                 MatrixCounts::default()
             }
@@ -205,7 +239,11 @@ impl<'p> Frontier<'p> {
     /// Makes the next compression of the chain ready, before any answer: a chain is the longest way to the end.
     fn push_next(&mut self, task: &CompressTask, before: Option<Rc<ResolvedContext>>) {
         if let Some(cell) = self.after(task.cell) {
-            self.ready.push(Task::Compress(CompressTask { cell, before, texts: task.texts.clone() }));
+            self.ready.push(Task::Compress(CompressTask {
+                cell,
+                before,
+                texts: task.texts.clone(),
+            }));
         }
     }
 
@@ -214,10 +252,15 @@ impl<'p> Frontier<'p> {
     fn push_answers(&mut self, context: &Rc<ResolvedContext>) {
         let exchange = Rc::new(Exchange::default());
         let cells: Vec<AnswerCell> = self.matrix.answers(context.cell).collect();
-        let tasks =
-            cells.iter().map(|cell| AnswerTask { cell: *cell, context: context.clone(), exchange: exchange.clone() });
+        let tasks = cells.iter().map(|cell| AnswerTask {
+            cell: *cell,
+            context: context.clone(),
+            exchange: exchange.clone(),
+        });
         let mut answers: Vec<Task> = tasks.map(Task::Answer).rev().collect();
-        let warms = cells.first().is_some_and(|cell| self.warms(&self.pipeline.answerer(cell.answerer).model));
+        let warms = cells
+            .first()
+            .is_some_and(|cell| self.warms(&self.pipeline.answerer(cell.answerer).model));
         if warms && context.texts.is_worth_warming(context.cell.point) {
             let first = answers.pop();
             *context.waiting.borrow_mut() = answers;
@@ -232,12 +275,18 @@ impl<'p> Frontier<'p> {
         let resolved = match outcome {
             TaskOutcome::Resolved(resolved) => resolved,
             TaskOutcome::Searched(exchange) => {
-                self.ready.push(Task::Answer(AnswerTask { exchange, ..task.clone() }));
+                self.ready.push(Task::Answer(AnswerTask {
+                    exchange,
+                    ..task.clone()
+                }));
                 return MatrixCounts::default();
             }
             TaskOutcome::Rejected => return MatrixCounts::default(),
             TaskOutcome::Unresolved => {
-                return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
+                return MatrixCounts {
+                    judge: judgements.count() as u64,
+                    ..MatrixCounts::default()
+                };
             }
         };
         let answer = Rc::new(resolved);
@@ -245,7 +294,12 @@ impl<'p> Frontier<'p> {
         let first = self.ready.len();
         for cell in judgements {
             let exchange = task.exchange.clone();
-            let task = JudgeTask { cell, context: context.clone(), answer: answer.clone(), exchange };
+            let task = JudgeTask {
+                cell,
+                context: context.clone(),
+                answer: answer.clone(),
+                exchange,
+            };
             self.ready.extend(self.warm_judge(task));
         }
         if let Some(pushed) = self.ready.get_mut(first..) {
@@ -256,14 +310,20 @@ impl<'p> Frontier<'p> {
 
     /// The compression after this one in its chain.
     fn after(&self, cell: CompressCell) -> Option<CompressCell> {
-        self.matrix.compressions(cell.chain).find(|next| next.point > cell.point)
+        self.matrix
+            .compressions(cell.chain)
+            .find(|next| next.point > cell.point)
     }
 
     /// What depends on a compression: its answers, and for a method with state the points after it.
     fn downstream(&self, cell: CompressCell) -> MatrixCounts {
         let mut counts = self.downstream_answers(cell);
         if self.matrix.keeps_state(cell.chain.method) {
-            for later in self.matrix.compressions(cell.chain).filter(|next| next.point > cell.point) {
+            for later in self
+                .matrix
+                .compressions(cell.chain)
+                .filter(|next| next.point > cell.point)
+            {
                 let MatrixCounts { answer, judge, .. } = self.downstream_answers(later);
                 counts.compress += 1;
                 counts.answer += answer;
@@ -275,7 +335,14 @@ impl<'p> Frontier<'p> {
 
     fn downstream_answers(&self, cell: CompressCell) -> MatrixCounts {
         let answers: Vec<AnswerCell> = self.matrix.answers(cell).collect();
-        let judge = answers.iter().map(|answer| self.matrix.judgements(*answer).count() as u64).sum();
-        MatrixCounts { compress: 0, answer: answers.len() as u64, judge }
+        let judge = answers
+            .iter()
+            .map(|answer| self.matrix.judgements(*answer).count() as u64)
+            .sum();
+        MatrixCounts {
+            compress: 0,
+            answer: answers.len() as u64,
+            judge,
+        }
     }
 }

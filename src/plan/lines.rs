@@ -33,15 +33,24 @@ pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
     let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
     let hunks = group_diff_ops(ops, around).into_iter().map(|ops| {
         let first = ops.first().map_or(0, |op| op.new_range().start);
-        let lines = ops.iter().flat_map(|op| op.iter_changes(&old[..], &new[..])).map(|change| {
-            let side = match change.tag() {
-                ChangeTag::Equal => DiffSide::Both,
-                ChangeTag::Delete => DiffSide::Old,
-                ChangeTag::Insert => DiffSide::New,
-            };
-            (side, change.value().trim_end_matches(['\n', '\r']).to_owned())
-        });
-        Hunk { line: first + 1, lines: lines.collect() }
+        let lines = ops
+            .iter()
+            .flat_map(|op| op.iter_changes(&old[..], &new[..]))
+            .map(|change| {
+                let side = match change.tag() {
+                    ChangeTag::Equal => DiffSide::Both,
+                    ChangeTag::Delete => DiffSide::Old,
+                    ChangeTag::Insert => DiffSide::New,
+                };
+                (
+                    side,
+                    change.value().trim_end_matches(['\n', '\r']).to_owned(),
+                )
+            });
+        Hunk {
+            line: first + 1,
+            lines: lines.collect(),
+        }
     });
     hunks.collect()
 }
@@ -76,11 +85,14 @@ pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
     let (old, new) = (lines(old), lines(new));
     let last = new.len().max(1);
     let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
-    let places = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).map(|op| {
-        let range = op.new_range();
-        let first = (range.start + 1).min(last);
-        (first, range.end.max(first).min(last))
-    });
+    let places = ops
+        .iter()
+        .filter(|op| !matches!(op, DiffOp::Equal { .. }))
+        .map(|op| {
+            let range = op.new_range();
+            let first = (range.start + 1).min(last);
+            (first, range.end.max(first).min(last))
+        });
     places.collect()
 }
 
@@ -93,9 +105,20 @@ mod tests {
     #[test]
     fn changed_lines_are_those_of_the_new_text() {
         assert_eq!(changed_lines(OLD, "one\n2\nthree\nfour\nfive\n"), [(2, 2)]);
-        assert_eq!(changed_lines(OLD, "zero\none\ntwo\nthree\nfour\n5\n6\n"), [(1, 1), (6, 7)]);
-        assert_eq!(changed_lines(OLD, "one\nthree\nfour\nfive\n"), [(2, 2)], "what stands where a line was taken out");
-        assert_eq!(changed_lines(OLD, "one\ntwo\nthree\nfour\n"), [(4, 4)], "the last line that is left");
+        assert_eq!(
+            changed_lines(OLD, "zero\none\ntwo\nthree\nfour\n5\n6\n"),
+            [(1, 1), (6, 7)]
+        );
+        assert_eq!(
+            changed_lines(OLD, "one\nthree\nfour\nfive\n"),
+            [(2, 2)],
+            "what stands where a line was taken out"
+        );
+        assert_eq!(
+            changed_lines(OLD, "one\ntwo\nthree\nfour\n"),
+            [(4, 4)],
+            "the last line that is left"
+        );
         assert_eq!(changed_lines(OLD, ""), [(1, 1)]);
         assert!(changed_lines(OLD, OLD).is_empty());
     }
@@ -103,7 +126,12 @@ mod tests {
     #[test]
     fn a_hunk_has_the_lines_around_it() {
         let found = hunks(OLD, "one\ntwo\n3\nfour\nfive\n", 1);
-        let lines = [(DiffSide::Both, "two"), (DiffSide::Old, "three"), (DiffSide::New, "3"), (DiffSide::Both, "four")];
+        let lines = [
+            (DiffSide::Both, "two"),
+            (DiffSide::Old, "three"),
+            (DiffSide::New, "3"),
+            (DiffSide::Both, "four"),
+        ];
         let lines = lines.map(|(side, text)| (side, text.to_owned())).to_vec();
         assert_eq!(found, [Hunk { line: 2, lines }]);
     }

@@ -2,24 +2,24 @@
 //!
 //! Deliberately absent: executing anything.
 
-mod texts;
-mod task;
-mod prepare;
+mod cost_estimate;
+mod estimate;
+mod explain;
+mod forecast;
 mod frontier;
+mod lines;
+mod modules;
+mod outputs;
+mod prepare;
 mod reach;
 mod reading;
 mod recovery;
-mod outputs;
-mod modules;
-mod status;
-mod side_tasks;
 mod rule_contexts;
+mod side_tasks;
 mod sources;
-mod lines;
-mod explain;
-mod cost_estimate;
-mod estimate;
-mod forecast;
+mod status;
+mod task;
+mod texts;
 
 pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
 pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
@@ -34,12 +34,15 @@ pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
 pub use recovery::follow;
 pub use side_tasks::{
-    AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions, selftest_grades,
+    AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions,
+    selftest_grades,
 };
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
-pub use status::{ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason};
+pub use status::{
+    ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason,
+};
 pub use task::{
-    AnswerTask, CompressTask, GenerationTask, JudgeTask, RegradeTask, Resolved, ResolvedContext, SelftestTask, Task,
-    TaskOutcome,
+    AnswerTask, CompressTask, GenerationTask, JudgeTask, RegradeTask, Resolved, ResolvedContext,
+    SelftestTask, Task, TaskOutcome,
 };
 pub use texts::FixtureTexts;

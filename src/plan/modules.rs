@@ -14,8 +14,8 @@ use bytes::Bytes;
 
 use super::prepare::Action;
 use crate::action::{
-    ActionKey, Digest, INPUTS_FROM, InputChange, InputPart, Inputs, Modules, Program, Sources, Stage, Work,
-    module_path, package_name,
+    ActionKey, Digest, INPUTS_FROM, InputChange, InputPart, Inputs, Modules, Program, Sources,
+    Stage, Work, module_path, package_name,
 };
 use crate::compress::{CommandSpec, CompressFault, split_modules};
 use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord};
@@ -28,7 +28,11 @@ pub(super) fn has_unknown_modules(action: &Action) -> bool {
 }
 
 /// Finds the output that was made of the declared inputs of an action and of modules that are on disk as they were then.
-pub(super) fn find_fitting<L: Lookup>(lookup: &L, pipeline: &Pipeline, action: &Action) -> Option<Record> {
+pub(super) fn find_fitting<L: Lookup>(
+    lookup: &L,
+    pipeline: &Pipeline,
+    action: &Action,
+) -> Option<Record> {
     let mut unusable = None;
     for (record, meta) in candidates(lookup, pipeline, action) {
         if changed_modules(pipeline, &meta).is_empty() {
@@ -49,7 +53,10 @@ pub(super) fn find_nearest<L: Lookup>(
     latest: Option<ActionKey>,
 ) -> Option<EntryMeta> {
     let found: Vec<(Record, EntryMeta)> = candidates(lookup, pipeline, action).collect();
-    let own = found.iter().position(|(record, _)| Some(record.key) == latest).unwrap_or(0);
+    let own = found
+        .iter()
+        .position(|(record, _)| Some(record.key) == latest)
+        .unwrap_or(0);
     found.into_iter().nth(own).map(|(_, meta)| meta)
 }
 
@@ -59,7 +66,9 @@ fn candidates<'l, L: Lookup>(
     pipeline: &Pipeline,
     action: &Action,
 ) -> impl Iterator<Item = (Record, EntryMeta)> + use<'l, L> {
-    let keys = pipeline.module_files.outputs(&action.key, || index_by_declaration(lookup));
+    let keys = pipeline
+        .module_files
+        .outputs(&action.key, || index_by_declaration(lookup));
     keys.into_iter().rev().filter_map(move |key| {
         let record = lookup.find(&key)?;
         let meta = lookup.meta(&record).ok()?;
@@ -74,7 +83,10 @@ fn index_by_declaration<L: Lookup>(lookup: &L) -> HashMap<ActionKey, Vec<ActionK
         if record.stage() != Some(Stage::Compress) || record.body_format() != BodyFormat::Local {
             continue;
         }
-        let declared = lookup.meta(&record).ok().and_then(|meta| meta.inputs.declared_key());
+        let declared = lookup
+            .meta(&record)
+            .ok()
+            .and_then(|meta| meta.inputs.declared_key());
         if let Some(declared) = declared {
             found.entry(declared).or_default().push(record.key);
         }
@@ -103,7 +115,11 @@ fn changed_modules(pipeline: &Pipeline, old: &EntryMeta) -> Vec<InputChange> {
             (None, None) => continue,
         };
         if now.as_ref().map(|now| now.digest) != Some(part.digest) {
-            changes.push(InputChange { part: name.to_string(), old: Some(part.clone()), new: now });
+            changes.push(InputChange {
+                part: name.to_string(),
+                old: Some(part.clone()),
+                new: now,
+            });
         }
     }
     changes
@@ -115,16 +131,26 @@ fn module_now(pipeline: &Pipeline, path: &str) -> Option<InputPart> {
 }
 
 /// A package by the file with its version: the same file is the same version. `None` if the file is gone.
-fn package_now(pipeline: &Pipeline, name: &str, old: &InputPart, sources: &Sources) -> Option<InputPart> {
+fn package_now(
+    pipeline: &Pipeline,
+    name: &str,
+    old: &InputPart,
+    sources: &Sources,
+) -> Option<InputPart> {
     let source = sources.0.get(name)?;
     let path = source.path.as_deref()?;
     if pipeline.module_files.digest(&pipeline.folder, path)? == source.digest {
         return Some(old.clone());
     }
-    let version = pipeline.module_files.package_version(&pipeline.folder, path);
+    let version = pipeline
+        .module_files
+        .package_version(&pipeline.folder, path);
     // A changed file is another package, even if it says the same version or none.
     let text = version.filter(|version| old.text.as_ref() != Some(version));
-    let digest = text.as_ref().map_or_else(|| Digest::hash([&source.digest.0[..], b"changed"].concat()), Digest::hash);
+    let digest = text.as_ref().map_or_else(
+        || Digest::hash([&source.digest.0[..], b"changed"].concat()),
+        Digest::hash,
+    );
     Some(InputPart { digest, text })
 }
 
@@ -151,22 +177,51 @@ pub fn made_output(
     stdout: Bytes,
     started: SystemTime,
 ) -> Result<MadeOutput, ModuleFault> {
-    let plain = MadeOutput { action: action.clone(), stdout, sources: Sources::default(), fault: None };
-    let Work::Execute(program) = &action.work else { return Ok(plain) };
+    let plain = MadeOutput {
+        action: action.clone(),
+        stdout,
+        sources: Sources::default(),
+        fault: None,
+    };
+    let Work::Execute(program) = &action.work else {
+        return Ok(plain);
+    };
     if !has_unknown_modules(action) {
         return Ok(plain);
     }
     let (listed, stdout) = match split_modules(&plain.stdout) {
         Ok(split) => split,
-        Err(fault) => return Ok(MadeOutput { fault: Some(fault), ..plain }),
+        Err(fault) => {
+            return Ok(MadeOutput {
+                fault: Some(fault),
+                ..plain
+            });
+        }
     };
     let (modules, sources) = match pipeline.module_files.make_inputs(spec, &listed, started) {
         Ok(taken) => taken,
         Err(fault @ ModuleFault::Changed(_)) => return Err(fault),
-        Err(fault) => return Ok(MadeOutput { fault: Some(CompressFault::Modules(fault.to_string())), ..plain }),
+        Err(fault) => {
+            return Ok(MadeOutput {
+                fault: Some(CompressFault::Modules(fault.to_string())),
+                ..plain
+            });
+        }
     };
-    let work = Work::Execute(Program { modules: Modules::Loaded(Arc::new(modules)), ..program.clone() });
+    let work = Work::Execute(Program {
+        modules: Modules::Loaded(Arc::new(modules)),
+        ..program.clone()
+    });
     let key = Inputs::key_of(action.stage, action.repetition, &work);
-    let action = Action { key, work, ..action.clone() };
-    Ok(MadeOutput { action, stdout: stdout.into(), sources, fault: None })
+    let action = Action {
+        key,
+        work,
+        ..action.clone()
+    };
+    Ok(MadeOutput {
+        action,
+        stdout: stdout.into(),
+        sources,
+        fault: None,
+    })
 }

@@ -45,7 +45,12 @@ struct Recent<K, V> {
 
 impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
     fn new(capacity: usize) -> Recent<K, V> {
-        Recent { values: HashMap::new(), order: VecDeque::new(), capacity, bytes: 0 }
+        Recent {
+            values: HashMap::new(),
+            order: VecDeque::new(),
+            capacity,
+            bytes: 0,
+        }
     }
 
     fn get(&self, key: &K) -> Option<V> {
@@ -58,7 +63,9 @@ impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
             self.bytes += bytes;
         }
         while self.order.len() > self.capacity || self.bytes > BYTES && self.order.len() > 1 {
-            let Some((oldest, bytes)) = self.order.pop_front() else { return };
+            let Some((oldest, bytes)) = self.order.pop_front() else {
+                return;
+            };
             self.values.remove(&oldest);
             self.bytes -= bytes;
         }
@@ -92,31 +99,56 @@ impl LoadedContext {
 
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
     pub fn folded(&self) -> Option<&str> {
-        self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
+        self.folded
+            .get_or_init(|| {
+                self.compressed
+                    .context
+                    .text()
+                    .map(|text| fold_document(&text))
+            })
+            .as_deref()
     }
 
     /// The summary without the rest of the context, folded in the same way; `None` if it is the whole context.
     pub fn folded_summary(&self) -> Option<&str> {
-        self.folded_summary.get_or_init(|| self.compressed.summary.as_deref().map(fold_document)).as_deref()
+        self.folded_summary
+            .get_or_init(|| self.compressed.summary.as_deref().map(fold_document))
+            .as_deref()
     }
 
     /// The statements of the readable text; `None` where only the provider can read it.
     pub fn entries(&self) -> Option<&ContextEntries> {
         self.entries
-            .get_or_init(|| self.compressed.context.text().map(|text| ContextEntries::from_text(&text)))
+            .get_or_init(|| {
+                self.compressed
+                    .context
+                    .text()
+                    .map(|text| ContextEntries::from_text(&text))
+            })
             .as_ref()
     }
 
     /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.
-    pub fn points_to(&self, message: usize, distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>) -> bool {
-        *self.pointers.borrow_mut().entry(message).or_insert_with(|| {
-            let text = self.compressed.context.text();
-            text.is_some_and(|text| !distinctive_references().occurrences_in(&text).is_empty())
-        })
+    pub fn points_to(
+        &self,
+        message: usize,
+        distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>,
+    ) -> bool {
+        *self
+            .pointers
+            .borrow_mut()
+            .entry(message)
+            .or_insert_with(|| {
+                let text = self.compressed.context.text();
+                text.is_some_and(|text| !distinctive_references().occurrences_in(&text).is_empty())
+            })
     }
 
     fn text(&self, digest: &Digest) -> Option<Arc<str>> {
-        self.texts.iter().find(|(name, _)| name == digest).map(|(_, text)| text.clone())
+        self.texts
+            .iter()
+            .find(|(name, _)| name == digest)
+            .map(|(_, text)| text.clone())
     }
 }
 
@@ -131,7 +163,12 @@ pub(super) fn read_entry<L: Lookup>(
     key: ActionKey,
 ) -> Result<Output, OutputUnavailable> {
     let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
-    Ok(read_output(preparer, task, record.body_format(), &lookup.body(&record)?)?)
+    Ok(read_output(
+        preparer,
+        task,
+        record.body_format(),
+        &lookup.body(&record)?,
+    )?)
 }
 
 /// Why an output that the cache had cannot be read.
@@ -155,7 +192,10 @@ pub enum OutputUnavailable {
 impl OutputUnavailable {
     /// What the user can do about it.
     pub fn remedy() -> &'static str {
-        localized("run `compeval cache verify`, then run again", "请运行 `compeval cache verify`，然后重新运行")
+        localized(
+            "run `compeval cache verify`, then run again",
+            "请运行 `compeval cache verify`，然后重新运行",
+        )
     }
 }
 
@@ -164,7 +204,13 @@ type ContextId = (ActionKey, FixtureIx, MethodIx, PointIx, Option<InjectionIx>);
 
 fn context_id(context: &ResolvedContext) -> ContextId {
     let CompressCell { chain, point } = context.cell;
-    (context.key, chain.fixture, chain.method, point, chain.injection)
+    (
+        context.key,
+        chain.fixture,
+        chain.method,
+        point,
+        chain.injection,
+    )
 }
 
 pub struct OutputCache<'e, S> {
@@ -177,8 +223,17 @@ pub struct OutputCache<'e, S> {
 
 impl<'e, S: Lookup> OutputCache<'e, S> {
     pub fn new(preparer: Preparer<'e>, store: &'e S) -> OutputCache<'e, S> {
-        let (contexts, answers) = (RefCell::new(Recent::new(CONTEXTS)), RefCell::new(Recent::new(ANSWERS)));
-        OutputCache { preparer, store, contexts, answers, models: RefCell::default() }
+        let (contexts, answers) = (
+            RefCell::new(Recent::new(CONTEXTS)),
+            RefCell::new(Recent::new(ANSWERS)),
+        );
+        OutputCache {
+            preparer,
+            store,
+            contexts,
+            answers,
+            models: RefCell::default(),
+        }
     }
 
     /// The models whose replies were read here.
@@ -188,12 +243,19 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 
     pub fn note_model(&self, asked: Option<String>, answered: Option<String>) {
         if let (Some(asked), Some(answered)) = (asked, answered) {
-            self.models.borrow_mut().entry(asked).or_default().insert(answered);
+            self.models
+                .borrow_mut()
+                .entry(asked)
+                .or_default()
+                .insert(answered);
         }
     }
 
     /// The context, read from the store unless it is in memory.
-    pub fn context(&self, context: &Rc<ResolvedContext>) -> Result<Rc<LoadedContext>, OutputUnavailable> {
+    pub fn context(
+        &self,
+        context: &Rc<ResolvedContext>,
+    ) -> Result<Rc<LoadedContext>, OutputUnavailable> {
         let id = context_id(context);
         if let Some(loaded) = self.contexts.borrow().get(&id) {
             return Ok(loaded);
@@ -244,7 +306,12 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// # Errors
     /// As [`OutputCache::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
-        Ok(read_output(&self.preparer, task, record.body_format(), &self.body(record)?)?)
+        Ok(read_output(
+            &self.preparer,
+            task,
+            record.body_format(),
+            &self.body(record)?,
+        )?)
     }
 
     /// The body of a record; notes the model that replied.
@@ -258,8 +325,17 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     ///
     /// # Errors
     /// As [`OutputCache::context`].
-    pub fn warnings(&self, context: &Rc<ResolvedContext>) -> Result<Vec<String>, OutputUnavailable> {
-        Ok(self.context(context)?.compressed.warnings.iter().map(ToString::to_string).collect())
+    pub fn warnings(
+        &self,
+        context: &Rc<ResolvedContext>,
+    ) -> Result<Vec<String>, OutputUnavailable> {
+        Ok(self
+            .context(context)?
+            .compressed
+            .warnings
+            .iter()
+            .map(ToString::to_string)
+            .collect())
     }
 
     /// Verifies that the body can be read, without decompressing it; notes the model that replied.
@@ -284,6 +360,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
             Task::Judge(judge) => Some(&judge.context),
         };
         let context = context.ok_or(OutputUnavailable::Unnamed(*digest))?;
-        self.context(context)?.text(digest).ok_or(OutputUnavailable::Unnamed(*digest))
+        self.context(context)?
+            .text(digest)
+            .ok_or(OutputUnavailable::Unnamed(*digest))
     }
 }

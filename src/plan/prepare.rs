@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::action::{ActionKey, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
+use crate::action::{
+    ActionKey, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work,
+};
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput};
 use crate::judge::{CriterionId, GroundTruth, JudgeQuestion, JudgeSpec};
@@ -33,9 +35,21 @@ pub struct Action {
 
 impl Action {
     fn new(task: &Task, stage: Stage, repetition: Repetition, work: Work) -> Action {
-        let repetition = if matches!(work, Work::Compute(_)) { Repetition::NONE } else { repetition };
+        let repetition = if matches!(work, Work::Compute(_)) {
+            Repetition::NONE
+        } else {
+            repetition
+        };
         let key = Inputs::key_of(stage, repetition, &work);
-        Action { task: task.clone(), stage, repetition, key, attempts: 1, unusable: 0, work }
+        Action {
+            task: task.clone(),
+            stage,
+            repetition,
+            key,
+            attempts: 1,
+            unusable: 0,
+            work,
+        }
     }
 
     /// The request, if a model is asked.
@@ -66,7 +80,10 @@ pub enum PrepareError {
     /// The matrix names something the pipeline does not have.
     #[error(
         "{}",
-        localized("the matrix names a coordinate that the pipeline does not have", "矩阵中有一个坐标不在流程中")
+        localized(
+            "the matrix names a coordinate that the pipeline does not have",
+            "矩阵中有一个坐标不在流程中"
+        )
     )]
     Coordinate,
 }
@@ -104,29 +121,54 @@ impl<'p> Preparer<'p> {
             // Its occasion sets it apart from every repetition.
             Task::Regrade(task) => (Stage::Judge, Repetition::NONE, task.work.clone()),
         };
-        Ok(Action { attempts: self.attempts(task), ..Action::new(task, stage, repetition, work) })
+        Ok(Action {
+            attempts: self.attempts(task),
+            ..Action::new(task, stage, repetition, work)
+        })
     }
 
     /// Replies that may break the contract of the stage before an action fails.
     fn attempts(&self, task: &Task) -> u32 {
         match task {
-            Task::Generate(task) if task.probe.is_none() => {
-                self.pipeline.generators.first().map_or(1, |generator| generator.attempts)
-            }
-            _ => task.judge().map_or(1, |judge| self.pipeline.judge(judge).attempts),
+            Task::Generate(task) if task.probe.is_none() => self
+                .pipeline
+                .generators
+                .first()
+                .map_or(1, |generator| generator.attempts),
+            _ => task
+                .judge()
+                .map_or(1, |judge| self.pipeline.judge(judge).attempts),
         }
     }
 
     /// A case has repetition 0, which no cell has, unless its judge answers the same each time.
     fn selftest(&self, task: &SelftestTask) -> Result<Parts, PrepareError> {
-        let case = self.pipeline.selftest.case(&task.case).ok_or(PrepareError::Coordinate)?;
+        let case = self
+            .pipeline
+            .selftest
+            .case(&task.case)
+            .ok_or(PrepareError::Coordinate)?;
         if let Some(ids) = &case.criteria {
-            self.pipeline.rubric.named(ids).map_err(|id| PrepareError::UnknownCriterion(id.clone()))?;
+            self.pipeline
+                .rubric
+                .named(ids)
+                .map_err(|id| PrepareError::UnknownCriterion(id.clone()))?;
         }
-        let context = case.context.clone().filter(|_| self.pipeline.settings.judge_context).map(Into::into);
+        let context = case
+            .context
+            .clone()
+            .filter(|_| self.pipeline.settings.judge_context)
+            .map(Into::into);
         let turns = task.question.with(case.answer.clone().into(), context)?;
         let request = judge_request(self.pipeline.judge(task.judge), turns, &task.question);
-        Ok((Stage::Judge, Repetition { judge: Some(0), ..Repetition::NONE }, Work::request(request)))
+        Ok((
+            Stage::Judge,
+            Repetition {
+                judge: Some(0),
+                ..Repetition::NONE
+            },
+            Work::request(request),
+        ))
     }
 
     fn compress(&self, task: &CompressTask) -> Result<Parts, PrepareError> {
@@ -134,7 +176,10 @@ impl<'p> Preparer<'p> {
         let fixture = &task.texts.loaded().fixture;
         let repetition = self.matrix.compress_repetition(&task.cell);
         let kept = task.texts.kept(method, task.cell.point);
-        let span = kept.as_ref().map_or_else(|| task.texts.span(task.cell.point), |kept| kept.span.clone());
+        let span = kept.as_ref().map_or_else(
+            || task.texts.span(task.cell.point),
+            |kept| kept.span.clone(),
+        );
         let input = CompressInput {
             system: fixture.system(),
             tools: &task.texts.tools(),
@@ -158,7 +203,9 @@ impl<'p> Preparer<'p> {
         let (texts, point) = (&context.texts, cell.compress.point);
         let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(point));
         // A program searches what the method wrote for it, else what was replaced.
-        let archive = context.own_archive().map_or_else(|| texts.prefix(point).json, |own| own.json().clone());
+        let archive = context
+            .own_archive()
+            .map_or_else(|| texts.prefix(point).json, |own| own.json().clone());
         let input = AnswerInput {
             context: &context.reference,
             tail: tail.as_ref(),
@@ -167,9 +214,16 @@ impl<'p> Preparer<'p> {
             archive: &archive,
         };
         let work = answer::prepare(self.pipeline.answerer(cell.answerer), &input)?;
-        let command = task.recovery(self.pipeline).and_then(|recovery| recovery.command.as_ref());
-        let is_deterministic = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
-        let repetition = if is_deterministic { Repetition::NONE } else { self.matrix.answer_repetition(cell) };
+        let command = task
+            .recovery(self.pipeline)
+            .and_then(|recovery| recovery.command.as_ref());
+        let is_deterministic = matches!(work, Work::Execute(_))
+            && command.is_some_and(|command| command.deterministic);
+        let repetition = if is_deterministic {
+            Repetition::NONE
+        } else {
+            self.matrix.answer_repetition(cell)
+        };
         Ok((Stage::Answer, repetition, work))
     }
 
@@ -177,11 +231,19 @@ impl<'p> Preparer<'p> {
     fn judge(&self, task: &JudgeTask) -> Result<Parts, PrepareError> {
         let (cell, context) = (&task.cell, &task.context);
         let question = self.judge_question(&context.texts, &cell.answer, cell.judge)?;
-        let shown = if self.pipeline.settings.judge_context { context.reference.text() } else { None };
+        let shown = if self.pipeline.settings.judge_context {
+            context.reference.text()
+        } else {
+            None
+        };
         let shown = shown.map(|text| answer::with_excerpts(text, &task.exchange.excerpts_text()));
         let turns = question.with(InputValue::Output(task.answer.out), shown)?;
         let request = judge_request(self.pipeline.judge(cell.judge), turns, &question);
-        Ok((Stage::Judge, self.matrix.judge_repetition(cell), Work::request(request)))
+        Ok((
+            Stage::Judge,
+            self.matrix.judge_repetition(cell),
+            Work::request(request),
+        ))
     }
 
     /// The part of a judge's request that does not depend on the answer, made once per probe and judge.
@@ -195,7 +257,10 @@ impl<'p> Preparer<'p> {
             return Ok(known.clone());
         }
         let question = Rc::new(question_about(self.pipeline, probe_of(texts, cell)?, judge));
-        texts.questions.borrow_mut().insert((cell.probe, judge), question.clone());
+        texts
+            .questions
+            .borrow_mut()
+            .insert((cell.probe, judge), question.clone());
         Ok(question)
     }
 }
@@ -205,7 +270,11 @@ fn generate(task: &GenerationTask) -> Parts {
     match task.probe {
         None => (Stage::Probes, Repetition::NONE, task.work.clone()),
         Some(_) => {
-            let repetition = Repetition { compress: Some(1), answer: Some(1), judge: None };
+            let repetition = Repetition {
+                compress: Some(1),
+                answer: Some(1),
+                judge: None,
+            };
             (Stage::Answer, repetition, task.work.clone())
         }
     }
@@ -214,17 +283,35 @@ fn generate(task: &GenerationTask) -> Parts {
 /// What a judge is asked about the answers to a probe.
 pub(super) fn question_about(pipeline: &Pipeline, probe: &Probe, judge: JudgeIx) -> JudgeQuestion {
     let settings = &pipeline.settings;
-    let criteria = pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
+    let criteria = pipeline
+        .rubric
+        .criteria_for(probe.kind, settings.rubric_scope);
     let truth = GroundTruth::from_probe(probe, settings.locale);
-    JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, pipeline.judge(judge).prompts())
+    JudgeQuestion::new(
+        &probe.question,
+        truth,
+        &criteria,
+        settings.locale,
+        pipeline.judge(judge).prompts(),
+    )
 }
 
 /// A judge's request, the same for grading, for regrading and for its self-test.
-pub(super) fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
+pub(super) fn judge_request(
+    spec: &JudgeSpec,
+    turns: Vec<RequestTurn>,
+    question: &JudgeQuestion,
+) -> ModelRequest {
     let request = ModelRequest::new(&spec.model, Operation::Generate, turns);
-    ModelRequest { schema: Some(question.schema()), ..request }
+    ModelRequest {
+        schema: Some(question.schema()),
+        ..request
+    }
 }
 
 pub fn probe_of<'t>(texts: &'t FixtureTexts, cell: &AnswerCell) -> Result<&'t Probe, PrepareError> {
-    texts.loaded().probe(cell.probe).ok_or(PrepareError::Coordinate)
+    texts
+        .loaded()
+        .probe(cell.probe)
+        .ok_or(PrepareError::Coordinate)
 }

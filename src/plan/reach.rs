@@ -30,10 +30,16 @@ impl ReachableEntries {
 }
 
 /// Walks the pipeline over the cache, as a run would.
-pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, PrepareError> {
+pub fn reachable<L: Lookup>(
+    pipeline: &Pipeline,
+    lookup: &L,
+) -> Result<ReachableEntries, PrepareError> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    let mut reachable = ReachableEntries { generates: !pipeline.generators.is_empty(), ..ReachableEntries::default() };
+    let mut reachable = ReachableEntries {
+        generates: !pipeline.generators.is_empty(),
+        ..ReachableEntries::default()
+    };
     let refresh = Refresh::default();
     let mut frontier = Frontier::new(&preparer);
     while let Some(task) = frontier.next_ready() {

@@ -2,7 +2,9 @@
 
 use crate::action::Digest;
 use crate::answer::{self, Answer, Excerpt, SearchFault, SearchProtocol, SearchRequest};
-use crate::compress::{self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning};
+use crate::compress::{
+    self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning,
+};
 use crate::entries::BodyFormat;
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::{ProbeCandidate, read_candidates};
@@ -91,11 +93,14 @@ pub fn read_output(
             let reply = models::read(dialect, operation(preparer, task), body, None)?;
             read_reply(preparer, task, dialect, &reply)
         }
-        (BodyFormat::Local, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body)),
-        (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body),
-        (BodyFormat::Local | BodyFormat::Unknown, _) => {
-            Err(ReadFault::Malformed(localized("no model's reply", "不是模型的回复").to_owned()).into())
+        (BodyFormat::Local, Task::Compress(task)) => {
+            read_context(preparer, task, CompressOutput::Bytes(body))
         }
+        (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body),
+        (BodyFormat::Local | BodyFormat::Unknown, _) => Err(ReadFault::Malformed(
+            localized("no model's reply", "不是模型的回复").to_owned(),
+        )
+        .into()),
     }
 }
 
@@ -109,17 +114,32 @@ pub fn read_reply(
     match task {
         Task::Answer(task) => read_answer(preparer, task, dialect, reply),
         _ if reply.truncated => Err(ReadFault::Truncated.into()),
-        Task::Generate(task) if task.probe.is_some() => Ok(Output::Answer(answer::read(&reply.text, false)?)),
+        Task::Generate(task) if task.probe.is_some() => {
+            Ok(Output::Answer(answer::read(&reply.text, false)?))
+        }
         Task::Generate(_) => {
             let (candidates, unreadable) = read_candidates(&reply.text)?;
-            Ok(Output::Probes { candidates, unreadable })
+            Ok(Output::Probes {
+                candidates,
+                unreadable,
+            })
         }
-        Task::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
-        Task::Regrade(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
+        Task::Selftest(task) => Ok(Output::Grades(judge::read_reply(
+            &reply.text,
+            task.question.criteria(),
+        )?)),
+        Task::Regrade(task) => Ok(Output::Grades(judge::read_reply(
+            &reply.text,
+            task.question.criteria(),
+        )?)),
         Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
         Task::Judge(task) => {
-            let question = preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
-            Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?))
+            let question =
+                preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
+            Ok(Output::Grades(judge::read_reply(
+                &reply.text,
+                question.criteria(),
+            )?))
         }
     }
 }
@@ -138,14 +158,28 @@ fn read_answer(
         return Ok(Output::Search(request));
     }
     let is_call = reply.text.trim().is_empty() && !reply.calls.is_empty();
-    let text = if is_call { recovery.no_answer() } else { &reply.text };
+    let text = if is_call {
+        recovery.no_answer()
+    } else {
+        &reply.text
+    };
     Ok(Output::Answer(answer::read(text, reply.truncated)?))
 }
 
 /// Reads what a search by the user's own program returned.
-fn read_excerpts(preparer: &Preparer<'_>, task: &AnswerTask, stdout: &[u8]) -> Result<Output, Unreadable> {
-    let recovery = task.recovery(preparer.pipeline()).ok_or(PrepareError::Coordinate)?;
-    Ok(Output::Excerpts(answer::read_excerpts(recovery, task.context.archive(), stdout)?))
+fn read_excerpts(
+    preparer: &Preparer<'_>,
+    task: &AnswerTask,
+    stdout: &[u8],
+) -> Result<Output, Unreadable> {
+    let recovery = task
+        .recovery(preparer.pipeline())
+        .ok_or(PrepareError::Coordinate)?;
+    Ok(Output::Excerpts(answer::read_excerpts(
+        recovery,
+        task.context.archive(),
+        stdout,
+    )?))
 }
 
 fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
@@ -155,11 +189,16 @@ fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
             Strategy::ProviderCompaction { .. } => Operation::Summarize,
             _ => Operation::Generate,
         },
-        Task::Answer(task) => match task.recovery(preparer.pipeline()).map(|recovery| recovery.protocol) {
+        Task::Answer(task) => match task
+            .recovery(preparer.pipeline())
+            .map(|recovery| recovery.protocol)
+        {
             Some(SearchProtocol::Tool) => Operation::UseTools,
             _ => Operation::Generate,
         },
-        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => Operation::Generate,
+        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => {
+            Operation::Generate
+        }
     }
 }
 
@@ -172,8 +211,11 @@ fn read_context(
     let kept = task.texts.kept(method, task.cell.point);
     let mut compressed = compress::read(method, output, kept.as_deref())?;
     if matches!(output, CompressOutput::Reply(_)) && method.strategy.declares_tools() {
-        let is_stub = task.texts.loaded().fixture.tools.is_empty() && task.texts.tool_offer().is_some();
-        compressed.warnings.extend(is_stub.then_some(Warning::StubTools));
+        let is_stub =
+            task.texts.loaded().fixture.tools.is_empty() && task.texts.tool_offer().is_some();
+        compressed
+            .warnings
+            .extend(is_stub.then_some(Warning::StubTools));
     }
     if matches!(method.strategy, Strategy::Command(_)) {
         let replaced = task.texts.prefix_messages(task.cell.point);
@@ -184,7 +226,9 @@ fn read_context(
             compressed.warnings.push(Warning::NotWhole);
         }
         compressed.is_unchanged = is_whole;
-        compressed.warnings.extend(larger(replaced, &compressed.context));
+        compressed
+            .warnings
+            .extend(larger(replaced, &compressed.context));
     }
     Ok(Output::Context(Box::new(compressed)))
 }
@@ -193,7 +237,8 @@ fn read_context(
 /// If one says so, messages may be joined or have other roles. Its word alone is not enough: contexts in which nothing
 /// was compressed are in no figure, so a lost history would not be seen.
 fn is_whole(compressed: &Compressed, replaced: &[Message]) -> bool {
-    compressed.context.has_all(replaced) || compressed.is_unchanged && compressed.context.says_all(replaced)
+    compressed.context.has_all(replaced)
+        || compressed.is_unchanged && compressed.context.says_all(replaced)
 }
 
 /// The warning about a context that is larger than the messages it replaces.

@@ -26,8 +26,14 @@ pub fn follow<L: Lookup>(
     resolved: Resolved,
     output: Option<&Output>,
 ) -> Result<TaskOutcome, OutputUnavailable> {
-    let Task::Answer(answer) = task else { return Ok(TaskOutcome::Resolved(resolved)) };
-    let Answerer { recovery, truncated_replies, .. } = preparer.pipeline().answerer(answer.cell.answerer);
+    let Task::Answer(answer) = task else {
+        return Ok(TaskOutcome::Resolved(resolved));
+    };
+    let Answerer {
+        recovery,
+        truncated_replies,
+        ..
+    } = preparer.pipeline().answerer(answer.cell.answerer);
     let fails_truncated = *truncated_replies == TruncatedReplies::Fail;
     if recovery.is_none() && !fails_truncated {
         return Ok(TaskOutcome::Resolved(resolved));
@@ -43,11 +49,19 @@ pub fn follow<L: Lookup>(
     if fails_truncated && output.is_truncated() {
         return Ok(TaskOutcome::Rejected);
     }
-    let Some(recovery) = recovery else { return Ok(TaskOutcome::Resolved(resolved)) };
+    let Some(recovery) = recovery else {
+        return Ok(TaskOutcome::Resolved(resolved));
+    };
     let exchange = match output {
-        Output::Search(request) => answer.exchange.after(resolved.key, resolved.cost, request.clone()),
+        Output::Search(request) => {
+            answer
+                .exchange
+                .after(resolved.key, resolved.cost, request.clone())
+        }
         Output::Excerpts(found) => {
-            answer.exchange.returned(recovery, found.clone(), Some((resolved.key, resolved.cost)))
+            answer
+                .exchange
+                .returned(recovery, found.clone(), Some((resolved.key, resolved.cost)))
         }
         Output::Answer(_) | Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => {
             return Ok(TaskOutcome::Resolved(resolved));
@@ -70,26 +84,41 @@ fn search<L: Lookup>(
     if exchange.pending().is_none() || is_ready_for_program {
         return Ok(exchange);
     }
-    let Output::Context(compressed) = read_entry(lookup, preparer, &context.task(), context.key)? else {
+    let Output::Context(compressed) = read_entry(lookup, preparer, &context.task(), context.key)?
+    else {
         return Ok(exchange);
     };
     let text = compressed.context.text();
-    context.own_archive.get_or_init(|| compressed.archive.map(OwnArchive::new));
+    context
+        .own_archive
+        .get_or_init(|| compressed.archive.map(OwnArchive::new));
     if recovery.command.is_some() {
         return Ok(exchange);
     }
     while let Some(query) = exchange.pending() {
-        let excerpts = built_in_search(context, text.as_deref().unwrap_or_default(), recovery, query);
+        let excerpts = built_in_search(
+            context,
+            text.as_deref().unwrap_or_default(),
+            recovery,
+            query,
+        );
         exchange = exchange.returned(recovery, excerpts, None);
     }
     Ok(exchange)
 }
 
 /// What the built-in search finds in an archive: only messages that are not in the context word for word.
-fn built_in_search(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str) -> Vec<Excerpt> {
+fn built_in_search(
+    context: &ResolvedContext,
+    text: &str,
+    recovery: &Recovery,
+    query: &str,
+) -> Vec<Excerpt> {
     let archive = context.archive();
     let start = archive.start.unwrap_or_default();
-    let index = context.own_archive().map_or_else(|| context.texts.search_index(), OwnArchive::search_index);
+    let index = context
+        .own_archive()
+        .map_or_else(|| context.texts.search_index(), OwnArchive::search_index);
     let ranking = index.rank(query, start..start + archive.messages.len());
     let places = ranking.positions.iter().map(|position| position - start);
     let hidden = places.filter_map(|at| Some((at, archive.messages.get(at)?)));
@@ -98,13 +127,21 @@ fn built_in_search(context: &ResolvedContext, text: &str, recovery: &Recovery, q
     let excerpts = hidden.take(recovery.results as usize).map(|(at, message)| {
         let whole = message.countable_text();
         // Estimated: the lines of a long message are too many for the tokenizer.
-        archive.excerpt(at, excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0))
+        archive.excerpt(
+            at,
+            excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0),
+        )
     });
     excerpts.collect()
 }
 
 /// Whether a message, its calls included, is in a context word for word.
 fn is_verbatim_in(message: &Message, context: &str) -> bool {
-    let calls = message.tool_calls.iter().map(|call| call.function.arguments.as_str());
-    std::iter::once(message.content.as_str()).chain(calls).all(|part| context.contains(part.trim()))
+    let calls = message
+        .tool_calls
+        .iter()
+        .map(|call| call.function.arguments.as_str());
+    std::iter::once(message.content.as_str())
+        .chain(calls)
+        .all(|part| context.contains(part.trim()))
 }

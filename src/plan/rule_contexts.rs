@@ -28,10 +28,15 @@ impl RuleContexts {
         if let Some(known) = self.tokens.get(&action.key) {
             return Some(*known);
         }
-        let Work::Compute(computation) = &action.work else { return None };
+        let Work::Compute(computation) = &action.work else {
+            return None;
+        };
         let method = &action.task.method(pipeline)?.name;
         if self.tokens.len() >= MOST_APPLIED {
-            return self.sums.get(method).map(|(contexts, tokens)| tokens / contexts);
+            return self
+                .sums
+                .get(method)
+                .map(|(contexts, tokens)| tokens / contexts);
         }
         let tokens = apply(computation)?;
         self.tokens.insert(action.key, tokens);
@@ -42,11 +47,21 @@ impl RuleContexts {
 }
 
 fn apply(computation: &Computation) -> Option<f64> {
-    let Computation::Strategy { rule, messages: InputValue::Text(_, json), target_tokens } = computation else {
+    let Computation::Strategy {
+        rule,
+        messages: InputValue::Text(_, json),
+        target_tokens,
+    } = computation
+    else {
         return None;
     };
     let messages: Vec<Message> = serde_json::from_str(json).ok()?;
     let context = compress::compute(*rule, *target_tokens, &messages, &count_tokens).ok()?;
     let context: Vec<Message> = serde_json::from_slice(&context).ok()?;
-    Some(context.iter().map(|message| count_tokens(&message.countable_text()).0 as f64).sum())
+    Some(
+        context
+            .iter()
+            .map(|message| count_tokens(&message.countable_text()).0 as f64)
+            .sum(),
+    )
 }

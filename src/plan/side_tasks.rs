@@ -17,11 +17,25 @@ use crate::probe::{Probe, generation_work, probes_per_point};
 use store::cache::Lookup;
 
 /// Asks for probes about the span that `point` takes away.
-pub fn generation(generator: &Generator, texts: &FixtureTexts, point: PointIx) -> Result<Task, PrepareError> {
+pub fn generation(
+    generator: &Generator,
+    texts: &FixtureTexts,
+    point: PointIx,
+) -> Result<Task, PrepareError> {
     let wanted = probes_per_point(texts.loaded().points.len());
-    let work = generation_work(&generator.model, &generator.template, texts.span(point).text, &wanted)?;
+    let work = generation_work(
+        &generator.model,
+        &generator.template,
+        texts.span(point).text,
+        &wanted,
+    )?;
     let (fixture, point) = (texts.loaded().name().to_owned(), point.number().0);
-    Ok(Task::Generate(Rc::new(GenerationTask { fixture, point, probe: None, work })))
+    Ok(Task::Generate(Rc::new(GenerationTask {
+        fixture,
+        point,
+        probe: None,
+        work,
+    })))
 }
 
 /// Asks the first answerer a probe without any context. The action is the one that the method `none` asks for in the first
@@ -33,18 +47,36 @@ pub fn asking_without_context(
     probe: &Probe,
 ) -> Result<Task, PrepareError> {
     let answerer = pipeline.answerers.first().ok_or(PrepareError::Coordinate)?;
-    let context = ContextRef::Readable { text: Digest::hash("") };
+    let context = ContextRef::Readable {
+        text: Digest::hash(""),
+    };
     let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
-    let input = AnswerInput { context: &context, tail: None, question: &probe.question, exchange, archive };
+    let input = AnswerInput {
+        context: &context,
+        tail: None,
+        question: &probe.question,
+        exchange,
+        archive,
+    };
     let work = answer::prepare(answerer, &input)?;
     let (fixture, probe) = (fixture.to_owned(), Some(probe.id.to_string()));
-    Ok(Task::Generate(Rc::new(GenerationTask { fixture, point, probe, work })))
+    Ok(Task::Generate(Rc::new(GenerationTask {
+        fixture,
+        point,
+        probe,
+        work,
+    })))
 }
 
 /// All cases of all judges, under the rubric and locale in force.
 pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
-    (0..pipeline.judges.len())
-        .flat_map(move |judge| pipeline.selftest.cases.iter().map(move |case| selftest(pipeline, JudgeIx(judge), case)))
+    (0..pipeline.judges.len()).flat_map(move |judge| {
+        pipeline
+            .selftest
+            .cases
+            .iter()
+            .map(move |case| selftest(pipeline, JudgeIx(judge), case))
+    })
 }
 
 fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
@@ -52,15 +84,27 @@ fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
     // An id that the rubric does not have is found where the action is prepared.
     let criteria = case.criteria_in(&pipeline.rubric, settings.rubric_scope);
     let truth = case.ground_truth(settings.locale);
-    let question = JudgeQuestion::new(&case.question, truth, &criteria, settings.locale, spec.prompts());
-    Task::Selftest(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question) })
+    let question = JudgeQuestion::new(
+        &case.question,
+        truth,
+        &criteria,
+        settings.locale,
+        spec.prompts(),
+    );
+    Task::Selftest(SelftestTask {
+        judge,
+        case: case.id.clone(),
+        question: Rc::new(question),
+    })
 }
 
 /// The actions of the self-tests, as far as their prompts render.
 pub fn selftest_actions(pipeline: &Pipeline) -> Vec<Action> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    selftests(pipeline).filter_map(|task| preparer.prepare(&task).ok()).collect()
+    selftests(pipeline)
+        .filter_map(|task| preparer.prepare(&task).ok())
+        .collect()
 }
 
 /// The grades of the self-tests that `lookup` has and that can be read, in the order of judges and cases.
@@ -98,7 +142,9 @@ pub fn regradings(
     answer: AnswerToRegrade<'_>,
     occasion: Digest,
 ) -> Result<Vec<Task>, PrepareError> {
-    (0..pipeline.judges.len()).map(|judge| regrading(pipeline, JudgeIx(judge), answer, Some(occasion))).collect()
+    (0..pipeline.judges.len())
+        .map(|judge| regrading(pipeline, JudgeIx(judge), answer, Some(occasion)))
+        .collect()
 }
 
 /// Asks one judge to grade an answer. Without an occasion, the reply to an equal request in the cache is used.
@@ -114,6 +160,14 @@ pub fn regrading(
     let question = question_about(pipeline, answer.probe, judge);
     let turns = question.with(answer.text.into(), answer.context.map(Into::into))?;
     let request = judge_request(pipeline.judge(judge), turns, &question);
-    let work = Work::request(ModelRequest { occasion, ..request });
-    Ok(Task::Regrade(Rc::new(RegradeTask { judge, answer: answer.name.to_owned(), question, work })))
+    let work = Work::request(ModelRequest {
+        occasion,
+        ..request
+    });
+    Ok(Task::Regrade(Rc::new(RegradeTask {
+        judge,
+        answer: answer.name.to_owned(),
+        question,
+        work,
+    })))
 }

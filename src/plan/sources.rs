@@ -43,16 +43,28 @@ impl<'p> CurrentSources<'p> {
         match task {
             Task::Generate(task) => {
                 let prompt = match task.probe {
-                    Some(_) => pipeline.answerers.first().map(|asked| (&asked.template, &asked.prompt_path)),
-                    None => pipeline.generators.first().map(|writer| (&writer.template, &writer.prompt_path)),
+                    Some(_) => pipeline
+                        .answerers
+                        .first()
+                        .map(|asked| (&asked.template, &asked.prompt_path)),
+                    None => pipeline
+                        .generators
+                        .first()
+                        .map(|writer| (&writer.template, &writer.prompt_path)),
                 };
-                let prompt = prompt.map(|(template, path)| SourceText::prompt(template.text(), path.as_deref()));
-                CurrentSources { prompt, ..CurrentSources::default() }
+                let prompt = prompt
+                    .map(|(template, path)| SourceText::prompt(template.text(), path.as_deref()));
+                CurrentSources {
+                    prompt,
+                    ..CurrentSources::default()
+                }
             }
             Task::Selftest(task) => CurrentSources::from_judge(pipeline, task.judge),
             Task::Regrade(task) => CurrentSources::from_judge(pipeline, task.judge),
             Task::Compress(task) => CurrentSources {
-                prompt: SourceText::from_strategy(&pipeline.method(task.cell.chain.method).strategy),
+                prompt: SourceText::from_strategy(
+                    &pipeline.method(task.cell.chain.method).strategy,
+                ),
                 fixture: match &pipeline.constraints {
                     Some(rules) if task.cell.chain.injection.is_some() => Some(&rules.path),
                     _ => Some(&pipeline.fixture(task.cell.chain.fixture).path),
@@ -61,12 +73,21 @@ impl<'p> CurrentSources<'p> {
             },
             Task::Answer(task) => {
                 let answerer = pipeline.answerer(task.cell.answerer);
-                let prompt = SourceText::prompt(answerer.template.text(), answerer.prompt_path.as_deref());
-                CurrentSources { prompt: Some(prompt), ..CurrentSources::from_answer(pipeline, &task.cell) }
+                let prompt =
+                    SourceText::prompt(answerer.template.text(), answerer.prompt_path.as_deref());
+                CurrentSources {
+                    prompt: Some(prompt),
+                    ..CurrentSources::from_answer(pipeline, &task.cell)
+                }
             }
             Task::Judge(task) => {
-                let CurrentSources { prompt, rubric, .. } = CurrentSources::from_judge(pipeline, task.cell.judge);
-                CurrentSources { prompt, rubric, ..CurrentSources::from_answer(pipeline, &task.cell.answer) }
+                let CurrentSources { prompt, rubric, .. } =
+                    CurrentSources::from_judge(pipeline, task.cell.judge);
+                CurrentSources {
+                    prompt,
+                    rubric,
+                    ..CurrentSources::from_answer(pipeline, &task.cell.answer)
+                }
             }
         }
     }
@@ -75,7 +96,11 @@ impl<'p> CurrentSources<'p> {
     fn from_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
         let spec = pipeline.judge(judge);
         let prompt = SourceText::prompt(spec.template.text(), spec.prompt_path.as_deref());
-        CurrentSources { prompt: Some(prompt), rubric: Some(SourceText::rubric(pipeline)), ..CurrentSources::default() }
+        CurrentSources {
+            prompt: Some(prompt),
+            rubric: Some(SourceText::rubric(pipeline)),
+            ..CurrentSources::default()
+        }
     }
 
     /// The files behind a question.
@@ -97,7 +122,10 @@ impl<'p> CurrentSources<'p> {
     /// The sources as an entry keeps them: only their digests and paths.
     pub fn sources(&self) -> Sources {
         let sources = self.source_texts().map(|text| {
-            let source = SourceRef { digest: text.digest, path: text.path.map(str::to_owned) };
+            let source = SourceRef {
+                digest: text.digest,
+                path: text.path.map(str::to_owned),
+            };
             (text.name.into(), source)
         });
         Sources(sources.collect())
@@ -107,15 +135,26 @@ impl<'p> CurrentSources<'p> {
 impl<'p> SourceText<'p> {
     /// A prompt with its file.
     fn prompt(text: &'p str, path: Option<&'p str>) -> SourceText<'p> {
-        SourceText { name: PROMPT, path, text, digest: Digest::hash(text) }
+        SourceText {
+            name: PROMPT,
+            path,
+            text,
+            digest: Digest::hash(text),
+        }
     }
 
     fn from_strategy(strategy: &'p Strategy) -> Option<SourceText<'p>> {
         match strategy {
-            Strategy::Prompted { template, prompt_path, .. }
-            | Strategy::ProviderCompaction { template: Some(template), prompt_path, .. } => {
-                Some(SourceText::prompt(template.text(), prompt_path.as_deref()))
+            Strategy::Prompted {
+                template,
+                prompt_path,
+                ..
             }
+            | Strategy::ProviderCompaction {
+                template: Some(template),
+                prompt_path,
+                ..
+            } => Some(SourceText::prompt(template.text(), prompt_path.as_deref())),
             Strategy::ProviderCompaction { template: None, .. }
             | Strategy::Opaque { .. }
             | Strategy::Command(_)
@@ -126,8 +165,16 @@ impl<'p> SourceText<'p> {
     fn rubric(pipeline: &'p Pipeline) -> SourceText<'p> {
         let path = pipeline.rubric_path.as_deref();
         let file = path.and_then(|path| pipeline.sources.iter().find(|source| source.path == path));
-        let text = file.map_or_else(|| Rubric::built_in_text(pipeline.settings.locale), |file| &*file.text);
-        SourceText { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::hash(text), |file| file.digest) }
+        let text = file.map_or_else(
+            || Rubric::built_in_text(pipeline.settings.locale),
+            |file| &*file.text,
+        );
+        SourceText {
+            name: RUBRIC,
+            path,
+            text,
+            digest: file.map_or_else(|| Digest::hash(text), |file| file.digest),
+        }
     }
 
     /// What people call it: its path, or that it is built in.
@@ -149,10 +196,23 @@ pub fn source_label(name: &str, path: Option<&str>) -> String {
 /// The prompts and the rubric in use, to be stored by their digests, so that what an entry was made from can still be
 /// shown when the file, or the program that had it built in, has changed.
 pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
-    let methods = pipeline.methods.iter().filter_map(|method| SourceText::from_strategy(&method.strategy));
-    let answerers = pipeline.answerers.iter().map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
-    let judges = pipeline.judges.iter().map(|j| SourceText::prompt(j.template.text(), j.prompt_path.as_deref()));
+    let methods = pipeline
+        .methods
+        .iter()
+        .filter_map(|method| SourceText::from_strategy(&method.strategy));
+    let answerers = pipeline
+        .answerers
+        .iter()
+        .map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
+    let judges = pipeline
+        .judges
+        .iter()
+        .map(|j| SourceText::prompt(j.template.text(), j.prompt_path.as_deref()));
     let systems = pipeline.judges.iter().filter_map(|j| j.system.as_ref());
     let systems = systems.map(|(template, path)| SourceText::prompt(template.text(), Some(path)));
-    methods.chain(answerers).chain(judges).chain(systems).chain([SourceText::rubric(pipeline)])
+    methods
+        .chain(answerers)
+        .chain(judges)
+        .chain(systems)
+        .chain([SourceText::rubric(pipeline)])
 }

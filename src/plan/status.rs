@@ -34,7 +34,10 @@ pub enum StaleReason {
 
 /// Whether the output of an action is in the cache.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never stored")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "taken apart where it is made, never stored"
+)]
 pub enum ActionStatus {
     Cached {
         resolved: Resolved,
@@ -47,12 +50,19 @@ pub enum ActionStatus {
 }
 
 /// Looks for the output of an action.
-pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, refresh: &Refresh) -> ActionStatus {
+pub fn look_up<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    action: &Action,
+    refresh: &Refresh,
+) -> ActionStatus {
     let record = if has_unknown_modules(action) {
         find_fitting(lookup, preparer.pipeline(), action)
     } else {
         // A request that failed hides no reply that serves it.
-        let own = lookup.find(&action.key).filter(|record| !record.is_failed());
+        let own = lookup
+            .find(&action.key)
+            .filter(|record| !record.is_failed());
         own.or_else(|| under_lower_limit(lookup, preparer, action))
     };
     match record.filter(|record| !refresh.replaces(record)) {
@@ -61,11 +71,29 @@ pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, 
     }
 }
 
-fn status_of<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
+fn status_of<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &Task,
+    record: Record,
+) -> ActionStatus {
     match &record.status {
-        EntryStatus::Output { out, parser: PARSER_VERSION, .. } => {
-            let resolved = Resolved { key: record.key, out: *out, cost: record.cost, unchanged: false };
-            ActionStatus::Cached { resolved, record, reread: None }
+        EntryStatus::Output {
+            out,
+            parser: PARSER_VERSION,
+            ..
+        } => {
+            let resolved = Resolved {
+                key: record.key,
+                out: *out,
+                cost: record.cost,
+                unchanged: false,
+            };
+            ActionStatus::Cached {
+                resolved,
+                record,
+                reread: None,
+            }
         }
         EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
             reread(lookup, preparer, task, record)
@@ -76,14 +104,24 @@ fn status_of<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record
 
 /// The last reply at the place of an action, if its request had the same inputs but a lower token limit, and the reply
 /// ended by itself: a higher limit would not have changed it. The record keeps its key.
-fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action) -> Option<Record> {
+fn under_lower_limit<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    action: &Action,
+) -> Option<Record> {
     let request = action.request()?;
     let coordinate = cache_coordinate(&action.task.place(preparer.pipeline()), action.repetition);
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     let record = lookup.find_usable(&key)?;
-    let BodyFormat::Reply(dialect) = record.body_format() else { return None };
-    let changes = action.inputs().changes_since(&lookup.meta(&record).ok()?.inputs);
-    let [InputChange { part, old, .. }] = changes.as_slice() else { return None };
+    let BodyFormat::Reply(dialect) = record.body_format() else {
+        return None;
+    };
+    let changes = action
+        .inputs()
+        .changes_since(&lookup.meta(&record).ok()?.inputs);
+    let [InputChange { part, old, .. }] = changes.as_slice() else {
+        return None;
+    };
     if part != "max_output_tokens" {
         return None;
     }
@@ -96,24 +134,55 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
         Dialect::Anthropic => longest_reply(dialect, &request.model, None),
         _ => Tokens(u64::MAX),
     };
-    let (limit, old) = (request.settings.max_output_tokens.unwrap_or(unlimited), old.unwrap_or(unlimited));
+    let (limit, old) = (
+        request.settings.max_output_tokens.unwrap_or(unlimited),
+        old.unwrap_or(unlimited),
+    );
     if limit < old {
         return None;
     }
-    let reply = models::read(dialect, request.operation, &lookup.body(&record).ok()?, None).ok()?;
+    let reply = models::read(
+        dialect,
+        request.operation,
+        &lookup.body(&record).ok()?,
+        None,
+    )
+    .ok()?;
     (!reply.truncated).then_some(record)
 }
 
 /// Reads a body that was not parsed, or was parsed by other rules.
-fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
-    if matches!(&record.status, EntryStatus::Malformed { parser: PARSER_VERSION, .. }) {
+fn reread<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &Task,
+    record: Record,
+) -> ActionStatus {
+    if matches!(
+        &record.status,
+        EntryStatus::Malformed {
+            parser: PARSER_VERSION,
+            ..
+        }
+    ) {
         return ActionStatus::Stale;
     }
-    let Ok(body) = lookup.body(&record) else { return ActionStatus::Stale };
+    let Ok(body) = lookup.body(&record) else {
+        return ActionStatus::Stale;
+    };
     match read_output(preparer, task, record.body_format(), &body) {
         Ok(output) => {
-            let resolved = Resolved { key: record.key, out: output.digest(), cost: record.cost, unchanged: false };
-            ActionStatus::Cached { resolved, record, reread: Some(Box::new(output)) }
+            let resolved = Resolved {
+                key: record.key,
+                out: output.digest(),
+                cost: record.cost,
+                unchanged: false,
+            };
+            ActionStatus::Cached {
+                resolved,
+                record,
+                reread: Some(Box::new(output)),
+            }
         }
         Err(_) => ActionStatus::Stale,
     }
@@ -138,12 +207,19 @@ pub fn reason<L: Lookup>(
         let fitting = find_fitting(lookup, pipeline, action);
         let nearest = find_nearest(lookup, pipeline, action, latest);
         match nearest.filter(|_| fitting.is_none()) {
-            Some(old) => return (StaleReason::Changed(changes_since(pipeline, action, &old)), Some(old)),
+            Some(old) => {
+                return (
+                    StaleReason::Changed(changes_since(pipeline, action, &old)),
+                    Some(old),
+                );
+            }
             None => record = fitting.or(record),
         }
     }
     let known = match record.map(|record| record.status) {
-        Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed { class: class.to_string() }),
+        Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed {
+            class: class.to_string(),
+        }),
         Some(EntryStatus::Malformed { .. }) => Some(StaleReason::Unreadable),
         Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
         None => lookup.removed(&key).map(|removal| match removal {
@@ -154,9 +230,15 @@ pub fn reason<L: Lookup>(
     if let Some(known) = known {
         return (known, None);
     }
-    let Some(old) = earlier(lookup, coordinate, action.stage) else { return (StaleReason::NeverRun, None) };
+    let Some(old) = earlier(lookup, coordinate, action.stage) else {
+        return (StaleReason::NeverRun, None);
+    };
     let changes = changes_since(pipeline, action, &old);
-    if changes.is_empty() { (StaleReason::NeverRun, None) } else { (StaleReason::Changed(changes), Some(old)) }
+    if changes.is_empty() {
+        (StaleReason::NeverRun, None)
+    } else {
+        (StaleReason::Changed(changes), Some(old))
+    }
 }
 
 /// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is
@@ -164,12 +246,30 @@ pub fn reason<L: Lookup>(
 fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) -> Option<EntryMeta> {
     let first = Some(1);
     let sampled = match stage {
-        Stage::Probes | Stage::Compress => Repetition { compress: first, ..Repetition::NONE },
-        Stage::Answer => Repetition { compress: first, answer: first, judge: None },
-        Stage::Judge => Repetition { compress: first, answer: first, judge: first },
+        Stage::Probes | Stage::Compress => Repetition {
+            compress: first,
+            ..Repetition::NONE
+        },
+        Stage::Answer => Repetition {
+            compress: first,
+            answer: first,
+            judge: None,
+        },
+        Stage::Judge => Repetition {
+            compress: first,
+            answer: first,
+            judge: first,
+        },
     };
-    let other = if coordinate.repetition == Repetition::NONE { sampled } else { Repetition::NONE };
-    let other = EntryCoordinate { repetition: other, ..coordinate.clone() };
+    let other = if coordinate.repetition == Repetition::NONE {
+        sampled
+    } else {
+        Repetition::NONE
+    };
+    let other = EntryCoordinate {
+        repetition: other,
+        ..coordinate.clone()
+    };
     [coordinate, &other].into_iter().find_map(|place| {
         let key = lookup.latest(&place.digest(stage))?;
         lookup.meta(&lookup.find(&key)?).ok()
@@ -177,7 +277,11 @@ fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) ->
 }
 
 /// The digest of the output of the last action made for a place.
-pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, action: &Action) -> Option<Digest> {
+pub fn earlier_output<L: Lookup>(
+    lookup: &L,
+    coordinate: &EntryCoordinate,
+    action: &Action,
+) -> Option<Digest> {
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     match lookup.find(&key)?.status {
         EntryStatus::Output { out, .. } => Some(out),
@@ -191,16 +295,38 @@ pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinat
         Place::Cell(cell) => cell_coordinate(cell, repetition),
         Place::Selftest { judge, case } => {
             let (judge, probe) = (Some(judge.clone()), Some(format!("selftest/{case}")));
-            EntryCoordinate { judge, probe, repetition, ..EntryCoordinate::default() }
+            EntryCoordinate {
+                judge,
+                probe,
+                repetition,
+                ..EntryCoordinate::default()
+            }
         }
         Place::Regrading { judge, answer } => {
             let (judge, probe) = (Some(judge.clone()), Some(format!("regrade/{answer}")));
-            EntryCoordinate { judge, probe, repetition, ..EntryCoordinate::default() }
+            EntryCoordinate {
+                judge,
+                probe,
+                repetition,
+                ..EntryCoordinate::default()
+            }
         }
-        Place::Generation { fixture, point, probe } => {
+        Place::Generation {
+            fixture,
+            point,
+            probe,
+        } => {
             let (fixture, point) = (Some(fixture.clone()), Some(*point));
-            let probe = probe.as_ref().map(|probe| format!("without-context/{probe}"));
-            EntryCoordinate { fixture, point, probe, repetition, ..EntryCoordinate::default() }
+            let probe = probe
+                .as_ref()
+                .map(|probe| format!("without-context/{probe}"));
+            EntryCoordinate {
+                fixture,
+                point,
+                probe,
+                repetition,
+                ..EntryCoordinate::default()
+            }
         }
     }
 }
@@ -211,7 +337,10 @@ pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryC
         Some(step) => format!("{name}{STEP}{step}"),
         None => name.to_string(),
     });
-    let rule = place.constraint.as_ref().map(|rule| format!("constraint/{rule}"));
+    let rule = place
+        .constraint
+        .as_ref()
+        .map(|rule| format!("constraint/{rule}"));
     EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
         point: Some(place.point.0),
@@ -228,7 +357,10 @@ const STEP: &str = " step ";
 
 /// The answerer of a coordinate, and whether its action is a step after the first; `None` for a judgement.
 pub(super) fn answerer_and_step(coordinate: &EntryCoordinate) -> Option<(&str, bool)> {
-    let answerer = coordinate.answerer.as_deref().filter(|_| coordinate.judge.is_none())?;
+    let answerer = coordinate
+        .answerer
+        .as_deref()
+        .filter(|_| coordinate.judge.is_none())?;
     Some(match answerer.rsplit_once(STEP) {
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => (name, true),
         _ => (answerer, false),

@@ -10,7 +10,8 @@ use crate::answer::{Archive, Exchange, Recovery};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
-    AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, Place, ProbeIx,
+    AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline,
+    Place, ProbeIx,
 };
 use crate::probe::ProbeType;
 use base::units::Usd;
@@ -133,10 +134,16 @@ impl ResolvedContext {
     /// What a search from this context looks through.
     pub(super) fn archive(&self) -> Archive<'_> {
         match self.own_archive() {
-            Some(own) => Archive { messages: own.messages(), start: None },
+            Some(own) => Archive {
+                messages: own.messages(),
+                start: None,
+            },
             None => {
                 let start = self.texts.loaded().fixture.start();
-                Archive { messages: self.texts.prefix_messages(self.cell.point), start: Some(start) }
+                Archive {
+                    messages: self.texts.prefix_messages(self.cell.point),
+                    start: Some(start),
+                }
             }
         }
     }
@@ -216,9 +223,10 @@ impl Task {
             Task::Generate(task) if task.probe.is_none() => 2,
             // Each case of a self-test has its own context.
             Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) | Task::Regrade(_) => 1,
-            Task::Answer(task) => {
-                matrix.answers(task.cell.compress).filter(|other| other.answerer == task.cell.answerer).count()
-            }
+            Task::Answer(task) => matrix
+                .answers(task.cell.compress)
+                .filter(|other| other.answerer == task.cell.answerer)
+                .count(),
             Task::Judge(task) => task.requests_of_its_rubric(pipeline, matrix).count(),
         };
         u32::try_from(uses).unwrap_or(u32::MAX)
@@ -227,20 +235,27 @@ impl Task {
     /// Where it is, in names.
     pub fn place(&self, pipeline: &Pipeline) -> Place {
         match self {
-            Task::Generate(task) => {
-                Place::Generation { fixture: task.fixture.clone(), point: task.point, probe: task.probe.clone() }
+            Task::Generate(task) => Place::Generation {
+                fixture: task.fixture.clone(),
+                point: task.point,
+                probe: task.probe.clone(),
+            },
+            Task::Selftest(task) => Place::Selftest {
+                judge: pipeline.judge(task.judge).name.0.to_string(),
+                case: task.case.0.clone(),
+            },
+            Task::Compress(task) => {
+                Place::Cell(CellCoordinate::from_compress(pipeline, &task.cell))
             }
-            Task::Selftest(task) => {
-                Place::Selftest { judge: pipeline.judge(task.judge).name.0.to_string(), case: task.case.0.clone() }
-            }
-            Task::Compress(task) => Place::Cell(CellCoordinate::from_compress(pipeline, &task.cell)),
-            Task::Answer(task) => {
-                Place::Cell(CellCoordinate { step: task.step(), ..CellCoordinate::from_answer(pipeline, &task.cell) })
-            }
+            Task::Answer(task) => Place::Cell(CellCoordinate {
+                step: task.step(),
+                ..CellCoordinate::from_answer(pipeline, &task.cell)
+            }),
             Task::Judge(task) => Place::Cell(CellCoordinate::from_judge(pipeline, &task.cell)),
-            Task::Regrade(task) => {
-                Place::Regrading { judge: pipeline.judge(task.judge).name.0.to_string(), answer: task.answer.clone() }
-            }
+            Task::Regrade(task) => Place::Regrading {
+                judge: pipeline.judge(task.judge).name.0.to_string(),
+                answer: task.answer.clone(),
+            },
         }
     }
 }
@@ -248,12 +263,20 @@ impl Task {
 impl CompressTask {
     /// The task of a cell, as far as reading its output needs one.
     pub fn to_read(cell: CompressCell, texts: Rc<FixtureTexts>) -> CompressTask {
-        CompressTask { cell, before: None, texts }
+        CompressTask {
+            cell,
+            before: None,
+            texts,
+        }
     }
 
     /// What is known of the context that `method` makes here of its output `out`.
     pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
-        compress::context_ref(method, out, self.texts.kept(method, self.cell.point).as_deref())
+        compress::context_ref(
+            method,
+            out,
+            self.texts.kept(method, self.cell.point).as_deref(),
+        )
     }
 }
 
@@ -265,8 +288,13 @@ impl AnswerTask {
 
     /// The number of the step, from 2; `None` for the first one. A search by a program is a step, too.
     fn step(&self) -> Option<u32> {
-        let searches = self.exchange.rounds.iter().flat_map(|round| &round.returned);
-        let steps = self.exchange.rounds.len() + searches.filter(|search| search.action.is_some()).count();
+        let searches = self
+            .exchange
+            .rounds
+            .iter()
+            .flat_map(|round| &round.returned);
+        let steps =
+            self.exchange.rounds.len() + searches.filter(|search| search.action.is_some()).count();
         (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }
 }
@@ -274,27 +302,44 @@ impl AnswerTask {
 impl JudgeTask {
     /// What a request must share with this one, besides the context, to begin with the same text.
     pub(super) fn shared_rubric(&self, pipeline: &Pipeline) -> SharedRubric {
-        (self.cell.judge, self.graded_as(self.cell.answer.probe, pipeline))
+        (
+            self.cell.judge,
+            self.graded_as(self.cell.answer.probe, pipeline),
+        )
     }
 
     /// The type of probe that stands for the criteria by which a probe is graded.
     fn graded_as(&self, probe: ProbeIx, pipeline: &Pipeline) -> Option<ProbeType> {
         let kind = self.context.texts.loaded().probe(probe)?.kind;
-        Some(pipeline.rubric.graded_alike(kind, pipeline.settings.rubric_scope))
+        Some(
+            pipeline
+                .rubric
+                .graded_alike(kind, pipeline.settings.rubric_scope),
+        )
     }
 
     /// The judgements whose requests begin with the same text as this one's.
-    fn requests_of_its_rubric(&self, pipeline: &Pipeline, matrix: &Matrix) -> impl Iterator<Item = JudgeCell> {
+    fn requests_of_its_rubric(
+        &self,
+        pipeline: &Pipeline,
+        matrix: &Matrix,
+    ) -> impl Iterator<Item = JudgeCell> {
         let (judge, kind) = self.shared_rubric(pipeline);
         let answers = matrix.answers(self.cell.answer.compress);
         let alike = answers.filter(move |answer| self.graded_as(answer.probe, pipeline) == kind);
-        alike.flat_map(move |answer| matrix.judgements(answer)).filter(move |cell| cell.judge == judge)
+        alike
+            .flat_map(move |answer| matrix.judgements(answer))
+            .filter(move |cell| cell.judge == judge)
     }
 
     /// The task whose answer is graded.
     pub fn answer_task(&self) -> Task {
         let (context, exchange) = (self.context.clone(), self.exchange.clone());
-        Task::Answer(AnswerTask { cell: self.cell.answer, context, exchange })
+        Task::Answer(AnswerTask {
+            cell: self.cell.answer,
+            context,
+            exchange,
+        })
     }
 }
 

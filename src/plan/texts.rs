@@ -49,7 +49,11 @@ pub(super) struct OwnArchive {
 
 impl OwnArchive {
     pub(super) fn new(messages: Vec<Message>) -> OwnArchive {
-        OwnArchive { messages, index: OnceCell::new(), json: OnceCell::new() }
+        OwnArchive {
+            messages,
+            index: OnceCell::new(),
+            json: OnceCell::new(),
+        }
     }
 
     pub(super) fn messages(&self) -> &[Message] {
@@ -57,19 +61,25 @@ impl OwnArchive {
     }
 
     pub(super) fn search_index(&self) -> &SearchIndex {
-        self.index.get_or_init(|| SearchIndex::new(self.messages.iter().map(Message::countable_text)))
+        self.index
+            .get_or_init(|| SearchIndex::new(self.messages.iter().map(Message::countable_text)))
     }
 
     /// The messages as a program gets them.
     pub(super) fn json(&self) -> &InputValue {
-        self.json.get_or_init(|| SpanText::from_messages(&self.messages).json)
+        self.json
+            .get_or_init(|| SpanText::from_messages(&self.messages).json)
     }
 }
 
 impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
-        let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
+        let points = loaded
+            .points
+            .iter()
+            .map(|_| PointTexts::default())
+            .collect();
         FixtureTexts {
             ix,
             injection: None,
@@ -84,9 +94,14 @@ impl FixtureTexts {
 
     /// The texts of `chain`: of `loaded`, with the rule that the chain injects.
     pub fn from_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
-        let Some(injection) = chain.injection else { return FixtureTexts::new(chain.fixture, loaded) };
+        let Some(injection) = chain.injection else {
+            return FixtureTexts::new(chain.fixture, loaded);
+        };
         let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection));
-        FixtureTexts { injection: Some(injection), ..texts }
+        FixtureTexts {
+            injection: Some(injection),
+            ..texts
+        }
     }
 
     pub fn fixture(&self) -> FixtureIx {
@@ -104,7 +119,11 @@ impl FixtureTexts {
     }
 
     fn slice(&self, from: usize, to: usize) -> &[Message] {
-        self.loaded.fixture.messages.get(from..to).unwrap_or_default()
+        self.loaded
+            .fixture
+            .messages
+            .get(from..to)
+            .unwrap_or_default()
     }
 
     /// Index of the first message after the point.
@@ -129,54 +148,84 @@ impl FixtureTexts {
 
     /// The messages that `point` replaces, in the forms that work is made of.
     pub fn span(&self, point: PointIx) -> SpanText {
-        self.points[point.0].span.get_or_init(|| SpanText::from_messages(self.span_messages(point))).clone()
+        self.points[point.0]
+            .span
+            .get_or_init(|| SpanText::from_messages(self.span_messages(point)))
+            .clone()
     }
 
     /// All messages before the point, in the same forms.
     pub fn prefix(&self, point: PointIx) -> SpanText {
-        self.points[point.0].prefix.get_or_init(|| SpanText::from_messages(self.prefix_messages(point))).clone()
+        self.points[point.0]
+            .prefix
+            .get_or_init(|| SpanText::from_messages(self.prefix_messages(point)))
+            .clone()
     }
 
     /// The messages before the point as `method` cuts them; `None` if it keeps nothing beside its summary.
     pub fn kept(&self, method: &Method, point: PointIx) -> Option<Rc<Kept>> {
         let shape = method.strategy.shape()?;
         let start = self.loaded.fixture.start();
-        let earlier = point.0.checked_sub(1).map(|before| self.end(PointIx(before)).saturating_sub(start));
+        let earlier = point
+            .0
+            .checked_sub(1)
+            .map(|before| self.end(PointIx(before)).saturating_sub(start));
         let mut known = self.points[point.0].kept.borrow_mut();
         let kept = known.entry(shape);
-        Some(kept.or_insert_with(|| Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens))).clone())
+        Some(
+            kept.or_insert_with(|| {
+                Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens))
+            })
+            .clone(),
+        )
     }
 
     /// The messages after the point, in the same forms.
     pub fn tail(&self, point: PointIx) -> SpanText {
         let messages = || self.slice(self.end(point), self.loaded.fixture.messages.len());
-        self.points[point.0].tail.get_or_init(|| SpanText::from_messages(messages())).clone()
+        self.points[point.0]
+            .tail
+            .get_or_init(|| SpanText::from_messages(messages()))
+            .clone()
     }
 
     /// The schemas of the session's tools, as a JSON array.
     pub fn tools(&self) -> Arc<str> {
         let schemas = || serde_json::Value::from(tool_schemas(&self.loaded.fixture));
-        self.tools.get_or_init(|| schemas().to_string().into()).clone()
+        self.tools
+            .get_or_init(|| schemas().to_string().into())
+            .clone()
     }
 
     /// The session's tools as a request declares them; `None` if it has none.
     pub fn tool_offer(&self) -> Option<&ToolOffer> {
-        self.tool_offer.get_or_init(|| ToolOffer::from_recorded(&tool_schemas(&self.loaded.fixture))).as_ref()
+        self.tool_offer
+            .get_or_init(|| ToolOffer::from_recorded(&tool_schemas(&self.loaded.fixture)))
+            .as_ref()
     }
 
     /// The index of all messages of the session, for searches in those before a point.
     pub fn search_index(&self) -> &SearchIndex {
-        self.search_index
-            .get_or_init(|| SearchIndex::new(self.loaded.fixture.messages.iter().map(Message::countable_text)))
+        self.search_index.get_or_init(|| {
+            SearchIndex::new(
+                self.loaded
+                    .fixture
+                    .messages
+                    .iter()
+                    .map(Message::countable_text),
+            )
+        })
     }
 
     /// Whether contexts of this point are long enough for a provider's prompt cache to matter.
     pub fn is_worth_warming(&self, point: PointIx) -> bool {
         /// The smallest prefix that vendors cache.
         const SHORTEST_CACHED: u64 = 1024;
-        *self.points[point.0].is_worth_warming.get_or_init(|| match self.prefix(point).text {
-            InputValue::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
-            InputValue::Output(_) | InputValue::Composed(_) => false,
-        })
+        *self.points[point.0]
+            .is_worth_warming
+            .get_or_init(|| match self.prefix(point).text {
+                InputValue::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
+                InputValue::Output(_) | InputValue::Composed(_) => false,
+            })
     }
 }

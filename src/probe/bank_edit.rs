@@ -59,21 +59,27 @@ impl BankText {
             return Ok(self.clone());
         }
         let quoted = serde_json::Value::from(&*id.0).to_string();
-        let head: BankHeader<'_> =
-            serde_json::from_str(&self.text).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
+        let head: BankHeader<'_> = serde_json::from_str(&self.text)
+            .map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
         let (at, words) = match head.reviewed {
             Some(list) => {
-                let ids: Vec<&RawValue> =
-                    serde_json::from_str(list.get()).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
+                let ids: Vec<&RawValue> = serde_json::from_str(list.get())
+                    .map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
                 match ids.last().map(|last| self.place(last)) {
-                    Some(last) => (last.end, format!(",{}{quoted}", self.blanks_before(last.start))),
+                    Some(last) => (
+                        last.end,
+                        format!(",{}{quoted}", self.blanks_before(last.start)),
+                    ),
                     // Right after the bracket of the empty list.
                     None => (self.place(list).start + 1, quoted),
                 }
             }
             None => {
                 let fixture = self.place(head.fixture);
-                let key = self.text.get(..fixture.start).and_then(|text| text.rfind("\"fixture\""));
+                let key = self
+                    .text
+                    .get(..fixture.start)
+                    .and_then(|text| text.rfind("\"fixture\""));
                 let blanks = key.map_or("", |key| self.blanks_before(key));
                 (fixture.end, format!(",{blanks}\"reviewed\": [{quoted}]"))
             }
@@ -93,12 +99,18 @@ impl BankText {
     /// # Errors
     /// What is wrong with that text.
     pub fn with_probe(&self, id: &ProbeId, json: &str) -> Result<BankText, Vec<Fault>> {
-        let Some(place) = self.index(id).and_then(|at| self.parsed.places.get(at)) else { return Ok(self.clone()) };
+        let Some(place) = self.index(id).and_then(|at| self.parsed.places.get(at)) else {
+            return Ok(self.clone());
+        };
         let indent = self.blanks_before(place.probe.start);
         let indent = format!("\n{}", indent.rsplit('\n').next().unwrap_or_default());
         let json = json.trim();
         let is_indented = json.matches('\n').count() == json.matches(&indent).count();
-        let json = if is_indented { json.to_owned() } else { json.replace('\n', &indent) };
+        let json = if is_indented {
+            json.to_owned()
+        } else {
+            json.replace('\n', &indent)
+        };
         self.replace_range(place.probe.clone(), &json)
     }
 
@@ -114,21 +126,38 @@ impl BankText {
         form: &str,
         is_literal: bool,
     ) -> Result<BankText, Vec<Fault>> {
-        let Some((probe, places)) =
-            self.index(id).and_then(|at| Some((self.parsed.bank.probes.get(at)?, self.parsed.places.get(at)?)))
-        else {
+        let Some((probe, places)) = self.index(id).and_then(|at| {
+            Some((
+                self.parsed.bank.probes.get(at)?,
+                self.parsed.places.get(at)?,
+            ))
+        }) else {
             return Ok(self.clone());
         };
-        let spellings = probe.expected_facts.get(fact).into_iter().flat_map(|fact| &fact.spellings).map(String::as_str);
-        let spellings = serde_json::json!(std::iter::once(form).chain(spellings).collect::<Vec<_>>());
+        let spellings = probe
+            .expected_facts
+            .get(fact)
+            .into_iter()
+            .flat_map(|fact| &fact.spellings)
+            .map(String::as_str);
+        let spellings =
+            serde_json::json!(std::iter::once(form).chain(spellings).collect::<Vec<_>>());
         let (list, place) = (places.value("expected_facts"), places.fact(fact));
         // A single text is a list of one fact, too.
-        let facts = if list == place { format!("[{spellings}]") } else { spellings.to_string() };
+        let facts = if list == place {
+            format!("[{spellings}]")
+        } else {
+            spellings.to_string()
+        };
         let mut text = self.text.clone();
         if is_literal && !probe.literal {
             match places.value("literal") {
-                stated if stated != places.probe && stated.start > list.end => text.replace_range(stated, "true"),
-                stated if stated == places.probe => text.insert_str(list.end, ", \"literal\": true"),
+                stated if stated != places.probe && stated.start > list.end => {
+                    text.replace_range(stated, "true")
+                }
+                stated if stated == places.probe => {
+                    text.insert_str(list.end, ", \"literal\": true")
+                }
                 // What is before the facts is edited last, so that their place stays.
                 stated => {
                     text.replace_range(place, &facts);
@@ -146,9 +175,13 @@ impl BankText {
     /// # Errors
     /// It is the last one.
     pub fn without_probe(&self, id: &ProbeId) -> Result<BankText, Vec<Fault>> {
-        let Some(at) = self.index(id) else { return Ok(self.clone()) };
+        let Some(at) = self.index(id) else {
+            return Ok(self.clone());
+        };
         let places = &self.parsed.places;
-        let Some(probe) = places.get(at).map(|place| place.probe.clone()) else { return Ok(self.clone()) };
+        let Some(probe) = places.get(at).map(|place| place.probe.clone()) else {
+            return Ok(self.clone());
+        };
         let before = at.checked_sub(1).and_then(|before| places.get(before));
         // A comma is removed, too: the one before the probe, or the one after the first.
         let with_comma = match (before, places.get(at + 1)) {
@@ -166,7 +199,11 @@ impl BankText {
     }
 
     fn index(&self, id: &ProbeId) -> Option<usize> {
-        self.parsed.bank.probes.iter().position(|probe| probe.id == *id)
+        self.parsed
+            .bank
+            .probes
+            .iter()
+            .position(|probe| probe.id == *id)
     }
 
     /// The white space before a byte of the text.
@@ -203,17 +240,43 @@ mod tests {
     #[test]
     fn a_mark_is_added_and_all_else_stays() {
         let once = bank().with_reviewed(&id("b")).expect("sound");
-        assert_eq!(once.text(), BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\"b\"],"));
+        assert_eq!(
+            once.text(),
+            BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\"b\"],")
+        );
         let twice = once.with_reviewed(&id("a")).expect("sound");
-        assert!(twice.text().contains("\"reviewed\": [\"b\",\"a\"],"), "{}", twice.text());
+        assert!(
+            twice.text().contains("\"reviewed\": [\"b\",\"a\"],"),
+            "{}",
+            twice.text()
+        );
         assert_eq!(twice.parsed().bank.reviewed, [id("b"), id("a")]);
-        assert_eq!(twice.with_reviewed(&id("a")).expect("sound").text(), twice.text());
+        assert_eq!(
+            twice.with_reviewed(&id("a")).expect("sound").text(),
+            twice.text()
+        );
         let listed = BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\n    \"x\"\n  ],");
-        let listed = BankText::read(listed).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
-        assert!(listed.text().contains("    \"x\",\n    \"a\"\n  ],"), "{}", listed.text());
-        let empty = BANK.replace("[\"1\"]", "[\"reviewed\"]").replace("  ]\n}", "  ],\n  \"reviewed\": []\n}");
-        let marked = BankText::read(empty).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
-        assert!(marked.text().ends_with("  ],\n  \"reviewed\": [\"a\"]\n}\n"), "{}", marked.text());
+        let listed = BankText::read(listed)
+            .and_then(|bank| bank.with_reviewed(&id("a")))
+            .expect("sound");
+        assert!(
+            listed.text().contains("    \"x\",\n    \"a\"\n  ],"),
+            "{}",
+            listed.text()
+        );
+        let empty = BANK
+            .replace("[\"1\"]", "[\"reviewed\"]")
+            .replace("  ]\n}", "  ],\n  \"reviewed\": []\n}");
+        let marked = BankText::read(empty)
+            .and_then(|bank| bank.with_reviewed(&id("a")))
+            .expect("sound");
+        assert!(
+            marked
+                .text()
+                .ends_with("  ],\n  \"reviewed\": [\"a\"]\n}\n"),
+            "{}",
+            marked.text()
+        );
     }
 
     #[test]
@@ -223,26 +286,47 @@ mod tests {
             "{\n  \"id\": \"b\", \"type\": \"recall\",\n  \"question\": \"C?\", \"expected_facts\": [\"3\"]\n}\n",
         );
         let edited = edited.expect("sound");
-        assert!(edited.text().contains("\n    {\n      \"id\": \"b\""), "{}", edited.text());
+        assert!(
+            edited.text().contains("\n    {\n      \"id\": \"b\""),
+            "{}",
+            edited.text()
+        );
         assert_eq!(edited.probe(&id("b")).expect("a probe").0.question, "C?");
-        assert!(edited.text().contains("\"A?\",   \"expected_facts\""), "{}", edited.text());
-        let refused =
-            bank().with_probe(&id("b"), r#"{"id": "a", "type": "recal", "question": "?"}"#).expect_err("a fault");
-        assert!(refused.iter().any(|fault| fault.message.contains("recal")), "{refused:?}");
+        assert!(
+            edited.text().contains("\"A?\",   \"expected_facts\""),
+            "{}",
+            edited.text()
+        );
+        let refused = bank()
+            .with_probe(&id("b"), r#"{"id": "a", "type": "recal", "question": "?"}"#)
+            .expect_err("a fault");
+        assert!(
+            refused.iter().any(|fault| fault.message.contains("recal")),
+            "{refused:?}"
+        );
     }
 
     #[test]
     fn a_literal_form_becomes_the_first_spelling_and_ends_the_paraphrase() {
-        let bank = BANK.replace("\"fixture\": \"f\",", "\"fixture\": \"f\", \"literal\": false,");
-        let single = bank
-            .replace("[\"1\"]", "\"1\"")
-            .replace("\"question\": \"A?\"", "\"literal\": false, \"question\": \"A?\"");
-        let single =
-            BankText::read(single).and_then(|bank| bank.with_literal_form(&id("a"), 0, "one", true)).expect("sound");
-        assert_eq!(single.probe(&id("a")).expect("a probe").0.expected_facts[0].spellings, ["one", "1"]);
+        let bank = BANK.replace(
+            "\"fixture\": \"f\",",
+            "\"fixture\": \"f\", \"literal\": false,",
+        );
+        let single = bank.replace("[\"1\"]", "\"1\"").replace(
+            "\"question\": \"A?\"",
+            "\"literal\": false, \"question\": \"A?\"",
+        );
+        let single = BankText::read(single)
+            .and_then(|bank| bank.with_literal_form(&id("a"), 0, "one", true))
+            .expect("sound");
+        assert_eq!(
+            single.probe(&id("a")).expect("a probe").0.expected_facts[0].spellings,
+            ["one", "1"]
+        );
         assert!(single.probe(&id("a")).expect("a probe").0.literal);
-        let edited =
-            BankText::read(bank).and_then(|bank| bank.with_literal_form(&id("a"), 0, "one", true)).expect("sound");
+        let edited = BankText::read(bank)
+            .and_then(|bank| bank.with_literal_form(&id("a"), 0, "one", true))
+            .expect("sound");
         let (probe, _) = edited.probe(&id("a")).expect("a probe");
         assert_eq!(
             (probe.expected_facts[0].spellings.as_slice(), probe.literal),
@@ -254,9 +338,19 @@ mod tests {
     #[test]
     fn a_probe_is_removed_with_its_comma_and_the_last_one_stays() {
         let first = bank().without_probe(&id("a")).expect("sound");
-        assert!(first.text().contains("\"probes\": [\n    {\n      \"id\": \"b\""), "{}", first.text());
+        assert!(
+            first
+                .text()
+                .contains("\"probes\": [\n    {\n      \"id\": \"b\""),
+            "{}",
+            first.text()
+        );
         let second = bank().without_probe(&id("b")).expect("sound");
-        assert!(second.text().ends_with("[\"1\"]}\n  ]\n}\n"), "{}", second.text());
+        assert!(
+            second.text().ends_with("[\"1\"]}\n  ]\n}\n"),
+            "{}",
+            second.text()
+        );
         assert!(second.without_probe(&id("a")).is_err());
     }
 }

@@ -37,7 +37,10 @@ impl ProbePlaces {
 
     /// The expected fact of this number, from 0.
     pub fn fact(&self, index: usize) -> Range<usize> {
-        self.facts.get(index).cloned().unwrap_or_else(|| self.value("expected_facts"))
+        self.facts
+            .get(index)
+            .cloned()
+            .unwrap_or_else(|| self.value("expected_facts"))
     }
 }
 
@@ -48,7 +51,15 @@ fn shape() -> &'static str {
     )
 }
 const KEYS: [&str; 10] = [
-    "id", "type", "question", "expected_facts", "reference_answer", "point", "tags", "superseded_facts", "answerable",
+    "id",
+    "type",
+    "question",
+    "expected_facts",
+    "reference_answer",
+    "point",
+    "tags",
+    "superseded_facts",
+    "answerable",
     "literal",
 ];
 
@@ -71,19 +82,25 @@ impl ParsedBank {
         let mut places = Vec::new();
         let mut seen = HashSet::new();
         for raw in &outline.probes {
-            places.extend(read_probe(text, raw.get(), &mut seen).map_err(|found| faults.extend(found)));
+            places.extend(
+                read_probe(text, raw.get(), &mut seen).map_err(|found| faults.extend(found)),
+            );
         }
         if outline.probes.is_empty() {
             faults.push(Fault::at(
                 0..text.len().min(1),
                 localized("the bank has no probes", "题库中没有问题"),
-                localized("write 8 to 12 of all four types", "请写 8 至 12 个，涵盖全部四种类型"),
+                localized(
+                    "write 8 to 12 of all four types",
+                    "请写 8 至 12 个，涵盖全部四种类型",
+                ),
             ));
         }
         if !faults.is_empty() {
             return Err(faults);
         }
-        let mut bank: Bank = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, shape())])?;
+        let mut bank: Bank =
+            serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, shape())])?;
         if !bank.literal {
             for (probe, places) in bank.probes.iter_mut().zip(&places) {
                 probe.literal &= places.values.contains_key("literal");
@@ -96,34 +113,60 @@ impl ParsedBank {
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Checks one probe, `raw` in `text`, and returns the positions of its parts.
-fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<ProbePlaces, Vec<Fault>> {
+fn read_probe(
+    text: &str,
+    raw: &str,
+    seen: &mut HashSet<String>,
+) -> Result<ProbePlaces, Vec<Fault>> {
     let place = place_of(text, raw);
-    let fields: Fields<'_> =
-        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
+    let fields: Fields<'_> = serde_json::from_str(raw)
+        .map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
     let places = places_of(text, place.clone(), &fields);
     let mut faults = name_faults(text, &fields, &places);
     if !faults.is_empty() {
         return Err(faults);
     }
-    let probe: Probe =
-        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
+    let probe: Probe = serde_json::from_str(raw)
+        .map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
     if !seen.insert(probe.id.to_string()) {
-        let message = say!("probe id `{}` is used twice", "问题 id `{}` 用了两次", probe.id);
+        let message = say!(
+            "probe id `{}` is used twice",
+            "问题 id `{}` 用了两次",
+            probe.id
+        );
         let help = localized("ids are unique within a bank", "同一题库中的 id 不可重复");
         faults.push(Fault::at(places.value("id"), message, help));
     }
     faults.extend(content_faults(&probe, &places));
-    if faults.is_empty() { Ok(places) } else { Err(faults) }
+    if faults.is_empty() {
+        Ok(places)
+    } else {
+        Err(faults)
+    }
 }
 
 fn places_of(text: &str, probe: Range<usize>, fields: &Fields<'_>) -> ProbePlaces {
-    let values = fields.iter().map(|(key, raw)| (key.clone(), place_of(text, raw.get()))).collect();
+    let values = fields
+        .iter()
+        .map(|(key, raw)| (key.clone(), place_of(text, raw.get())))
+        .collect();
     let raw = fields.get("expected_facts").copied();
     let listed = raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
     // A single text is a list of one fact, too.
-    let facts = listed.unwrap_or_else(|| raw.filter(|raw| raw.get().starts_with('"')).into_iter().collect());
-    let facts = facts.into_iter().map(|raw| place_of(text, raw.get())).collect();
-    ProbePlaces { probe, values, facts }
+    let facts = listed.unwrap_or_else(|| {
+        raw.filter(|raw| raw.get().starts_with('"'))
+            .into_iter()
+            .collect()
+    });
+    let facts = facts
+        .into_iter()
+        .map(|raw| place_of(text, raw.get()))
+        .collect();
+    ProbePlaces {
+        probe,
+        values,
+        facts,
+    }
 }
 
 /// Reports keys and types that no probe has, each with the nearest that one has.
@@ -131,10 +174,20 @@ fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fau
     let mut faults: Vec<Fault> = fields
         .keys()
         .filter(|key| !KEYS.contains(&key.as_str()))
-        .map(|key| Fault::unknown_key(key_place(text, key, places), key, localized("a probe", "问题"), &KEYS))
+        .map(|key| {
+            Fault::unknown_key(
+                key_place(text, key, places),
+                key,
+                localized("a probe", "问题"),
+                &KEYS,
+            )
+        })
         .collect();
-    let named = fields.get("type").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    if let Some(name) = named.filter(|name| !ProbeType::ALL.iter().any(|kind| kind.name() == name)) {
+    let named = fields
+        .get("type")
+        .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    if let Some(name) = named.filter(|name| !ProbeType::ALL.iter().any(|kind| kind.name() == name))
+    {
         let help = suggestion(&name, &ProbeType::ALL.map(ProbeType::name));
         faults.push(Fault::at(
             places.value("type"),
@@ -158,44 +211,83 @@ fn key_place(text: &str, key: &str, places: &ProbePlaces) -> Range<usize> {
 
 fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let mut fault = |place: Range<usize>, message: String, help: &str| faults.push(Fault::at(place, message, help));
+    let mut fault = |place: Range<usize>, message: String, help: &str| {
+        faults.push(Fault::at(place, message, help))
+    };
     let id = &probe.id;
     if id.0.trim().is_empty() {
         let help = localized("results name probes by their ids", "结果以 id 指称问题");
-        fault(places.value("id"), localized("a probe has an empty id", "有问题的 id 为空").into(), help);
+        fault(
+            places.value("id"),
+            localized("a probe has an empty id", "有问题的 id 为空").into(),
+            help,
+        );
     }
     if probe.question.trim().is_empty() {
-        let message = say!("probe `{id}` has an empty question", "问题 `{id}` 的提问为空");
-        fault(places.value("question"), message, localized("write what is asked", "请写明所问内容"));
+        let message = say!(
+            "probe `{id}` has an empty question",
+            "问题 `{id}` 的提问为空"
+        );
+        fault(
+            places.value("question"),
+            message,
+            localized("write what is asked", "请写明所问内容"),
+        );
     }
     if probe.point.is_some_and(|point| point.0 == 0) {
         let help = localized(
             "points count from 1: 1 is the first compression, the last is the default",
             "压缩点从 1 计：1 为首次压缩，默认为最后一次",
         );
-        fault(places.value("point"), say!("probe `{id}` is asked at point 0", "问题 `{id}` 在压缩点 0 提问"), help);
+        fault(
+            places.value("point"),
+            say!(
+                "probe `{id}` is asked at point 0",
+                "问题 `{id}` 在压缩点 0 提问"
+            ),
+            help,
+        );
     }
     if !probe.answerable && !probe.expected_facts.is_empty() {
         let help = localized(
             "its right answer is that the transcript does not say; remove the facts or \"answerable\": false",
             "其正确回答是会话记录没有说明；请删去事实或 \"answerable\": false",
         );
-        let message =
-            say!("probe `{id}` is unanswerable, yet has expected facts", "问题 `{id}` 无法回答，却有预期事实");
+        let message = say!(
+            "probe `{id}` is unanswerable, yet has expected facts",
+            "问题 `{id}` 无法回答，却有预期事实"
+        );
         fault(places.value("expected_facts"), message, help);
     }
-    let expected = probe.expected_facts.iter().enumerate().map(|(index, fact)| (places.fact(index), fact));
-    let superseded = probe.superseded_facts.iter().map(|fact| (places.value("superseded_facts"), fact));
-    for (place, _) in expected.chain(superseded).filter(|(_, fact)| is_blank(fact)) {
+    let expected = probe
+        .expected_facts
+        .iter()
+        .enumerate()
+        .map(|(index, fact)| (places.fact(index), fact));
+    let superseded = probe
+        .superseded_facts
+        .iter()
+        .map(|fact| (places.value("superseded_facts"), fact));
+    for (place, _) in expected
+        .chain(superseded)
+        .filter(|(_, fact)| is_blank(fact))
+    {
         let message = say!("probe `{id}` has an empty fact", "问题 `{id}` 有空的事实");
-        let help = localized("a fact is a short text, or a list of its spellings", "事实是一段短文本，或其写法的列表");
+        let help = localized(
+            "a fact is a short text, or a list of its spellings",
+            "事实是一段短文本，或其写法的列表",
+        );
         fault(place, message, help);
     }
     faults
 }
 
 fn is_blank(fact: &Fact) -> bool {
-    fact.spellings.is_empty() || fact.spellings.iter().any(|spelling| spelling.trim().is_empty())
+    fact.spellings.is_empty()
+        || fact
+            .spellings
+            .iter()
+            .any(|spelling| spelling.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -206,12 +298,21 @@ mod tests {
         format!("{{\"fixture\":\"f\",\n\"probes\":[\n{probe}\n]}}")
     }
 
-    const SOUND: &str =
-        r#"{"id":"a","type":"recall","question":"Which port?","expected_facts":["8081",["10 s","10s"]]}"#;
+    const SOUND: &str = r#"{"id":"a","type":"recall","question":"Which port?","expected_facts":["8081",["10 s","10s"]]}"#;
 
     fn faults(text: &str) -> Vec<(String, String, String)> {
-        let shown = |fault: Fault| (text[fault.place].to_owned(), fault.message, fault.help.unwrap_or_default());
-        ParsedBank::read(text).expect_err("a fault").into_iter().map(shown).collect()
+        let shown = |fault: Fault| {
+            (
+                text[fault.place].to_owned(),
+                fault.message,
+                fault.help.unwrap_or_default(),
+            )
+        };
+        ParsedBank::read(text)
+            .expect_err("a fault")
+            .into_iter()
+            .map(shown)
+            .collect()
     }
 
     fn only_fault(from: &str, to: &str) -> (String, String, String) {
@@ -233,10 +334,16 @@ mod tests {
     #[test]
     fn unknown_keys_and_types_are_named_with_the_nearest() {
         let (at, message, help) = only_fault("expected_facts", "expected_fact");
-        assert_eq!((at.as_str(), help.as_str()), ("\"expected_fact\"", "did you mean `expected_facts`?"));
+        assert_eq!(
+            (at.as_str(), help.as_str()),
+            ("\"expected_fact\"", "did you mean `expected_facts`?")
+        );
         assert!(message.contains("unknown key `expected_fact`"));
         let (at, message, help) = only_fault("recall", "reccall");
-        assert_eq!((at.as_str(), help.as_str()), ("\"reccall\"", "did you mean `recall`?"));
+        assert_eq!(
+            (at.as_str(), help.as_str()),
+            ("\"reccall\"", "did you mean `recall`?")
+        );
         assert_eq!(message, "unknown probe type `reccall`");
     }
 
@@ -245,8 +352,16 @@ mod tests {
         assert!(only_fault("Which port?", " ").1.contains("empty question"));
         assert!(only_fault(r#""8081""#, r#"" ""#).1.contains("empty fact"));
         assert_eq!(only_fault("\"type\"", "\"point\":0,\"type\"").0, "0");
-        assert!(only_fault("\"type\"", "\"answerable\":false,\"type\"").1.contains("unanswerable"));
-        assert!(faults("{\"fixture\":\"f\",\"probes\":[]}")[0].1.contains("no probes"));
+        assert!(
+            only_fault("\"type\"", "\"answerable\":false,\"type\"")
+                .1
+                .contains("unanswerable")
+        );
+        assert!(
+            faults("{\"fixture\":\"f\",\"probes\":[]}")[0]
+                .1
+                .contains("no probes")
+        );
     }
 
     #[test]
@@ -256,7 +371,12 @@ mod tests {
             (ParsedBank::read(&text).expect("sound"), text)
         };
         let (parsed, text) = read(r#","expected_facts":"8081""#);
-        assert_eq!(parsed.bank.probes[0].expected_facts, [Fact { spellings: vec!["8081".into()] }]);
+        assert_eq!(
+            parsed.bank.probes[0].expected_facts,
+            [Fact {
+                spellings: vec!["8081".into()]
+            }]
+        );
         assert_eq!(&text[parsed.places[0].fact(0)], "\"8081\"");
         let (parsed, _) = read(r#","reference_answer":"It listens on 8081.""#);
         assert_eq!(parsed.bank.probes[0].expected_facts, []);
@@ -265,19 +385,32 @@ mod tests {
 
     #[test]
     fn a_bank_says_for_its_probes_that_facts_are_paraphrases() {
-        let own = SOUND.replace("\"a\"", "\"b\"").replace("\"type\"", "\"literal\":true,\"type\"");
-        let text = bank(&format!("{SOUND},\n{own}")).replace("\"probes\"", "\"literal\":false,\n\"probes\"");
-        let literal: Vec<bool> =
-            ParsedBank::read(&text).expect("sound").bank.probes.iter().map(|probe| probe.literal).collect();
+        let own = SOUND
+            .replace("\"a\"", "\"b\"")
+            .replace("\"type\"", "\"literal\":true,\"type\"");
+        let text = bank(&format!("{SOUND},\n{own}"))
+            .replace("\"probes\"", "\"literal\":false,\n\"probes\"");
+        let literal: Vec<bool> = ParsedBank::read(&text)
+            .expect("sound")
+            .bank
+            .probes
+            .iter()
+            .map(|probe| probe.literal)
+            .collect();
         assert_eq!(literal, [false, true]);
     }
 
     #[test]
     fn ids_are_unique_and_all_faults_come_at_once() {
-        let text =
-            bank(&format!("{SOUND},\n{SOUND},\n{}", SOUND.replace("recall", "rumour").replace("\"a\"", "\"b\"")));
+        let text = bank(&format!(
+            "{SOUND},\n{SOUND},\n{}",
+            SOUND.replace("recall", "rumour").replace("\"a\"", "\"b\"")
+        ));
         let messages: Vec<String> = faults(&text).into_iter().map(|fault| fault.1).collect();
-        assert_eq!(messages, ["probe id `a` is used twice", "unknown probe type `rumour`"]);
+        assert_eq!(
+            messages,
+            ["probe id `a` is used twice", "unknown probe type `rumour`"]
+        );
     }
 
     #[test]

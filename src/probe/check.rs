@@ -49,9 +49,23 @@ pub struct BankFinding {
 
 impl BankFinding {
     /// A finding about the bank as a whole, in the place of its first probe.
-    fn about_bank(bank: &ParsedBank, kind: FindingKind, message: String, help: &str) -> BankFinding {
-        let place = bank.places.first().map_or(0..0, |places| places.value("id"));
-        BankFinding { kind, probe: None, place, message, help: help.to_owned() }
+    fn about_bank(
+        bank: &ParsedBank,
+        kind: FindingKind,
+        message: String,
+        help: &str,
+    ) -> BankFinding {
+        let place = bank
+            .places
+            .first()
+            .map_or(0..0, |places| places.value("id"));
+        BankFinding {
+            kind,
+            probe: None,
+            place,
+            message,
+            help: help.to_owned(),
+        }
     }
 }
 
@@ -75,7 +89,12 @@ pub(super) const STRONG: usize = 3;
 
 /// Checks `bank` against its fixture, whose messages are `history`. `verbatim_tail` says whether the answerer is
 /// shown what follows the point.
-pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verbatim_tail: bool) -> Vec<BankFinding> {
+pub fn check_bank(
+    bank: &ParsedBank,
+    fixture: &Fixture,
+    history: &History,
+    verbatim_tail: bool,
+) -> Vec<BankFinding> {
     let points = fixture.effective_points();
     let mut findings = Vec::new();
     for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
@@ -84,8 +103,18 @@ pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verba
             findings.push(point_out_of_range(probe, places, points.len()));
             continue;
         };
-        let tail = if verbatim_tail { end..history.len() } else { 0..0 };
-        let check = ProbeCheck { probe, places, history, prefix: fixture.start()..end, tail };
+        let tail = if verbatim_tail {
+            end..history.len()
+        } else {
+            0..0
+        };
+        let check = ProbeCheck {
+            probe,
+            places,
+            history,
+            prefix: fixture.start()..end,
+            tail,
+        };
         check.run(&mut findings);
     }
     findings.extend(balance(bank, points.len()));
@@ -126,14 +155,25 @@ struct ProbeCheck<'a> {
 
 impl ProbeCheck<'_> {
     fn run(&self, findings: &mut Vec<BankFinding>) {
-        if self.probe.answerable && self.probe.expected_facts.is_empty() && self.probe.reference_answer.is_none() {
-            let message =
-                localized("has neither expected facts nor a reference answer", "既无预期事实也无参考答案").to_owned();
+        if self.probe.answerable
+            && self.probe.expected_facts.is_empty()
+            && self.probe.reference_answer.is_none()
+        {
+            let message = localized(
+                "has neither expected facts nor a reference answer",
+                "既无预期事实也无参考答案",
+            )
+            .to_owned();
             let help = localized(
                 "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer",
                 "评审只能凭上下文评分；若会话记录中没有答案，请写 \"answerable\": false",
             );
-            findings.push(self.finding(FindingKind::NoTruth, self.places.value("question"), message, help));
+            findings.push(self.finding(
+                FindingKind::NoTruth,
+                self.places.value("question"),
+                message,
+                help,
+            ));
         }
         let question = fold(&self.probe.question);
         for (index, fact) in self.probe.expected_facts.iter().enumerate() {
@@ -143,7 +183,11 @@ impl ProbeCheck<'_> {
                 self.finding(
                     kind,
                     self.places.fact(index),
-                    say!("expected fact \"{}\" {message}", "预期事实 \"{}\" {message}", fact.name()),
+                    say!(
+                        "expected fact \"{}\" {message}",
+                        "预期事实 \"{}\" {message}",
+                        fact.name()
+                    ),
                     help,
                 )
             }));
@@ -152,15 +196,35 @@ impl ProbeCheck<'_> {
             let found = self.check_superseded(fact);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
                 let place = self.places.value("superseded_facts");
-                let message = say!("superseded fact \"{}\" {message}", "已被取代的事实 \"{}\" {message}", fact.name());
+                let message = say!(
+                    "superseded fact \"{}\" {message}",
+                    "已被取代的事实 \"{}\" {message}",
+                    fact.name()
+                );
                 self.finding(kind, place, message, help)
             }));
         }
     }
 
-    fn finding(&self, kind: FindingKind, place: Range<usize>, message: String, help: &str) -> BankFinding {
-        let message = say!("probe `{}`: {message}", "问题 `{}`：{message}", self.probe.id);
-        BankFinding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
+    fn finding(
+        &self,
+        kind: FindingKind,
+        place: Range<usize>,
+        message: String,
+        help: &str,
+    ) -> BankFinding {
+        let message = say!(
+            "probe `{}`: {message}",
+            "问题 `{}`：{message}",
+            self.probe.id
+        );
+        BankFinding {
+            kind,
+            probe: Some(self.probe.id.clone()),
+            place,
+            message,
+            help: help.to_owned(),
+        }
     }
 
     fn check_expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<Fault> {
@@ -178,9 +242,14 @@ impl ProbeCheck<'_> {
         if !self.probe.literal || self.history.holds(finder, self.prefix.clone()) {
             return None;
         }
-        let later = self.history.holds(finder, self.prefix.end..self.history.len());
-        let message =
-            if later { localized("occurs only after its point", "只在其压缩点之后出现") } else { nowhere() };
+        let later = self
+            .history
+            .holds(finder, self.prefix.end..self.history.len());
+        let message = if later {
+            localized("occurs only after its point", "只在其压缩点之后出现")
+        } else {
+            nowhere()
+        };
         let help = localized(
             "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase",
             "请引用会话记录原文、加上其中的写法，或对转述写 \"literal\": false",
@@ -209,7 +278,10 @@ impl ProbeCheck<'_> {
     }
 
     fn check_superseded(&self, fact: &Fact) -> Option<Fault> {
-        let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
+        let known = self.history.holds(
+            &FactFinder::within(fact, self.history.paths()),
+            self.prefix.clone(),
+        );
         let help = localized(
             "what never occurred there cannot be carried over by mistake; quote the transcript",
             "从未出现过的内容不可能被误带过来；请引用会话记录原文",
@@ -225,7 +297,9 @@ fn given_away(finder: &FactFinder, question: &str) -> Option<Fault> {
         "提问时不要说出答案；否则重复问题即可答对",
     );
     let message = localized("occurs in the question", "出现在问题中");
-    finder.occurs_in(question).then(|| (FindingKind::GivenAway, message.to_owned(), help))
+    finder
+        .occurs_in(question)
+        .then(|| (FindingKind::GivenAway, message.to_owned(), help))
 }
 
 fn weak(finder: &FactFinder) -> Option<Fault> {
@@ -258,7 +332,10 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
             "题库中的问题：{} 个；建议 {fewest} 至 {most} 个",
             probes.len()
         );
-        let help = localized("few probes measure little, many cost much", "问题太少量不出什么，太多则费用高");
+        let help = localized(
+            "few probes measure little, many cost much",
+            "问题太少量不出什么，太多则费用高",
+        );
         BankFinding::about_bank(bank, FindingKind::Count, message, help)
     });
     let absent: Vec<&str> = ProbeType::ALL
@@ -268,9 +345,14 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
         .collect();
     let balance = (!absent.is_empty()).then(|| {
         let (english, chinese) = (absent.join(", no "), absent.join("、"));
-        let message = say!("the bank has no {english} probe", "题库中没有 {chinese} 问题");
-        let help =
-            localized("dimensions that only such probes measure will be absent", "只由这类问题度量的维度将会缺失");
+        let message = say!(
+            "the bank has no {english} probe",
+            "题库中没有 {chinese} 问题"
+        );
+        let help = localized(
+            "dimensions that only such probes measure will be absent",
+            "只由这类问题度量的维度将会缺失",
+        );
         BankFinding::about_bank(bank, FindingKind::Balance, message, help)
     });
     count.into_iter().chain(balance).collect()
@@ -283,48 +365,109 @@ mod tests {
     use sessions::transcript::{Message, Role};
 
     fn fixture() -> Fixture {
-        let texts = ["You are an agent.", "port 8080 please", "端口改为8081，Connection refused", "later: tail-only"];
-        let mut messages: Vec<Message> = texts.iter().map(|text| Message::text(Role::User, *text)).collect();
+        let texts = [
+            "You are an agent.",
+            "port 8080 please",
+            "端口改为8081，Connection refused",
+            "later: tail-only",
+        ];
+        let mut messages: Vec<Message> = texts
+            .iter()
+            .map(|text| Message::text(Role::User, *text))
+            .collect();
         messages[0].role = Role::System;
-        serde_json::from_value(json!({"name": "f", "points": [2, 3], "messages": messages})).unwrap()
+        serde_json::from_value(json!({"name": "f", "points": [2, 3], "messages": messages}))
+            .unwrap()
     }
 
     fn kinds(probe: serde_json::Value, tail: bool) -> Vec<FindingKind> {
         let mut full = json!({"id": "a", "type": "recall", "question": "Which one?"});
-        full.as_object_mut().unwrap().extend(probe.as_object().unwrap().clone());
+        full.as_object_mut()
+            .unwrap()
+            .extend(probe.as_object().unwrap().clone());
         let text = json!({"fixture": "f", "probes": [full]}).to_string();
         let fixture = fixture();
         let bank = ParsedBank::read(&text).expect("a sound bank");
         let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), tail);
-        assert!(findings.iter().all(|finding| text.get(finding.place.clone()).is_some()));
-        findings.into_iter().filter(|finding| finding.probe.is_some()).map(|finding| finding.kind).collect()
+        assert!(
+            findings
+                .iter()
+                .all(|finding| text.get(finding.place.clone()).is_some())
+        );
+        findings
+            .into_iter()
+            .filter(|finding| finding.probe.is_some())
+            .map(|finding| finding.kind)
+            .collect()
     }
 
     #[test]
     fn facts_before_their_point_are_proven() {
         let none: [FindingKind; 0] = [];
-        assert_eq!(kinds(json!({"expected_facts": ["connection REFUSED", "端口改为8081"]}), false), none);
-        assert_eq!(kinds(json!({"point": 1, "expected_facts": ["port 8080"]}), false), none);
+        assert_eq!(
+            kinds(
+                json!({"expected_facts": ["connection REFUSED", "端口改为8081"]}),
+                false
+            ),
+            none
+        );
+        assert_eq!(
+            kinds(json!({"point": 1, "expected_facts": ["port 8080"]}), false),
+            none
+        );
     }
 
     #[test]
     fn facts_only_after_their_point_in_the_system_message_or_nowhere_are_not_proven() {
         use FindingKind::UnprovenFact;
-        assert_eq!(kinds(json!({"point": 1, "expected_facts": ["Connection refused"]}), false), [UnprovenFact]);
-        assert_eq!(kinds(json!({"expected_facts": ["You are an agent"]}), false), [UnprovenFact]);
-        assert_eq!(kinds(json!({"expected_facts": ["paraphrased"]}), false), [UnprovenFact]);
-        assert!(kinds(json!({"expected_facts": ["paraphrased"], "literal": false}), false).is_empty());
+        assert_eq!(
+            kinds(
+                json!({"point": 1, "expected_facts": ["Connection refused"]}),
+                false
+            ),
+            [UnprovenFact]
+        );
+        assert_eq!(
+            kinds(json!({"expected_facts": ["You are an agent"]}), false),
+            [UnprovenFact]
+        );
+        assert_eq!(
+            kinds(json!({"expected_facts": ["paraphrased"]}), false),
+            [UnprovenFact]
+        );
+        assert!(
+            kinds(
+                json!({"expected_facts": ["paraphrased"], "literal": false}),
+                false
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn given_away_weak_and_repeated_facts_are_reported() {
-        use FindingKind::{Contradiction, GivenAway, InTail, UnprovenFact, UnprovenSuperseded, Weak};
+        use FindingKind::{
+            Contradiction, GivenAway, InTail, UnprovenFact, UnprovenSuperseded, Weak,
+        };
         let question = "Was it Connection refused?";
-        assert_eq!(kinds(json!({"question": question, "expected_facts": ["Connection refused"]}), false), [GivenAway]);
-        assert_eq!(kinds(json!({"expected_facts": ["为"]}), false), [UnprovenFact, Weak]);
+        assert_eq!(
+            kinds(
+                json!({"question": question, "expected_facts": ["Connection refused"]}),
+                false
+            ),
+            [GivenAway]
+        );
+        assert_eq!(
+            kinds(json!({"expected_facts": ["为"]}), false),
+            [UnprovenFact, Weak]
+        );
         assert!(kinds(json!({"expected_facts": ["端口"]}), false).is_empty());
-        assert_eq!(kinds(json!({"expected_facts": ["tail-only"]}), true), [UnprovenFact, InTail]);
-        let both = json!({"expected_facts": ["port 8080"], "superseded_facts": ["port 8080", "port 7"]});
+        assert_eq!(
+            kinds(json!({"expected_facts": ["tail-only"]}), true),
+            [UnprovenFact, InTail]
+        );
+        let both =
+            json!({"expected_facts": ["port 8080"], "superseded_facts": ["port 8080", "port 7"]});
         assert_eq!(kinds(both, false), [Contradiction, UnprovenSuperseded]);
     }
 
@@ -347,13 +490,19 @@ mod tests {
 
     #[test]
     fn a_point_the_fixture_does_not_have_is_an_error() {
-        assert_eq!(kinds(json!({"point": 3, "expected_facts": ["x"]}), false), [FindingKind::PointOutOfRange]);
+        assert_eq!(
+            kinds(json!({"point": 3, "expected_facts": ["x"]}), false),
+            [FindingKind::PointOutOfRange]
+        );
     }
 
     #[test]
     fn probes_are_counted_over_the_points_of_a_fixture() {
         let messages = |points: &[usize]| {
-            let all = points.iter().enumerate().flat_map(|(at, count)| (0..*count).map(move |index| (at + 1, index)));
+            let all = points
+                .iter()
+                .enumerate()
+                .flat_map(|(at, count)| (0..*count).map(move |index| (at + 1, index)));
             let probes: Vec<_> = all
                 .map(|(point, index)| {
                     let kind = ProbeType::ALL[index % 4].name();
@@ -365,15 +514,30 @@ mod tests {
             let (bank, fixture) = (ParsedBank::read(&text).unwrap(), fixture());
             let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), false);
             assert!(
-                findings.iter().all(|finding| &text[finding.place.clone()] == "\"1-0\""),
+                findings
+                    .iter()
+                    .all(|finding| &text[finding.place.clone()] == "\"1-0\""),
                 "one line, not the probe"
             );
-            findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
+            findings
+                .into_iter()
+                .map(|finding| finding.message)
+                .collect::<Vec<_>>()
         };
-        assert!(messages(&[4, 4]).is_empty() && messages(&[1, 11]).is_empty() && messages(&[12, 12]).is_empty());
-        assert_eq!(messages(&[13, 12]), ["probes in the bank: 25; 8 to 24 are recommended"]);
+        assert!(
+            messages(&[4, 4]).is_empty()
+                && messages(&[1, 11]).is_empty()
+                && messages(&[12, 12]).is_empty()
+        );
+        assert_eq!(
+            messages(&[13, 12]),
+            ["probes in the bank: 25; 8 to 24 are recommended"]
+        );
         let few = messages(&[1]);
         assert_eq!(few[0], "probes in the bank: 1; 8 to 24 are recommended");
-        assert_eq!(few[1], "the bank has no artifact, no continuation, no decision probe");
+        assert_eq!(
+            few[1],
+            "the bank has no artifact, no continuation, no decision probe"
+        );
     }
 }

@@ -7,32 +7,66 @@ use super::sources::{ProbeSources, candidate, gap};
 use base::locale::Locale;
 
 /// Questions about what was decided, the better ones first.
-pub(super) fn decisions(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    let sentences = sources.decisions.iter().rev().chain(sources.findings.iter().rev());
-    let split =
-        sentences.filter_map(move |sentence| alternative(sentence, locale).or_else(|| reason(sentence, locale)));
-    let choices = sources.decisions.iter().rev().filter_map(move |sentence| choice(sentence, locale));
+pub(super) fn decisions(
+    sources: &ProbeSources,
+    locale: Locale,
+) -> impl Iterator<Item = ProbeCandidate> {
+    let sentences = sources
+        .decisions
+        .iter()
+        .rev()
+        .chain(sources.findings.iter().rev());
+    let split = sentences.filter_map(move |sentence| {
+        alternative(sentence, locale).or_else(|| reason(sentence, locale))
+    });
+    let choices = sources
+        .decisions
+        .iter()
+        .rev()
+        .filter_map(move |sentence| choice(sentence, locale));
     let words = ["The user demanded this", "用户提出过这一要求"];
-    let demands =
-        sources.demands.iter().rev().filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
+    let demands = sources
+        .demands
+        .iter()
+        .rev()
+        .filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
     let words = ["The agent gave this reason", "代理给出过这一理由"];
-    let reasons = sources.findings.iter().rev().filter(|sentence| gives_reason(sentence));
-    let reasons = reasons.filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
+    let reasons = sources
+        .findings
+        .iter()
+        .rev()
+        .filter(|sentence| gives_reason(sentence));
+    let reasons =
+        reasons.filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
     split.chain(choices).chain(demands).chain(reasons)
 }
 
 /// Whether a sentence says why.
 pub(super) fn gives_reason(sentence: &str) -> bool {
-    const WORDS: [&str; 9] =
-        [" because ", " since ", " so that ", " due to ", "root cause", "因为", "由于", "原因", "所以"];
+    const WORDS: [&str; 9] = [
+        " because ",
+        " since ",
+        " so that ",
+        " due to ",
+        "root cause",
+        "因为",
+        "由于",
+        "原因",
+        "所以",
+    ];
     WORDS.iter().any(|word| sentence.contains(word))
 }
 
 fn split_choice<'s>(sentence: &'s str, marks: &[&'static str]) -> Option<(&'s str, &'s str)> {
     let (before, after) = marks.iter().find_map(|mark| sentence.split_once(mark))?;
-    let before = before.trim().trim_end_matches(['-', '—', '–', ',', '，', ':', ' ']);
-    let is_long_enough =
-        if before.is_ascii() { before.split_whitespace().count() >= 3 } else { before.chars().count() > 3 };
+    let before = before
+        .trim()
+        .trim_end_matches(['-', '—', '–', ',', '，', ':', ' ']);
+    let is_long_enough = if before.is_ascii() {
+        before.split_whitespace().count() >= 3
+    } else {
+        before.chars().count() > 3
+    };
     (is_long_enough && is_balanced(before)).then_some((before, after))
 }
 
@@ -44,38 +78,71 @@ fn alternative(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let (choice, other) = split_choice(&whole, &OTHERS)?;
     let other = clause(other);
     let names = terms(other);
-    let facts = if names.is_empty() { vec![other.to_owned()] } else { names };
+    let facts = if names.is_empty() {
+        vec![other.to_owned()]
+    } else {
+        names
+    };
     let question = locale.pick(
         format!("Which alternative was turned down here: \"{choice}\"?"),
         format!("“{choice}”，当时放弃的另一个方案是什么？"),
     );
-    let is_short = other.chars().count() > 2 && other.split_whitespace().count() <= WORDS && is_balanced(other);
+    let is_short = other.chars().count() > 2
+        && other.split_whitespace().count() <= WORDS
+        && is_balanced(other);
     is_short.then(|| candidate(ProbeType::Decision, question, facts, sentence))
 }
 
 /// Asks for the reason of a choice.
 fn reason(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
-    const REASONS: [&str; 7] = [" because ", " since ", " so that ", " due to ", "因为", "由于", "原因是"];
+    const REASONS: [&str; 7] = [
+        " because ",
+        " since ",
+        " so that ",
+        " due to ",
+        "因为",
+        "由于",
+        "原因是",
+    ];
     let whole = statement(sentence)?;
     let (choice, reason) = split_choice(&whole, &REASONS).or_else(|| reason_first(&whole))?;
     let names: Vec<String> = terms(reason).into_iter().take(3).collect();
-    let facts = if names.is_empty() { Vec::from_iter(phrase(clause(reason))) } else { names };
-    let question =
-        locale.pick(format!("What was the reason for this: \"{choice}\"?"), format!("“{choice}”的理由是什么？"));
+    let facts = if names.is_empty() {
+        Vec::from_iter(phrase(clause(reason)))
+    } else {
+        names
+    };
+    let question = locale.pick(
+        format!("What was the reason for this: \"{choice}\"?"),
+        format!("“{choice}”的理由是什么？"),
+    );
     (!facts.is_empty()).then(|| candidate(ProbeType::Decision, question, facts, sentence))
 }
 
 /// The same where the reason comes first, as in "Because Y, we decided to X".
 fn reason_first(sentence: &str) -> Option<(&str, &str)> {
     const REASONS: [&str; 5] = ["Because ", "Since ", "Due to ", "因为", "由于"];
-    let rest = REASONS.iter().find_map(|mark| sentence.strip_prefix(mark))?;
+    let rest = REASONS
+        .iter()
+        .find_map(|mark| sentence.strip_prefix(mark))?;
     let (reason, choice) = rest.split_once(", ").or_else(|| rest.split_once('，'))?;
-    let choice = choice.trim_start_matches("所以").trim_end_matches(['.', '。']);
+    let choice = choice
+        .trim_start_matches("所以")
+        .trim_end_matches(['.', '。']);
     (states_choice(choice) && is_balanced(choice)).then_some((choice, reason))
 }
 
 fn states_choice(text: &str) -> bool {
-    const WORDS: [&str; 8] = ["decid", "chose", "keep", "going with", "opted", "决定", "选择", "改用"];
+    const WORDS: [&str; 8] = [
+        "decid",
+        "chose",
+        "keep",
+        "going with",
+        "opted",
+        "决定",
+        "选择",
+        "改用",
+    ];
     WORDS.iter().any(|word| text.contains(word))
 }
 
@@ -84,7 +151,9 @@ fn states_choice(text: &str) -> bool {
 fn phrase(reason: &str) -> Option<String> {
     const WORDS: usize = 6;
     if !reason.is_ascii() {
-        return (3..=20).contains(&reason.chars().count()).then(|| reason.to_owned());
+        return (3..=20)
+            .contains(&reason.chars().count())
+            .then(|| reason.to_owned());
     }
     let words: Vec<&str> = reason.split_whitespace().take(WORDS).collect();
     (words.len() > 1).then(|| words.join(" "))
@@ -93,11 +162,27 @@ fn phrase(reason: &str) -> Option<String> {
 /// Asks with a gap about a choice that names neither an alternative nor a reason.
 fn choice(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
-    if split_choice(&whole, &[" instead of ", " rather than ", "而不是", "而非", " because ", "因为"]).is_some()
+    if split_choice(
+        &whole,
+        &[
+            " instead of ",
+            " rather than ",
+            "而不是",
+            "而非",
+            " because ",
+            "因为",
+        ],
+    )
+    .is_some()
     {
         return None;
     }
-    gap(ProbeType::Decision, sentence, locale, ["This was decided or weighed", "当时做出或权衡过这一决定"])
+    gap(
+        ProbeType::Decision,
+        sentence,
+        locale,
+        ["This was decided or weighed", "当时做出或权衡过这一决定"],
+    )
 }
 
 #[cfg(test)]
@@ -106,8 +191,14 @@ mod tests {
     use crate::probe::{ProbeCandidate, propose_candidates};
 
     fn decided(sentence: &str, locale: Locale) -> ProbeCandidate {
-        let sources = ProbeSources { decisions: vec![sentence.to_owned()], ..ProbeSources::default() };
-        propose_candidates(&sources, locale).into_iter().next().expect(sentence)
+        let sources = ProbeSources {
+            decisions: vec![sentence.to_owned()],
+            ..ProbeSources::default()
+        };
+        propose_candidates(&sources, locale)
+            .into_iter()
+            .next()
+            .expect(sentence)
     }
 
     #[test]
@@ -133,19 +224,27 @@ mod tests {
                 "we decided to run them one by one",
                 "the tests share one port",
             ),
-            ("We decided to pin numpy because 2.1.0 breaks the wheel.", "We decided to pin numpy", "2.1.0"),
+            (
+                "We decided to pin numpy because 2.1.0 breaks the wheel.",
+                "We decided to pin numpy",
+                "2.1.0",
+            ),
         ] {
             let found = decided(sentence, Locale::En);
-            assert_eq!(found.question, format!("What was the reason for this: \"{choice}\"?"));
+            assert_eq!(
+                found.question,
+                format!("What was the reason for this: \"{choice}\"?")
+            );
             assert_eq!(found.expected_facts, [fact], "{sentence}");
         }
     }
 
     #[test]
     fn a_chinese_decision_is_asked_for_its_reason_in_either_order() {
-        for sentence in
-            ["我们决定保留同步导出，因为用户反正要等文件。", "因为用户反正要等文件，所以我们决定保留同步导出。"]
-        {
+        for sentence in [
+            "我们决定保留同步导出，因为用户反正要等文件。",
+            "因为用户反正要等文件，所以我们决定保留同步导出。",
+        ] {
             let found = decided(sentence, Locale::Zh);
             assert_eq!(found.question, "“我们决定保留同步导出”的理由是什么？");
             assert_eq!(found.expected_facts, ["用户反正要等文件"]);

@@ -12,7 +12,8 @@ use serde_json::json;
 use super::check::STRONG;
 use super::{Probe, ProbeId, ProbeType};
 use crate::action::{
-    BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
+    BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault,
+    Variable, Work,
 };
 use base::locale::{Locale, localized};
 use base::say;
@@ -54,7 +55,10 @@ pub fn generation_schema() -> OutputSchema {
         "required": ["probes"],
         "additionalProperties": false,
     });
-    OutputSchema { name: "probes", schema }
+    OutputSchema {
+        name: "probes",
+        schema,
+    }
 }
 
 /// The work of asking `model` for `wanted` probes about `transcript`, the rendered span.
@@ -65,10 +69,24 @@ pub fn generation_work(
     wanted: &RangeInclusive<usize>,
 ) -> Result<Work, TemplateFault> {
     let (fewest, most) = (wanted.start(), wanted.end());
-    let count = if fewest == most { fewest.to_string() } else { format!("{fewest}–{most}") };
-    let prompt = template.fill("prompt", vec![("transcript", transcript), ("count", count.into())])?;
-    let request = ModelRequest::new(model, Operation::Generate, vec![RequestTurn::Text(Role::User, prompt)]);
-    Ok(Work::request(ModelRequest { schema: Some(ReplyShape::new(generation_schema())), ..request }))
+    let count = if fewest == most {
+        fewest.to_string()
+    } else {
+        format!("{fewest}–{most}")
+    };
+    let prompt = template.fill(
+        "prompt",
+        vec![("transcript", transcript), ("count", count.into())],
+    )?;
+    let request = ModelRequest::new(
+        model,
+        Operation::Generate,
+        vec![RequestTurn::Text(Role::User, prompt)],
+    );
+    Ok(Work::request(ModelRequest {
+        schema: Some(ReplyShape::new(generation_schema())),
+        ..request
+    }))
 }
 
 /// A probe as it was proposed.
@@ -96,7 +114,10 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
         return Err(ReadFault::Empty);
     }
     let (start, end) = (reply.find('{'), reply.rfind('}'));
-    let object = start.zip(end).and_then(|(start, end)| reply.get(start..=end)).unwrap_or(reply);
+    let object = start
+        .zip(end)
+        .and_then(|(start, end)| reply.get(start..=end))
+        .unwrap_or(reply);
     let read: GeneratorReply = serde_json::from_str(object).map_err(|error| {
         ReadFault::Malformed(say!(
             "expected one JSON object with a list `probes`: {error}",
@@ -104,8 +125,11 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
         ))
     })?;
     let total = read.probes.len();
-    let candidates: Vec<ProbeCandidate> =
-        read.probes.into_iter().filter_map(|probe| serde_json::from_value(probe).ok()).collect();
+    let candidates: Vec<ProbeCandidate> = read
+        .probes
+        .into_iter()
+        .filter_map(|probe| serde_json::from_value(probe).ok())
+        .collect();
     let unreadable = total - candidates.len();
     Ok((candidates, unreadable))
 }
@@ -169,41 +193,80 @@ pub fn verify(
             Some(why) => verified.dropped.push((candidate, why)),
             None => {
                 *count += 1;
-                verified.kept.push(probe_from_candidate(candidate, *count, point));
+                verified
+                    .kept
+                    .push(probe_from_candidate(candidate, *count, point));
             }
         }
     }
     verified.kept.sort_by_key(|probe| probe.kind);
     drop_surplus(&mut verified, counts, most);
-    let missing = ProbeType::ALL.into_iter().filter(|kind| verified.kept.iter().all(|probe| probe.kind != *kind));
+    let missing = ProbeType::ALL
+        .into_iter()
+        .filter(|kind| verified.kept.iter().all(|probe| probe.kind != *kind));
     verified.missing = missing.collect();
     verified
 }
 
 /// Drops the last probes of the types that have the most, until there are no more than `most`.
-fn drop_surplus(verified: &mut CandidateVerdicts, mut counts: BTreeMap<ProbeType, usize>, most: usize) {
+fn drop_surplus(
+    verified: &mut CandidateVerdicts,
+    mut counts: BTreeMap<ProbeType, usize>,
+    most: usize,
+) {
     while verified.kept.len() > most {
-        let Some((kind, count)) = counts.iter_mut().max_by_key(|(_, count)| **count) else { return };
+        let Some((kind, count)) = counts.iter_mut().max_by_key(|(_, count)| **count) else {
+            return;
+        };
         *count -= 1;
-        let Some(at) = verified.kept.iter().rposition(|probe| probe.kind == *kind) else { return };
-        let Probe { kind, question, expected_facts, reference_answer, .. } = verified.kept.remove(at);
-        let expected_facts = expected_facts.iter().map(|fact| fact.name().to_owned()).collect();
+        let Some(at) = verified.kept.iter().rposition(|probe| probe.kind == *kind) else {
+            return;
+        };
+        let Probe {
+            kind,
+            question,
+            expected_facts,
+            reference_answer,
+            ..
+        } = verified.kept.remove(at);
+        let expected_facts = expected_facts
+            .iter()
+            .map(|fact| fact.name().to_owned())
+            .collect();
         let reference_answer = reference_answer.unwrap_or_default();
-        let candidate = ProbeCandidate { kind, question, expected_facts, reference_answer };
+        let candidate = ProbeCandidate {
+            kind,
+            question,
+            expected_facts,
+            reference_answer,
+        };
         verified.dropped.push((candidate, RejectionReason::Surplus));
     }
 }
 
-fn rejection_reason(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> Option<RejectionReason> {
+fn rejection_reason(
+    candidate: &ProbeCandidate,
+    history: &History,
+    span: Range<usize>,
+) -> Option<RejectionReason> {
     if candidate.question.trim().is_empty() {
         return Some(RejectionReason::NoQuestion);
     }
-    if candidate.expected_facts.iter().all(|fact| fact.trim().is_empty()) {
+    if candidate
+        .expected_facts
+        .iter()
+        .all(|fact| fact.trim().is_empty())
+    {
         return Some(RejectionReason::NoFacts);
     }
     let question = fold(&candidate.question);
     candidate.expected_facts.iter().find_map(|fact| {
-        let finder = FactFinder::within(&Fact { spellings: vec![fact.clone()] }, history.paths());
+        let finder = FactFinder::within(
+            &Fact {
+                spellings: vec![fact.clone()],
+            },
+            history.paths(),
+        );
         if !history.holds(&finder, span.clone()) {
             Some(RejectionReason::NotInSpan(fact.clone()))
         } else if finder.occurs_in(&question) {
@@ -221,7 +284,13 @@ fn probe_from_candidate(candidate: ProbeCandidate, number: usize, point: Point) 
         id: ProbeId(id.into()),
         kind: candidate.kind,
         question: candidate.question.trim().to_owned(),
-        expected_facts: candidate.expected_facts.into_iter().map(|fact| Fact { spellings: vec![fact] }).collect(),
+        expected_facts: candidate
+            .expected_facts
+            .into_iter()
+            .map(|fact| Fact {
+                spellings: vec![fact],
+            })
+            .collect(),
         reference_answer: Some(reference).filter(|reference| !reference.is_empty()),
         point: Some(point),
         tags: vec!["generated".to_owned()],
@@ -243,7 +312,8 @@ impl TakenQuestions {
         let mut seen = TakenQuestions::default();
         for probe in known {
             seen.questions.insert(fold(&probe.question));
-            seen.facts.insert(fact_key(probe.expected_facts.iter().map(Fact::name)));
+            seen.facts
+                .insert(fact_key(probe.expected_facts.iter().map(Fact::name)));
         }
         seen
     }
@@ -276,13 +346,20 @@ mod tests {
 
     fn candidate(kind: ProbeType, question: &str, facts: &[&str]) -> ProbeCandidate {
         let expected_facts = facts.iter().map(|fact| (*fact).to_owned()).collect();
-        ProbeCandidate { kind, question: question.into(), expected_facts, reference_answer: String::new() }
+        ProbeCandidate {
+            kind,
+            question: question.into(),
+            expected_facts,
+            reference_answer: String::new(),
+        }
     }
 
     #[test]
     fn what_does_not_hold_is_dropped_with_its_reason() {
-        let span =
-            [Message::text(Role::User, "The port is 8081, moved from 8080 because nginx had it. Use 15 workers.")];
+        let span = [Message::text(
+            Role::User,
+            "The port is 8081, moved from 8080 because nginx had it. Use 15 workers.",
+        )];
         let recall = |question: &str, facts: &[&str]| candidate(ProbeType::Recall, question, facts);
         let list = vec![
             recall("Which port?", &["8081"]),
@@ -295,7 +372,11 @@ mod tests {
             candidate(ProbeType::Decision, "Why was it moved?", &["nginx had it"]),
         ];
         let verified = verify(list, &History::new(&span), 0..1, Point(2), 12, &[]);
-        let kept: Vec<String> = verified.kept.iter().map(|probe| probe.id.to_string()).collect();
+        let kept: Vec<String> = verified
+            .kept
+            .iter()
+            .map(|probe| probe.id.to_string())
+            .collect();
         assert_eq!(kept, ["p2-recall-1", "p2-decision-1"]);
         let why: Vec<RejectionReason> = verified.dropped.into_iter().map(|(_, why)| why).collect();
         let expected = [
@@ -307,34 +388,58 @@ mod tests {
             RejectionReason::NoFacts,
         ];
         assert_eq!(why, expected);
-        assert_eq!(verified.missing, [ProbeType::Artifact, ProbeType::Continuation]);
+        assert_eq!(
+            verified.missing,
+            [ProbeType::Artifact, ProbeType::Continuation]
+        );
     }
 
     #[test]
     fn no_type_crowds_out_another_and_known_probes_are_not_repeated() {
         let span = [Message::text(Role::User, "alpha beta gamma delta epsilon")];
         let list: Vec<ProbeCandidate> = ["alpha", "beta", "gamma", "delta", "epsilon"]
-            .map(|fact| candidate(ProbeType::Recall, &format!("Which letter comes at {}?", fact.len()), &[fact]))
+            .map(|fact| {
+                candidate(
+                    ProbeType::Recall,
+                    &format!("Which letter comes at {}?", fact.len()),
+                    &[fact],
+                )
+            })
             .to_vec();
         let once = verify(list.clone(), &History::new(&span), 0..1, Point(1), 12, &[]);
         assert_eq!(once.kept.len(), 3);
         let again = verify(list, &History::new(&span), 0..1, Point(1), 12, &once.kept);
-        assert!(again.kept.iter().all(|probe| !once.kept.iter().any(|known| known.question == probe.question)));
+        assert!(again.kept.iter().all(|probe| {
+            !once
+                .kept
+                .iter()
+                .any(|known| known.question == probe.question)
+        }));
     }
 
     #[test]
     fn each_type_is_there_where_a_point_gets_few_probes() {
-        let words = ["alpha", "beta", "gamma", "delta", "epsilon", "lambda", "omicron", "upsilon"];
+        let words = [
+            "alpha", "beta", "gamma", "delta", "epsilon", "lambda", "omicron", "upsilon",
+        ];
         let span = [Message::text(Role::User, words.join(" "))];
-        let ask =
-            |(index, fact): (usize, &&str)| candidate(ProbeType::ALL[index / 2], &format!("Which {index}?"), &[fact]);
+        let ask = |(index, fact): (usize, &&str)| {
+            candidate(
+                ProbeType::ALL[index / 2],
+                &format!("Which {index}?"),
+                &[fact],
+            )
+        };
         let list = || words.iter().enumerate().map(ask).collect::<Vec<_>>();
         let kept = |most: usize| {
             let verified = verify(list(), &History::new(&span), 0..1, Point(1), most, &[]);
             assert_eq!(verified.kept.len() + verified.dropped.len(), words.len());
             (verified.kept.len(), verified.missing)
         };
-        assert_eq!([kept(4), kept(6), kept(12)], [(4, vec![]), (6, vec![]), (8, vec![])]);
+        assert_eq!(
+            [kept(4), kept(6), kept(12)],
+            [(4, vec![]), (6, vec![]), (8, vec![])]
+        );
     }
 
     #[test]
@@ -342,16 +447,22 @@ mod tests {
         let reply = "```json\n{\"probes\":[{\"type\":\"recall\",\"question\":\"q\",\"expected_facts\":[\"f\"],\"reference_answer\":\"\"},{\"type\":\"rumour\"}]}\n```";
         let (candidates, unreadable) = read_candidates(reply).expect("reads");
         assert_eq!((candidates.len(), unreadable), (1, 1));
-        assert!(matches!(read_candidates("no JSON"), Err(ReadFault::Malformed(_))));
+        assert!(matches!(
+            read_candidates("no JSON"),
+            Err(ReadFault::Malformed(_))
+        ));
         assert_eq!(read_candidates(" "), Err(ReadFault::Empty));
     }
 
     #[test]
     fn both_prompts_hold_the_transcript() {
         for locale in [Locale::En, Locale::Zh] {
-            let prompt =
-                generation_template(locale).fill("prompt", vec![("transcript", "T-R-A-N".into())]).expect("fills");
-            let text = prompt.text(&|_| Ok::<_, Infallible>("".into())).expect("text");
+            let prompt = generation_template(locale)
+                .fill("prompt", vec![("transcript", "T-R-A-N".into())])
+                .expect("fills");
+            let text = prompt
+                .text(&|_| Ok::<_, Infallible>("".into()))
+                .expect("text");
             assert!(text.contains("T-R-A-N") && text.contains("expected_facts"));
         }
     }

@@ -5,18 +5,18 @@
 mod bank_edit;
 mod bank_file;
 mod check;
+mod decisions;
 mod generate;
 mod phrases;
-mod sources;
-mod decisions;
 mod propose;
+mod sources;
 
 pub use bank_edit::BankText;
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes};
 pub use generate::{
-    CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema, generation_template,
-    generation_work, read_candidates, verify,
+    CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema,
+    generation_template, generation_work, read_candidates, verify,
 };
 pub use propose::propose_candidates;
 pub use sources::ProbeSources;
@@ -87,7 +87,11 @@ pub struct Probe {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// What was true once and no longer is.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several_facts")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "one_or_several_facts"
+    )]
     #[schemars(with = "OneOrSeveralFacts")]
     pub superseded_facts: Vec<Fact>,
     /// False where the transcript does not say: the right answer is to say so.
@@ -117,9 +121,13 @@ enum OneOrSeveralFacts {
 ///
 /// # Errors
 /// It is neither.
-pub fn one_or_several_facts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Fact>, D::Error> {
+pub fn one_or_several_facts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Fact>, D::Error> {
     Ok(match OneOrSeveralFacts::deserialize(deserializer)? {
-        OneOrSeveralFacts::One(text) => vec![Fact { spellings: vec![text] }],
+        OneOrSeveralFacts::One(text) => vec![Fact {
+            spellings: vec![text],
+        }],
         OneOrSeveralFacts::Several(facts) => facts,
     })
 }

@@ -12,8 +12,9 @@ pub(super) fn terms(sentence: &str) -> Vec<String> {
             push_new(&mut terms, part);
             continue;
         }
-        let words =
-            part.split(|c: char| c.is_whitespace() || "，。；：、（）()\"“”「」‘’「」,;*!?<>=|[]{}".contains(c));
+        let words = part.split(|c: char| {
+            c.is_whitespace() || "，。；：、（）()\"“”「」‘’「」,;*!?<>=|[]{}".contains(c)
+        });
         words
             .map(|word| word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '/')))
             .filter(|word| is_name(word))
@@ -29,12 +30,16 @@ fn push_new(terms: &mut Vec<String>, term: &str) {
 }
 
 fn is_name(word: &str) -> bool {
-    let has_inner_mark = word.chars().skip(1).any(|c| matches!(c, '_' | '/' | '.') || c.is_ascii_uppercase());
+    let has_inner_mark = word
+        .chars()
+        .skip(1)
+        .any(|c| matches!(c, '_' | '/' | '.') || c.is_ascii_uppercase());
     let digits = word.chars().filter(char::is_ascii_digit).count();
     // Not names: URLs, abbreviations such as `e.g`, words in capitals for emphasis, alternatives such as `keep/discard`.
     let shout = word.chars().all(|c| c.is_ascii_uppercase());
     let short = word.len() < 6 && word.contains('.') && digits == 0;
-    let either = word.matches('/').count() == 1 && !word.contains(['.', '_', '-']) && !word.starts_with('/');
+    let either =
+        word.matches('/').count() == 1 && !word.contains(['.', '_', '-']) && !word.starts_with('/');
     word.is_ascii()
         && (word.len() > 3 || digits > 1 && word.len() > 2)
         && !(shout || short || either || word.starts_with("http") || word.contains("//"))
@@ -50,16 +55,39 @@ pub(super) fn is_topic(term: &str) -> bool {
 /// for what is not a statement, or only announces what the agent does next.
 pub(super) fn statement(sentence: &str) -> Option<String> {
     const NARRATION: [&str; 17] = [
-        "let me", "now let me", "let's", "i'll ", "i’ll ", "now i'll", "i will", "i'm going", "i’m going",
-        "i am going", "now i", "i need to", "i should", "wait", "让我", "我来", "我将",
+        "let me",
+        "now let me",
+        "let's",
+        "i'll ",
+        "i’ll ",
+        "now i'll",
+        "i will",
+        "i'm going",
+        "i’m going",
+        "i am going",
+        "now i",
+        "i need to",
+        "i should",
+        "wait",
+        "让我",
+        "我来",
+        "我将",
     ];
     let mut text = sentence.trim();
     loop {
         let label = text.strip_prefix("THOUGHT:").unwrap_or(text);
-        let number = label.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(['.', ')']).unwrap_or(label);
+        let number = label
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .strip_prefix(['.', ')'])
+            .unwrap_or(label);
         let number =
-            if number.len() < label.len() && !label.starts_with(|c: char| c.is_ascii_digit()) { label } else { number };
-        let bare = number.trim_start_matches(|c: char| c.is_whitespace() || "-*→•#>✅❌".contains(c));
+            if number.len() < label.len() && !label.starts_with(|c: char| c.is_ascii_digit()) {
+                label
+            } else {
+                number
+            };
+        let bare =
+            number.trim_start_matches(|c: char| c.is_whitespace() || "-*→•#>✅❌".contains(c));
         if bare == text {
             break;
         }
@@ -68,7 +96,11 @@ pub(super) fn statement(sentence: &str) -> Option<String> {
     let text = text.replace("**", "");
     let lower = text.to_lowercase();
     let wide = text.chars().any(|c| u32::from(c) > 0x2E80);
-    let enough = if wide { text.chars().count() > 9 } else { text.split_whitespace().count() >= FEWEST_WORDS };
+    let enough = if wide {
+        text.chars().count() > 9
+    } else {
+        text.split_whitespace().count() >= FEWEST_WORDS
+    };
     let sound = enough
         && text.chars().count() <= LONGEST_SENTENCE
         && !text.ends_with([':', '?', '…', '：', '？', ',', '-', '—'])
@@ -84,13 +116,19 @@ pub(super) fn statement(sentence: &str) -> Option<String> {
 /// Whether every bracket and quoted stretch that is opened is closed.
 pub(super) fn is_balanced(text: &str) -> bool {
     let count = |c: char| text.matches(c).count();
-    count('`') % 2 == 0 && count('"') % 2 == 0 && count('(') == count(')') && count('（') == count('）')
+    count('`') % 2 == 0
+        && count('"') % 2 == 0
+        && count('(') == count(')')
+        && count('（') == count('）')
 }
 
 /// The sentence with a gap in place of the last name in it, and that name.
 pub(super) fn with_gap(sentence: &str) -> Option<(String, String)> {
     let text = statement(sentence)?;
-    let term = terms(&text).into_iter().rev().find(|term| term.chars().count() > 2)?;
+    let term = terms(&text)
+        .into_iter()
+        .rev()
+        .find(|term| term.chars().count() > 2)?;
     let gapped = with_gaps(&text, &term);
     // What is left must still say what is asked for.
     let left = gapped.chars().filter(|c| c.is_alphanumeric()).count();
@@ -103,8 +141,14 @@ fn with_gaps(text: &str, term: &str) -> String {
     let mut last = 0;
     for (at, found) in text.match_indices(term) {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
-        let after = text.get(at + found.len()..).and_then(|after| after.chars().next());
-        if [before, after].into_iter().flatten().any(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let after = text
+            .get(at + found.len()..)
+            .and_then(|after| after.chars().next());
+        if [before, after]
+            .into_iter()
+            .flatten()
+            .any(|c| c.is_ascii_alphanumeric() || c == '_')
+        {
             continue;
         }
         gapped.push_str(text.get(last..at).unwrap_or(""));
@@ -117,10 +161,21 @@ fn with_gaps(text: &str, term: &str) -> String {
 
 /// The beginning of a text up to the end of its clause, without a bracket that the clause did not open.
 pub(super) fn clause(text: &str) -> &str {
-    let end = text.find([',', ';', '，', '；', '。', '(', '（', '—', '?']).unwrap_or(text.len());
+    let end = text
+        .find([',', ';', '，', '；', '。', '(', '（', '—', '?'])
+        .unwrap_or(text.len());
     let clause = text.get(..end).unwrap_or(text);
-    let clause = clause.split(". ").next().unwrap_or(clause).trim().trim_end_matches(['.', '!', ':', '*']);
-    if is_balanced(clause) { clause } else { clause.trim_matches(['`', '"', ')', '）']) }
+    let clause = clause
+        .split(". ")
+        .next()
+        .unwrap_or(clause)
+        .trim()
+        .trim_end_matches(['.', '!', ':', '*']);
+    if is_balanced(clause) {
+        clause
+    } else {
+        clause.trim_matches(['`', '"', ')', '）'])
+    }
 }
 
 /// The last two parts of a path: enough to name a file, and what people write.
@@ -134,12 +189,18 @@ pub(super) fn short_path(path: &str) -> &str {
 
 /// Whether a path is a file of the work: it has a file's name, and lies in no folder of the agent's own.
 pub(super) fn is_project_file(path: &str) -> bool {
-    const OWN: [&str; 5] = ["/private/tmp/", "/.claude/", "/.codex/", "/.gemini/", "/tool-results/"];
+    const OWN: [&str; 5] = [
+        "/private/tmp/",
+        "/.claude/",
+        "/.codex/",
+        "/.gemini/",
+        "/tool-results/",
+    ];
     const NAMES: [&str; 4] = ["Makefile", "Dockerfile", "LICENSE", "Justfile"];
     let name = path.rsplit('/').next().unwrap_or(path);
-    let extension = name
-        .rsplit_once('.')
-        .filter(|(stem, ending)| !stem.is_empty() && (1..8).contains(&ending.len()) && stem.len() + 5 > ending.len());
+    let extension = name.rsplit_once('.').filter(|(stem, ending)| {
+        !stem.is_empty() && (1..8).contains(&ending.len()) && stem.len() + 5 > ending.len()
+    });
     let is_hidden = name.starts_with('.') && name.len() > 3;
     !OWN.iter().any(|own| path.contains(own))
         && !path.contains(['*', '$', ' ', '"', '\''])
@@ -168,34 +229,63 @@ mod tests {
             of("Use `sh -c` in src/app.py, e.g. with 128 KiB of keep/discard, ONLY HEAD"),
             "sh -c src/app.py 128"
         );
-        assert_eq!(of("see https://example.org/a and refs/changes/x"), "refs/changes/x");
+        assert_eq!(
+            of("see https://example.org/a and refs/changes/x"),
+            "refs/changes/x"
+        );
     }
 
     #[test]
     fn a_gap_is_put_where_the_last_name_stood() {
         let (question, fact) =
-            with_gap("5. **The remaining failures** are in `SerializationTests` only.").expect("a gap");
+            with_gap("5. **The remaining failures** are in `SerializationTests` only.")
+                .expect("a gap");
         assert_eq!(
             (question.as_str(), fact.as_str()),
-            ("The remaining failures are in `____` only.", "SerializationTests")
+            (
+                "The remaining failures are in `____` only.",
+                "SerializationTests"
+            )
         );
-        assert_eq!(with_gap("Let me read the remaining tail of src/app.py now."), None);
-        assert_eq!(with_gap("Should the export in src/app.py be changed now?"), None);
+        assert_eq!(
+            with_gap("Let me read the remaining tail of src/app.py now."),
+            None
+        );
+        assert_eq!(
+            with_gap("Should the export in src/app.py be changed now?"),
+            None
+        );
         assert_eq!(with_gap("Done with `x_y`."), None);
-        assert_eq!(with_gap("48:   // If isView is false, always show the panel"), None);
+        assert_eq!(
+            with_gap("48:   // If isView is false, always show the panel"),
+            None
+        );
         let (question, _) =
-            with_gap("Whole cents as `int` would do, but every place that prints has to divide").expect("a gap");
-        assert_eq!(question, "Whole cents as `____` would do, but every place that prints has to divide");
+            with_gap("Whole cents as `int` would do, but every place that prints has to divide")
+                .expect("a gap");
+        assert_eq!(
+            question,
+            "Whole cents as `____` would do, but every place that prints has to divide"
+        );
     }
 
     #[test]
     fn files_of_the_work_are_told_from_others() {
-        for path in ["src/a.py", "/home/user/p/README.md", ".python-version", "x/Makefile"] {
+        for path in [
+            "src/a.py",
+            "/home/user/p/README.md",
+            ".python-version",
+            "x/Makefile",
+        ] {
             assert!(is_project_file(path), "{path}");
         }
-        for path in
-            ["/private/tmp/x/b.output", "/home/user/repo", "f.verdict", "/home/user/.claude/p/j.jsonl", "src/*.rs"]
-        {
+        for path in [
+            "/private/tmp/x/b.output",
+            "/home/user/repo",
+            "f.verdict",
+            "/home/user/.claude/p/j.jsonl",
+            "src/*.rs",
+        ] {
             assert!(!is_project_file(path), "{path}");
         }
         assert_eq!(short_path("/home/user/p/src/a.py"), "src/a.py");
@@ -205,8 +295,13 @@ mod tests {
     #[test]
     fn a_command_is_quoted_only_whole() {
         assert!(is_whole_command("pytest -q tests") && is_whole_command("git log --format=\"%h\""));
-        for command in ["exec", "cd /repo", "git checkout a.py && \\", "gh pr create --body \"## Summary", "cat <<EOF"]
-        {
+        for command in [
+            "exec",
+            "cd /repo",
+            "git checkout a.py && \\",
+            "gh pr create --body \"## Summary",
+            "cat <<EOF",
+        ] {
             assert!(!is_whole_command(command), "{command}");
         }
     }

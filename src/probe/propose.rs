@@ -19,44 +19,77 @@ const MOST_OF_ONE_TYPE: usize = 8;
 
 /// Writes candidates of all types that the sources allow. They still have to be verified.
 pub fn propose_candidates(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
-    let recall = failures(sources, locale).chain(values(sources, locale)).chain(findings(sources, locale));
+    let recall = failures(sources, locale)
+        .chain(values(sources, locale))
+        .chain(findings(sources, locale));
     let mut candidates: Vec<ProbeCandidate> = recall.take(MOST_OF_ONE_TYPE).collect();
-    candidates.extend(files(sources, locale).into_iter().chain(changes(sources, locale)).take(MOST_OF_ONE_TYPE));
+    candidates.extend(
+        files(sources, locale)
+            .into_iter()
+            .chain(changes(sources, locale))
+            .take(MOST_OF_ONE_TYPE),
+    );
     candidates.extend(decisions(sources, locale).take(MOST_OF_ONE_TYPE));
     candidates.extend(continuations(sources, locale).take(MOST_OF_ONE_TYPE));
     candidates
 }
 
 fn failures(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    sources.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(
-        move |(command, lines)| {
-            let line = lines
-                .last()
-                .filter(|line| line.chars().count() <= MAX_LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
+    sources
+        .failures
+        .iter()
+        .rev()
+        .filter(|(command, _)| is_whole_command(command))
+        .filter_map(move |(command, lines)| {
+            let line = lines.last().filter(|line| {
+                line.chars().count() <= MAX_LINE && !line.ends_with(['…', ',', '{', '(', ';'])
+            })?;
             let question = locale.pick(
                 format!("With which exact error message did `{command}` fail?"),
                 format!("`{command}` 失败时的确切报错信息是什么？"),
             );
-            Some(candidate(ProbeType::Recall, question, vec![line.clone()], line))
-        },
-    )
+            Some(candidate(
+                ProbeType::Recall,
+                question,
+                vec![line.clone()],
+                line,
+            ))
+        })
 }
 
 /// Whether the value is a number or a path and the key is a name: prose has colons, too.
 fn is_setting(key: &str, value: &str) -> bool {
-    let is_file = key.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
-    let number = value.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
+    let is_file = key
+        .rsplit_once('.')
+        .is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
+    let number = value
+        .trim_start_matches('-')
+        .starts_with(|c: char| c.is_ascii_digit())
         && !value.trim_start_matches('-').contains(['-', ':', '/']);
     let path = value.starts_with("/") && !value.starts_with("//") && value.matches('/').count() > 1;
-    let is_name = key.len() > 2 && (!key.starts_with(|c: char| c.is_ascii_uppercase()) || key.contains('_'));
+    let is_name =
+        key.len() > 2 && (!key.starts_with(|c: char| c.is_ascii_uppercase()) || key.contains('_'));
     is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
 }
 
 fn values(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    sources.values.iter().rev().filter(|(key, value)| is_setting(key, value)).map(move |(key, value)| {
-        let question = locale.pick(format!("What is `{key}` set to by now?"), format!("`{key}` 目前的值是什么？"));
-        candidate(ProbeType::Recall, question, vec![value.clone()], &format!("{key} = {value}"))
-    })
+    sources
+        .values
+        .iter()
+        .rev()
+        .filter(|(key, value)| is_setting(key, value))
+        .map(move |(key, value)| {
+            let question = locale.pick(
+                format!("What is `{key}` set to by now?"),
+                format!("`{key}` 目前的值是什么？"),
+            );
+            candidate(
+                ProbeType::Recall,
+                question,
+                vec![value.clone()],
+                &format!("{key} = {value}"),
+            )
+        })
 }
 
 fn findings(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
@@ -70,37 +103,60 @@ fn findings(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = Prob
 }
 
 fn project_files<'p>(paths: impl Iterator<Item = &'p String>) -> Vec<String> {
-    paths.filter(|path| is_project_file(path)).cloned().collect()
+    paths
+        .filter(|path| is_project_file(path))
+        .cloned()
+        .collect()
 }
 
 fn files(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
     let modified = project_files(sources.modified.iter().map(|(path, _)| path));
     let changed: Vec<&String> = sources.created.iter().chain(&modified).collect();
-    let read = project_files(sources.read.iter().filter(|path| !changed.iter().any(|known| is_same(known, path))));
+    let read = project_files(
+        sources
+            .read
+            .iter()
+            .filter(|path| !changed.iter().any(|known| is_same(known, path))),
+    );
     let lists = [
         (
             project_files(sources.created.iter()),
             [
-                ["Which files were created?", "Which files were created last?"],
+                [
+                    "Which files were created?",
+                    "Which files were created last?",
+                ],
                 ["新建了哪些文件？", "最后新建了哪些文件？"],
             ],
         ),
         (
             modified,
             [
-                ["Which existing files were changed?", "Which existing files were changed last?"],
+                [
+                    "Which existing files were changed?",
+                    "Which existing files were changed last?",
+                ],
                 ["修改了哪些已有的文件？", "最后修改了哪些已有的文件？"],
             ],
         ),
         (
             read,
             [
-                ["Which files were only read, not changed?", "Which files were read last and not changed?"],
-                ["哪些文件只是读过而没有改动？", "最后读过而没有改动的是哪些文件？"],
+                [
+                    "Which files were only read, not changed?",
+                    "Which files were read last and not changed?",
+                ],
+                [
+                    "哪些文件只是读过而没有改动？",
+                    "最后读过而没有改动的是哪些文件？",
+                ],
             ],
         ),
     ];
-    lists.iter().filter_map(|(paths, words)| file_list(paths, words, locale)).collect()
+    lists
+        .iter()
+        .filter_map(|(paths, words)| file_list(paths, words, locale))
+        .collect()
 }
 
 /// A question about the newest of some files. Its words ask, in both languages, for all of them or for the last ones.
@@ -111,7 +167,11 @@ fn file_list(
 ) -> Option<ProbeCandidate> {
     let newest = paths.iter().rev().take(MAX_FILES).rev();
     let newest: Vec<String> = newest.map(|path| short_path(path).to_owned()).collect();
-    let (en, zh) = if paths.len() > MAX_FILES { (en_last, zh_last) } else { (en, zh) };
+    let (en, zh) = if paths.len() > MAX_FILES {
+        (en_last, zh_last)
+    } else {
+        (en, zh)
+    };
     let reference = newest.join(", ");
     let question = locale.pick(*en, *zh).to_owned();
     (!newest.is_empty()).then(|| candidate(ProbeType::Artifact, question, newest, &reference))
@@ -119,25 +179,44 @@ fn file_list(
 
 /// Questions about what was changed in each file.
 fn changes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    sources.modified.iter().rev().filter(|(path, _)| is_project_file(path)).filter_map(move |(path, details)| {
-        let mut facts: Vec<String> =
-            details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).collect();
-        facts.dedup();
-        facts.truncate(3);
-        let path = short_path(path);
-        let question = locale.pick(format!("What was changed in `{path}`?"), format!("`{path}` 里改了什么？"));
-        (!facts.is_empty()).then(|| candidate(ProbeType::Artifact, question, facts, &details.join("; ")))
-    })
+    sources
+        .modified
+        .iter()
+        .rev()
+        .filter(|(path, _)| is_project_file(path))
+        .filter_map(move |(path, details)| {
+            let mut facts: Vec<String> = details
+                .iter()
+                .filter_map(|detail| terms(detail).into_iter().next_back())
+                .collect();
+            facts.dedup();
+            facts.truncate(3);
+            let path = short_path(path);
+            let question = locale.pick(
+                format!("What was changed in `{path}`?"),
+                format!("`{path}` 里改了什么？"),
+            );
+            (!facts.is_empty())
+                .then(|| candidate(ProbeType::Artifact, question, facts, &details.join("; ")))
+        })
 }
 
 /// Whether two spellings name one file, where one is written from the home folder.
 fn is_same(a: &str, b: &str) -> bool {
     a == b
-        || [(a, b), (b, a)].iter().any(|(long, short)| short.strip_prefix('~').is_some_and(|end| long.ends_with(end)))
+        || [(a, b), (b, a)].iter().any(|(long, short)| {
+            short
+                .strip_prefix('~')
+                .is_some_and(|end| long.ends_with(end))
+        })
 }
 
 fn continuations(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    let tasks = sources.tasks.iter().rev().filter_map(move |sentence| task(sentence, locale));
+    let tasks = sources
+        .tasks
+        .iter()
+        .rev()
+        .filter_map(move |sentence| task(sentence, locale));
     plan(sources, locale)
         .into_iter()
         .chain(tasks)
@@ -147,7 +226,10 @@ fn continuations(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item =
 
 /// Asks for the open items of the agent's own plan.
 fn plan(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
-    let open = sources.plan.iter().filter(|item| item.chars().count() <= MAX_LINE);
+    let open = sources
+        .plan
+        .iter()
+        .filter(|item| item.chars().count() <= MAX_LINE);
     let open: Vec<String> = open.take(3).cloned().collect();
     let question = locale
         .pick(
@@ -161,36 +243,87 @@ fn plan(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
 
 /// Words of what is not done: `todo` alone may be the name of a program.
 const OPEN: [&str; 34] = [
-    "remain", "still ", "next ", "next:", "next,", "left to", "left open", "not yet", "pending", "follow-up",
-    "follow up", "later", "haven't", "hasn't", "open for", "open question", "open point", "wait", "blocked",
-    "unfinished", "outstanding", "tomorrow", "todo:", "to do:", "need to", "needs", "接下来", "下一步", "还没", "尚未",
-    "剩下", "未完成", "还需", "待办",
+    "remain",
+    "still ",
+    "next ",
+    "next:",
+    "next,",
+    "left to",
+    "left open",
+    "not yet",
+    "pending",
+    "follow-up",
+    "follow up",
+    "later",
+    "haven't",
+    "hasn't",
+    "open for",
+    "open question",
+    "open point",
+    "wait",
+    "blocked",
+    "unfinished",
+    "outstanding",
+    "tomorrow",
+    "todo:",
+    "to do:",
+    "need to",
+    "needs",
+    "接下来",
+    "下一步",
+    "还没",
+    "尚未",
+    "剩下",
+    "未完成",
+    "还需",
+    "待办",
 ];
 /// Beginnings of sentences about what was done.
-const PAST: [&str; 8] = ["i checked", "i confirmed", "i've ", "done", "fixed", "added", "updated", "fixing"];
+const PAST: [&str; 8] = [
+    "i checked",
+    "i confirmed",
+    "i've ",
+    "done",
+    "fixed",
+    "added",
+    "updated",
+    "fixing",
+];
 
 fn task(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
     let lower = whole.to_lowercase();
-    if !OPEN.iter().any(|word| lower.contains(word)) || PAST.iter().any(|start| lower.starts_with(start)) {
+    if !OPEN.iter().any(|word| lower.contains(word))
+        || PAST.iter().any(|start| lower.starts_with(start))
+    {
         return None;
     }
     let mut names = terms(&whole).into_iter();
     let topic = names.next().filter(|topic| is_topic(topic));
-    let facts: Vec<String> =
-        names.filter(|name| !topic.iter().any(|topic| topic.contains(name.as_str()))).take(3).collect();
+    let facts: Vec<String> = names
+        .filter(|name| !topic.iter().any(|topic| topic.contains(name.as_str())))
+        .take(3)
+        .collect();
     if let Some(topic) = topic.filter(|_| !facts.is_empty()) {
         let question = locale.pick(
             format!("What is still open, or comes next, as regards `{topic}`?"),
             format!("关于 `{topic}`，还有什么没做完，或者下一步是什么？"),
         );
-        return Some(candidate(ProbeType::Continuation, question, facts, sentence));
+        return Some(candidate(
+            ProbeType::Continuation,
+            question,
+            facts,
+            sentence,
+        ));
     }
     gap(
         ProbeType::Continuation,
         sentence,
         locale,
-        ["This was named as open or still to come", "当时提到这件事尚未完成或接下来要做"],
+        [
+            "This was named as open or still to come",
+            "当时提到这件事尚未完成或接下来要做",
+        ],
     )
 }
 
@@ -199,24 +332,66 @@ fn request(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
     const SHORT: usize = 60;
     let asked = sources.request.as_deref()?.trim();
     let names: Vec<String> = terms(asked).into_iter().take(3).collect();
-    let says_enough = asked.split_whitespace().count() > 2 || !asked.is_ascii() && asked.chars().count() > 5;
+    let says_enough =
+        asked.split_whitespace().count() > 2 || !asked.is_ascii() && asked.chars().count() > 5;
     let is_phrase = asked.chars().count() <= SHORT && !asked.contains('\n') && says_enough;
-    let facts = if !names.is_empty() { names } else { vec![is_phrase.then(|| asked.to_owned())?] };
-    let question = locale.pick("What did the user ask for last?", "用户最后要求做什么？").to_owned();
+    let facts = if !names.is_empty() {
+        names
+    } else {
+        vec![is_phrase.then(|| asked.to_owned())?]
+    };
+    let question = locale
+        .pick("What did the user ask for last?", "用户最后要求做什么？")
+        .to_owned();
     Some(candidate(ProbeType::Continuation, question, facts, asked))
 }
 
 /// Asks for the file and the command that the agent worked on last.
-fn work_state_probes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    let changed = sources.modified.iter().map(|(path, _)| path).rev().chain(sources.created.iter().rev());
-    let file = changed.into_iter().find(|path| is_project_file(path)).map(|path| {
-        let question = locale.pick("Which file was the agent changing last?", "代理最后在修改哪个文件？").to_owned();
-        candidate(ProbeType::Continuation, question, vec![short_path(path).to_owned()], path)
-    });
-    let command = sources.last_command.as_deref().filter(|command| is_whole_command(command)).map(|command| {
-        let question = locale.pick("Which command did the agent run last?", "代理最后运行了哪条命令？").to_owned();
-        candidate(ProbeType::Continuation, question, vec![command.to_owned()], command)
-    });
+fn work_state_probes(
+    sources: &ProbeSources,
+    locale: Locale,
+) -> impl Iterator<Item = ProbeCandidate> {
+    let changed = sources
+        .modified
+        .iter()
+        .map(|(path, _)| path)
+        .rev()
+        .chain(sources.created.iter().rev());
+    let file = changed
+        .into_iter()
+        .find(|path| is_project_file(path))
+        .map(|path| {
+            let question = locale
+                .pick(
+                    "Which file was the agent changing last?",
+                    "代理最后在修改哪个文件？",
+                )
+                .to_owned();
+            candidate(
+                ProbeType::Continuation,
+                question,
+                vec![short_path(path).to_owned()],
+                path,
+            )
+        });
+    let command = sources
+        .last_command
+        .as_deref()
+        .filter(|command| is_whole_command(command))
+        .map(|command| {
+            let question = locale
+                .pick(
+                    "Which command did the agent run last?",
+                    "代理最后运行了哪条命令？",
+                )
+                .to_owned();
+            candidate(
+                ProbeType::Continuation,
+                question,
+                vec![command.to_owned()],
+                command,
+            )
+        });
     file.into_iter().chain(command)
 }
 
@@ -232,7 +407,10 @@ mod tests {
     fn sources() -> ProbeSources {
         ProbeSources {
             created: vec!["src/export.py".into()],
-            modified: vec![("src/app.py".into(), vec!["timeout = 10 → timeout_seconds = 30".into()])],
+            modified: vec![(
+                "src/app.py".into(),
+                vec!["timeout = 10 → timeout_seconds = 30".into()],
+            )],
             read: vec!["/private/tmp/task.output".into()],
             failures: vec![
                 ("pytest -q".into(), vec!["ValueError: bad delimiter".into()]),
@@ -263,17 +441,40 @@ mod tests {
             "timeout = 10 → timeout_seconds = 30".into(),
             "max_age = 3600".into(),
         ];
-        lines.extend(sources.failures.iter().flat_map(|(command, lines)| [command.clone(), lines.join("\n")]));
-        let sentences = [sources.decisions, sources.demands, sources.findings, sources.plan, sources.tasks];
-        lines.extend(sentences.into_iter().flatten().chain(sources.request).chain(sources.last_command));
+        lines.extend(
+            sources
+                .failures
+                .iter()
+                .flat_map(|(command, lines)| [command.clone(), lines.join("\n")]),
+        );
+        let sentences = [
+            sources.decisions,
+            sources.demands,
+            sources.findings,
+            sources.plan,
+            sources.tasks,
+        ];
+        lines.extend(
+            sentences
+                .into_iter()
+                .flatten()
+                .chain(sources.request)
+                .chain(sources.last_command),
+        );
         vec![Message::text(Role::Assistant, lines.join("\n"))]
     }
 
     #[test]
     fn candidates_of_all_types_hold_against_their_span() {
         for locale in [Locale::En, Locale::Zh] {
-            let verified =
-                verify(propose_candidates(&sources(), locale), &History::new(&span()), 0..1, Point(1), 12, &[]);
+            let verified = verify(
+                propose_candidates(&sources(), locale),
+                &History::new(&span()),
+                0..1,
+                Point(1),
+                12,
+                &[],
+            );
             assert_eq!(verified.missing, [], "{:?}", verified.dropped);
         }
     }
@@ -283,7 +484,14 @@ mod tests {
         let candidates = propose_candidates(&sources(), Locale::En);
         let lines: Vec<String> = candidates
             .iter()
-            .map(|c| format!("{}: {} [{}]", c.kind.name(), c.question, c.expected_facts.join(" | ")))
+            .map(|c| {
+                format!(
+                    "{}: {} [{}]",
+                    c.kind.name(),
+                    c.question,
+                    c.expected_facts.join(" | ")
+                )
+            })
             .collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         recall: With which exact error message did `pytest -q` fail? [ValueError: bad delimiter]
@@ -306,28 +514,52 @@ mod tests {
     /// A command and its result.
     fn ran(id: &str, command: &str, result: &str) -> [Message; 2] {
         let mut call = Message::text(Role::Assistant, "");
-        call.tool_calls.push(ToolCall::new(id, "run_shell_command", json!({"command": command}).to_string()));
+        call.tool_calls.push(ToolCall::new(
+            id,
+            "run_shell_command",
+            json!({"command": command}).to_string(),
+        ));
         [call, Message::result(id, result)]
     }
 
     #[test]
     fn only_a_command_that_failed_with_a_message_is_asked_for_it() {
         let span = [
-            ran("a", "git add docs/color.md", "Output: (empty)\nError: (none)\nExit Code: 0"),
-            ran("b", "gh pr create --fill", "Process exited with code 0\nOutput:\nerror: Module not found \"or.js\""),
+            ran(
+                "a",
+                "git add docs/color.md",
+                "Output: (empty)\nError: (none)\nExit Code: 0",
+            ),
+            ran(
+                "b",
+                "gh pr create --fill",
+                "Process exited with code 0\nOutput:\nerror: Module not found \"or.js\"",
+            ),
             ran("c", "git check-ignore -v .entire", "Exit code 1"),
-            ran("d", "pytest -q tests", "Exit code 2\nImportError: cannot import name 'retry'"),
+            ran(
+                "d",
+                "pytest -q tests",
+                "Exit code 2\nImportError: cannot import name 'retry'",
+            ),
             ran(
                 "e",
                 "cargo test | tail -2",
                 "Exit code: 0\nthread 'a' panicked at a.rs:3\ntest result: FAILED. 1 failed",
             ),
         ];
-        let candidates = propose_candidates(&ProbeSources::from_messages(&span.concat()), Locale::En);
-        let recall = candidates.iter().filter(|candidate| candidate.kind == ProbeType::Recall);
-        let asked: Vec<&str> = recall.map(|candidate| candidate.question.as_str()).collect();
+        let candidates =
+            propose_candidates(&ProbeSources::from_messages(&span.concat()), Locale::En);
+        let recall = candidates
+            .iter()
+            .filter(|candidate| candidate.kind == ProbeType::Recall);
+        let asked: Vec<&str> = recall
+            .map(|candidate| candidate.question.as_str())
+            .collect();
         let commands = ["cargo test | tail -2", "pytest -q tests"];
-        assert_eq!(asked, commands.map(|command| format!("With which exact error message did `{command}` fail?")));
+        assert_eq!(
+            asked,
+            commands.map(|command| format!("With which exact error message did `{command}` fail?"))
+        );
     }
 
     #[test]
@@ -337,7 +569,10 @@ mod tests {
             ..ProbeSources::default()
         };
         let candidates = propose_candidates(&sources, Locale::Zh);
-        assert_eq!(candidates[0].question, "“改用 sqlite”，当时放弃的另一个方案是什么？");
+        assert_eq!(
+            candidates[0].question,
+            "“改用 sqlite”，当时放弃的另一个方案是什么？"
+        );
         assert_eq!(
             (candidates[0].kind, candidates[0].expected_facts.as_slice()),
             (ProbeType::Decision, ["json 文件".to_owned()].as_slice())

@@ -38,18 +38,35 @@ pub struct ProbeSources {
     pub values: Vec<(String, String)>,
 }
 
-pub(super) fn candidate(kind: ProbeType, question: String, facts: Vec<String>, reference: &str) -> ProbeCandidate {
-    ProbeCandidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
+pub(super) fn candidate(
+    kind: ProbeType,
+    question: String,
+    facts: Vec<String>,
+    reference: &str,
+) -> ProbeCandidate {
+    ProbeCandidate {
+        kind,
+        question,
+        expected_facts: facts,
+        reference_answer: reference.to_owned(),
+    }
 }
 
 /// Asks for the word in a gap of a sentence, after words that say where the sentence is from. Rules cannot ask why or
 /// what in their own words; without this form, decisions, demands and findings would have no probes where no model
 /// writes them.
-pub(super) fn gap(kind: ProbeType, sentence: &str, locale: Locale, before: [&str; 2]) -> Option<ProbeCandidate> {
+pub(super) fn gap(
+    kind: ProbeType,
+    sentence: &str,
+    locale: Locale,
+    before: [&str; 2],
+) -> Option<ProbeCandidate> {
     let (gapped, term) = with_gap(sentence)?;
     let [en, zh] = before;
-    let question =
-        locale.pick(format!("{en}: \"{gapped}\" What belongs in the gap?"), format!("{zh}：“{gapped}”空缺处是什么？"));
+    let question = locale.pick(
+        format!("{en}: \"{gapped}\" What belongs in the gap?"),
+        format!("{zh}：“{gapped}”空缺处是什么？"),
+    );
     Some(candidate(kind, question, vec![term], sentence))
 }
 
@@ -61,7 +78,11 @@ impl ProbeSources {
         let mut files = notes.lasting_files();
         files.retain(|file| !file.deleted);
         ProbeSources {
-            created: files.iter().filter(|file| file.created).map(|file| file.path.clone()).collect(),
+            created: files
+                .iter()
+                .filter(|file| file.created)
+                .map(|file| file.path.clone())
+                .collect(),
             modified: files
                 .iter()
                 .filter(|file| file.modified && !file.created)
@@ -84,7 +105,9 @@ impl ProbeSources {
             plan: open_plan(span),
             tasks: notes.tasks.clone(),
             request: words.last().map(|text| (*text).to_owned()),
-            last_command: calls(span).rev().find_map(|call| command(&call.function.arguments)),
+            last_command: calls(span)
+                .rev()
+                .find_map(|call| command(&call.function.arguments)),
             values: notes.values.clone(),
         }
     }
@@ -92,16 +115,28 @@ impl ProbeSources {
 
 /// Commands that failed, each with its messages. What a successful command printed is not a message to ask for.
 fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
-    let failed = notes.failures.iter().filter(|failure| !failure.has_succeeded);
-    failed.map(|failure| (failure.command.clone(), failure.lines.clone())).collect()
+    let failed = notes
+        .failures
+        .iter()
+        .filter(|failure| !failure.has_succeeded);
+    failed
+        .map(|failure| (failure.command.clone(), failure.lines.clone()))
+        .collect()
 }
 
 /// What the person wrote, without prompts that programs write in the person's name and texts so long that they were
 /// pasted.
 fn own_words(span: &[Message]) -> Vec<&str> {
     const LONGEST: usize = 1500;
-    let messages = span.iter().filter(|message| message.role == Role::User).map(|message| message.content.trim());
-    messages.filter(|text| text.len() <= LONGEST && !text.starts_with(['<', '[']) && !text.contains("</")).collect()
+    let messages = span
+        .iter()
+        .filter(|message| message.role == Role::User)
+        .map(|message| message.content.trim());
+    messages
+        .filter(|text| {
+            text.len() <= LONGEST && !text.starts_with(['<', '[']) && !text.contains("</")
+        })
+        .collect()
 }
 
 fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
@@ -111,14 +146,22 @@ fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
 /// The agent's own list, if the call writes one; its tool may have any name.
 fn plan_in(call: &ToolCall) -> Option<Vec<Value>> {
     let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-    let list = ["todos", "plan", "items"].into_iter().find_map(|key| arguments.get(key)?.as_array().cloned())?;
-    list.iter().all(|item| item.get("status").is_some()).then_some(list)
+    let list = ["todos", "plan", "items"]
+        .into_iter()
+        .find_map(|key| arguments.get(key)?.as_array().cloned())?;
+    list.iter()
+        .all(|item| item.get("status").is_some())
+        .then_some(list)
 }
 
 /// The unfinished items of the agent's own list, as it wrote it last.
 fn open_plan(span: &[Message]) -> Vec<String> {
-    let Some(items) = calls(span).rev().find_map(plan_in) else { return Vec::new() };
-    let open = items.iter().filter(|item| !matches!(text(item, "status"), "completed" | "done" | "cancelled"));
+    let Some(items) = calls(span).rev().find_map(plan_in) else {
+        return Vec::new();
+    };
+    let open = items
+        .iter()
+        .filter(|item| !matches!(text(item, "status"), "completed" | "done" | "cancelled"));
     let words = open.filter_map(|item| {
         ["content", "step", "text", "title", "description"]
             .into_iter()
@@ -136,6 +179,9 @@ fn text<'v>(item: &'v Value, key: &str) -> &'v str {
 fn command(arguments: &str) -> Option<String> {
     const LONGEST: usize = 110;
     let arguments: Value = serde_json::from_str(arguments).ok()?;
-    let command = ["command", "cmd"].into_iter().find_map(|key| arguments.get(key)?.as_str())?.trim();
+    let command = ["command", "cmd"]
+        .into_iter()
+        .find_map(|key| arguments.get(key)?.as_str())?
+        .trim();
     (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
 }

@@ -31,13 +31,21 @@ pub struct FigureTable {
 impl FigureTable {
     /// The table without the rows and columns that have no figure; `None` if no row is left.
     pub(super) fn without_void(mut self) -> Option<FigureTable> {
-        self.rows.retain(|(_, figures)| figures.iter().any(|text| is_figure(text)));
+        self.rows
+            .retain(|(_, figures)| figures.iter().any(|text| is_figure(text)));
         let columns = self.header.len().saturating_sub(1);
         let is_kept: Vec<bool> = (0..columns)
-            .map(|at| self.rows.iter().any(|(_, figures)| figures.get(at).is_some_and(|text| is_figure(text))))
+            .map(|at| {
+                self.rows
+                    .iter()
+                    .any(|(_, figures)| figures.get(at).is_some_and(|text| is_figure(text)))
+            })
             .collect();
         // The header also has the column of names, which the figures do not have.
-        retain_marked(&mut self.header, std::iter::once(true).chain(is_kept.iter().copied()));
+        retain_marked(
+            &mut self.header,
+            std::iter::once(true).chain(is_kept.iter().copied()),
+        );
         for (_, figures) in &mut self.rows {
             retain_marked(figures, is_kept.iter().copied());
         }
@@ -61,7 +69,11 @@ pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable
         lifetime(summary, tr),
         constraints(summary, tr),
     ];
-    tables.into_iter().flatten().filter_map(FigureTable::without_void).collect()
+    tables
+        .into_iter()
+        .flatten()
+        .filter_map(FigureTable::without_void)
+        .collect()
 }
 
 /// The rows of the methods for which `part` has a value.
@@ -71,21 +83,33 @@ fn rows<'s, T: 's>(
     figures: impl Fn(&T) -> Vec<String>,
 ) -> Vec<(String, Vec<String>)> {
     let methods = summary.methods.iter();
-    methods.filter_map(|(name, method)| Some((name.to_owned(), figures(part(method)?)))).collect()
+    methods
+        .filter_map(|(name, method)| Some((name.to_owned(), figures(part(method)?))))
+        .collect()
 }
 
 fn header(tr: &Translation, columns: impl IntoIterator<Item = String>) -> Vec<String> {
-    std::iter::once(tr.method.to_owned()).chain(columns).collect()
+    std::iter::once(tr.method.to_owned())
+        .chain(columns)
+        .collect()
 }
 
 fn cell(found: Option<&Share>, tr: &Translation) -> String {
-    found.map_or_else(|| UNKNOWN.to_owned(), |found| share_with_interval(found, tr))
+    found.map_or_else(
+        || UNKNOWN.to_owned(),
+        |found| share_with_interval(found, tr),
+    )
 }
 
 /// The names of the groups of all methods, in the order of their numbers.
 fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
     groups
-        .map(|name| (name.trim_end_matches('+').parse().unwrap_or(u32::MAX), name.as_str()))
+        .map(|name| {
+            (
+                name.trim_end_matches('+').parse().unwrap_or(u32::MAX),
+                name.as_str(),
+            )
+        })
         .collect::<BTreeSet<_>>()
         .into_iter()
         .map(|(_, name)| name)
@@ -94,8 +118,15 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
 
 /// How contexts state the facts of probes, and what they name that their transcripts do not have.
 fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let columns =
-        [tr.placed, tr.sound, tr.denied, tr.contradicted, tr.stale_in_context, tr.constraints_kept, tr.invented];
+    let columns = [
+        tr.placed,
+        tr.sound,
+        tr.denied,
+        tr.contradicted,
+        tr.stale_in_context,
+        tr.constraints_kept,
+        tr.invented,
+    ];
     let table = FigureTable {
         id: "in-context",
         title: tr.in_context_title.to_owned(),
@@ -107,12 +138,27 @@ fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
 }
 
 fn in_context_figures(method: &MethodSummary) -> Vec<String> {
-    let Economy { in_context: found, constraints_kept, .. } = &method.economy;
-    let invented = method.invented.as_ref().and_then(|invented| invented.per_1000_tokens);
+    let Economy {
+        in_context: found,
+        constraints_kept,
+        ..
+    } = &method.economy;
+    let invented = method
+        .invented
+        .as_ref()
+        .and_then(|invented| invented.per_1000_tokens);
     let invented = invented.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
     let [placed, sound, denied, contradicted] =
         [found.placed, found.sound, found.denied, found.contradicted].map(share);
-    vec![placed, sound, denied, contradicted, score(found.stale), share(*constraints_kept), invented]
+    vec![
+        placed,
+        sound,
+        denied,
+        contradicted,
+        score(found.stale),
+        share(*constraints_kept),
+        invented,
+    ]
 }
 
 /// The scores of contexts in which nothing was compressed; `None` if there are no such contexts.
@@ -123,7 +169,11 @@ fn not_compressed(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
         |method| method.not_compressed.as_ref(),
         |left_out| {
             let contexts = format!("{}/{}", grouped(left_out.contexts), grouped(left_out.of));
-            vec![contexts, level(&left_out.overall), share(left_out.fact_survival)]
+            vec![
+                contexts,
+                level(&left_out.overall),
+                share(left_out.fact_survival),
+            ]
         },
     );
     (!rows.is_empty()).then(|| FigureTable {
@@ -138,11 +188,27 @@ fn not_compressed(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
 /// Open book next to closed book; `None` if no answerer may search.
 fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns = [
-        tr.archive, tr.closed_book, tr.open_book, tr.gain, tr.searches, tr.search_tokens, tr.gold_found,
-        tr.lost_searched, tr.kept_searched,
+        tr.archive,
+        tr.closed_book,
+        tr.open_book,
+        tr.gain,
+        tr.searches,
+        tr.search_tokens,
+        tr.gold_found,
+        tr.lost_searched,
+        tr.kept_searched,
     ];
-    let lead = [Some(tr.open_book_note.to_owned()), archive_sentence(summary, tr)].into_iter().flatten();
-    let rows = rows(summary, |method| method.open_book.as_ref(), |open| open_book_figures(open, tr));
+    let lead = [
+        Some(tr.open_book_note.to_owned()),
+        archive_sentence(summary, tr),
+    ]
+    .into_iter()
+    .flatten();
+    let rows = rows(
+        summary,
+        |method| method.open_book.as_ref(),
+        |open| open_book_figures(open, tr),
+    );
     (!rows.is_empty()).then(|| FigureTable {
         id: "open-book",
         title: tr.open_book_title.to_owned(),
@@ -154,8 +220,11 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
 
 /// Survival by age; `None` if nothing has been through more than one compression.
 fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let all: Vec<&SurvivalByAge> =
-        summary.methods.values().filter_map(|method| method.survival_by_age.as_ref()).collect();
+    let all: Vec<&SurvivalByAge> = summary
+        .methods
+        .values()
+        .filter_map(|method| method.survival_by_age.as_ref())
+        .collect();
     let facts = names(all.iter().flat_map(|found| found.facts.keys()));
     let references = names(all.iter().flat_map(|found| found.references.keys()));
     if facts.len().max(references.len()) < 2 {
@@ -173,7 +242,9 @@ fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
             |method| method.survival_by_age.as_ref(),
             |found| {
                 let facts = facts.iter().map(|age| cell(found.facts.get(*age), tr));
-                let references = references.iter().map(|age| cell(found.references.get(*age), tr));
+                let references = references
+                    .iter()
+                    .map(|age| cell(found.references.get(*age), tr));
                 facts.chain(references).collect()
             },
         ),
@@ -182,7 +253,14 @@ fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
 
 /// The life cycle of a session under each method; `None` if no session was compressed more than once.
 fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let columns = [tr.compacted_at, tr.freed, tr.floor, tr.floor_growth, tr.cycles].map(str::to_owned);
+    let columns = [
+        tr.compacted_at,
+        tr.freed,
+        tr.floor,
+        tr.floor_growth,
+        tr.cycles,
+    ]
+    .map(str::to_owned);
     let rows = rows(
         summary,
         |method| method.lifetime.as_ref().filter(|_| !method.is_anchor()),
@@ -199,33 +277,56 @@ fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
 
 fn lifetime_figures(life: &LifeCycle, tr: &Translation) -> Vec<String> {
     let cycles = life.cycles.map_or_else(|| tr.never.to_owned(), grouped);
-    let growth = life.growth.map_or_else(|| UNKNOWN.to_owned(), |growth| format!("{growth:+.0}").replace('-', "−"));
+    let growth = life.growth.map_or_else(
+        || UNKNOWN.to_owned(),
+        |growth| format!("{growth:+.0}").replace('-', "−"),
+    );
     let tokens = [life.trigger, life.freed, life.floor].map(|tokens| count(Some(tokens)));
     tokens.into_iter().chain([growth, cycles]).collect()
 }
 
 /// Survival of rules; `None` if no rules were put into the sessions.
 fn constraints(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let all: Vec<&ConstraintSummary> =
-        summary.methods.values().filter_map(|method| method.constraints.as_ref()).collect();
+    let all: Vec<&ConstraintSummary> = summary
+        .methods
+        .values()
+        .filter_map(|method| method.constraints.as_ref())
+        .collect();
     let rules = all.iter().map(|found| found.rules).max()?.to_string();
     let compressions = names(all.iter().flat_map(|found| found.by_compressions.keys()));
     let columns = [tr.literal, tr.near_literal, tr.early, tr.middle, tr.late].map(str::to_owned);
-    let after = compressions.iter().map(|name| fill(tr.after_compressions, &[name]));
+    let after = compressions
+        .iter()
+        .map(|name| fill(tr.after_compressions, &[name]));
     Some(FigureTable {
         id: "constraints",
         title: tr.constraints_title.to_owned(),
         lead: fill(tr.constraints_note, &[&rules]),
         header: header(tr, columns.into_iter().chain(after)),
-        rows: rows(summary, |method| method.constraints.as_ref(), |found| constraint_figures(found, &compressions, tr)),
+        rows: rows(
+            summary,
+            |method| method.constraints.as_ref(),
+            |found| constraint_figures(found, &compressions, tr),
+        ),
     })
 }
 
 /// The shares of literal and nearly literal rules, then those of nearly literal rules by position and by compressions.
-fn constraint_figures(found: &ConstraintSummary, compressions: &[&str], tr: &Translation) -> Vec<String> {
-    let whole = [cell(Some(&found.all.literal), tr), cell(Some(&found.all.near_literal), tr)];
+fn constraint_figures(
+    found: &ConstraintSummary,
+    compressions: &[&str],
+    tr: &Translation,
+) -> Vec<String> {
+    let whole = [
+        cell(Some(&found.all.literal), tr),
+        cell(Some(&found.all.near_literal), tr),
+    ];
     let positions = RulePosition::ALL.map(|position| found.by_position.get(position.name()));
-    let groups = positions.into_iter().chain(compressions.iter().map(|name| found.by_compressions.get(*name)));
+    let groups = positions.into_iter().chain(
+        compressions
+            .iter()
+            .map(|name| found.by_compressions.get(*name)),
+    );
     let groups = groups.map(|shares| cell(shares.map(|shares| &shares.near_literal), tr));
     whole.into_iter().chain(groups).collect()
 }

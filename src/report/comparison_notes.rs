@@ -5,27 +5,42 @@ use super::notes::{confounds, excluded_dimensions, warnings};
 use super::numbers::{UNKNOWN, brackets, count, score, share_with_interval, signed, usd};
 use super::translation::{Translation, fill, translation};
 use crate::results::{
-    Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest, MethodComparison,
-    ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
+    Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
+    MethodComparison, ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
 };
 use stats::{DifferenceTest, NoEvidenceReason, Regrading};
 
 /// The notes that every report counts and shows in full: warnings, then remarks. Critical warnings, which reports show
 /// first, and explanations of figures are not notes.
 pub(super) fn notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    [warnings(summary, manifest, tr), remarks(summary, manifest, tr)].concat()
+    [
+        warnings(summary, manifest, tr),
+        remarks(summary, manifest, tr),
+    ]
+    .concat()
 }
 
 /// The notes that are not warnings on the result set: what affects how its scores compare, and what restricts a
 /// comparison.
 pub(super) fn remarks(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    let compared = summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr));
-    confounds(summary, &manifest.design, tr).into_iter().chain(compared).collect()
+    let compared = summary
+        .comparison
+        .iter()
+        .flat_map(|comparison| comparison_notes(comparison, tr));
+    confounds(summary, &manifest.design, tr)
+        .into_iter()
+        .chain(compared)
+        .collect()
 }
 
 /// How many notes a report has.
 pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
-    notes(summary, manifest, translation(manifest.design.locale.of_report())).len()
+    notes(
+        summary,
+        manifest,
+        translation(manifest.design.locale.of_report()),
+    )
+    .len()
 }
 
 /// What restricts a comparison.
@@ -35,7 +50,12 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         notes.push(tr.lexical_compared.to_owned());
     }
     if comparison.left_out > 0 {
-        let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
+        let figures = [
+            comparison.fixtures.len(),
+            comparison.probes,
+            comparison.left_out,
+        ]
+        .map(|n| n.to_string());
         notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
     }
     notes.extend(several_tries(comparison, tr));
@@ -78,7 +98,11 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
 /// The methods whose earlier designs were compared with the same baseline.
 fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let methods = comparison.methods.iter().filter_map(|(name, method)| {
-        let tried = method.overall.or(method.needed)?.tried.filter(|tried| *tried > 1)?;
+        let tried = method
+            .overall
+            .or(method.needed)?
+            .tried
+            .filter(|tried| *tried > 1)?;
         Some(format!("{name} ({tried})"))
     });
     let methods: Vec<String> = methods.collect();
@@ -88,14 +112,28 @@ fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
 /// How much the judge drifted by regrading, with the verdicts of a method that the drift would explain.
 fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
-    drift(method, compared.drift.as_ref()?, &lost.map(|(what, _)| what).collect::<Vec<_>>(), tr)
+    drift(
+        method,
+        compared.drift.as_ref()?,
+        &lost.map(|(what, _)| what).collect::<Vec<_>>(),
+        tr,
+    )
 }
 
 /// How much the judge drifted by regrading, and whether the drift would explain the verdict on the mean over methods.
 fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let lost = comparison.primary.iter().filter(|test| is_judge_drift(test)).map(|_| tr.overall.to_owned());
+    let lost = comparison
+        .primary
+        .iter()
+        .filter(|test| is_judge_drift(test))
+        .map(|_| tr.overall.to_owned());
     let name = fill(tr.primary, &[&comparison.tested.to_string()]);
-    drift(&name, comparison.drift.as_ref()?, &lost.collect::<Vec<_>>(), tr)
+    drift(
+        &name,
+        comparison.drift.as_ref()?,
+        &lost.collect::<Vec<_>>(),
+        tr,
+    )
 }
 
 fn is_judge_drift(test: &DifferenceTest) -> bool {
@@ -118,26 +156,48 @@ fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> O
 /// The effect on the fixtures in which a method changed, where these are too few for a test.
 fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let overall = compared.overall.as_ref()?;
-    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
+    let (tested, all) = (
+        overall.clusters.to_string(),
+        (overall.clusters + overall.unchanged).to_string(),
+    );
     let figures = [&signed(overall.difference), &brackets(overall.ci95_rerun)];
-    Some(fill(tr.untestable, &[method, &tested, &all, figures[0], figures[1]]))
+    Some(fill(
+        tr.untestable,
+        &[method, &tested, &all, figures[0], figures[1]],
+    ))
 }
 
 fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<String> {
-    let figures = [found.failed, found.chains, found.baseline_failed, found.baseline_chains].map(|n| n.to_string());
+    let figures = [
+        found.failed,
+        found.chains,
+        found.baseline_failed,
+        found.baseline_chains,
+    ]
+    .map(|n| n.to_string());
     let [failed, chains, base, base_chains] = &figures;
-    let worse = found.regressed.then(|| fill(tr.reliability, &[method, failed, chains, base, base_chains]));
-    let new: Vec<String> = found.newly_failing.iter().map(ToString::to_string).collect();
+    let worse = found
+        .regressed
+        .then(|| fill(tr.reliability, &[method, failed, chains, base, base_chains]));
+    let new: Vec<String> = found
+        .newly_failing
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let count = new.len().to_string();
-    let listed = (!new.is_empty()).then(|| fill(tr.newly_failing, &[method, &count, &new.join("; ")]));
+    let listed =
+        (!new.is_empty()).then(|| fill(tr.newly_failing, &[method, &count, &new.join("; ")]));
     worse.into_iter().chain(listed).collect()
 }
 
 /// The methods for which the fixtures cannot show a loss, or only a large one.
 fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
-    let (hardly, never): (Vec<_>, Vec<_>) =
-        underpowered_methods(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
-    let methods = [(tr.nearly_blind, hardly), (tr.blind, never)].into_iter().filter(|(_, methods)| !methods.is_empty());
+    let (hardly, never): (Vec<_>, Vec<_>) = underpowered_methods(comparison)
+        .into_iter()
+        .partition(|(_, mdd)| mdd.is_some());
+    let methods = [(tr.nearly_blind, hardly), (tr.blind, never)]
+        .into_iter()
+        .filter(|(_, methods)| !methods.is_empty());
     let notes = methods.map(|(pattern, methods)| {
         let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
         fill(pattern, &[tr.overall, &names.join(", ")])
@@ -147,15 +207,23 @@ fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
 
 /// Differences beyond re-run noise on these fixtures that are not significant for other sessions.
 fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let found: Vec<(String, &DifferenceTest)> =
-        differences(compared, tr).filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
-    let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
+    let found: Vec<(String, &DifferenceTest)> = differences(compared, tr)
+        .filter(|(_, judged)| judged.is_beyond_rerun_noise())
+        .collect();
+    let fixtures = found
+        .iter()
+        .map(|(_, judged)| judged.clusters)
+        .max()?
+        .to_string();
     let list = found.iter().map(|(what, judged)| {
         let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
         format!("{what} {center} {}", brackets(judged.ci95_rerun))
     });
     let list: Vec<String> = list.collect();
-    Some(fill(tr.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
+    Some(fill(
+        tr.beyond_rerun,
+        &[method, &fixtures, &list.join(", ")],
+    ))
 }
 
 /// The maximum number of entries that a sentence lists; `summary.json` has all of them.
@@ -163,7 +231,10 @@ const MAX_LISTED: usize = 5;
 
 /// What changed for a method: edits, and their effects on contexts, probes and facts.
 pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> Vec<String> {
-    let mut notes: Vec<String> = tested_fixtures(compared, tr).into_iter().chain(cost_changes(compared, tr)).collect();
+    let mut notes: Vec<String> = tested_fixtures(compared, tr)
+        .into_iter()
+        .chain(cost_changes(compared, tr))
+        .collect();
     let fixtures = &compared.fixtures;
     let lists = [
         (tr.asked_again, &fixtures.asked_again),
@@ -172,20 +243,45 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
         (tr.only_judged, &fixtures.only_judged),
         (tr.only_baseline, &fixtures.only_baseline),
     ];
-    notes.extend(lists.into_iter().filter_map(|(pattern, entries)| list(pattern, entries, String::clone, tr)));
-    let contexts = compared.differences.contexts.filter(|found| found.compared > 0);
+    notes.extend(
+        lists
+            .into_iter()
+            .filter_map(|(pattern, entries)| list(pattern, entries, String::clone, tr)),
+    );
+    let contexts = compared
+        .differences
+        .contexts
+        .filter(|found| found.compared > 0);
     if let Some(contexts) = contexts.filter(|_| compared.has_changed_figures()) {
-        notes.push(fill(tr.same_contexts, &[&contexts.same.to_string(), &contexts.compared.to_string()]));
+        notes.push(fill(
+            tr.same_contexts,
+            &[&contexts.same.to_string(), &contexts.compared.to_string()],
+        ));
     }
-    let (better, worse): (Vec<&Flip>, Vec<&Flip>) =
-        compared.differences.flipped.iter().partition(|flip| flip.after > flip.before);
+    let (better, worse): (Vec<&Flip>, Vec<&Flip>) = compared
+        .differences
+        .flipped
+        .iter()
+        .partition(|flip| flip.after > flip.before);
     notes.extend(list(tr.good_to_bad, &worse, |flip| flip_text(flip), tr));
     notes.extend(list(tr.bad_to_good, &better, |flip| flip_text(flip), tr));
-    let Differences { facts_lost, facts_gained, overclaim, fabrication, truncated, constraints, .. } =
-        &compared.differences;
+    let Differences {
+        facts_lost,
+        facts_gained,
+        overclaim,
+        fabrication,
+        truncated,
+        constraints,
+        ..
+    } = &compared.differences;
     notes.extend(list(tr.facts_lost, facts_lost, fact_text, tr));
     notes.extend(list(tr.facts_gained, facts_gained, fact_text, tr));
-    notes.extend(list(tr.constraints_lost, &compared.constraints_lost, lost_constraint, tr));
+    notes.extend(list(
+        tr.constraints_lost,
+        &compared.constraints_lost,
+        lost_constraint,
+        tr,
+    ));
     notes.extend(share_change(tr.overclaim_change, overclaim, tr));
     notes.extend(share_change(tr.fabrication_change, fabrication, tr));
     notes.extend(share_change(tr.truncated_change, truncated, tr));
@@ -196,14 +292,22 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
 /// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: the costs of a method that differ between the
 /// sides.
 fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let CostChanges { tokens, tokens_per_task, usd: dollars, seconds } = &compared.costs;
+    let CostChanges {
+        tokens,
+        tokens_per_task,
+        usd: dollars,
+        seconds,
+    } = &compared.costs;
     let figures: [(&str, &CostChange, FormatFigure); 4] = [
         (tr.context_tokens, tokens, count),
         (tr.tokens_per_task, tokens_per_task, count),
         (tr.cost, dollars, usd),
         // Under a second the figure depends more on the machine than on the method.
         (tr.seconds, seconds, |value| {
-            value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}", value.max(1.0)))
+            value.map_or_else(
+                || UNKNOWN.to_owned(),
+                |value| format!("{:.1}", value.max(1.0)),
+            )
         }),
     ];
     let texts: Vec<String> = figures
@@ -226,16 +330,32 @@ pub(super) fn change_text(change: &CostChange, text: FormatFigure) -> Option<Str
 
 /// How a share differs; `None` if it does not differ, or if there is nothing to count.
 fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Option<String> {
-    let has_answers = [&found.before, &found.after].into_iter().flatten().any(|share| share.of > 0);
+    let has_answers = [&found.before, &found.after]
+        .into_iter()
+        .flatten()
+        .any(|share| share.of > 0);
     if !has_answers || !found.is_any() {
         return None;
     }
-    let sides = [&found.before, &found.after]
-        .map(|side| side.as_ref().map_or_else(|| UNKNOWN.to_owned(), |share| share_with_interval(share, tr)));
-    let interval = found.ci95.map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
-    let difference = found.difference.map(|difference| points(difference) + &interval.unwrap_or_default());
+    let sides = [&found.before, &found.after].map(|side| {
+        side.as_ref().map_or_else(
+            || UNKNOWN.to_owned(),
+            |share| share_with_interval(share, tr),
+        )
+    });
+    let interval = found
+        .ci95
+        .map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
+    let difference = found
+        .difference
+        .map(|difference| points(difference) + &interval.unwrap_or_default());
     let change = fill(pattern, &[&sides[0], &sides[1]]);
-    Some(change + &difference.map(|difference| fill(tr.share_difference, &[&difference])).unwrap_or_default())
+    Some(
+        change
+            + &difference
+                .map(|difference| fill(tr.share_difference, &[&difference]))
+                .unwrap_or_default(),
+    )
 }
 
 /// `+1.5`: the difference between shares in percentage points.
@@ -244,27 +364,55 @@ fn points(share: f64) -> String {
 }
 
 /// The changes on the page: the mean over methods, then each method with a change.
-pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> Vec<(String, Vec<String>)> {
+pub(super) fn comparison_changes(
+    comparison: &Comparison,
+    tr: &Translation,
+) -> Vec<(String, Vec<String>)> {
     let primary = comparison.primary.as_ref().map(|primary| {
         let verdict = tr.verdict(primary);
-        let figures = format!("{} {} {verdict}", signed(primary.difference), brackets(primary.ci95));
-        (fill(tr.primary, &[&comparison.tested.to_string()]), vec![figures])
+        let figures = format!(
+            "{} {} {verdict}",
+            signed(primary.difference),
+            brackets(primary.ci95)
+        );
+        (
+            fill(tr.primary, &[&comparison.tested.to_string()]),
+            vec![figures],
+        )
     });
     let methods = comparison.methods.iter().map(|(name, compared)| {
         let needed = compared.needed.filter(is_tested).map(|judged| {
             let verdict = tr.verdict(&judged);
-            format!("{} {} {} {verdict}", tr.needed, signed(judged.difference), brackets(judged.ci95))
+            format!(
+                "{} {} {} {verdict}",
+                tr.needed,
+                signed(judged.difference),
+                brackets(judged.ci95)
+            )
         });
-        (name.to_owned(), needed.into_iter().chain(method_changes(compared, tr)).collect::<Vec<_>>())
+        (
+            name.to_owned(),
+            needed
+                .into_iter()
+                .chain(method_changes(compared, tr))
+                .collect::<Vec<_>>(),
+        )
     });
     let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
     let changed = methods.filter(|(_, notes)| !notes.is_empty());
-    primary.into_iter().chain(changed).chain(unchanged).collect()
+    primary
+        .into_iter()
+        .chain(changed)
+        .chain(unchanged)
+        .collect()
 }
 
 /// Whether both sides have grades; otherwise contexts are compared.
 pub(super) fn has_grades(comparison: &Comparison) -> bool {
-    comparison.methods.values().any(|compared| compared.fixtures.compared() > 0)
+    comparison
+        .methods
+        .values()
+        .any(|compared| compared.fixtures.compared() > 0)
 }
 
 /// The methods of which nothing changed.
@@ -275,15 +423,25 @@ pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<Str
         .filter(|(_, compared)| !compared.is_changed() && compared.has_common_part())
         .map(|(name, _)| name.as_str())
         .collect();
-    let word = if has_grades(comparison) { tr.unchanged } else { tr.unchanged_contexts };
+    let word = if has_grades(comparison) {
+        tr.unchanged
+    } else {
+        tr.unchanged_contexts
+    };
     let colon = tr.locale.pick(": ", "：");
     (!names.is_empty()).then(|| format!("{word}{colon}{}", names.join(", ")))
 }
 
 /// Explains when a difference gets a verdict.
 pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
-    let has_overall = comparison.methods.values().any(|compared| compared.overall.is_some());
-    let has_needed = comparison.methods.values().any(|compared| compared.needed.is_some());
+    let has_overall = comparison
+        .methods
+        .values()
+        .any(|compared| compared.overall.is_some());
+    let has_needed = comparison
+        .methods
+        .values()
+        .any(|compared| compared.needed.is_some());
     match (has_overall, has_needed) {
         (true, true) => format!("{} {}", tr.margin, tr.needed_margin),
         (false, true) => tr.needed_margin_alone.to_owned(),
@@ -293,9 +451,23 @@ pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
 
 /// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; `None` if all of them changed.
 fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let overall = compared.overall.as_ref().filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
-    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
-    Some(fill(tr.tested_fixtures, &[&tested, &all, &signed(overall.difference), &signed(overall.difference_all)]))
+    let overall = compared
+        .overall
+        .as_ref()
+        .filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
+    let (tested, all) = (
+        overall.clusters.to_string(),
+        (overall.clusters + overall.unchanged).to_string(),
+    );
+    Some(fill(
+        tr.tested_fixtures,
+        &[
+            &tested,
+            &all,
+            &signed(overall.difference),
+            &signed(overall.difference_all),
+        ],
+    ))
 }
 
 /// The differences of a method with their labels: overall, then by dimension.
@@ -303,9 +475,22 @@ pub(super) fn differences<'c>(
     compared: &'c MethodComparison,
     tr: &'c Translation,
 ) -> impl Iterator<Item = (String, &'c DifferenceTest)> {
-    let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
-    let needed = compared.needed.iter().map(|judged| (tr.needed.to_owned(), judged));
-    overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
+    let overall = compared
+        .overall
+        .iter()
+        .map(|judged| (tr.overall.to_owned(), judged));
+    let needed = compared
+        .needed
+        .iter()
+        .map(|judged| (tr.needed.to_owned(), judged));
+    overall
+        .chain(
+            compared
+                .dimensions
+                .iter()
+                .map(|(id, judged)| (tr.dimension_label(id), judged)),
+        )
+        .chain(needed)
 }
 
 fn is_tested(judged: &DifferenceTest) -> bool {
@@ -313,25 +498,45 @@ fn is_tested(judged: &DifferenceTest) -> bool {
 }
 
 /// A sentence with a count and a list; `None` for an empty list.
-fn list<E>(pattern: &str, entries: &[E], text: impl Fn(&E) -> String, tr: &Translation) -> Option<String> {
+fn list<E>(
+    pattern: &str,
+    entries: &[E],
+    text: impl Fn(&E) -> String,
+    tr: &Translation,
+) -> Option<String> {
     let mut shown: Vec<String> = entries.iter().take(MAX_LISTED).map(text).collect();
     if entries.len() > MAX_LISTED {
-        shown.push(fill(tr.and_more, &[&(entries.len() - MAX_LISTED).to_string()]));
+        shown.push(fill(
+            tr.and_more,
+            &[&(entries.len() - MAX_LISTED).to_string()],
+        ));
     }
     (!entries.is_empty()).then(|| fill(pattern, &[&entries.len().to_string(), &shown.join("; ")]))
 }
 
 pub(super) fn place(fixture: &str, point: u32, probe: &str) -> String {
-    if point > 1 { format!("{fixture} · {point} · {probe}") } else { format!("{fixture} · {probe}") }
+    if point > 1 {
+        format!("{fixture} · {point} · {probe}")
+    } else {
+        format!("{fixture} · {probe}")
+    }
 }
 
 fn flip_text(flip: &Flip) -> String {
     let place = place(&flip.fixture, flip.point, &flip.probe);
-    format!("{place} {} → {}", score(Some(flip.before)), score(Some(flip.after)))
+    format!(
+        "{place} {} → {}",
+        score(Some(flip.before)),
+        score(Some(flip.after))
+    )
 }
 
 fn fact_text(fact: &ProbeFact) -> String {
-    format!("{} ({})", fact.fact, place(&fact.fixture, fact.point, &fact.probe))
+    format!(
+        "{} ({})",
+        fact.fact,
+        place(&fact.fixture, fact.point, &fact.probe)
+    )
 }
 
 fn lost_constraint(lost: &LostConstraint) -> String {

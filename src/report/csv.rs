@@ -6,8 +6,9 @@ use crate::judge::Dimension;
 use crate::results::Row;
 
 /// The first columns; the dimensions come next, then the others in alphabetical order.
-const LEADING: [&str; 10] =
-    ["label", "fixture", "point", "method", "run", "probe", "type", "question", "answer", "overall"];
+const LEADING: [&str; 10] = [
+    "label", "fixture", "point", "method", "run", "probe", "type", "question", "answer", "overall",
+];
 
 /// The header line.
 ///
@@ -31,29 +32,46 @@ pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
 fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
     let mut columns = vec![("label".to_owned(), label.to_owned())];
     // `Row` has no key that JSON cannot write.
-    let Ok(Value::Object(fields)) = serde_json::to_value(row) else { return columns };
+    let Ok(Value::Object(fields)) = serde_json::to_value(row) else {
+        return columns;
+    };
     for (key, value) in fields {
         match value {
             Value::Object(scores) if key == "dimensions" => {
                 columns.extend(Dimension::ALL.map(|dimension| {
                     let name = dimension.name();
-                    (name.to_owned(), cell_text(scores.get(name).unwrap_or(&Value::Null)))
+                    (
+                        name.to_owned(),
+                        cell_text(scores.get(name).unwrap_or(&Value::Null)),
+                    )
                 }));
             }
             Value::Null if key == "context_facts" => {
-                columns.extend(["facts", "stale"].map(|part| (format!("{key}.{part}"), String::new())));
+                columns.extend(
+                    ["facts", "stale"].map(|part| (format!("{key}.{part}"), String::new())),
+                );
             }
             Value::Object(group) => columns.extend(grouped(&key, &group)),
             value => columns.push((key, cell_text(&value))),
         }
     }
-    let leading = LEADING.into_iter().chain(Dimension::ALL.map(Dimension::name));
-    columns.sort_by_cached_key(|(name, _)| leading.clone().position(|key| key == name).unwrap_or(usize::MAX));
+    let leading = LEADING
+        .into_iter()
+        .chain(Dimension::ALL.map(Dimension::name));
+    columns.sort_by_cached_key(|(name, _)| {
+        leading
+            .clone()
+            .position(|key| key == name)
+            .unwrap_or(usize::MAX)
+    });
     columns
 }
 
 fn grouped(key: &str, group: &Map<String, Value>) -> Vec<(String, String)> {
-    group.iter().map(|(part, value)| (format!("{key}.{part}"), cell_text(value))).collect()
+    group
+        .iter()
+        .map(|(part, value)| (format!("{key}.{part}"), cell_text(value)))
+        .collect()
 }
 
 fn cell_text(value: &Value) -> String {
@@ -67,5 +85,7 @@ fn cell_text(value: &Value) -> String {
 fn write_line(cells: impl Iterator<Item = String>) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(cells.collect::<Vec<_>>())?;
-    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+    writer
+        .into_inner()
+        .map_err(|error| csv::Error::from(error.into_error()))
 }

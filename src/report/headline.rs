@@ -6,8 +6,8 @@ use super::numbers::signed;
 use super::translation::{Translation, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange,
-    MethodLevel, NEEDED_RECALL, OVERALL, Summary, main_result,
+    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
+    Manifest, MethodChange, MethodLevel, NEEDED_RECALL, OVERALL, Summary, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -19,16 +19,22 @@ pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let locale = manifest.design.locale.of_report();
     let (result, tr) = (main_result(summary, manifest), translation(locale));
     let text = match &result {
-        MainResult::Incomplete { judged, expected, .. } if !has_answers(&manifest.design) => {
-            incomplete_contexts([*judged, *expected], tr)
+        MainResult::Incomplete {
+            judged, expected, ..
+        } if !has_answers(&manifest.design) => incomplete_contexts([*judged, *expected], tr),
+        MainResult::Sample if manifest.design.is_answered_by_models() => {
+            graded_by_rules(tr).to_owned()
         }
-        MainResult::Sample if manifest.design.is_answered_by_models() => graded_by_rules(tr).to_owned(),
         MainResult::Unchanged(change) if !summary.comparison.as_ref().is_some_and(has_grades) => {
             unchanged(change, ["contexts", "上下文"], tr)
         }
         _ => sentence(&result, tr),
     };
-    Headline { text, result, locale }
+    Headline {
+        text,
+        result,
+        locale,
+    }
 }
 
 fn graded_by_rules(tr: &Translation) -> &'static str {
@@ -99,7 +105,15 @@ fn unchanged(change: &MainChange, [english, chinese]: [&str; 2], tr: &Translatio
         format!("Unchanged: the same {english} as {}", change.baseline),
         format!("无变化：{chinese}和 {} 相同", change.baseline),
     );
-    change_sentence(&word, &MainChange { unchanged: 0, tokens: None, ..change.clone() }, tr)
+    change_sentence(
+        &word,
+        &MainChange {
+            unchanged: 0,
+            tokens: None,
+            ..change.clone()
+        },
+        tr,
+    )
 }
 
 /// The growth in tokens from which the sentence on an improvement also names the growth.
@@ -156,15 +170,24 @@ impl Measure {
             }
             Measure::Retention => {
                 let low = format!("{:.0}", 100.0 * low);
-                locale.pick(format!("{low} to {}", percent(high)), format!("{low}–{}", percent(high)))
+                locale.pick(
+                    format!("{low} to {}", percent(high)),
+                    format!("{low}–{}", percent(high)),
+                )
             }
-            Measure::Score => locale.pick(format!("{low:.2} to {high:.2}"), format!("{low:.2}–{high:.2}")),
+            Measure::Score => locale.pick(
+                format!("{low:.2} to {high:.2}"),
+                format!("{low:.2}–{high:.2}"),
+            ),
         }
     }
 
     /// The span of the values of several methods.
     fn span(self, levels: &[MethodLevel], locale: Locale) -> String {
-        let (first, last) = (levels.first().map(|level| level.value), levels.last().map(|level| level.value));
+        let (first, last) = (
+            levels.first().map(|level| level.value),
+            levels.last().map(|level| level.value),
+        );
         let (high, low) = (first.unwrap_or_default(), last.unwrap_or_default());
         let (low, high) = (self.value(low), self.value(high));
         if low == high {
@@ -176,15 +199,26 @@ impl Measure {
 }
 
 fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> String {
-    let MainLevels { best, indistinguishable, lower, fixtures } = levels;
+    let MainLevels {
+        best,
+        indistinguishable,
+        lower,
+        fixtures,
+    } = levels;
     let (name, value) = (&best.method, measure.value(best.value));
     let interval = best.ci95.map(|ci| measure.interval(ci, tr.locale));
     let value = match &interval {
-        Some(ci) => tr.locale.pick(format!("{value} (95%: {ci})"), format!("{value}（95%：{ci}）")),
+        Some(ci) => tr.locale.pick(
+            format!("{value} (95%: {ci})"),
+            format!("{value}（95%：{ci}）"),
+        ),
         None => value,
     };
     let tokens = best.tokens.map(percent);
-    let mut text = tr.locale.pick(english_level(name, &value, measure), chinese_level(name, &value, measure));
+    let mut text = tr.locale.pick(
+        english_level(name, &value, measure),
+        chinese_level(name, &value, measure),
+    );
     let whole = match measure {
         Measure::Retention => ["its", "其"],
         Measure::Score | Measure::Lift => ["the transcript's", "完整记录的"],
@@ -192,22 +226,34 @@ fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> St
     text += &tokens
         .map(|part| {
             let [english, chinese] = whole;
-            tr.locale.pick(format!(" with {part} of {english} tokens"), format!("，词元为{chinese} {part}"))
+            tr.locale.pick(
+                format!(" with {part} of {english} tokens"),
+                format!("，词元为{chinese} {part}"),
+            )
         })
         .unwrap_or_default();
     if interval.is_none() {
         text += &match (measure, *fixtures) {
             // a retention lacks its interval on one fixture alone
-            (Measure::Retention, _) | (_, 0 | 1) => {
-                tr.locale.pick(" on one fixture, which shows no order", "，只有一个样本，不能排序").to_owned()
-            }
+            (Measure::Retention, _) | (_, 0 | 1) => tr
+                .locale
+                .pick(
+                    " on one fixture, which shows no order",
+                    "，只有一个样本，不能排序",
+                )
+                .to_owned(),
             (_, several) => tr.locale.pick(
                 format!(", the same on {several} fixtures, so without an interval"),
                 format!("，{several} 个样本都相同，因此没有区间"),
             ),
         };
     }
-    text += &others(indistinguishable, measure, tr, ["not distinguishable from it", "与其无法区分"]);
+    text += &others(
+        indistinguishable,
+        measure,
+        tr,
+        ["not distinguishable from it", "与其无法区分"],
+    );
     text += &others(lower, measure, tr, ["lower", "更低"]);
     text + tr.locale.pick(".", "。")
 }
@@ -217,7 +263,9 @@ fn english_level(name: &str, value: &str, measure: Measure) -> String {
         Measure::Retention => format!("{name} keeps {value} of the whole transcript's score"),
         Measure::Score => format!("{name} scores {value} of 5"),
         Measure::Lift => {
-            format!("Beyond the newest text of its size, {name} keeps {value} of what the sessions used later")
+            format!(
+                "Beyond the newest text of its size, {name} keeps {value} of what the sessions used later"
+            )
         }
     }
 }
@@ -226,12 +274,19 @@ fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
     match measure {
         Measure::Retention => format!("{name} 保留完整记录得分的 {value}"),
         Measure::Score => format!("{name} 得分 {value}（满分 5）"),
-        Measure::Lift => format!("与同样大小的最新文本相比，{name} 多保留会话后来用到内容的 {value}"),
+        Measure::Lift => {
+            format!("与同样大小的最新文本相比，{name} 多保留会话后来用到内容的 {value}")
+        }
     }
 }
 
 /// `; 4 methods are lower (43 to 53%)`; one or two methods are named.
-fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, chinese]: [&str; 2]) -> String {
+fn others(
+    levels: &[MethodLevel],
+    measure: Measure,
+    tr: &Translation,
+    [english, chinese]: [&str; 2],
+) -> String {
     let span = measure.span(levels, tr.locale);
     let names: Vec<&str> = levels.iter().map(|level| level.method.as_str()).collect();
     match levels.len() {
@@ -244,9 +299,10 @@ fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, 
             format!("; {} are {english} ({span})", names.join(" and ")),
             format!("；{} {chinese}（{span}）", names.join("、")),
         ),
-        more => tr
-            .locale
-            .pick(format!("; {more} methods are {english} ({span})"), format!("；{more} 个方法{chinese}（{span}）")),
+        more => tr.locale.pick(
+            format!("; {more} methods are {english} ({span})"),
+            format!("；{more} 个方法{chinese}（{span}）"),
+        ),
     }
 }
 
@@ -261,11 +317,27 @@ fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String 
         change.mean.is_none() || method.measure != OVERALL || method.verdict != Verdict::NoEvidence
     };
     let methods: Vec<&MethodChange> = change.methods.iter().filter(is_shown).collect();
-    shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, tr)));
+    shown.extend(
+        methods
+            .iter()
+            .take(NAMED)
+            .map(|method| method_phrase(method, tr)),
+    );
     let more = methods.len().saturating_sub(NAMED);
-    shown.extend((more > 0).then(|| tr.locale.pick(format!("{more} more"), format!("另有 {more} 个"))));
-    let edit = change.edit.as_ref().map(|edit| edit_phrase(edit, tr)).unwrap_or_default();
-    let colon = if shown.is_empty() { "" } else { tr.locale.pick(": ", "：") };
+    shown.extend((more > 0).then(|| {
+        tr.locale
+            .pick(format!("{more} more"), format!("另有 {more} 个"))
+    }));
+    let edit = change
+        .edit
+        .as_ref()
+        .map(|edit| edit_phrase(edit, tr))
+        .unwrap_or_default();
+    let colon = if shown.is_empty() {
+        ""
+    } else {
+        tr.locale.pick(": ", "：")
+    };
     let names = shown.join(tr.locale.pick(", ", "、"));
     let mut parts = vec![match tr.locale {
         Locale::En => format!("{word}{colon}{names}{edit}"),
@@ -281,37 +353,63 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     let why = match method.reason {
         Some(NoEvidenceReason::Correction) if method.tried.is_some_and(|tried| tried > 1) => {
             let tries = tr.tries(method.tried.unwrap_or_default());
-            tr.locale.pick(format!(", not significant after {tries}"), format!("（{tries}后不显著）"))
+            tr.locale.pick(
+                format!(", not significant after {tries}"),
+                format!("（{tries}后不显著）"),
+            )
         }
-        Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）").to_owned(),
-        Some(NoEvidenceReason::Truncated) => {
-            tr.locale.pick(", which depends on truncated answers", "（取决于被截断的回答）").to_owned()
+        Some(NoEvidenceReason::JudgeDrift) => {
+            tr.locale.pick(", judge drift", "（评审漂移）").to_owned()
         }
-        Some(NoEvidenceReason::FewClusters) => {
-            tr.locale.pick(" (too few fixtures for a test)", "（样本太少，无法检验）").to_owned()
-        }
+        Some(NoEvidenceReason::Truncated) => tr
+            .locale
+            .pick(
+                ", which depends on truncated answers",
+                "（取决于被截断的回答）",
+            )
+            .to_owned(),
+        Some(NoEvidenceReason::FewClusters) => tr
+            .locale
+            .pick(" (too few fixtures for a test)", "（样本太少，无法检验）")
+            .to_owned(),
         _ => String::new(),
     };
-    let dimension = Dimension::ALL.into_iter().find(|dimension| dimension.name() == method.measure);
+    let dimension = Dimension::ALL
+        .into_iter()
+        .find(|dimension| dimension.name() == method.measure);
     let of = dimension.map(|dimension| {
         let label = dimension.label(tr.locale);
-        tr.locale.pick(format!(" in {label}"), format!(" 的{label}"))
+        tr.locale
+            .pick(format!(" in {label}"), format!(" 的{label}"))
     });
-    let recall = (method.measure == NEEDED_RECALL)
-        .then(|| tr.locale.pick(" in needed-later recall".to_owned(), " 的后续所需召回".to_owned()));
+    let recall = (method.measure == NEEDED_RECALL).then(|| {
+        tr.locale.pick(
+            " in needed-later recall".to_owned(),
+            " 的后续所需召回".to_owned(),
+        )
+    });
     let (name, of) = (&method.method, of.or(recall).unwrap_or_default());
-    format!("{name}{of} {}{}{why}", signed(method.difference), figures(method, tr))
+    format!(
+        "{name}{of} {}{}{why}",
+        signed(method.difference),
+        figures(method, tr)
+    )
 }
 
 /// `` anchored loses the constraint `no new dependency` ``: the gate fails because of this.
 fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
-    let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| loss.is_confirmed).collect();
+    let losses: Vec<&ConstraintLoss> = change
+        .constraints_lost
+        .iter()
+        .filter(|loss| loss.is_confirmed)
+        .collect();
     let (first, more) = losses.split_first()?;
     let (method, constraint) = (&first.method, code(&first.fact));
     Some(match more.len() {
-        0 => tr
-            .locale
-            .pick(format!("{method} loses the constraint {constraint}"), format!("{method} 丢失约束 {constraint}")),
+        0 => tr.locale.pick(
+            format!("{method} loses the constraint {constraint}"),
+            format!("{method} 丢失约束 {constraint}"),
+        ),
         more => tr.locale.pick(
             format!("{method} loses the constraint {constraint} (and {more} more lost)"),
             format!("{method} 丢失约束 {constraint}（另有 {more} 条丢失）"),
@@ -322,7 +420,11 @@ fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
 /// `` the constraint `no new dependency` of anchored may be lost: no model judged it ``: only a warning. So is a loss of
 /// which the grades do not say whether it is one.
 fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
-    let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| !loss.is_confirmed).collect();
+    let losses: Vec<&ConstraintLoss> = change
+        .constraints_lost
+        .iter()
+        .filter(|loss| !loss.is_confirmed)
+        .collect();
     let (first, more) = losses.split_first()?;
     let (method, constraint) = (&first.method, code(&first.fact));
     let (english, chinese) = match more.len() {
@@ -346,7 +448,10 @@ fn code(text: &str) -> String {
 
 fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
     let count = &mean.method;
-    let name = tr.locale.pick(format!("mean of {count} methods"), format!("{count} 个方法的平均"));
+    let name = tr.locale.pick(
+        format!("mean of {count} methods"),
+        format!("{count} 个方法的平均"),
+    );
     format!("{name} {}{}", signed(mean.difference), figures(mean, tr))
 }
 
@@ -354,23 +459,34 @@ fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
 /// fixtures that changed, if some did not.
 fn figures(change: &MethodChange, tr: &Translation) -> String {
     let (some, all) = (change.fixtures, change.fixtures + change.unchanged);
-    let fixtures = (some > 0 && some < all)
-        .then(|| tr.locale.pick(format!(" on {some} of {all} fixtures"), format!("（{all} 个样本中的 {some} 个）")));
+    let fixtures = (some > 0 && some < all).then(|| {
+        tr.locale.pick(
+            format!(" on {some} of {all} fixtures"),
+            format!("（{all} 个样本中的 {some} 个）"),
+        )
+    });
     interval_and_tries(change, tr) + &fixtures.unwrap_or_default()
 }
 
 fn interval_and_tries(change: &MethodChange, tr: &Translation) -> String {
     let interval = change.ci95.map(|ci| {
         let (low, high) = (signed(ci.low()), signed(ci.high()));
-        tr.locale.pick(format!("95%: {low} to {high}"), format!("95%：{low} 至 {high}"))
+        tr.locale.pick(
+            format!("95%: {low} to {high}"),
+            format!("95%：{low} 至 {high}"),
+        )
     });
-    let tries = change.tried.filter(|_| change.verdict == Verdict::Improved).map(|tried| tr.tries(tried));
+    let tries = change
+        .tried
+        .filter(|_| change.verdict == Verdict::Improved)
+        .map(|tried| tr.tries(tried));
     let parts: Vec<String> = interval.into_iter().chain(tries).collect();
     if parts.is_empty() {
         return String::new();
     }
     let parts = parts.join(tr.locale.pick("; ", "；"));
-    tr.locale.pick(format!(" ({parts})"), format!("（{parts}）"))
+    tr.locale
+        .pick(format!(" ({parts})"), format!("（{parts}）"))
 }
 
 /// The maximum length of an edited line in the sentence, in characters.
@@ -380,42 +496,81 @@ const MAX_EDIT: usize = 40;
 fn edit_phrase(edit: &EditNote, tr: &Translation) -> String {
     let (english, chinese) = match edit {
         EditNote::OtherMethod(name) => {
-            return tr.locale.pick(format!(" against {name}"), format!("与 {name} 相比，"));
+            return tr
+                .locale
+                .pick(format!(" against {name}"), format!("与 {name} 相比，"));
         }
-        EditNote::Removed(text) => (format!("removing {}", code(text)), format!("删除 {} 后", code(text))),
-        EditNote::Added(text) => (format!("adding {}", code(text)), format!("增加 {} 后", code(text))),
+        EditNote::Removed(text) => (
+            format!("removing {}", code(text)),
+            format!("删除 {} 后", code(text)),
+        ),
+        EditNote::Added(text) => (
+            format!("adding {}", code(text)),
+            format!("增加 {} 后", code(text)),
+        ),
         EditNote::Changed(place) => (format!("editing {place}"), format!("修改 {place} 后")),
         EditNote::Setting(text) => (text.clone(), format!("{text} 后")),
         EditNote::Several(count) => (format!("{count} edits"), format!("{count} 处改动后")),
     };
-    tr.locale.pick(format!(" after {english}"), format!("{chinese}，"))
+    tr.locale
+        .pick(format!(" after {english}"), format!("{chinese}，"))
 }
 
 /// `3 methods unchanged`; `None` for no method.
-fn count_methods(count: usize, [one, many]: [&str; 2], chinese: &str, tr: &Translation) -> Option<String> {
+fn count_methods(
+    count: usize,
+    [one, many]: [&str; 2],
+    chinese: &str,
+    tr: &Translation,
+) -> Option<String> {
     let english = if count == 1 { one } else { many };
-    (count > 0).then(|| tr.locale.pick(format!("{count} {english}"), format!("{count} {chinese}")))
+    (count > 0).then(|| {
+        tr.locale
+            .pick(format!("{count} {english}"), format!("{count} {chinese}"))
+    })
 }
 
 /// What else restricts or follows from a change, each in a few words.
 fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
     let less_reliable = (!change.less_reliable.is_empty()).then(|| {
         let names = change.less_reliable.join(", ");
-        tr.locale.pick(format!("more failures of {names}"), format!("{names} 失败更多"))
+        tr.locale.pick(
+            format!("more failures of {names}"),
+            format!("{names} 失败更多"),
+        )
     });
     let newly_failing = (!change.newly_failing.is_empty()).then(|| {
         let names = change.newly_failing.join(", ");
-        tr.locale.pick(format!("new failures of {names}"), format!("{names} 有新的失败"))
+        tr.locale.pick(
+            format!("new failures of {names}"),
+            format!("{names} 有新的失败"),
+        )
     });
     let one_sided = (!change.one_sided.is_empty()).then(|| {
         let names = change.one_sided.join(", ");
-        tr.locale.pick(format!("only one side has some grades of {names}"), format!("{names} 的部分评分仅一侧有"))
+        tr.locale.pick(
+            format!("only one side has some grades of {names}"),
+            format!("{names} 的部分评分仅一侧有"),
+        )
     });
-    let tokens = change.tokens.filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE);
-    let drift = change.drift_unchecked.then(|| tr.locale.pick("drift not checked", "未检查评审漂移").to_owned());
-    let confirms =
-        change.confirms.then(|| tr.locale.pick("on fixtures that no try used", "在未用于任何尝试的样本上").to_owned());
-    let lexical = change.lexical.then(|| tr.locale.pick("built-in rules, no model", "内置规则，未用模型").to_owned());
+    let tokens = change
+        .tokens
+        .filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE);
+    let drift = change.drift_unchecked.then(|| {
+        tr.locale
+            .pick("drift not checked", "未检查评审漂移")
+            .to_owned()
+    });
+    let confirms = change.confirms.then(|| {
+        tr.locale
+            .pick("on fixtures that no try used", "在未用于任何尝试的样本上")
+            .to_owned()
+    });
+    let lexical = change.lexical.then(|| {
+        tr.locale
+            .pick("built-in rules, no model", "内置规则，未用模型")
+            .to_owned()
+    });
     [
         unconfirmed_losses(change, tr),
         less_reliable,
@@ -427,7 +582,12 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
             "个方法证据不足",
             tr,
         ),
-        count_methods(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化", tr),
+        count_methods(
+            change.unchanged,
+            ["method unchanged", "methods unchanged"],
+            "个方法无变化",
+            tr,
+        ),
         tokens.map(|tokens| token_change(tokens, tr)),
         change.answerers.map(|answerers| agreement(answerers, tr)),
         confirms,
@@ -442,17 +602,31 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
 /// `12% fewer tokens`
 fn token_change(tokens: f64, tr: &Translation) -> String {
     let part = percent(tokens.abs());
-    let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
-    tr.locale.pick(format!("{part} {english} tokens"), format!("词元{chinese} {part}"))
+    let (english, chinese) = if tokens < 0.0 {
+        ("fewer", "减少")
+    } else {
+        ("more", "增加")
+    };
+    tr.locale.pick(
+        format!("{part} {english} tokens"),
+        format!("词元{chinese} {part}"),
+    )
 }
 
 /// `same with 2 of 3 answerers`
 fn agreement(AnswererAgreement { same, of }: AnswererAgreement, tr: &Translation) -> String {
     match same {
         // The result of the first one with the regressions of others.
-        0 => tr.locale.pick("no answerer alone gives this result", "没有一个作答模型单独得出此结论").to_owned(),
-        same => tr
+        0 => tr
             .locale
-            .pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同")),
+            .pick(
+                "no answerer alone gives this result",
+                "没有一个作答模型单独得出此结论",
+            )
+            .to_owned(),
+        same => tr.locale.pick(
+            format!("same with {same} of {of} answerers"),
+            format!("{of} 个作答模型中 {same} 个结论相同"),
+        ),
     }
 }

@@ -30,12 +30,28 @@ struct TestCase {
 
 /// The tests of a summary as an XML document. `seconds` is the duration of the run.
 pub fn junit(summary: &Summary, seconds: f64) -> String {
-    let worse = summary.comparison.as_ref().map(regressions).unwrap_or_default();
+    let worse = summary
+        .comparison
+        .as_ref()
+        .map(regressions)
+        .unwrap_or_default();
     let tests = tests(summary, &worse);
-    let failures = tests.iter().filter(|test| matches!(test.result, TestResult::Failed(_))).count();
-    let errors = tests.iter().filter(|test| matches!(test.result, TestResult::Error(_))).count();
-    let skipped = tests.iter().filter(|test| matches!(test.result, TestResult::Skipped)).count();
-    let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"", tests.len());
+    let failures = tests
+        .iter()
+        .filter(|test| matches!(test.result, TestResult::Failed(_)))
+        .count();
+    let errors = tests
+        .iter()
+        .filter(|test| matches!(test.result, TestResult::Error(_)))
+        .count();
+    let skipped = tests
+        .iter()
+        .filter(|test| matches!(test.result, TestResult::Skipped))
+        .count();
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"",
+        tests.len()
+    );
     let label = escape(&summary.label);
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"compeval\" {counts} time=\"{seconds:.3}\">\n  \
@@ -55,10 +71,13 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
         };
         tests.push(overall);
         let dimensions = measured.dimensions.iter();
-        tests
-            .extend(dimensions.map(|(name, level)| test(method, name, level, why(worse, Some(method.as_str()), name))));
+        tests.extend(dimensions.map(|(name, level)| {
+            test(method, name, level, why(worse, Some(method.as_str()), name))
+        }));
     }
-    let Some(comparison) = &summary.comparison else { return tests };
+    let Some(comparison) = &summary.comparison else {
+        return tests;
+    };
     for (method, compared) in &comparison.methods {
         let found = &compared.reliability;
         let output = say!(
@@ -97,9 +116,14 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
 /// The regressions of a method that are neither of a score nor of its failures, as that of a constraint.
 fn other_failures(method: &str, worse: &[Regression]) -> Vec<TestCase> {
     let has_test = |what: &str| {
-        [OVERALL, RELIABILITY].contains(&what) || Dimension::ALL.iter().any(|dimension| dimension.name() == what)
+        [OVERALL, RELIABILITY].contains(&what)
+            || Dimension::ALL
+                .iter()
+                .any(|dimension| dimension.name() == what)
     };
-    let own = worse.iter().filter(|found| found.method.as_deref() == Some(method) && !has_test(&found.what));
+    let own = worse
+        .iter()
+        .filter(|found| found.method.as_deref() == Some(method) && !has_test(&found.what));
     let names: BTreeSet<&str> = own.map(|found| found.what.as_str()).collect();
     let tests = names.into_iter().map(|name| TestCase {
         class: method.to_owned(),
@@ -115,12 +139,18 @@ const RELIABILITY: &str = "reliability";
 
 /// The reasons of the gate why this test regressed; a `method` of `None` stands for the mean over methods.
 fn why(worse: &[Regression], method: Option<&str>, what: &str) -> Vec<String> {
-    let found = worse.iter().filter(|regression| regression.method.as_deref() == method && regression.what == what);
+    let found = worse
+        .iter()
+        .filter(|regression| regression.method.as_deref() == method && regression.what == what);
     found.map(|regression| regression.why.clone()).collect()
 }
 
 fn result(why: Vec<String>) -> TestResult {
-    if why.is_empty() { TestResult::Passed } else { TestResult::Failed(why) }
+    if why.is_empty() {
+        TestResult::Passed
+    } else {
+        TestResult::Failed(why)
+    }
 }
 
 /// The result of `overall`: a failure if there is a regression, else an error if cells are missing.
@@ -145,16 +175,29 @@ fn test(method: &str, name: &str, level: &ScoreEstimate, why: Vec<String>) -> Te
     TestCase {
         class: method.to_owned(),
         name: name.to_owned(),
-        result: if is_unknown { TestResult::Skipped } else { result(why) },
+        result: if is_unknown {
+            TestResult::Skipped
+        } else {
+            result(why)
+        },
         output: score(level),
     }
 }
 
 /// `3.87 [3.55, 4.19] over 8 fixtures`
 fn score(level: &ScoreEstimate) -> String {
-    let Some(median) = level.median else { return localized("not measured", "未测量").to_owned() };
-    let interval = level.ci95.map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high())).unwrap_or_default();
-    let fixtures = if level.fixtures == 1 { "fixture" } else { "fixtures" };
+    let Some(median) = level.median else {
+        return localized("not measured", "未测量").to_owned();
+    };
+    let interval = level
+        .ci95
+        .map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high()))
+        .unwrap_or_default();
+    let fixtures = if level.fixtures == 1 {
+        "fixture"
+    } else {
+        "fixtures"
+    };
     format!("{median:.2}{interval} over {} {fixtures}", level.fixtures)
 }
 
@@ -164,12 +207,22 @@ fn element(test: &TestCase) -> String {
         TestResult::Failed(why) => {
             let first = why.first().map(String::as_str).unwrap_or_default();
             let all = escape(&why.join("\n"));
-            format!("      <failure message=\"{}\" type=\"regression\">{all}</failure>\n", escape(first))
+            format!(
+                "      <failure message=\"{}\" type=\"regression\">{all}</failure>\n",
+                escape(first)
+            )
         }
-        TestResult::Error(why) => format!("      <error message=\"{}\" type=\"incomplete\"/>\n", escape(why)),
+        TestResult::Error(why) => format!(
+            "      <error message=\"{}\" type=\"incomplete\"/>\n",
+            escape(why)
+        ),
         TestResult::Skipped => "      <skipped/>\n".to_owned(),
     };
-    let (class, name, output) = (escape(&test.class), escape(&test.name), escape(&test.output));
+    let (class, name, output) = (
+        escape(&test.class),
+        escape(&test.name),
+        escape(&test.output),
+    );
     format!(
         "    <testcase classname=\"{class}\" name=\"{name}\">\n{inner}      <system-out>{output}</system-out>\n    \
          </testcase>\n"

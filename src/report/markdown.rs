@@ -10,7 +10,9 @@ use super::compressions::compressions;
 use super::gaps::{gap_row, gaps_sentence};
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, task_formula, weakest};
-use super::numbers::{UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark};
+use super::numbers::{
+    UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark,
+};
 use super::open_book::open_book_line;
 use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, has_row, question_title};
 use super::styled::TableCell;
@@ -18,7 +20,8 @@ use super::tables::{Medium, detectable, economy_columns, published_table, score_
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe, first_questions, method_gaps,
+    Comparison, Manifest, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
+    first_questions, method_gaps,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -45,11 +48,21 @@ pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> Stri
     out.push_str(&edits(summary));
     for (title, body) in sections(summary, manifest, tr) {
         // With the empty lines, the text between the tags is read as Markdown.
-        let _ = write!(out, "\n<details><summary>{title}</summary>\n\n{}\n\n</details>\n", body.trim());
+        let _ = write!(
+            out,
+            "\n<details><summary>{title}</summary>\n\n{}\n\n</details>\n",
+            body.trim()
+        );
     }
     if reference {
         let (header, rows) = published_table(tr);
-        let _ = write!(out, "\n### {}\n\n{}\n{}\n", tr.reference_title, table(&header, rows), tr.reference_note);
+        let _ = write!(
+            out,
+            "\n### {}\n\n{}\n{}\n",
+            tr.reference_title,
+            table(&header, rows),
+            tr.reference_note
+        );
     }
     out
 }
@@ -59,27 +72,48 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
     let is_answered = has_answers(&manifest.design);
     let mut sections = Vec::new();
     if let Some(comparison) = &summary.comparison {
-        sections.push((tr.changes.to_owned(), comparison_section(summary, comparison, tr)));
+        sections.push((
+            tr.changes.to_owned(),
+            comparison_section(summary, comparison, tr),
+        ));
     }
     if is_answered {
         sections.push((tr.by_dimension.to_owned(), scores(summary, tr)));
         sections.push((tr.compression.to_owned(), economy(summary, tr)));
         sections.push((tr.without_facts.to_owned(), without_facts(summary, tr)));
     }
-    let figures = compressions(summary, tr).into_iter().chain(breakdowns(summary, tr));
+    let figures = compressions(summary, tr)
+        .into_iter()
+        .chain(breakdowns(summary, tr));
     sections.extend(figures.map(|figures| {
-        let rows = figures.rows.into_iter().map(|(name, figures)| [vec![escape(&name)], figures].concat());
-        (figures.title, format!("{}\n{}\n", table(&figures.header, rows), figures.lead))
+        let rows = figures
+            .rows
+            .into_iter()
+            .map(|(name, figures)| [vec![escape(&name)], figures].concat());
+        (
+            figures.title,
+            format!("{}\n{}\n", table(&figures.header, rows), figures.lead),
+        )
     }));
-    let weakest: Vec<String> = summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
+    let weakest: Vec<String> = summary
+        .methods
+        .iter()
+        .filter_map(|(name, m)| weakest(name, m, tr))
+        .collect();
     sections.push((tr.weakest_title.to_owned(), list(&weakest)));
     let worst = summary.worst.get(..MAX_WORST).unwrap_or(&summary.worst);
     sections.push((tr.worst.to_owned(), worst_probes(worst, tr)));
     let notes = notes(summary, manifest, tr);
-    let items = notes.iter().map(|note| format!("- {}\n", escape_outside_code(note)));
-    let explanations = std::iter::once(tr.intervals.to_owned()).chain(task_formula(summary, manifest, tr));
+    let items = notes
+        .iter()
+        .map(|note| format!("- {}\n", escape_outside_code(note)));
+    let explanations =
+        std::iter::once(tr.intervals.to_owned()).chain(task_formula(summary, manifest, tr));
     let explanations = explanations.map(|text| format!("\n{}\n", escape_outside_code(&text)));
-    sections.push((format!("{} ({})", tr.notes, notes.len()), items.chain(explanations).collect()));
+    sections.push((
+        format!("{} ({})", tr.notes, notes.len()),
+        items.chain(explanations).collect(),
+    ));
     sections.retain(|(_, body)| !body.is_empty());
     sections
 }
@@ -88,12 +122,16 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
 fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> String {
     let comparison = summary.comparison.as_ref();
     let columns = columns(summary, manifest, tr);
-    let header: Vec<String> =
-        std::iter::once(tr.method).chain(columns.iter().map(|column| column.header)).map(str::to_owned).collect();
+    let header: Vec<String> = std::iter::once(tr.method)
+        .chain(columns.iter().map(|column| column.header))
+        .map(str::to_owned)
+        .collect();
     let rows = summary.methods.iter().filter_map(|(name, method)| {
         let compared = comparison.and_then(|comparison| comparison.methods.get(name));
         let is_shown = comparison.is_none_or(|comparison| has_row(comparison, name));
-        let figures = columns.iter().map(|column| (column.value)(method, compared).1);
+        let figures = columns
+            .iter()
+            .map(|column| (column.value)(method, compared).1);
         is_shown.then(|| std::iter::once(escape(name)).chain(figures).collect())
     });
     let mut rows = rows.peekable();
@@ -110,56 +148,116 @@ fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) 
 /// The questions that a comparison lost or gained.
 fn questions(summary: &Summary, tr: &Translation) -> String {
     let questions = first_questions(summary);
-    let lines: String = questions.iter().take(SHOWN_QUESTIONS).filter_map(question_line).collect();
-    let title = questions.first().map(|question| question_title(question, tr)).unwrap_or_default();
-    if lines.is_empty() { lines } else { format!("\n**{title}**\n\n{lines}") }
+    let lines: String = questions
+        .iter()
+        .take(SHOWN_QUESTIONS)
+        .filter_map(question_line)
+        .collect();
+    let title = questions
+        .first()
+        .map(|question| question_title(question, tr))
+        .unwrap_or_default();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n**{title}**\n\n{lines}")
+    }
 }
 
 /// A question with its scores before and after; `None` if it was not asked before.
 fn question_line(question: &QuestionChange) -> Option<String> {
     let before = question.before?;
     let place = place(&question.fixture, question.point, &question.probe);
-    let facts: Vec<String> = question.facts.iter().take(MAX_FACTS).map(|fact| code(fact)).collect();
-    let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
+    let facts: Vec<String> = question
+        .facts
+        .iter()
+        .take(MAX_FACTS)
+        .map(|fact| code(fact))
+        .collect();
+    let facts = if facts.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", facts.join(", "))
+    };
     let scores = format!("{} → {}", score(Some(before)), score(Some(question.after)));
     Some(format!("- {} {scores}{facts}\n", escape(&place)))
 }
 
 /// What was edited, as a diff.
 fn edits(summary: &Summary) -> String {
-    let texts = summary.comparison.as_ref().map(edited_texts).unwrap_or_default();
-    let lines = texts.iter().filter(|text| !text.diff.is_empty()).flat_map(|text| {
-        let head = format!("@@ {} @@", text.places.join(", "));
-        std::iter::once(head).chain(text.diff.iter().filter(|line| line.len() > 1).cloned())
-    });
+    let texts = summary
+        .comparison
+        .as_ref()
+        .map(edited_texts)
+        .unwrap_or_default();
+    let lines = texts
+        .iter()
+        .filter(|text| !text.diff.is_empty())
+        .flat_map(|text| {
+            let head = format!("@@ {} @@", text.places.join(", "));
+            std::iter::once(head).chain(text.diff.iter().filter(|line| line.len() > 1).cloned())
+        });
     // No line of the text may end the block.
-    let lines: Vec<String> = lines.map(|line| escape_controls(&line).replace("```", "` ` `")).collect();
+    let lines: Vec<String> = lines
+        .map(|line| escape_controls(&line).replace("```", "` ` `"))
+        .collect();
     let more = lines.len().saturating_sub(MAX_DIFF);
-    let more = if more > 0 { format!("\n… +{more}") } else { String::new() };
+    let more = if more > 0 {
+        format!("\n… +{more}")
+    } else {
+        String::new()
+    };
     let shown = lines.get(..MAX_DIFF).unwrap_or(&lines).join("\n");
-    if lines.is_empty() { String::new() } else { format!("\n```diff\n{shown}{more}\n```\n") }
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("\n```diff\n{shown}{more}\n```\n")
+    }
 }
 
 /// A list of untrusted texts.
 fn list(items: &[String]) -> String {
-    items.iter().map(|item| format!("- {}\n", escape(item))).collect()
+    items
+        .iter()
+        .map(|item| format!("- {}\n", escape(item)))
+        .collect()
 }
 
 fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
     let design = &manifest.design;
     let headline = headline(summary, manifest);
-    let mark = verdict_of(&headline.result).map(verdict_mark).unwrap_or_default();
+    let mark = verdict_of(&headline.result)
+        .map(verdict_mark)
+        .unwrap_or_default();
     let sentence = escape_outside_code(format!("{mark} {}", headline.text).trim());
     let mut out = format!("**{sentence}**\n\n{}: {}", tr.title, escape(&summary.label));
     if let Some(comparison) = &summary.comparison {
         let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
     }
-    let judged: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
-    let _ = write!(out, " · {}: {} · {}: {}", tr.fixtures, design.fixtures.len(), tr.runs, design.runs.compress);
+    let judged: u64 = summary
+        .methods
+        .iter()
+        .map(|(_, method)| method.cells.judged)
+        .sum();
+    let _ = write!(
+        out,
+        " · {}: {} · {}: {}",
+        tr.fixtures,
+        design.fixtures.len(),
+        tr.runs,
+        design.runs.compress
+    );
     if has_answers(design) {
-        let (answerers, judges) = (model_names(&design.answerers, tr), model_names(&design.judges, tr));
+        let (answerers, judges) = (
+            model_names(&design.answerers, tr),
+            model_names(&design.judges, tr),
+        );
         let _ = write!(out, " · {}: {}", tr.cells, grouped(judged));
-        let _ = write!(out, " · {} {answerers} · {} {judges}", tr.answered_by, tr.judged_by);
+        let _ = write!(
+            out,
+            " · {} {answerers} · {} {judges}",
+            tr.answered_by, tr.judged_by
+        );
     }
     out.push('\n');
     for warning in critical_warnings(summary, manifest, tr) {
@@ -169,7 +267,13 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
 }
 
 fn model_names(models: &[ModelInfo], tr: &Translation) -> String {
-    let names = models.iter().map(|model| if model.lexical { tr.lexical.to_owned() } else { code(&model.model) });
+    let names = models.iter().map(|model| {
+        if model.lexical {
+            tr.lexical.to_owned()
+        } else {
+            code(&model.model)
+        }
+    });
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -177,11 +281,18 @@ fn model_names(models: &[ModelInfo], tr: &Translation) -> String {
 /// has a figure.
 fn table(header: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
-    if !rows.iter().any(|row| row.iter().skip(1).any(|text| is_figure(text.trim_matches('*')))) {
+    if !rows.iter().any(|row| {
+        row.iter()
+            .skip(1)
+            .any(|text| is_figure(text.trim_matches('*')))
+    }) {
         return String::new();
     }
     let rule = format!("|---|{}\n", "--:|".repeat(header.len().saturating_sub(1)));
-    [table_line(header), rule].into_iter().chain(rows.iter().map(|row| table_line(row))).collect()
+    [table_line(header), rule]
+        .into_iter()
+        .chain(rows.iter().map(|row| table_line(row)))
+        .collect()
 }
 
 fn table_line(cells: &[String]) -> String {
@@ -190,17 +301,33 @@ fn table_line(cells: &[String]) -> String {
 
 fn scores(summary: &Summary, tr: &Translation) -> String {
     let rows = summary.methods.iter().map(|(name, method)| {
-        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+        let compared = summary
+            .comparison
+            .as_ref()
+            .and_then(|comparison| comparison.methods.get(name));
         let overall = compared.and_then(|compared| compared.overall.as_ref());
-        let interval =
-            method.overall.ci95.map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high())).unwrap_or_default();
-        let overall = format!("**{}**{interval}{}", score(method.overall.median), change(overall));
+        let interval = method
+            .overall
+            .ci95
+            .map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high()))
+            .unwrap_or_default();
+        let overall = format!(
+            "**{}**{interval}{}",
+            score(method.overall.median),
+            change(overall)
+        );
         let dimensions = Dimension::ALL.map(|dimension| {
             let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
             let level = method.dimensions.get(dimension.name());
-            level.map_or_else(|| UNKNOWN.to_owned(), |level| format!("{}{}", score(level.median), change(judged)))
+            level.map_or_else(
+                || UNKNOWN.to_owned(),
+                |level| format!("{}{}", score(level.median), change(judged)),
+            )
         });
-        [escape(&tr.method_label(name, method)), overall].into_iter().chain(dimensions).collect()
+        [escape(&tr.method_label(name, method)), overall]
+            .into_iter()
+            .chain(dimensions)
+            .collect()
     });
     let gaps = method_gaps(summary);
     let mut out = table(&score_header(tr), rows.chain(gap_row(&gaps, tr)));
@@ -212,20 +339,32 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
 
 /// ` (+0.47 ▲)`
 fn change(judged: Option<&DifferenceTest>) -> String {
-    let text = judged.map(|judged| format!(" ({} {}", signed(judged.difference_all), mark(Some(judged))));
-    text.map(|text| format!("{})", text.trim_end())).unwrap_or_default()
+    let text =
+        judged.map(|judged| format!(" ({} {}", signed(judged.difference_all), mark(Some(judged))));
+    text.map(|text| format!("{})", text.trim_end()))
+        .unwrap_or_default()
 }
 
 fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translation) -> String {
     let mut out = String::new();
-    let head = [tr.dimension, tr.difference, tr.interval, tr.detectable, tr.verdict].map(str::to_owned);
+    let head = [
+        tr.dimension,
+        tr.difference,
+        tr.interval,
+        tr.detectable,
+        tr.verdict,
+    ]
+    .map(str::to_owned);
     if let Some(primary) = &comparison.primary {
         let name = fill(tr.primary, &[&comparison.tested.to_string()]);
         let row = difference_row(tr.overall.to_owned(), primary, tr);
         let _ = write!(out, "\n**{name}**\n\n{}", table(&head, [row]));
     }
     let methods = comparison.methods.iter().filter(|(name, compared)| {
-        let is_anchor = summary.methods.get(*name).is_some_and(MethodSummary::is_anchor);
+        let is_anchor = summary
+            .methods
+            .get(*name)
+            .is_some_and(MethodSummary::is_anchor);
         !is_anchor && compared.is_changed()
     });
     for (method, compared) in methods.take(MAX_DETAILED) {
@@ -233,7 +372,9 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
         if compared.is_identical() {
             let _ = writeln!(out, "{}", tr.identical);
         } else {
-            let mut rows = differences(compared, tr).map(|(name, judged)| difference_row(name, judged, tr)).peekable();
+            let mut rows = differences(compared, tr)
+                .map(|(name, judged)| difference_row(name, judged, tr))
+                .peekable();
             if rows.peek().is_some() {
                 out.push_str(&table(&head, rows));
             }
@@ -250,23 +391,40 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
 
 fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<String> {
     let verdict = tr.verdict(judged);
-    let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
-    vec![name, signed(judged.difference), brackets(judged.ci95), detectable(judged), verdict]
+    let verdict = if mark(Some(judged)).is_empty() {
+        verdict
+    } else {
+        format!("**{verdict}**")
+    };
+    vec![
+        name,
+        signed(judged.difference),
+        brackets(judged.ci95),
+        detectable(judged),
+        verdict,
+    ]
 }
 
 fn economy(summary: &Summary, tr: &Translation) -> String {
     let columns = economy_columns(summary, tr, Medium::Markdown);
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
     let rows = summary.methods.iter().map(|(name, method)| {
-        let figures = columns.iter().map(|column| cell_text((column.value)(method, tr)));
-        std::iter::once(escape(&tr.method_label(name, method))).chain(figures).collect()
+        let figures = columns
+            .iter()
+            .map(|column| cell_text((column.value)(method, tr)));
+        std::iter::once(escape(&tr.method_label(name, method)))
+            .chain(figures)
+            .collect()
     });
     table(&header.map(str::to_owned).collect::<Vec<_>>(), rows)
 }
 
 /// The lines of a cell on one line.
 fn cell_text(cell: TableCell) -> String {
-    cell.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ")
+    cell.into_iter()
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// What the answers do whose context lost every expected fact of the probe; empty if no context did.
@@ -274,8 +432,13 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
     let rows = summary.methods.iter().filter_map(|(name, method)| {
         let cells = match &method.economy.overclaim {
             Some(found) if found.other_value.of == 0 => return None,
-            Some(found) => [&found.other_value, &found.admission, &found.vague, &found.right]
-                .map(|share| share_with_interval(share, tr)),
+            Some(found) => [
+                &found.other_value,
+                &found.admission,
+                &found.vague,
+                &found.right,
+            ]
+            .map(|share| share_with_interval(share, tr)),
             None => [UNKNOWN; 4].map(str::to_owned),
         };
         Some(std::iter::once(escape(name)).chain(cells).collect())
@@ -283,7 +446,13 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
     let mut rows = rows.peekable();
     let mut out = String::new();
     if rows.peek().is_some() {
-        let columns = [tr.method, tr.overclaims, tr.admissions, tr.vague, tr.right_anyway];
+        let columns = [
+            tr.method,
+            tr.overclaims,
+            tr.admissions,
+            tr.vague,
+            tr.right_anyway,
+        ];
         out.push_str(&table(&columns.map(str::to_owned), rows));
     }
     out
@@ -297,14 +466,37 @@ const MAX_EXCERPT: usize = 240;
 fn worst_probes(worst: &[WorstProbe], tr: &Translation) -> String {
     let mut out = String::new();
     for probe in worst {
-        let point = if probe.point > 1 { format!(" · {}", probe.point) } else { String::new() };
-        let place = format!("{} · {}{point} · {}", probe.method, probe.fixture, probe.probe);
-        let _ = writeln!(out, "- **{:.2}** {}: {}", probe.score, escape(&place), excerpt(&probe.question));
+        let point = if probe.point > 1 {
+            format!(" · {}", probe.point)
+        } else {
+            String::new()
+        };
+        let place = format!(
+            "{} · {}{point} · {}",
+            probe.method, probe.fixture, probe.probe
+        );
+        let _ = writeln!(
+            out,
+            "- **{:.2}** {}: {}",
+            probe.score,
+            escape(&place),
+            excerpt(&probe.question)
+        );
         if let Some((criterion, points)) = &probe.criterion {
-            let _ = writeln!(out, "  - {} {points}/5: {}", code(&criterion.to_string()), excerpt(&probe.reasoning));
+            let _ = writeln!(
+                out,
+                "  - {} {points}/5: {}",
+                code(&criterion.to_string()),
+                excerpt(&probe.reasoning)
+            );
         }
         if !probe.lacking.is_empty() {
-            let facts: Vec<String> = probe.lacking.iter().take(MAX_FACTS).map(|fact| code(fact)).collect();
+            let facts: Vec<String> = probe
+                .lacking
+                .iter()
+                .take(MAX_FACTS)
+                .map(|fact| code(fact))
+                .collect();
             let _ = writeln!(out, "  - {}: {}", tr.absent_from_answer, facts.join(", "));
         }
     }
@@ -351,11 +543,24 @@ fn escape_outside_code(text: &str) -> String {
         return escape(text);
     }
     let parts = parts.iter().enumerate();
-    parts.map(|(place, part)| if place % 2 == 1 { code(part) } else { escape(part) }).collect()
+    parts
+        .map(|(place, part)| {
+            if place % 2 == 1 {
+                code(part)
+            } else {
+                escape(part)
+            }
+        })
+        .collect()
 }
 
 /// A code span. A backtick inside becomes an apostrophe, because longer fences do not work in tables.
 fn code(text: &str) -> String {
     let line = one_line(text);
-    format!("`{}`", escape_controls(&line).replace('`', "'").replace('|', "\u{2502}"))
+    format!(
+        "`{}`",
+        escape_controls(&line)
+            .replace('`', "'")
+            .replace('|', "\u{2502}")
+    )
 }

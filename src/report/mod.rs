@@ -4,23 +4,23 @@
 //! built-in rules are marked wherever they are shown; text from transcripts and models is escaped for its destination.
 //! This module does not print, write files or change numbers.
 
-mod styled;
-mod translation;
-mod numbers;
-mod notes;
-mod comparison_notes;
-mod open_book;
 mod breakdowns;
+mod comparison_notes;
 mod compressions;
+mod csv;
 mod gaps;
 mod headline;
-mod screen;
-mod tables;
-mod markdown;
-mod csv;
-mod junit;
-mod trend;
 pub mod html;
+mod junit;
+mod markdown;
+mod notes;
+mod numbers;
+mod open_book;
+mod screen;
+mod styled;
+mod tables;
+mod translation;
+mod trend;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are kept.
@@ -38,8 +38,8 @@ pub use styled::{COLOR_MARK, Span, StyledText, TextStyle, wrap_lines};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
 pub use trend::{
-    TrendPoint, TrendScore, incomplete, score_text, short_commit, trend_dimension_name, trend_dimensions,
-    trend_methods, trend_page,
+    TrendPoint, TrendScore, incomplete, score_text, short_commit, trend_dimension_name,
+    trend_dimensions, trend_methods, trend_page,
 };
 
 #[cfg(test)]

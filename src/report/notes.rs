@@ -8,8 +8,8 @@ use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::measure::RecallCaveat;
 use crate::results::{
-    Design, ExcludedDimension, ExclusionReason, FEWEST_PROBES, LiteralCheck, Manifest, MethodSummary, NarrowScaleCause,
-    NeededPoints, Summary, Weakest,
+    Design, ExcludedDimension, ExclusionReason, FEWEST_PROBES, LiteralCheck, Manifest,
+    MethodSummary, NarrowScaleCause, NeededPoints, Summary, Weakest,
 };
 use base::locale::Locale;
 use stats::Coefficient;
@@ -29,12 +29,24 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     let caveats = &manifest.caveats;
     let mut notes = Vec::new();
     if summary.lexical {
-        notes.push(fill(tr.lexical_note, &[&lexical_parts(&manifest.design, tr)]));
-        if manifest.design.answerers.iter().any(|answerer| answerer.lexical) {
+        notes.push(fill(
+            tr.lexical_note,
+            &[&lexical_parts(&manifest.design, tr)],
+        ));
+        if manifest
+            .design
+            .answerers
+            .iter()
+            .any(|answerer| answerer.lexical)
+        {
             notes.push(tr.lexical_answers.to_owned());
         }
     }
-    let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
+    let weak = if caveats.allow_weak_judge {
+        tr.weak_judge
+    } else {
+        tr.weak_judge_stopped
+    };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
     notes.extend(excluded_dimensions(&summary.excluded, tr));
     if caveats.allow_unproven {
@@ -48,8 +60,18 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     notes.extend(invented_references(summary, tr));
     notes.extend(literal_checks(summary, tr));
     notes.extend(above_full(summary, tr));
-    notes.extend(summary.methods.iter().filter_map(|(name, method)| kept_user_messages(name, method, tr)));
-    notes.extend(summary.needed_points.iter().filter_map(|points| points_note(points, tr)));
+    notes.extend(
+        summary
+            .methods
+            .iter()
+            .filter_map(|(name, method)| kept_user_messages(name, method, tr)),
+    );
+    notes.extend(
+        summary
+            .needed_points
+            .iter()
+            .filter_map(|points| points_note(points, tr)),
+    );
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
@@ -61,8 +83,14 @@ fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
         return None;
     }
     let mut above = Vec::new();
-    for (name, method) in summary.methods.iter().filter(|(_, method)| !method.is_anchor()) {
-        let Some(full) = find_full(summary, &method.answerer) else { continue };
+    for (name, method) in summary
+        .methods
+        .iter()
+        .filter(|(_, method)| !method.is_anchor())
+    {
+        let Some(full) = find_full(summary, &method.answerer) else {
+            continue;
+        };
         above.extend(method.dimensions.iter().filter_map(|(dimension, level)| {
             let difference = level.median? - full.dimensions.get(dimension)?.median?;
             let label = tr.dimension_label(dimension);
@@ -75,12 +103,17 @@ fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
 /// The method that this answerer answers from the whole transcript.
 fn find_full<'s>(summary: &'s Summary, answerer: &str) -> Option<&'s MethodSummary> {
     let mut methods = summary.methods.values();
-    methods.find(|method| method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer)
+    methods.find(|method| {
+        method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer
+    })
 }
 
 /// Whether a vendor keeps messages of the user word for word.
 pub(super) fn keeps_user_messages(summary: &Summary) -> bool {
-    summary.methods.values().any(|method| method.compression.user_share > Some(0.0))
+    summary
+        .methods
+        .values()
+        .any(|method| method.compression.user_share > Some(0.0))
 }
 
 /// How much of what a method replaces the vendor keeps as messages of the user; `None` if it keeps none.
@@ -90,15 +123,30 @@ fn kept_user_messages(name: &str, method: &MethodSummary, tr: &Translation) -> O
 }
 
 /// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.
-pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+pub(super) fn critical_warnings(
+    summary: &Summary,
+    manifest: &Manifest,
+    tr: &Translation,
+) -> Vec<String> {
     let caveats = &manifest.caveats;
-    let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
+    let weak = if caveats.allow_weak_judge {
+        tr.weak_judge
+    } else {
+        tr.weak_judge_stopped
+    };
     let judges = caveats.weak_judges.iter().map(|judge| fill(weak, &[judge]));
     let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_some());
-    let checks = caveats.false_facts.iter().filter(|check| check.is_failed()).map(|check| {
-        let figures = [check.of, check.lower, check.needed()].map(|number| number.to_string());
-        fill(tr.false_facts, &[&check.judge, &figures[0], &figures[1], &figures[2]])
-    });
+    let checks = caveats
+        .false_facts
+        .iter()
+        .filter(|check| check.is_failed())
+        .map(|check| {
+            let figures = [check.of, check.lower, check.needed()].map(|number| number.to_string());
+            fill(
+                tr.false_facts,
+                &[&check.judge, &figures[0], &figures[1], &figures[2]],
+            )
+        });
     checks.chain(judges).chain(scale).collect()
 }
 
@@ -121,26 +169,44 @@ pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translati
     for ExcludedDimension { dimension, reason } in excluded {
         let name = dimension.label(tr.locale);
         match reason {
-            ExclusionReason::Unqualified { judges } => unqualified.entry(judges).or_default().push(name),
+            ExclusionReason::Unqualified { judges } => {
+                unqualified.entry(judges).or_default().push(name)
+            }
             ExclusionReason::NarrowScale { difference, probes } => {
-                narrow.push(fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()]));
+                narrow.push(fill(
+                    tr.narrow_dimension,
+                    &[name, &signed(*difference), &probes.to_string()],
+                ));
             }
         }
     }
-    let unqualified = unqualified
-        .iter()
-        .map(|(judges, names)| fill(tr.unqualified, &[&names.join(separator(tr)), &judges.join(separator(tr))]));
+    let unqualified = unqualified.iter().map(|(judges, names)| {
+        fill(
+            tr.unqualified,
+            &[&names.join(separator(tr)), &judges.join(separator(tr))],
+        )
+    });
     unqualified.chain(narrow).collect()
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.
 fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
     let notes = design.answerers.iter().filter_map(|answerer| {
-        let methods = summary.methods.iter().filter(|(_, method)| method.answerer == answerer.name);
-        let truncated =
-            methods.filter_map(|(name, method)| Some((name, method.truncated_share.filter(|share| *share > 0.0)?)));
-        let shares: Vec<String> = truncated.map(|(name, part)| format!("{name} {}", share(Some(part)))).collect();
-        let treatment = if answerer.fails_truncated() { tr.truncated_failed } else { tr.truncated_graded };
+        let methods = summary
+            .methods
+            .iter()
+            .filter(|(_, method)| method.answerer == answerer.name);
+        let truncated = methods.filter_map(|(name, method)| {
+            Some((name, method.truncated_share.filter(|share| *share > 0.0)?))
+        });
+        let shares: Vec<String> = truncated
+            .map(|(name, part)| format!("{name} {}", share(Some(part))))
+            .collect();
+        let treatment = if answerer.fails_truncated() {
+            tr.truncated_failed
+        } else {
+            tr.truncated_graded
+        };
         (!shares.is_empty()).then(|| fill(tr.truncated_replies, &[&shares.join(", "), treatment]))
     });
     notes.collect()
@@ -157,7 +223,8 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     if left_out == 0 {
         return None;
     }
-    let uncommon = (found.uncommon > 0).then(|| fill(tr.needed_uncommon, &[&found.uncommon.to_string()]));
+    let uncommon =
+        (found.uncommon > 0).then(|| fill(tr.needed_uncommon, &[&found.uncommon.to_string()]));
     let reasons = found.left_out.iter().map(|(why, count)| {
         let pattern = match why {
             RecallCaveat::Short => tr.needed_short,
@@ -169,13 +236,24 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
         fill(pattern, &[&count.to_string()])
     });
     let reasons = reasons.chain(uncommon).collect::<Vec<_>>().join("; ");
-    let has_figures = found.left_out.keys().any(|why| *why != RecallCaveat::NothingNeeded);
+    let has_figures = found
+        .left_out
+        .keys()
+        .any(|why| *why != RecallCaveat::NothingNeeded);
     Some(match found.without_verdict {
         true if !has_figures => fill(tr.needed_nowhere, &[&reasons]),
         true => fill(tr.needed_without_verdict, &[&reasons]),
         false => {
             let all = (found.points + left_out).to_string();
-            fill(tr.needed_points, &[&found.points.to_string(), &all, &found.fixtures.to_string(), &reasons])
+            fill(
+                tr.needed_points,
+                &[
+                    &found.points.to_string(),
+                    &all,
+                    &found.fixtures.to_string(),
+                    &reasons,
+                ],
+            )
         }
     })
 }
@@ -186,7 +264,10 @@ fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
         let ([a, b], contexts) = (&found.methods, found.contexts.to_string());
         match found.settings.as_slice() {
             [] => fill(tr.identical_contexts, &[a, b, &contexts]),
-            settings => fill(tr.setting_changed_nothing, &[a, b, &contexts, &settings.join(", ")]),
+            settings => fill(
+                tr.setting_changed_nothing,
+                &[a, b, &contexts, &settings.join(", ")],
+            ),
         }
     });
     notes.collect()
@@ -198,7 +279,9 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
         return None;
     }
     let scale = &summary.scale;
-    let Some(difference) = scale.difference else { return Some(tr.scale_unchecked.to_owned()) };
+    let Some(difference) = scale.difference else {
+        return Some(tr.scale_unchecked.to_owned());
+    };
     if !scale.is_narrow() {
         return None;
     }
@@ -209,17 +292,38 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
         Some(NarrowScaleCause::FewProbes) => tr.narrow_by_chance,
         None => tr.narrow_by_unknown,
     };
-    let bound = scale.lower_bound.map(|bound| format!(" (≥ {})", signed(bound))).unwrap_or_default();
-    Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
+    let bound = scale
+        .lower_bound
+        .map(|bound| format!(" (≥ {})", signed(bound)))
+        .unwrap_or_default();
+    Some(fill(
+        tr.narrow_scale,
+        &[
+            &signed(difference),
+            &scale.probes.to_string(),
+            &bound,
+            cause,
+        ],
+    ))
 }
 
 /// Explains tokens/task; `None` where nothing is answered.
-pub(super) fn task_formula(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
-    let mut ratios: Vec<String> =
-        summary.methods.iter().map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio)).collect();
+pub(super) fn task_formula(
+    summary: &Summary,
+    manifest: &Manifest,
+    tr: &Translation,
+) -> Option<String> {
+    let mut ratios: Vec<String> = summary
+        .methods
+        .iter()
+        .map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio))
+        .collect();
     ratios.sort();
     ratios.dedup();
-    let is_measured = summary.methods.values().any(|method| method.economy.refetch_is_measured);
+    let is_measured = summary
+        .methods
+        .values()
+        .any(|method| method.economy.refetch_is_measured);
     let measured = if is_measured { tr.refetch_measured } else { "" };
     has_answers(&manifest.design).then(|| fill(tr.task_formula, &[&ratios.join(", ")]) + measured)
 }
@@ -227,13 +331,22 @@ pub(super) fn task_formula(summary: &Summary, manifest: &Manifest, tr: &Translat
 /// How well the judges of a panel agree; `None` with one judge.
 fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;
-    Some(fill(tr.alpha, &[&score(alpha.value), &alpha.pairs.to_string()]))
+    Some(fill(
+        tr.alpha,
+        &[&score(alpha.value), &alpha.pairs.to_string()],
+    ))
 }
 
 fn lexical_parts(design: &Design, tr: &Translation) -> String {
-    let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
+    let compressors = design
+        .methods
+        .iter()
+        .filter_map(|method| method.model.as_ref());
     let all = compressors.chain(&design.answerers).chain(&design.judges);
-    let mut names: Vec<&str> = all.filter(|model| model.lexical).map(|model| model.name.as_str()).collect();
+    let mut names: Vec<&str> = all
+        .filter(|model| model.lexical)
+        .map(|model| model.name.as_str())
+        .collect();
     names.dedup();
     names.join(separator(tr))
 }
@@ -246,7 +359,14 @@ fn separator(tr: &Translation) -> &'static str {
 pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
     let mut notes = Vec::new();
     if has_answers(design) {
-        notes.push(if design.judge_context { tr.judge_sees } else { tr.judge_blind }.to_owned());
+        notes.push(
+            if design.judge_context {
+                tr.judge_sees
+            } else {
+                tr.judge_blind
+            }
+            .to_owned(),
+        );
     }
     notes.extend(families(design, tr));
     if design.answerers.len() > 1 {
@@ -262,7 +382,12 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
         notes.push(fill(tr.deterministic, &[&deterministic.join(", ")]));
     }
     // Where answers with a search are tested, a narrow span is the archive's: another sentence says so.
-    if summary.primary.is_closed() && summary.methods.values().any(|method| method.retention.has_narrow_span()) {
+    if summary.primary.is_closed()
+        && summary
+            .methods
+            .values()
+            .any(|method| method.retention.has_narrow_span())
+    {
         notes.push(tr.narrow_span.to_owned());
     }
     notes.extend(variance(summary, tr));
@@ -284,16 +409,37 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
 /// Where a method is weakest, in a sentence; `None` if nothing was graded, and for ceiling and floor, which nobody
 /// tunes.
 pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
-    let Weakest { dimension, probe_type, heading } = &method.weakest;
+    let Weakest {
+        dimension,
+        probe_type,
+        heading,
+    } = &method.weakest;
     let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
-    let mut parts =
-        vec![fill(tr.weakest_dimension, &[&tr.dimension_label(&dimension.name), &score(Some(dimension.value))])];
-    let kind =
-        probe_type.iter().map(|kind| fill(tr.weakest_type, &[tr.probe_type(&kind.name), &score(Some(kind.value))]));
+    let mut parts = vec![fill(
+        tr.weakest_dimension,
+        &[
+            &tr.dimension_label(&dimension.name),
+            &score(Some(dimension.value)),
+        ],
+    )];
+    let kind = probe_type.iter().map(|kind| {
+        fill(
+            tr.weakest_type,
+            &[tr.probe_type(&kind.name), &score(Some(kind.value))],
+        )
+    });
     let heading = heading.iter().filter_map(|found| {
         let kept = method.economy.survival_by_heading.get(&found.name)?;
         let lost = [kept.of - kept.count, kept.of].map(|n| n.to_string());
-        Some(fill(tr.weakest_heading, &[&found.name, &share(Some(1.0 - found.value)), &lost[0], &lost[1]]))
+        Some(fill(
+            tr.weakest_heading,
+            &[
+                &found.name,
+                &share(Some(1.0 - found.value)),
+                &lost[0],
+                &lost[1],
+            ],
+        ))
     });
     parts.extend(kind.chain(heading));
     Some(fill(tr.weakest, &[name, &parts.join(separator(tr))]))
@@ -301,19 +447,30 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
 
 /// Judges that belong to the model family of an answerer or compressor.
 fn families(design: &Design, tr: &Translation) -> Vec<String> {
-    let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
-    let others: Vec<_> = compressors.chain(&design.answerers).filter(|model| !model.lexical).collect();
-    let notes = design.judges.iter().filter(|judge| !judge.lexical).filter_map(|judge| {
-        let family = judge.family();
-        let mut related: Vec<&str> = others
-            .iter()
-            .filter(|other| !family.is_empty() && other.family() == family)
-            .map(|other| &*other.model)
-            .collect();
-        related.sort_unstable();
-        related.dedup();
-        (!related.is_empty()).then(|| fill(tr.same_family, &[&judge.model, &related.join(", ")]))
-    });
+    let compressors = design
+        .methods
+        .iter()
+        .filter_map(|method| method.model.as_ref());
+    let others: Vec<_> = compressors
+        .chain(&design.answerers)
+        .filter(|model| !model.lexical)
+        .collect();
+    let notes = design
+        .judges
+        .iter()
+        .filter(|judge| !judge.lexical)
+        .filter_map(|judge| {
+            let family = judge.family();
+            let mut related: Vec<&str> = others
+                .iter()
+                .filter(|other| !family.is_empty() && other.family() == family)
+                .map(|other| &*other.model)
+                .collect();
+            related.sort_unstable();
+            related.dedup();
+            (!related.is_empty())
+                .then(|| fill(tr.same_family, &[&judge.model, &related.join(", ")]))
+        });
     notes.collect()
 }
 
@@ -323,18 +480,38 @@ const NAMED_REFERENCES: usize = 3;
 /// References in contexts that their transcripts do not have, and for how many contexts this cannot be known.
 fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
     let parts = summary.methods.iter().filter_map(|(name, method)| {
-        let found = method.invented.as_ref().filter(|found| found.count > 0 && !method.is_anchor())?;
+        let found = method
+            .invented
+            .as_ref()
+            .filter(|found| found.count > 0 && !method.is_anchor())?;
         let named = found.references.iter().take(NAMED_REFERENCES);
-        let names: Vec<String> = named.map(|reference| format!("`{}`", reference.replace('`', "'"))).collect();
+        let names: Vec<String> = named
+            .map(|reference| format!("`{}`", reference.replace('`', "'")))
+            .collect();
         let rate = format!("{:.1}", found.per_1000_tokens?);
-        Some(fill(tr.invented_part, &[name, &found.count.to_string(), &rate, &names.join(tr.and_comma)]))
+        Some(fill(
+            tr.invented_part,
+            &[
+                name,
+                &found.count.to_string(),
+                &rate,
+                &names.join(tr.and_comma),
+            ],
+        ))
     });
     let parts: Vec<String> = parts.collect();
-    let warning = (!parts.is_empty()).then(|| fill(tr.invented_note, &[&parts.join(tr.locale.pick("; ", "；"))]));
-    let readable = summary.methods.values().filter_map(|method| method.invented.as_ref());
-    let midway = readable.max_by_key(|found| found.begun_midway).filter(|found| found.begun_midway > 0);
+    let warning = (!parts.is_empty())
+        .then(|| fill(tr.invented_note, &[&parts.join(tr.locale.pick("; ", "；"))]));
+    let readable = summary
+        .methods
+        .values()
+        .filter_map(|method| method.invented.as_ref());
+    let midway = readable
+        .max_by_key(|found| found.begun_midway)
+        .filter(|found| found.begun_midway > 0);
     let midway = midway.map(|found| {
-        let [some, all] = [found.begun_midway, found.begun_midway + found.contexts].map(|number| number.to_string());
+        let [some, all] = [found.begun_midway, found.begun_midway + found.contexts]
+            .map(|number| number.to_string());
         fill(tr.invented_midway, &[&some, &all])
     });
     warning.into_iter().chain(midway).collect()
@@ -345,7 +522,10 @@ fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
     let parts = summary.methods.iter().filter_map(|(name, method)| {
         let found = method.literal_check.filter(LiteralCheck::differs)?;
         let [judge, literal] = [found.judge, found.literal].map(|part| share(Some(part)));
-        Some(fill(tr.literal_check_part, &[name, &judge, &literal, &found.answers.to_string()]))
+        Some(fill(
+            tr.literal_check_part,
+            &[name, &judge, &literal, &found.answers.to_string()],
+        ))
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| fill(tr.literal_check, &[&parts.join(tr.locale.pick("; ", "；"))]))
@@ -357,7 +537,11 @@ const FEW_PROBES: usize = 8;
 /// A sentence for each kind of input that is missing or too small.
 fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let is_answered = !manifest.design.answerers.is_empty();
-    let fixtures = summary.methods.iter().map(|(_, method)| method.overall.fixtures).max();
+    let fixtures = summary
+        .methods
+        .iter()
+        .map(|(_, method)| method.overall.fixtures)
+        .max();
     let few_fixtures = match fixtures {
         Some(1) => Some(tr.one_fixture.to_owned()),
         Some(2) => Some(tr.few_fixtures.to_owned()),
@@ -370,7 +554,10 @@ fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<
         _ => None,
     };
     let has_one_run = summary.comparison.is_none() && manifest.design.has_one_sample();
-    let has_constraints = summary.methods.values().any(|method| method.economy.constraints_kept.is_some());
+    let has_constraints = summary
+        .methods
+        .values()
+        .any(|method| method.economy.constraints_kept.is_some());
     [
         few_fixtures,
         few_probes.filter(|_| is_answered),
@@ -393,5 +580,6 @@ fn other_language(manifest: &Manifest, tr: &Translation) -> Option<String> {
         Locale::Zh => (tr.chinese, tr.english),
     };
     let figures = [&count.to_string(), &design.fixtures.len().to_string()];
-    (count > 0 && is_graded_by_model).then(|| fill(tr.other_language, &[figures[0], figures[1], other, tested]))
+    (count > 0 && is_graded_by_model)
+        .then(|| fill(tr.other_language, &[figures[0], figures[1], other, tested]))
 }

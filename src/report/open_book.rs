@@ -14,17 +14,29 @@ const NEAR_FULL: f64 = 1.0;
 pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<String> {
     let gains = answered(summary).filter(|(_, method, _)| !method.is_anchor());
     let gains: Vec<String> = gains
-        .map(|(name, _, open)| format!("{name} {} → {}", score(open.closed.median), score(open.open.median)))
+        .map(|(name, _, open)| {
+            format!(
+                "{name} {} → {}",
+                score(open.closed.median),
+                score(open.open.median)
+            )
+        })
         .collect();
     if gains.is_empty() {
         return None;
     }
     const SHOWN: usize = 3;
     let more = gains.len().saturating_sub(SHOWN);
-    let more = if more > 0 { fill(tr.and_others, &[&more.to_string()]) } else { String::new() };
+    let more = if more > 0 {
+        fill(tr.and_others, &[&more.to_string()])
+    } else {
+        String::new()
+    };
     let shown = gains.get(..SHOWN).unwrap_or(&gains).join(tr.and_comma);
     let line = fill(tr.open_book_line, &[&format!("{shown}{more}")]);
-    Some(archive_sentence(summary, tr).map_or(line.clone(), |sentence| format!("{line} {sentence}")))
+    Some(
+        archive_sentence(summary, tr).map_or(line.clone(), |sentence| format!("{line} {sentence}")),
+    )
 }
 
 /// The row of a method in the table of open book.
@@ -32,11 +44,21 @@ pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec
     let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
     let counts = open.answers;
     vec![
-        if open.own_archive { tr.own_notes } else { tr.search_only }.to_owned(),
+        if open.own_archive {
+            tr.own_notes
+        } else {
+            tr.search_only
+        }
+        .to_owned(),
         level(&open.closed),
         level(&open.open),
-        if open.gain_ci95.is_some() { format!("{gain} {}", brackets(open.gain_ci95)) } else { gain },
-        open.searches.map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
+        if open.gain_ci95.is_some() {
+            format!("{gain} {}", brackets(open.gain_ci95))
+        } else {
+            gain
+        },
+        open.searches
+            .map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
         count(open.tokens),
         share_with_interval(&open.gold_found, tr),
         format!("{}/{}", counts.lost_searched, counts.lost_not_searched),
@@ -45,29 +67,40 @@ pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec
 }
 
 /// The methods that were also answered with a search.
-fn answered(summary: &Summary) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> {
-    summary.methods.iter().filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
+fn answered(
+    summary: &Summary,
+) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> {
+    summary
+        .methods
+        .iter()
+        .filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
 }
 
 /// How the open scores compare with a search without any context: whether its score is near that of the whole
 /// transcript, and which methods score no higher than it. If it was not measured, the sentence says so.
 pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
     answered(summary).next()?;
-    let Some((_, floor, alone)) = answered(summary).find(|(_, method, _)| is_built_in(method, BuiltInStrategy::None))
+    let Some((_, floor, alone)) =
+        answered(summary).find(|(_, method, _)| is_built_in(method, BuiltInStrategy::None))
     else {
         return Some(tr.archive_unmeasured.to_owned());
     };
     let alone = alone.open.median?;
-    let full = (summary.methods.values())
-        .find(|method| method.answerer == floor.answerer && is_built_in(method, BuiltInStrategy::Full));
+    let full = (summary.methods.values()).find(|method| {
+        method.answerer == floor.answerer && is_built_in(method, BuiltInStrategy::Full)
+    });
     let near = match full.and_then(|full| full.overall.median) {
         None => Some(tr.full_unmeasured.to_owned()),
         Some(full) if full - alone > NEAR_FULL => None,
-        Some(full) => Some(fill(tr.archive_alone, &[&score(Some(alone)), &score(Some(full))])),
+        Some(full) => Some(fill(
+            tr.archive_alone,
+            &[&score(Some(alone)), &score(Some(full))],
+        )),
     };
-    let candidates =
-        answered(summary).filter(|(_, method, _)| !method.is_anchor() && method.answerer == floor.answerer);
-    let not_above = candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
+    let candidates = answered(summary)
+        .filter(|(_, method, _)| !method.is_anchor() && method.answerer == floor.answerer);
+    let not_above =
+        candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
     let names: Vec<&str> = not_above.map(|(name, _, _)| name.as_str()).collect();
     let not_above = (!names.is_empty()).then(|| fill(tr.not_above_archive, &[&names.join(", ")]));
     let sentences: Vec<String> = near.into_iter().chain(not_above).collect();

@@ -15,7 +15,8 @@ use super::styled::{Span, StyledText, TextStyle, TextTable, fitted};
 use super::tables::{cost, cost_heading, coverage, has_summaries, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit, first_questions,
+    Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit,
+    first_questions,
 };
 
 /// How much of each part is shown.
@@ -28,16 +29,41 @@ struct Extent {
 
 /// The extents that are tried in turn until the lines fit.
 const EXTENTS: [Extent; 5] = [
-    Extent { diff: 8, questions: 3, rows: usize::MAX },
-    Extent { diff: 3, questions: 3, rows: usize::MAX },
-    Extent { diff: 3, questions: 1, rows: usize::MAX },
-    Extent { diff: 3, questions: 1, rows: 8 },
-    Extent { diff: 3, questions: 1, rows: 5 },
+    Extent {
+        diff: 8,
+        questions: 3,
+        rows: usize::MAX,
+    },
+    Extent {
+        diff: 3,
+        questions: 3,
+        rows: usize::MAX,
+    },
+    Extent {
+        diff: 3,
+        questions: 1,
+        rows: usize::MAX,
+    },
+    Extent {
+        diff: 3,
+        questions: 1,
+        rows: 8,
+    },
+    Extent {
+        diff: 3,
+        questions: 1,
+        rows: 5,
+    },
 ];
 
 /// The results in at most `lines` lines, or few more where names are long.
 pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
-    let screen = SummaryScreen { summary, manifest, width, tr: translation(manifest.design.locale.of_report()) };
+    let screen = SummaryScreen {
+        summary,
+        manifest,
+        width,
+        tr: translation(manifest.design.locale.of_report()),
+    };
     let mut tried = EXTENTS.iter().map(|extent| screen.render(*extent));
     let mut shown = tried.next().unwrap_or_default();
     for next in tried {
@@ -70,8 +96,12 @@ impl SummaryScreen<'_> {
         }
         out.blank_line();
         self.table(&mut out, extent.rows);
-        for line in [not_compressed_line(self.summary, self.tr), open_book_line(self.summary, self.tr)] {
-            line.iter().for_each(|line| out.paragraph(TextStyle::Plain, line, self.width));
+        for line in [
+            not_compressed_line(self.summary, self.tr),
+            open_book_line(self.summary, self.tr),
+        ] {
+            line.iter()
+                .for_each(|line| out.paragraph(TextStyle::Plain, line, self.width));
         }
         self.questions(&mut out, extent.questions);
         self.edits(&mut out, extent.diff);
@@ -94,7 +124,10 @@ impl SummaryScreen<'_> {
             let more = (methods.len() - rows).to_string();
             out.line([(
                 TextStyle::Dim,
-                tr.locale.pick(format!("and {more} more (--all)"), format!("另有 {more} 个（--all）")),
+                tr.locale.pick(
+                    format!("and {more} more (--all)"),
+                    format!("另有 {more} 个（--all）"),
+                ),
             )]);
         }
         if let Some(text) = comparison.and_then(|comparison| unchanged(comparison, tr)) {
@@ -113,33 +146,63 @@ impl SummaryScreen<'_> {
         table.without_last_columns(self.width)
     }
 
-    fn table_of<'m>(&self, methods: impl Iterator<Item = (&'m String, &'m MethodSummary)>) -> TextTable {
+    fn table_of<'m>(
+        &self,
+        methods: impl Iterator<Item = (&'m String, &'m MethodSummary)>,
+    ) -> TextTable {
         let columns = columns(self.summary, self.manifest, self.tr);
-        let header = std::iter::once(self.tr.method).chain(columns.iter().map(|column| column.header));
+        let header =
+            std::iter::once(self.tr.method).chain(columns.iter().map(|column| column.header));
         let rows = methods.map(|(name, method)| {
-            let compared = self.summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+            let compared = self
+                .summary
+                .comparison
+                .as_ref()
+                .and_then(|comparison| comparison.methods.get(name));
             let name = vec![(TextStyle::Strong, self.tr.method_label(name, method))];
-            std::iter::once(name).chain(columns.iter().map(|column| vec![(column.value)(method, compared)])).collect()
+            std::iter::once(name)
+                .chain(
+                    columns
+                        .iter()
+                        .map(|column| vec![(column.value)(method, compared)]),
+                )
+                .collect()
         });
-        TextTable { header: header.map(str::to_owned).collect(), rows: rows.collect() }
+        TextTable {
+            header: header.map(str::to_owned).collect(),
+            rows: rows.collect(),
+        }
     }
 
     fn questions(&self, out: &mut StyledText, shown: usize) {
         let questions = first_questions(self.summary);
-        let Some(first) = questions.first() else { return };
+        let Some(first) = questions.first() else {
+            return;
+        };
         out.blank_line();
         let title = question_title(first, self.tr);
         if shown < SHOWN_QUESTIONS {
-            let names: Vec<&str> =
-                questions.iter().take(SHOWN_QUESTIONS).map(|question| question.probe.as_str()).collect();
+            let names: Vec<&str> = questions
+                .iter()
+                .take(SHOWN_QUESTIONS)
+                .map(|question| question.probe.as_str())
+                .collect();
             let more = questions.len().saturating_sub(names.len());
-            let more = if more > 0 { format!(" +{more}") } else { String::new() };
+            let more = if more > 0 {
+                format!(" +{more}")
+            } else {
+                String::new()
+            };
             let text = format!("{title}: {}{more}", names.join(", "));
             out.line([(TextStyle::Plain, fitted(&text, self.width))]);
             return;
         }
         for (number, question) in questions.iter().take(shown).enumerate() {
-            let title = if number == 0 { title.to_owned() } else { " ".repeat(title.width()) };
+            let title = if number == 0 {
+                title.to_owned()
+            } else {
+                " ".repeat(title.width())
+            };
             out.line(self.question_line(&title, question));
         }
     }
@@ -152,29 +215,55 @@ impl SummaryScreen<'_> {
         };
         let place = place(&question.fixture, question.point, &question.probe);
         let start = format!("{title}  ");
-        let facts = if question.facts.is_empty() { String::new() } else { format!(": {}", question.facts.join(", ")) };
-        let rest = fitted(&format!("{place} {value}{facts}"), self.width.saturating_sub(start.width()));
+        let facts = if question.facts.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", question.facts.join(", "))
+        };
+        let rest = fitted(
+            &format!("{place} {value}{facts}"),
+            self.width.saturating_sub(start.width()),
+        );
         vec![(TextStyle::Dim, start), (TextStyle::Plain, rest)]
     }
 
     fn edits(&self, out: &mut StyledText, shown: usize) {
-        let Some(comparison) = &self.summary.comparison else { return };
+        let Some(comparison) = &self.summary.comparison else {
+            return;
+        };
         let texts = edited_texts(comparison);
         if texts.is_empty() {
             return;
         }
         out.blank_line();
-        let lines: Vec<&String> = texts.iter().flat_map(|text| &text.diff).filter(|line| line.len() > 1).collect();
-        let places: Vec<&str> = texts.iter().flat_map(|text| &text.places).map(String::as_str).collect();
+        let lines: Vec<&String> = texts
+            .iter()
+            .flat_map(|text| &text.diff)
+            .filter(|line| line.len() > 1)
+            .collect();
+        let places: Vec<&str> = texts
+            .iter()
+            .flat_map(|text| &text.places)
+            .map(String::as_str)
+            .collect();
         let more = lines.len().saturating_sub(shown);
         let more = if more > 0 {
-            self.tr.locale.pick(format!("  (+{more} lines)"), format!("（另 {more} 行）"))
+            self.tr
+                .locale
+                .pick(format!("  (+{more} lines)"), format!("（另 {more} 行）"))
         } else {
             String::new()
         };
-        out.line([(TextStyle::Dim, fitted(&format!("{}{more}", places.join(", ")), self.width))]);
+        out.line([(
+            TextStyle::Dim,
+            fitted(&format!("{}{more}", places.join(", ")), self.width),
+        )]);
         for line in lines.into_iter().take(shown) {
-            let style = if line.starts_with('-') { TextStyle::Bad } else { TextStyle::Good };
+            let style = if line.starts_with('-') {
+                TextStyle::Bad
+            } else {
+                TextStyle::Good
+            };
             out.line([(style, fitted(&format!("  {line}"), self.width))]);
         }
     }
@@ -185,7 +274,10 @@ impl SummaryScreen<'_> {
 pub(super) fn has_row(comparison: &Comparison, name: &str) -> bool {
     match comparison.methods.get(name) {
         Some(compared) => compared.is_changed(),
-        None => comparison.unmatched.iter().any(|unmatched| unmatched == name),
+        None => comparison
+            .unmatched
+            .iter()
+            .any(|unmatched| unmatched == name),
     }
 }
 
@@ -203,7 +295,10 @@ pub(super) fn question_title(first: &QuestionChange, tr: &Translation) -> &'stat
 
 /// The texts that were edited, each once.
 pub(super) fn edited_texts(comparison: &Comparison) -> Vec<&TextEdit> {
-    let edited = comparison.methods.values().filter(|compared| compared.is_changed());
+    let edited = comparison
+        .methods
+        .values()
+        .filter(|compared| compared.is_changed());
     let mut texts: Vec<&TextEdit> = Vec::new();
     for text in edited.flat_map(|compared| &compared.edited_texts) {
         if !texts.contains(&text) {
@@ -225,7 +320,10 @@ fn column(
     header: &'static str,
     value: impl Fn(&MethodSummary, Option<&MethodComparison>) -> Span + 'static,
 ) -> ScreenColumn {
-    ScreenColumn { header, value: Box::new(value) }
+    ScreenColumn {
+        header,
+        value: Box::new(value),
+    }
 }
 
 fn plain(text: String) -> Span {
@@ -233,7 +331,11 @@ fn plain(text: String) -> Span {
 }
 
 /// Score or lift with its interval, change or retention, tokens, facts kept, cost.
-pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> Vec<ScreenColumn> {
+pub(super) fn columns(
+    summary: &Summary,
+    manifest: &Manifest,
+    tr: &'static Translation,
+) -> Vec<ScreenColumn> {
     let is_graded = has_answers(&manifest.design);
     let mut columns = Vec::new();
     if is_graded {
@@ -243,35 +345,60 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
     }
     if summary.comparison.is_some() {
         columns.push(column(tr.change, |_, compared| {
-            let test = compared.and_then(|compared| compared.overall.as_ref().or(compared.needed.as_ref()));
-            let text = test
-                .map_or_else(|| UNKNOWN.to_owned(), |test| format!("{} {}", mark(Some(test)), signed(test.difference)));
+            let test = compared
+                .and_then(|compared| compared.overall.as_ref().or(compared.needed.as_ref()));
+            let text = test.map_or_else(
+                || UNKNOWN.to_owned(),
+                |test| format!("{} {}", mark(Some(test)), signed(test.difference)),
+            );
             (verdict_style(test), text.trim().to_owned())
         }));
     } else if is_graded {
-        columns.push(column(tr.retention, |method, _| plain(score(method.retention.value))));
+        columns.push(column(tr.retention, |method, _| {
+            plain(score(method.retention.value))
+        }));
     }
     // A comparison needs the width, so it says only where cells are missing.
     if summary.comparison.is_none() || summary.methods.values().any(is_incomplete) {
-        columns.push(column(tr.coverage, |method, _| coverage(method, tr).into_iter().next().unwrap_or_default()));
+        columns.push(column(tr.coverage, |method, _| {
+            coverage(method, tr).into_iter().next().unwrap_or_default()
+        }));
     }
     columns.push(column(tr.context_tokens, |method, compared| {
         let (own, _) = method.context_tokens();
-        plain(compared.and_then(|compared| change_text(&compared.costs.tokens, count)).unwrap_or_else(|| count(own)))
+        plain(
+            compared
+                .and_then(|compared| change_text(&compared.costs.tokens, count))
+                .unwrap_or_else(|| count(own)),
+        )
     }));
     if is_graded {
-        columns.push(column(tr.survival, |method, _| plain(share(method.fact_survival()))));
+        columns.push(column(tr.survival, |method, _| {
+            plain(share(method.fact_survival()))
+        }));
         if has_summaries(summary) {
-            columns.push(column(tr.summary_survival, |method, _| plain(share(method.economy.summary_survival))));
+            columns.push(column(tr.summary_survival, |method, _| {
+                plain(share(method.economy.summary_survival))
+            }));
         }
     }
-    let heading = if is_graded { cost_heading(summary, tr) } else { tr.cost };
+    let heading = if is_graded {
+        cost_heading(summary, tr)
+    } else {
+        tr.cost
+    };
     columns.push(column(heading, move |method, _| {
-        plain(usd(if is_graded { cost(method) } else { method.compression.usd }))
+        plain(usd(if is_graded {
+            cost(method)
+        } else {
+            method.compression.usd
+        }))
     }));
     columns
 }
 
 fn overall_column(tr: &'static Translation) -> ScreenColumn {
-    column(tr.overall_interval, |method, _| plain(level(&method.overall)))
+    column(tr.overall_interval, |method, _| {
+        plain(level(&method.overall))
+    })
 }

@@ -46,7 +46,12 @@ pub struct StyledText {
 
 impl StyledText {
     pub fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
-        self.lines.push(spans.into_iter().filter(|(_, text)| !text.is_empty()).collect());
+        self.lines.push(
+            spans
+                .into_iter()
+                .filter(|(_, text)| !text.is_empty())
+                .collect(),
+        );
     }
 
     /// Ends a part. Two calls in a row leave one blank line.
@@ -58,7 +63,9 @@ impl StyledText {
 
     /// Adds text in one style, wrapped at `width` between words, and between the characters of Chinese text.
     pub fn paragraph(&mut self, style: TextStyle, text: &str, width: usize) {
-        wrapped(text, width).into_iter().for_each(|line| self.line([(style, line)]));
+        wrapped(text, width)
+            .into_iter()
+            .for_each(|line| self.line([(style, line)]));
     }
 
     pub fn append(&mut self, other: StyledText) {
@@ -78,7 +85,10 @@ impl StyledText {
     /// The text without styles.
     pub fn plain(&self) -> String {
         let lines = self.paint(|_, text| text.to_owned());
-        lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+        lines
+            .lines()
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect()
     }
 }
 
@@ -118,8 +128,8 @@ fn pieces(text: &str) -> Vec<(&str, bool)> {
         let mut start = 0;
         let mut before: Option<char> = None;
         for (at, c) in word.char_indices() {
-            let may_break =
-                before.is_some_and(|before| is_wide(before) || is_wide(c)) && !"，。；：、）！？".contains(c);
+            let may_break = before.is_some_and(|before| is_wide(before) || is_wide(c))
+                && !"，。；：、）！？".contains(c);
             if may_break {
                 pieces.push((word.get(start..at).unwrap_or_default(), start == 0));
                 start = at;
@@ -135,7 +145,14 @@ fn pieces(text: &str) -> Vec<(&str, bool)> {
 fn shown_width(text: &str) -> usize {
     let mut parts = text.split(COLOR_MARK);
     let before = parts.next().map_or(0, UnicodeWidthStr::width);
-    before + parts.map(|part| part.split_once('m').map_or(part, |(_, after)| after).width()).sum::<usize>()
+    before
+        + parts
+            .map(|part| {
+                part.split_once('m')
+                    .map_or(part, |(_, after)| after)
+                    .width()
+            })
+            .sum::<usize>()
 }
 
 fn is_wide(c: char) -> bool {
@@ -166,7 +183,12 @@ impl TextTable {
     /// Renders the table at most `width` wide, or wider if a name and one column do not fit. A table without figures is
     /// empty text.
     pub(super) fn render(&self, width: usize) -> StyledText {
-        if !self.rows.iter().any(|row| row.iter().skip(1).flatten().any(|(_, text)| is_figure(text))) {
+        if !self.rows.iter().any(|row| {
+            row.iter()
+                .skip(1)
+                .flatten()
+                .any(|(_, text)| is_figure(text))
+        }) {
             return StyledText::default();
         }
         let widths = self.widths(width);
@@ -177,7 +199,10 @@ impl TextTable {
         while from < widths.len() {
             let mut until = from;
             let mut used = name;
-            while let Some(own) = widths.get(until).filter(|own| used + GAP + **own <= width || until == from) {
+            while let Some(own) = widths
+                .get(until)
+                .filter(|own| used + GAP + **own <= width || until == from)
+            {
                 used += GAP + own;
                 until += 1;
             }
@@ -187,7 +212,12 @@ impl TextTable {
             // In a block with room, no header needs several lines.
             let own = wide.get(from..until).unwrap_or_default();
             let has_room = name + own.iter().map(|own| GAP + own).sum::<usize>() <= width;
-            self.block(&mut out, if has_room { &wide } else { &widths }, from, until);
+            self.block(
+                &mut out,
+                if has_room { &wide } else { &widths },
+                from,
+                until,
+            );
             from = until;
         }
         out
@@ -221,10 +251,14 @@ impl TextTable {
     /// The table with what stands in parentheses behind a figure on a line below it.
     pub(super) fn with_parentheses_below(mut self) -> TextTable {
         for cell in self.rows.iter_mut().flat_map(|row| row.iter_mut().skip(1)) {
-            let lines = cell.drain(..).flat_map(|(style, text)| match text.split_once(" (") {
-                Some((figure, more)) => vec![(style, figure.to_owned()), (style, format!("({more}"))],
-                None => vec![(style, text)],
-            });
+            let lines = cell
+                .drain(..)
+                .flat_map(|(style, text)| match text.split_once(" (") {
+                    Some((figure, more)) => {
+                        vec![(style, figure.to_owned()), (style, format!("({more}"))]
+                    }
+                    None => vec![(style, text)],
+                });
             *cell = lines.collect::<Vec<_>>();
         }
         self
@@ -232,31 +266,48 @@ impl TextTable {
 
     /// The least width of the first columns beside each other.
     fn narrowest(&self, columns: usize) -> usize {
-        (0..columns).map(|column| self.narrow_width(column) + GAP).sum::<usize>() - GAP
+        (0..columns)
+            .map(|column| self.narrow_width(column) + GAP)
+            .sum::<usize>()
+            - GAP
     }
 
     /// The widths of all columns with each header on one line.
     fn wide_widths(&self) -> Vec<usize> {
-        (0..self.header.len()).map(|column| self.column_width(column)).collect()
+        (0..self.header.len())
+            .map(|column| self.column_width(column))
+            .collect()
     }
 
     /// The widths of all columns; narrow widths if the columns otherwise do not fit beside each other.
     fn widths(&self, width: usize) -> Vec<usize> {
         let wide = self.wide_widths();
         let used: usize = wide.iter().map(|own| own + GAP).sum();
-        if used <= width + GAP { wide } else { (0..wide.len()).map(|column| self.narrow_width(column)).collect() }
+        if used <= width + GAP {
+            wide
+        } else {
+            (0..wide.len())
+                .map(|column| self.narrow_width(column))
+                .collect()
+        }
     }
 
     fn column_width(&self, column: usize) -> usize {
         let header = self.header.get(column).map_or(0, |header| header.width());
         let widest = self.widest_cell(column).max(header);
-        if column == 0 { widest.min(LONGEST_NAME) } else { widest }
+        if column == 0 {
+            widest.min(LONGEST_NAME)
+        } else {
+            widest
+        }
     }
 
     /// The width of a column whose header may take several lines.
     fn narrow_width(&self, column: usize) -> usize {
         let wide = self.column_width(column);
-        let Some(header) = self.header.get(column).filter(|_| column > 0) else { return wide };
+        let Some(header) = self.header.get(column).filter(|_| column > 0) else {
+            return wide;
+        };
         let narrowest = (self.widest_cell(column).max(NARROWEST)..wide).find(|width| {
             let lines = wrapped(header, *width);
             lines.len() <= HEADER_LINES && lines.iter().all(|line| line.width() <= *width)
@@ -270,28 +321,54 @@ impl TextTable {
     }
 
     fn header_lines(&self, column: usize, widths: &[usize]) -> Vec<String> {
-        let header = self.header.get(column).map(String::as_str).unwrap_or_default();
+        let header = self
+            .header
+            .get(column)
+            .map(String::as_str)
+            .unwrap_or_default();
         let width = widths.get(column).copied().unwrap_or(0);
-        if column == 0 { vec![header.to_owned()] } else { wrapped(header, width) }
+        if column == 0 {
+            vec![header.to_owned()]
+        } else {
+            wrapped(header, width)
+        }
     }
 
     fn block(&self, out: &mut StyledText, widths: &[usize], from: usize, until: usize) {
         let columns: Vec<usize> = std::iter::once(0).chain(from..until).collect();
-        let headers: Vec<Vec<String>> = columns.iter().map(|&column| self.header_lines(column, widths)).collect();
+        let headers: Vec<Vec<String>> = columns
+            .iter()
+            .map(|&column| self.header_lines(column, widths))
+            .collect();
         let height = headers.iter().map(Vec::len).max().unwrap_or(0);
         for level in 0..height {
             let heads = columns.iter().zip(&headers).flat_map(|(&column, lines)| {
                 // A short header is directly above the figures.
-                let line = (level + lines.len()).checked_sub(height).and_then(|at| lines.get(at));
-                aligned((TextStyle::Dim, line.cloned().unwrap_or_default()), column, widths)
+                let line = (level + lines.len())
+                    .checked_sub(height)
+                    .and_then(|at| lines.get(at));
+                aligned(
+                    (TextStyle::Dim, line.cloned().unwrap_or_default()),
+                    column,
+                    widths,
+                )
             });
             out.line(heads);
         }
         for row in &self.rows {
-            let height = columns.iter().filter_map(|&column| row.get(column)).map(Vec::len).max().unwrap_or(0);
+            let height = columns
+                .iter()
+                .filter_map(|&column| row.get(column))
+                .map(Vec::len)
+                .max()
+                .unwrap_or(0);
             for level in 0..height {
                 out.line(columns.iter().flat_map(|&column| {
-                    let span = row.get(column).and_then(|cell| cell.get(level)).cloned().unwrap_or_default();
+                    let span = row
+                        .get(column)
+                        .and_then(|cell| cell.get(level))
+                        .cloned()
+                        .unwrap_or_default();
                     aligned(span, column, widths)
                 }));
             }
@@ -302,18 +379,29 @@ impl TextTable {
 /// A span with its padding: names are left-aligned, figures are right-aligned.
 fn aligned((style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
     let width = widths.get(column).copied().unwrap_or(0);
-    let text = if text.width() > width { shortened(&text, width) } else { text };
+    let text = if text.width() > width {
+        shortened(&text, width)
+    } else {
+        text
+    };
     let padding = " ".repeat(width.saturating_sub(text.width()));
     if column == 0 {
         vec![(style, text), (TextStyle::Plain, padding)]
     } else {
-        vec![(TextStyle::Plain, " ".repeat(GAP) + &padding), (style, text)]
+        vec![
+            (TextStyle::Plain, " ".repeat(GAP) + &padding),
+            (style, text),
+        ]
     }
 }
 
 /// A text that is at most `width` wide; it ends in `…` if it was cut.
 pub(super) fn fitted(text: &str, width: usize) -> String {
-    if text.width() > width { shortened(text, width) } else { text.to_owned() }
+    if text.width() > width {
+        shortened(text, width)
+    } else {
+        text.to_owned()
+    }
 }
 
 fn shortened(text: &str, width: usize) -> String {
@@ -334,26 +422,50 @@ mod tests {
     fn table() -> TextTable {
         let cell = |text: &str| vec![(TextStyle::Plain, text.to_owned())];
         TextTable {
-            header: ["method", "smallest detectable change", "后续所需之增量", "p"].map(str::to_owned).into(),
+            header: [
+                "method",
+                "smallest detectable change",
+                "后续所需之增量",
+                "p",
+            ]
+            .map(str::to_owned)
+            .into(),
             rows: vec![["anchored", "0.42", "0.31", "0.005"].map(cell).into()],
         }
     }
 
     #[test]
     fn lines_are_broken_between_words_and_keep_their_indent() {
-        assert_eq!(wrap_lines("a result\n\n  of two words", 9), "a result\n\n  of two\n  words");
+        assert_eq!(
+            wrap_lines("a result\n\n  of two words", 9),
+            "a result\n\n  of two\n  words"
+        );
         assert_eq!(wrap_lines("没有发现压缩。", 8), "没有发现\n压缩。");
         let colored = format!("{COLOR_MARK}[33mnote:{COLOR_MARK}[0m two");
-        assert_eq!(wrap_lines(&colored, 9), colored, "a colour takes no columns");
+        assert_eq!(
+            wrap_lines(&colored, 9),
+            colored,
+            "a colour takes no columns"
+        );
     }
 
     #[test]
     fn long_headers_take_lines_where_the_width_is_short() {
-        let lines = |width| -> Vec<String> { table().render(width).plain().lines().map(str::to_owned).collect() };
+        let lines = |width| -> Vec<String> {
+            table()
+                .render(width)
+                .plain()
+                .lines()
+                .map(str::to_owned)
+                .collect()
+        };
         assert_eq!(lines(80).len(), 2, "there is room");
         let found = lines(50);
         assert_eq!(found.len(), 4, "{found:?}");
-        assert!(found[0].ends_with("smallest  后续所") && found[2].contains("change"), "{found:?}");
+        assert!(
+            found[0].ends_with("smallest  后续所") && found[2].contains("change"),
+            "{found:?}"
+        );
         assert!(found.iter().all(|line| line.width() <= 50), "{found:?}");
         assert!(lines(30).len() > 3, "what does not fit goes on below");
     }

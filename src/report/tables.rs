@@ -4,15 +4,19 @@ use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::comparison_notes::{comparison_notes, differences, margins, method_changes, unchanged};
 use super::compressions::compressions;
 use super::gaps::{gap_row, gaps_sentence};
-use super::notes::{confounds, critical_warnings, has_answers, keeps_user_messages, task_formula, warnings};
+use super::notes::{
+    confounds, critical_warnings, has_answers, keeps_user_messages, task_formula, warnings,
+};
 use super::numbers::{
-    UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
+    UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share,
+    signed, usd,
 };
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary, method_gaps,
+    Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary,
+    method_gaps,
 };
 use base::locale::Locale;
 use base::text::grouped;
@@ -42,7 +46,10 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     }
     // If there are tables of scores, there is no room for this one: it is only in report.md and on the page.
     let leaves_out_ages = has_answers(&manifest.design);
-    for table in compressions(summary, tr).into_iter().chain(breakdowns(summary, tr)) {
+    for table in compressions(summary, tr)
+        .into_iter()
+        .chain(breakdowns(summary, tr))
+    {
         if leaves_out_ages && table.id == SURVIVAL_BY_AGE {
             continue;
         }
@@ -55,9 +62,15 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     let explanations = [
         Some(tr.intervals.to_owned()),
         task_formula(summary, manifest, tr),
-        summary.comparison.as_ref().map(|comparison| margins(comparison, tr)),
+        summary
+            .comparison
+            .as_ref()
+            .map(|comparison| margins(comparison, tr)),
     ];
-    explanations.iter().flatten().for_each(|text| out.paragraph(TextStyle::Dim, text, width));
+    explanations
+        .iter()
+        .flatten()
+        .for_each(|text| out.paragraph(TextStyle::Dim, text, width));
     let offline = manifest.caveats.offline.then(|| tr.offline.to_owned());
     for warning in offline.into_iter().chain(warnings(summary, manifest, tr)) {
         out.paragraph(TextStyle::Warning, &warning, width);
@@ -72,7 +85,10 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
 fn heading(summary: &Summary, tr: &Translation) -> Vec<Span> {
     let mut heading = vec![(TextStyle::Strong, summary.label.clone())];
     if let Some(comparison) = &summary.comparison {
-        heading.push((TextStyle::Plain, format!("  {} {}", tr.against, comparison.baseline)));
+        heading.push((
+            TextStyle::Plain,
+            format!("  {} {}", tr.against, comparison.baseline),
+        ));
     }
     if summary.lexical {
         heading.push((TextStyle::Warning, format!("  {}", tr.lexical)));
@@ -82,9 +98,14 @@ fn heading(summary: &Summary, tr: &Translation) -> Vec<Span> {
 
 fn figures(table: FigureTable) -> TextTable {
     let rows = table.rows.into_iter().map(|(name, figures)| {
-        std::iter::once(vec![(TextStyle::Strong, name)]).chain(figures.into_iter().map(figure_cell)).collect()
+        std::iter::once(vec![(TextStyle::Strong, name)])
+            .chain(figures.into_iter().map(figure_cell))
+            .collect()
     });
-    TextTable { header: table.header, rows: rows.collect() }
+    TextTable {
+        header: table.header,
+        rows: rows.collect(),
+    }
 }
 
 /// A figure above its denominator: `43.2%` and `of 12`. Words stay on one line.
@@ -94,7 +115,10 @@ fn figure_cell(figure: String) -> TableCell {
         None => plain(figure),
         Some((value, detail)) => {
             let of = detail.rsplit("] ").next().unwrap_or(detail);
-            vec![(TextStyle::Plain, value.to_owned()), (TextStyle::Dim, of.to_owned())]
+            vec![
+                (TextStyle::Plain, value.to_owned()),
+                (TextStyle::Dim, of.to_owned()),
+            ]
         }
     }
 }
@@ -102,34 +126,57 @@ fn figure_cell(figure: String) -> TableCell {
 /// The columns of scores: method, overall, each dimension.
 pub(super) fn score_header(tr: &Translation) -> Vec<String> {
     let dimensions = Dimension::ALL.map(|dimension| dimension.label(tr.locale));
-    [tr.method, tr.overall].into_iter().chain(dimensions).map(str::to_owned).collect()
+    [tr.method, tr.overall]
+        .into_iter()
+        .chain(dimensions)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn scores(summary: &Summary, tr: &Translation) -> TextTable {
     let rows = summary.methods.iter().map(|(name, method)| {
-        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+        let compared = summary
+            .comparison
+            .as_ref()
+            .and_then(|comparison| comparison.methods.get(name));
         let mut row = vec![vec![(TextStyle::Strong, tr.method_label(name, method))]];
-        row.push(level_cell(Some(&method.overall), compared.and_then(|c| c.overall.as_ref())));
+        row.push(level_cell(
+            Some(&method.overall),
+            compared.and_then(|c| c.overall.as_ref()),
+        ));
         row.extend(Dimension::ALL.map(|dimension| {
             let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
             level_cell(method.dimensions.get(dimension.name()), judged)
         }));
         row
     });
-    let gaps = gap_row(&method_gaps(summary), tr)
-        .map(|row| row.into_iter().map(|cell| vec![(TextStyle::Dim, cell)]).collect());
-    TextTable { header: score_header(tr), rows: rows.chain(gaps).collect() }
+    let gaps = gap_row(&method_gaps(summary), tr).map(|row| {
+        row.into_iter()
+            .map(|cell| vec![(TextStyle::Dim, cell)])
+            .collect()
+    });
+    TextTable {
+        header: score_header(tr),
+        rows: rows.chain(gaps).collect(),
+    }
 }
 
 /// A level with the mark of its verdict, above its interval if it has one.
 fn level_cell(level: Option<&ScoreEstimate>, judged: Option<&DifferenceTest>) -> TableCell {
     let value = score(level.and_then(|level| level.median));
-    let interval = level.and_then(|level| level.ci95).map(|interval| (TextStyle::Dim, range(Some(interval))));
-    [(verdict_style(judged), format!("{}{value}", mark(judged)))].into_iter().chain(interval).collect()
+    let interval = level
+        .and_then(|level| level.ci95)
+        .map(|interval| (TextStyle::Dim, range(Some(interval))));
+    [(verdict_style(judged), format!("{}{value}", mark(judged)))]
+        .into_iter()
+        .chain(interval)
+        .collect()
 }
 
 pub(super) fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {
-    judged.map_or(TextStyle::Plain, |judged| TextStyle::from_verdict(judged.verdict))
+    judged.map_or(TextStyle::Plain, |judged| {
+        TextStyle::from_verdict(judged.verdict)
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -152,12 +199,19 @@ type EconomyValue = fn(&MethodSummary, &Translation) -> TableCell;
 
 impl EconomyColumn {
     fn only_in(self, medium: Medium) -> EconomyColumn {
-        EconomyColumn { only: Some(medium), ..self }
+        EconomyColumn {
+            only: Some(medium),
+            ..self
+        }
     }
 }
 
 fn column(header: &'static str, value: EconomyValue) -> EconomyColumn {
-    EconomyColumn { header, only: None, value }
+    EconomyColumn {
+        header,
+        only: None,
+        value,
+    }
 }
 
 fn plain(text: String) -> TableCell {
@@ -165,12 +219,23 @@ fn plain(text: String) -> TableCell {
 }
 
 fn missing_cells(cells: u64) -> TableCell {
-    vec![(if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))]
+    vec![(
+        if cells == 0 {
+            TextStyle::Dim
+        } else {
+            TextStyle::Bad
+        },
+        grouped(cells),
+    )]
 }
 
 /// The columns of compression and cost; the terminal has room for fewer. Missing cells are a column besides failed
 /// cells, because cells are also missing if they were skipped or never reached.
-pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Medium) -> Vec<EconomyColumn> {
+pub(super) fn economy_columns(
+    summary: &Summary,
+    tr: &Translation,
+    medium: Medium,
+) -> Vec<EconomyColumn> {
     let mut columns = vec![
         column(tr.coverage, coverage),
         column(tr.context_tokens, |m, _| {
@@ -180,38 +245,78 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         }),
         column(tr.removed, |m, _| plain(share(m.compression_ratio()))),
         column(tr.survival, |m, _| plain(share(m.fact_survival()))),
-        column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift))).only_in(Medium::Markdown),
+        column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift)))
+            .only_in(Medium::Markdown),
         column(tr.retention, |m, _| plain(score(m.retention.value))).only_in(Medium::Terminal),
         column(tr.retention, |m, tr| plain(retention(m, tr))).only_in(Medium::Markdown),
-        column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&PROBES.to_string()).copied()))),
+        column(tr.tokens_per_task, |m, _| {
+            plain(count(
+                m.economy.tokens_per_task.get(&PROBES.to_string()).copied(),
+            ))
+        }),
         column(tr.overclaims, overclaims),
-        column(tr.fabricated, |m, tr| share_cell(&m.economy.fabrication, tr)),
+        column(tr.fabricated, |m, tr| {
+            share_cell(&m.economy.fabrication, tr)
+        }),
         column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts))).only_in(Medium::Markdown),
         column(cost_heading(summary, tr), |m, _| plain(usd(cost(m)))),
     ];
     if has_summaries(summary) {
-        let after = columns.iter().position(|column| column.header == tr.survival).map_or(0, |at| at + 1);
-        columns.insert(after, column(tr.summary_survival, |m, _| plain(share(m.economy.summary_survival))));
+        let after = columns
+            .iter()
+            .position(|column| column.header == tr.survival)
+            .map_or(0, |at| at + 1);
+        columns.insert(
+            after,
+            column(tr.summary_survival, |m, _| {
+                plain(share(m.economy.summary_survival))
+            }),
+        );
     }
     if keeps_user_messages(summary) {
-        let after = columns.iter().position(|column| column.header == tr.removed).map_or(0, |at| at + 1);
-        columns.insert(after, column(tr.user_kept, |m, _| plain(share(m.compression.user_share))));
+        let after = columns
+            .iter()
+            .position(|column| column.header == tr.removed)
+            .map_or(0, |at| at + 1);
+        columns.insert(
+            after,
+            column(tr.user_kept, |m, _| plain(share(m.compression.user_share))),
+        );
     }
     let mut cells = summary.methods.values().map(|method| &method.cells);
     if medium == Medium::Markdown || cells.any(|cells| cells.failed + cells.missing > 0) {
         columns.push(column(tr.failed, |m, _| missing_cells(m.cells.failed)));
     }
-    if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
+    if summary
+        .methods
+        .iter()
+        .any(|(_, method)| method.cells.missing > 0)
+    {
         columns.push(column(tr.missing, |m, _| missing_cells(m.cells.missing)));
     }
-    if summary.methods.iter().any(|(_, method)| method.economy.break_even_k.is_some()) {
-        let after = columns.iter().position(|column| column.header == tr.tokens_per_task).map_or(0, |at| at + 1);
+    if summary
+        .methods
+        .iter()
+        .any(|(_, method)| method.economy.break_even_k.is_some())
+    {
+        let after = columns
+            .iter()
+            .position(|column| column.header == tr.tokens_per_task)
+            .map_or(0, |at| at + 1);
         let break_even = column(tr.break_even, |m, _| {
-            plain(m.economy.break_even_k.map_or_else(|| UNKNOWN.to_owned(), |k| format!("{k:.1}")))
+            plain(
+                m.economy
+                    .break_even_k
+                    .map_or_else(|| UNKNOWN.to_owned(), |k| format!("{k:.1}")),
+            )
         });
         columns.insert(after, break_even);
     }
-    if summary.methods.iter().any(|(_, method)| method.truncated_share > Some(0.0)) {
+    if summary
+        .methods
+        .iter()
+        .any(|(_, method)| method.truncated_share > Some(0.0))
+    {
         columns.push(column(tr.truncated, |m, _| plain(share(m.truncated_share))));
     }
     columns.retain(|column| column.only.is_none_or(|only| only == medium));
@@ -220,7 +325,10 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
 
 /// Whether any context has more than a summary, so that the survival in the summary alone is a figure of its own.
 pub(super) fn has_summaries(summary: &Summary) -> bool {
-    summary.methods.values().any(|method| method.economy.summary_survival.is_some())
+    summary
+        .methods
+        .values()
+        .any(|method| method.economy.summary_survival.is_some())
 }
 
 fn economy(summary: &Summary, tr: &Translation) -> TextTable {
@@ -228,16 +336,25 @@ fn economy(summary: &Summary, tr: &Translation) -> TextTable {
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
     let rows = summary.methods.iter().map(|(name, method)| {
         let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
-        std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
+        std::iter::once(name)
+            .chain(columns.iter().map(|column| (column.value)(method, tr)))
+            .collect()
     });
-    TextTable { header: header.map(str::to_owned).collect(), rows: rows.collect() }
+    TextTable {
+        header: header.map(str::to_owned).collect(),
+        rows: rows.collect(),
+    }
 }
 
 /// The cells that are present, out of those that the design asks for. If nothing is judged, contexts are counted
 /// instead.
 pub(super) fn coverage(method: &MethodSummary, tr: &Translation) -> TableCell {
     let [present, expected] = covered(method);
-    let style = if is_incomplete(method) { TextStyle::Bad } else { TextStyle::Plain };
+    let style = if is_incomplete(method) {
+        TextStyle::Bad
+    } else {
+        TextStyle::Plain
+    };
     let text = match expected {
         0 if method.not_compressed.is_some() => tr.not_compressed.to_owned(),
         0 => UNKNOWN.to_owned(),
@@ -256,7 +373,11 @@ pub(super) fn is_incomplete(method: &MethodSummary) -> bool {
 fn covered(method: &MethodSummary) -> [u64; 2] {
     let cells = &method.cells;
     let judged = [cells.judged, cells.judged + cells.failed + cells.missing];
-    if judged[1] > 0 { judged } else { [method.compression.contexts, method.compression.expected] }
+    if judged[1] > 0 {
+        judged
+    } else {
+        [method.compression.contexts, method.compression.expected]
+    }
 }
 
 /// The share of answers that assert another value, out of those whose context lost every expected fact.
@@ -287,14 +408,23 @@ fn retention(method: &MethodSummary, tr: &Translation) -> String {
 /// The heading of costs. Where no cell was graded, they are those of the compressions alone: answers that no judge graded
 /// are only in the cost of the run.
 pub(super) fn cost_heading(summary: &Summary, tr: &Translation) -> &'static str {
-    let is_graded = summary.methods.values().any(|method| method.cells.judged > 0);
-    if is_graded { tr.cost } else { tr.cost_of_contexts }
+    let is_graded = summary
+        .methods
+        .values()
+        .any(|method| method.cells.judged > 0);
+    if is_graded {
+        tr.cost
+    } else {
+        tr.cost_of_contexts
+    }
 }
 
 /// The cost of all distinct actions of a method; `None` if one price is unknown.
 pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
     let stages: Option<Vec<f64>> = method.economy.usd.values().copied().collect();
-    stages.filter(|stages| !stages.is_empty()).map(|stages| stages.iter().sum())
+    stages
+        .filter(|stages| !stages.is_empty())
+        .map(|stages| stages.iter().sum())
 }
 
 /// The differences of each changed method with intervals, verdicts and changes.
@@ -303,7 +433,13 @@ pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -
     let mut out = StyledText::default();
     if let Some(primary) = &comparison.primary {
         let name = fill(tr.primary, &[&comparison.tested.to_string()]);
-        out.line([(TextStyle::Strong, name), (TextStyle::Plain, format!("  {} {}", tr.against, comparison.baseline))]);
+        out.line([
+            (TextStyle::Strong, name),
+            (
+                TextStyle::Plain,
+                format!("  {} {}", tr.against, comparison.baseline),
+            ),
+        ]);
         out.append(difference_table([(tr.overall.to_owned(), primary)], tr).render(width));
         out.blank_line();
     }
@@ -330,8 +466,10 @@ fn add_method_comparison(
     tr: &Translation,
     width: usize,
 ) {
-    let mut heading =
-        vec![(TextStyle::Strong, method.to_owned()), (TextStyle::Plain, format!("  {} {baseline}", tr.against))];
+    let mut heading = vec![
+        (TextStyle::Strong, method.to_owned()),
+        (TextStyle::Plain, format!("  {} {baseline}", tr.against)),
+    ];
     if compared.against != method {
         heading.push((TextStyle::Plain, format!(" · {}", compared.against)));
     }
@@ -340,7 +478,11 @@ fn add_method_comparison(
         out.paragraph(TextStyle::Plain, tr.identical, width);
     } else {
         let table = difference_table(differences(compared, tr), tr);
-        out.append(if table.rows.is_empty() { StyledText::default() } else { table.render(width) });
+        out.append(if table.rows.is_empty() {
+            StyledText::default()
+        } else {
+            table.render(width)
+        });
     }
     for note in method_changes(compared, tr) {
         out.paragraph(TextStyle::Plain, &note, width);
@@ -348,16 +490,31 @@ fn add_method_comparison(
     out.blank_line();
 }
 
-fn difference_table<'c>(rows: impl IntoIterator<Item = (String, &'c DifferenceTest)>, tr: &Translation) -> TextTable {
-    let head = [tr.dimension, tr.difference, tr.interval, "p", tr.detectable, tr.verdict];
+fn difference_table<'c>(
+    rows: impl IntoIterator<Item = (String, &'c DifferenceTest)>,
+    tr: &Translation,
+) -> TextTable {
+    let head = [
+        tr.dimension,
+        tr.difference,
+        tr.interval,
+        "p",
+        tr.detectable,
+        tr.verdict,
+    ];
     TextTable {
         header: head.map(str::to_owned).into(),
-        rows: rows.into_iter().map(|(name, judged)| difference_row(name, judged, tr)).collect(),
+        rows: rows
+            .into_iter()
+            .map(|(name, judged)| difference_row(name, judged, tr))
+            .collect(),
     }
 }
 
 fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<TableCell> {
-    let p = judged.p_adjusted.map_or_else(|| UNKNOWN.to_owned(), probability);
+    let p = judged
+        .p_adjusted
+        .map_or_else(|| UNKNOWN.to_owned(), probability);
     let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged));
     vec![
         plain(name),
@@ -420,10 +577,17 @@ pub(super) const PUBLISHED: [PublishedMethod; 3] = [
 
 /// Header and rows of the published scores.
 pub(super) fn published_table(tr: &Translation) -> (Vec<String>, [Vec<String>; 3]) {
-    let header = score_header(tr).into_iter().chain([tr.removed.to_owned()]).collect();
+    let header = score_header(tr)
+        .into_iter()
+        .chain([tr.removed.to_owned()])
+        .collect();
     let row = |method: PublishedMethod| {
         let scores = method.scores().map(|value| score(Some(value)));
-        [method.name(tr.locale).to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
+        [method.name(tr.locale).to_owned()]
+            .into_iter()
+            .chain(scores)
+            .chain([share(Some(method.removed))])
+            .collect()
     };
     (header, PUBLISHED.map(row))
 }
@@ -435,7 +599,13 @@ pub fn reference_table(locale: Locale, width: usize) -> StyledText {
     let rows = rows.map(|row| row.into_iter().map(plain).collect());
     let mut out = StyledText::default();
     out.line([(TextStyle::Warning, format!("── {} ──", tr.reference_title))]);
-    out.append(TextTable { header, rows: rows.into() }.render(width));
+    out.append(
+        TextTable {
+            header,
+            rows: rows.into(),
+        }
+        .render(width),
+    );
     out.paragraph(TextStyle::Dim, tr.reference_note, width);
     out
 }

@@ -14,7 +14,8 @@ fn rows(method: &str, base: f64, kept: u64) -> Vec<Row> {
         let wobble = 0.04 * ((place * 5 + (10.0 * base) as usize) % 3) as f64;
         let of_run = |run: u32| {
             let value = base + wobble + 0.1 * place as f64 + 0.05 * f64::from(run);
-            let scores = Dimension::ALL.map(|dimension| (dimension, (value + 0.1 * dimension as u8 as f64).min(5.0)));
+            let scores = Dimension::ALL
+                .map(|dimension| (dimension, (value + 0.1 * dimension as u8 as f64).min(5.0)));
             Row {
                 context_tokens: Some(kept),
                 compression_ratio: Some(1.0 - kept as f64 / 40_000.0),
@@ -26,14 +27,27 @@ fn rows(method: &str, base: f64, kept: u64) -> Vec<Row> {
     FIXTURES.iter().enumerate().flat_map(of).collect()
 }
 
-const METHODS: [(&str, &str); 3] = [("anchored", "anchored-iterative"), ("full", "full"), ("none", "none")];
+const METHODS: [(&str, &str); 3] = [
+    ("anchored", "anchored-iterative"),
+    ("full", "full"),
+    ("none", "none"),
+];
 
 fn manifest(label: &str) -> Manifest {
-    Manifest::begin(label, "t", design(&METHODS, &FIXTURES.map(|name| (name, 1)), 3))
+    Manifest::begin(
+        label,
+        "t",
+        design(&METHODS, &FIXTURES.map(|name| (name, 1)), 3),
+    )
 }
 
 fn all_rows(anchored: f64) -> Vec<Row> {
-    [rows("anchored", anchored, 1_800), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat()
+    [
+        rows("anchored", anchored, 1_800),
+        rows("full", 4.2, 40_000),
+        rows("none", 0.6, 0),
+    ]
+    .concat()
 }
 
 fn set(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
@@ -46,26 +60,59 @@ const PROBES: u32 = 10;
 /// A set with [`PROBES`] probes per fixture, all with the grades of `rows`.
 fn of_many(manifest: Manifest, rows: &[Row]) -> ResultSet {
     let fixtures = design(&METHODS, &FIXTURES.map(|name| (name, PROBES)), 3).fixtures;
-    let design = Design { fixtures, ..manifest.design };
-    let probe = |n: u32| rows.iter().map(move |row| Row { probe: format!("p{n}"), ..row.clone() });
-    set(Manifest { design, ..manifest }, (1..=PROBES).flat_map(probe).collect())
+    let design = Design {
+        fixtures,
+        ..manifest.design
+    };
+    let probe = |n: u32| {
+        rows.iter().map(move |row| Row {
+            probe: format!("p{n}"),
+            ..row.clone()
+        })
+    };
+    set(
+        Manifest { design, ..manifest },
+        (1..=PROBES).flat_map(probe).collect(),
+    )
 }
 
 fn compared(manifest_a: Manifest) -> Summary {
-    let (a, b) = (of_many(manifest_a, &all_rows(3.1)), of_many(manifest("baseline"), &all_rows(2.6)));
+    let (a, b) = (
+        of_many(manifest_a, &all_rows(3.1)),
+        of_many(manifest("baseline"), &all_rows(2.6)),
+    );
     let side = |set| Side { set, method: None };
     let comparison = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     summarize(&a, Some(comparison))
 }
 
 fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
-    let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), &ContextPlaces::new(), 2).unwrap();
-    let worst = places.into_iter().map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score)).collect();
-    markdown(&Summary { worst, ..compared(manifest.clone()) }, manifest, reference)
+    let places = worst_rows(
+        &manifest.design,
+        rows.iter().map(Ok::<&Row, SetError>),
+        &ContextPlaces::new(),
+        2,
+    )
+    .unwrap();
+    let worst = places
+        .into_iter()
+        .map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score))
+        .collect();
+    markdown(
+        &Summary {
+            worst,
+            ..compared(manifest.clone())
+        },
+        manifest,
+        reference,
+    )
 }
 
 fn widest(text: &str) -> usize {
-    text.lines().map(unicode_width::UnicodeWidthStr::width).max().unwrap_or(0)
+    text.lines()
+        .map(unicode_width::UnicodeWidthStr::width)
+        .max()
+        .unwrap_or(0)
 }
 
 #[test]
@@ -77,18 +124,40 @@ fn the_summary_table_at_full_width() {
 #[test]
 fn cells_that_were_not_begun_are_missing_and_not_failed() {
     let manifest = manifest("cut-short");
-    let rows: Vec<Row> = all_rows(3.1).into_iter().filter(|row| row.method != "full" || row.run < 3).collect();
+    let rows: Vec<Row> = all_rows(3.1)
+        .into_iter()
+        .filter(|row| row.method != "full" || row.run < 3)
+        .collect();
     let summary = summarize(&set(manifest.clone(), rows), None);
     let cells = |text: String, bars: &str| {
-        let of =
-            |line: &&str| ["method", "full"].iter().any(|word| line.trim_start_matches(['|', ' ']).starts_with(word));
-        let end = |line: &str| line.replace(bars, " ").split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
+        let of = |line: &&str| {
+            ["method", "full"]
+                .iter()
+                .any(|word| line.trim_start_matches(['|', ' ']).starts_with(word))
+        };
+        let end = |line: &str| {
+            line.replace(bars, " ")
+                .split_whitespace()
+                .rev()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let found: Vec<String> = text.lines().filter(of).map(end).collect();
-        let at = found.iter().position(|cells| cells.starts_with("missing")).unwrap();
+        let at = found
+            .iter()
+            .position(|cells| cells.starts_with("missing"))
+            .unwrap();
         found[at..].to_vec()
     };
-    assert_eq!(cells(markdown(&summary, &manifest, false), "|"), ["missing failed", "4 0"]);
-    assert_eq!(cells(summary_table(&summary, &manifest, 120).plain(), "|"), ["missing failed", "4 0"]);
+    assert_eq!(
+        cells(markdown(&summary, &manifest, false), "|"),
+        ["missing failed", "4 0"]
+    );
+    assert_eq!(
+        cells(summary_table(&summary, &manifest, 120).plain(), "|"),
+        ["missing failed", "4 0"]
+    );
 }
 
 #[test]
@@ -103,7 +172,11 @@ fn a_narrow_terminal_gets_the_same_table_in_blocks() {
 }
 
 fn own_sentence(manifest: &Manifest) -> String {
-    headline(&summarize(&set(manifest.clone(), all_rows(3.1)), None), manifest).text
+    headline(
+        &summarize(&set(manifest.clone(), all_rows(3.1)), None),
+        manifest,
+    )
+    .text
 }
 
 #[test]
@@ -111,20 +184,36 @@ fn a_run_in_which_rules_only_grade_says_which_figures_count() {
     let mut manifest = manifest("offline");
     manifest.design.judges[0].lexical = true;
     let sentence = own_sentence(&manifest);
-    assert!(sentence.starts_with("Graded by built-in rules, not by a model: "), "{sentence}");
+    assert!(
+        sentence.starts_with("Graded by built-in rules, not by a model: "),
+        "{sentence}"
+    );
     manifest.design.answerers[0].lexical = true;
     let sentence = own_sentence(&manifest);
-    assert!(sentence.starts_with("Run with built-in rules in place of a model: "), "{sentence}");
+    assert!(
+        sentence.starts_with("Run with built-in rules in place of a model: "),
+        "{sentence}"
+    );
 }
 
 #[test]
 fn scores_without_an_interval_take_one_line() {
     let manifest = Manifest::begin("one", "t", design(&METHODS, &[("login", 1)], 3));
-    let rows = all_rows(3.1).into_iter().filter(|row| row.fixture == "login").collect();
+    let rows = all_rows(3.1)
+        .into_iter()
+        .filter(|row| row.fixture == "login")
+        .collect();
     let summary = summarize(&set(manifest.clone(), rows), None);
     let table = summary_table(&summary, &manifest, 100).plain();
-    let lines: Vec<&str> = table.lines().skip_while(|line| !line.starts_with("anchored")).take(3).collect();
-    assert!(lines[1].starts_with("full") && lines[2].starts_with("none"), "{table}");
+    let lines: Vec<&str> = table
+        .lines()
+        .skip_while(|line| !line.starts_with("anchored"))
+        .take(3)
+        .collect();
+    assert!(
+        lines[1].starts_with("full") && lines[2].starts_with("none"),
+        "{table}"
+    );
 }
 
 #[test]
@@ -137,7 +226,10 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     let table = summary_table(&summary, &manifest, 100).plain();
     for text in [table, markdown(&summary, &manifest, false)] {
         assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
-        assert!(text.contains("weak judge: judge failed its self-test"), "{text}");
+        assert!(
+            text.contains("weak judge: judge failed its self-test"),
+            "{text}"
+        );
     }
 }
 
@@ -161,7 +253,10 @@ fn a_chinese_report_has_chinese_labels() {
     insta::assert_snapshot!(report(&manifest, all_rows(3.1), true));
     for width in [60, 80, 120] {
         let table = summary_table(&compared(manifest.clone()), &manifest, width).plain();
-        assert!(widest(&table) <= width && table.contains("准确性"), "{table}");
+        assert!(
+            widest(&table) <= width && table.contains("准确性"),
+            "{table}"
+        );
     }
 }
 
@@ -176,12 +271,17 @@ fn text_of_models_cannot_break_out_of_the_report() {
     let mut rows = all_rows(3.1);
     for row in &mut rows {
         let evil = "<script>alert(1)</script> | ![x](http://evil) @team #1 `code`\n# heading";
-        row.criteria = CriterionScore::new("accuracy_factual".into(), 0, evil).into_iter().collect();
+        row.criteria = CriterionScore::new("accuracy_factual".into(), 0, evil)
+            .into_iter()
+            .collect();
         row.facts[0].answered = false;
         row.facts[0].fact = "`|<img src=x>`".into();
     }
     let text = report(&manifest, rows, false);
-    assert!(!text.contains("<script>") && !text.contains("![x]") && !text.contains("@team"), "{text}");
+    assert!(
+        !text.contains("<script>") && !text.contains("![x]") && !text.contains("@team"),
+        "{text}"
+    );
     assert!(!text.lines().any(|line| line.starts_with("# ")), "{text}");
     assert!(text.contains("&lt;script&gt;"));
 }
@@ -192,19 +292,35 @@ const SCREEN: usize = 21;
 fn the_screen_says_what_was_shown_within_its_lines() {
     let manifest = manifest("after");
     let shown = screen(&compared(manifest.clone()), &manifest, 80, SCREEN).plain();
-    assert!(shown.lines().count() <= SCREEN && widest(&shown) <= 80, "{shown}");
+    assert!(
+        shown.lines().count() <= SCREEN && widest(&shown) <= 80,
+        "{shown}"
+    );
     insta::assert_snapshot!(shown);
 }
 
 #[test]
 fn a_screen_of_many_methods_keeps_its_lines() {
     let names: Vec<String> = (0..40).map(|number| format!("method-{number}")).collect();
-    let methods: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "anchored-iterative")).collect();
-    let manifest = Manifest::begin("many", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
-    let all = names.iter().flat_map(|name| rows(name, 2.0, 1_500)).collect();
+    let methods: Vec<(&str, &str)> = names
+        .iter()
+        .map(|name| (name.as_str(), "anchored-iterative"))
+        .collect();
+    let manifest = Manifest::begin(
+        "many",
+        "t",
+        design(&methods, &FIXTURES.map(|name| (name, 1)), 3),
+    );
+    let all = names
+        .iter()
+        .flat_map(|name| rows(name, 2.0, 1_500))
+        .collect();
     let summary = summarize(&set(manifest.clone(), all), None);
     let shown = screen(&summary, &manifest, 60, SCREEN).plain();
-    assert!(shown.lines().count() <= SCREEN && widest(&shown) <= 60, "{shown}");
+    assert!(
+        shown.lines().count() <= SCREEN && widest(&shown) <= 60,
+        "{shown}"
+    );
     assert!(shown.contains("and 32 more (--all)"), "{shown}");
 }
 
@@ -230,13 +346,20 @@ fn sentence_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -
 }
 
 /// A comparison of two sets of rows; `design` changes the design of both.
-fn comparison_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -> (Manifest, Summary) {
+fn comparison_of(
+    judged: &[Row],
+    baseline: &[Row],
+    design: impl Fn(&mut Design),
+) -> (Manifest, Summary) {
     let manifest = |label: &str| {
         let mut manifest = manifest(label);
         design(&mut manifest.design);
         manifest
     };
-    let (a, b) = (of_many(manifest("after"), judged), of_many(manifest("before"), baseline));
+    let (a, b) = (
+        of_many(manifest("after"), judged),
+        of_many(manifest("before"), baseline),
+    );
     let side = |set| Side { set, method: None };
     let compared = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let summary = summarize(&a, Some(compared));
@@ -247,22 +370,44 @@ fn comparison_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design))
 fn constraint_rows(class: FactClass) -> Vec<Row> {
     let anchored = rows("anchored", 1.0, 1_800).into_iter().map(|mut row| {
         row.is_constraint = true;
-        row.facts[0] = FactOutcome { fact: "no new dependency".into(), class: Some(class), ..row.facts[0].clone() };
+        row.facts[0] = FactOutcome {
+            fact: "no new dependency".into(),
+            class: Some(class),
+            ..row.facts[0].clone()
+        };
         row
     });
-    anchored.chain(rows("full", 4.2, 40_000)).chain(rows("none", 0.6, 0)).collect()
+    anchored
+        .chain(rows("full", 4.2, 40_000))
+        .chain(rows("none", 0.6, 0))
+        .collect()
 }
 
 #[test]
 fn a_lost_constraint_is_in_the_sentence_also_where_no_score_changed() {
-    let (lost, kept) = (constraint_rows(FactClass::Lost), constraint_rows(FactClass::Answered));
+    let (lost, kept) = (
+        constraint_rows(FactClass::Lost),
+        constraint_rows(FactClass::Answered),
+    );
     let english = sentence_of(&lost, &kept, |_| ());
-    assert!(english.starts_with("Regressed: anchored loses the constraint `no new dependency`"), "{english}");
+    assert!(
+        english.starts_with("Regressed: anchored loses the constraint `no new dependency`"),
+        "{english}"
+    );
     let chinese = sentence_of(&lost, &kept, |design| design.locale = Locale::Zh);
-    assert!(chinese.starts_with("退步：anchored 丢失约束 `no new dependency`"), "{chinese}");
+    assert!(
+        chinese.starts_with("退步：anchored 丢失约束 `no new dependency`"),
+        "{chinese}"
+    );
     let unjudged = sentence_of(&lost, &kept, |design| design.judges[0].lexical = true);
-    assert!(unjudged.starts_with("Unchanged: the same answers and grades as before; "), "{unjudged}");
-    assert!(unjudged.contains("`no new dependency` of anchored may be lost: no model judged it"), "{unjudged}");
+    assert!(
+        unjudged.starts_with("Unchanged: the same answers and grades as before; "),
+        "{unjudged}"
+    );
+    assert!(
+        unjudged.contains("`no new dependency` of anchored may be lost: no model judged it"),
+        "{unjudged}"
+    );
     assert!(!sentence_of(&kept, &kept, |_| ()).contains("constraint"));
 }
 
@@ -271,35 +416,60 @@ fn grades_that_only_one_side_has_are_not_unchanged() {
     let is_left = |row: &Row| row.method != "anchored" || row.fixture != "proxy";
     let fewer: Vec<Row> = all_rows(3.1).into_iter().filter(is_left).collect();
     let english = sentence_of(&fewer, &all_rows(3.1), |_| ());
-    assert_eq!(english, "No score changed; only one side has some grades of anchored; 2 methods unchanged.");
+    assert_eq!(
+        english,
+        "No score changed; only one side has some grades of anchored; 2 methods unchanged."
+    );
     let chinese = sentence_of(&fewer, &all_rows(3.1), |design| design.locale = Locale::Zh);
-    assert_eq!(chinese, "得分无变化；anchored 的部分评分仅一侧有；2 个方法无变化。");
+    assert_eq!(
+        chinese,
+        "得分无变化；anchored 的部分评分仅一侧有；2 个方法无变化。"
+    );
     let (_, summary) = comparison_of(&fewer, &all_rows(3.1), |_| ());
     let table = comparison_table(&summary.comparison.unwrap(), Locale::En, 100).plain();
-    assert!(table.contains("unchanged (same answers, same grades): full, none"), "{table}");
+    assert!(
+        table.contains("unchanged (same answers, same grades): full, none"),
+        "{table}"
+    );
 }
 
 #[test]
 fn a_result_that_no_answerer_alone_gives_is_called_so() {
     let (mut manifest, mut summary) = comparison_of(&all_rows(3.1), &all_rows(2.6), |_| ());
-    manifest.design.answerers.push(crate::results::fakes::model_info("second", "test/agent-2"));
+    manifest
+        .design
+        .answerers
+        .push(crate::results::fakes::model_info("second", "test/agent-2"));
     let comparison = summary.comparison.as_mut().unwrap();
     comparison.primary = None;
     let better = comparison.methods.swap_remove("anchored").unwrap();
     let mut worse = better.clone();
     worse.overall.as_mut().unwrap().verdict = stats::Verdict::Regressed;
-    comparison.methods =
-        [("anchored/agent".to_owned(), better), ("anchored/second".to_owned(), worse)].into_iter().collect();
+    comparison.methods = [
+        ("anchored/agent".to_owned(), better),
+        ("anchored/second".to_owned(), worse),
+    ]
+    .into_iter()
+    .collect();
     let said = sentence(&manifest, &summary);
-    assert!(said.starts_with("Mixed") && said.contains("no answerer alone gives this result"), "{said}");
+    assert!(
+        said.starts_with("Mixed") && said.contains("no answerer alone gives this result"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_lost_constraint_fails_a_junit_test_of_its_own() {
-    let (lost, kept) = (constraint_rows(FactClass::Lost), constraint_rows(FactClass::Answered));
+    let (lost, kept) = (
+        constraint_rows(FactClass::Lost),
+        constraint_rows(FactClass::Answered),
+    );
     let (_, summary) = comparison_of(&lost, &kept, |_| ());
     let xml = junit(&summary, 1.0);
-    assert!(xml.contains("<testcase classname=\"anchored\" name=\"constraint\">\n      <failure "), "{xml}");
+    assert!(
+        xml.contains("<testcase classname=\"anchored\" name=\"constraint\">\n      <failure "),
+        "{xml}"
+    );
     assert!(xml.contains("failures=\"1\""), "{xml}");
     let (_, summary) = comparison_of(&kept, &kept, |_| ());
     assert!(!junit(&summary, 1.0).contains("constraint"));
@@ -315,21 +485,40 @@ fn a_dimension_that_alone_regressed_is_the_sentence() {
         rows
     };
     let english = sentence_of(&lower(0.8), &all_rows(3.1), |_| ());
-    assert!(english.starts_with("Regressed: anchored in accuracy −0.80 (95%: "), "{english}");
-    let chinese = sentence_of(&lower(0.8), &all_rows(3.1), |design| design.locale = Locale::Zh);
-    assert!(chinese.starts_with("退步：anchored 的准确性 −0.80（95%："), "{chinese}");
+    assert!(
+        english.starts_with("Regressed: anchored in accuracy −0.80 (95%: "),
+        "{english}"
+    );
+    let chinese = sentence_of(&lower(0.8), &all_rows(3.1), |design| {
+        design.locale = Locale::Zh
+    });
+    assert!(
+        chinese.starts_with("退步：anchored 的准确性 −0.80（95%："),
+        "{chinese}"
+    );
     let small = sentence_of(&lower(0.2), &all_rows(3.1), |_| ());
-    assert!(small.starts_with("No evidence of a change: anchored −0.03"), "{small}");
+    assert!(
+        small.starts_with("No evidence of a change: anchored −0.03"),
+        "{small}"
+    );
     let elsewhere = |row: &mut Row| {
         for (dimension, score) in &mut row.dimensions {
-            *score = if *dimension == Dimension::Accuracy { *score - 0.8 } else { (*score + 0.8).min(5.0) };
+            *score = if *dimension == Dimension::Accuracy {
+                *score - 0.8
+            } else {
+                (*score + 0.8).min(5.0)
+            };
         }
     };
     let mut mixed = all_rows(3.1);
-    mixed.iter_mut().filter(|row| row.method == "anchored").for_each(elsewhere);
+    mixed
+        .iter_mut()
+        .filter(|row| row.method == "anchored")
+        .for_each(elsewhere);
     let mixed = sentence_of(&mixed, &all_rows(3.1), |_| ());
     assert!(
-        mixed.starts_with("Mixed: anchored in accuracy −0.80 (95%: ") && mixed.contains("anchored +0.5"),
+        mixed.starts_with("Mixed: anchored in accuracy −0.80 (95%: ")
+            && mixed.contains("anchored +0.5"),
         "{mixed}"
     );
 }
@@ -337,55 +526,108 @@ fn a_dimension_that_alone_regressed_is_the_sentence() {
 #[test]
 fn the_sentence_says_on_how_many_fixtures_a_method_changed() {
     let (mut partly, before) = (all_rows(3.1), all_rows(2.6));
-    for (row, earlier) in partly.iter_mut().zip(&before).filter(|(row, _)| row.fixture == "proxy") {
+    for (row, earlier) in partly
+        .iter_mut()
+        .zip(&before)
+        .filter(|(row, _)| row.fixture == "proxy")
+    {
         *row = earlier.clone();
     }
     let english = sentence_of(&partly, &before, |_| ());
-    assert!(english.contains(": anchored +0.") && english.contains(") on 3 of 4 fixtures"), "{english}");
+    assert!(
+        english.contains(": anchored +0.") && english.contains(") on 3 of 4 fixtures"),
+        "{english}"
+    );
     assert!(!sentence_of(&all_rows(3.1), &before, |_| ()).contains("fixtures"));
 }
 
 #[test]
 fn of_two_methods_the_other_one_is_named_and_no_edit() {
     let set = of_many(manifest("after"), &all_rows(3.1));
-    let side = |method| Side { set: &set, method: Some(method) };
-    let compared = compare(side("anchored"), side("full"), ComparisonScope::All, &NO_LINES).unwrap();
-    assert!(compared.methods.values().all(|pair| pair.edits.is_empty()), "also not in tables and on the page");
+    let side = |method| Side {
+        set: &set,
+        method: Some(method),
+    };
+    let compared = compare(
+        side("anchored"),
+        side("full"),
+        ComparisonScope::All,
+        &NO_LINES,
+    )
+    .unwrap();
+    assert!(
+        compared.methods.values().all(|pair| pair.edits.is_empty()),
+        "also not in tables and on the page"
+    );
     let summary = summarize(&set, Some(compared));
     let text = sentence(&set.manifest, &summary);
-    assert!(text.starts_with("Regressed: anchored −") && text.contains(" against full; "), "{text}");
+    assert!(
+        text.starts_with("Regressed: anchored −") && text.contains(" against full; "),
+        "{text}"
+    );
     let shown = screen(&summary, &set.manifest, 100, 24).plain();
     let rows = |name: &str| shown.lines().filter(|line| line.starts_with(name)).count();
-    assert_eq!([rows("anchored "), rows("full "), rows("none ")], [1, 0, 0], "only what is compared: {shown}");
+    assert_eq!(
+        [rows("anchored "), rows("full "), rows("none ")],
+        [1, 0, 0],
+        "only what is compared: {shown}"
+    );
 }
 
 #[test]
 fn dimensions_that_a_judge_is_not_qualified_in_are_one_note() {
-    let reason = ExclusionReason::Unqualified { judges: vec!["grader".into()] };
+    let reason = ExclusionReason::Unqualified {
+        judges: vec!["grader".into()],
+    };
     let dimensions = [Dimension::Accuracy, Dimension::Continuity];
-    let excluded = dimensions.map(|dimension| ExcludedDimension { dimension, reason: reason.clone() });
+    let excluded = dimensions.map(|dimension| ExcludedDimension {
+        dimension,
+        reason: reason.clone(),
+    });
     assert_eq!(
         crate::report::notes::excluded_dimensions(&excluded, translation(Locale::En)),
-        ["overall and the gate leave out accuracy, continuity: grader has not passed its self-test there \
-             (`compeval judge selftest`)."]
+        [
+            "overall and the gate leave out accuracy, continuity: grader has not passed its self-test there \
+             (`compeval judge selftest`)."
+        ]
     );
 }
 
 #[test]
 fn an_improvement_that_takes_more_tokens_says_so() {
-    let longer = [rows("anchored", 3.1, 3_150), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat();
-    let (a, b) = (of_many(manifest("after"), &longer), of_many(manifest("before"), &all_rows(2.6)));
+    let longer = [
+        rows("anchored", 3.1, 3_150),
+        rows("full", 4.2, 40_000),
+        rows("none", 0.6, 0),
+    ]
+    .concat();
+    let (a, b) = (
+        of_many(manifest("after"), &longer),
+        of_many(manifest("before"), &all_rows(2.6)),
+    );
     let side = |set| Side { set, method: None };
     let compared = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let text = sentence(&manifest("after"), &summarize(&a, Some(compared)));
-    assert!(text.starts_with("Improved, but 75% longer: anchored"), "{text}");
+    assert!(
+        text.starts_with("Improved, but 75% longer: anchored"),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_sentence_of_one_set_claims_no_order_between_overlapping_intervals() {
-    let methods =
-        [("anchored", "anchored-iterative"), ("mask", "mask"), ("cut", "truncate"), ("full", "full"), ("none", "none")];
-    let manifest = Manifest::begin("first", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
+    let methods = [
+        ("anchored", "anchored-iterative"),
+        ("mask", "mask"),
+        ("cut", "truncate"),
+        ("full", "full"),
+        ("none", "none"),
+    ];
+    let manifest = Manifest::begin(
+        "first",
+        "t",
+        design(&methods, &FIXTURES.map(|name| (name, 1)), 3),
+    );
     let all = [
         rows("anchored", 3.1, 1_800),
         rows("mask", 3.05, 1_800),
@@ -395,28 +637,46 @@ fn the_sentence_of_one_set_claims_no_order_between_overlapping_intervals() {
     ];
     let summary = summarize(&set(manifest.clone(), all.concat()), None);
     let text = sentence(&manifest, &summary);
-    assert!(text.contains("; mask is not distinguishable from it ("), "{text}");
+    assert!(
+        text.contains("; mask is not distinguishable from it ("),
+        "{text}"
+    );
     assert!(text.contains("; cut is lower ("), "{text}");
 }
 
 #[test]
 fn a_method_with_the_same_score_everywhere_is_ordered_by_it() {
     let methods = [("anchored", "anchored-iterative"), ("junk", "command")];
-    let manifest = Manifest::begin("first", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
+    let manifest = Manifest::begin(
+        "first",
+        "t",
+        design(&methods, &FIXTURES.map(|name| (name, 1)), 3),
+    );
     let mut junk = rows("junk", 0.6, 10);
-    junk.iter_mut().flat_map(|row| row.dimensions.values_mut()).for_each(|score| *score = 0.0);
+    junk.iter_mut()
+        .flat_map(|row| row.dimensions.values_mut())
+        .for_each(|score| *score = 0.0);
     let all = [rows("anchored", 3.1, 1_800), junk].concat();
     let text = sentence(&manifest, &summarize(&set(manifest.clone(), all), None));
-    assert!(text.starts_with("anchored scores ") && text.contains(" of the transcript's tokens; "), "{text}");
+    assert!(
+        text.starts_with("anchored scores ") && text.contains(" of the transcript's tokens; "),
+        "{text}"
+    );
     assert!(text.ends_with("; junk is lower (0.00)."), "{text}");
 }
 
 #[test]
 fn an_incomplete_set_says_only_that() {
     let mut manifest = manifest("after");
-    let half: Vec<Row> = all_rows(3.1).into_iter().filter(|row| row.run == 1).collect();
+    let half: Vec<Row> = all_rows(3.1)
+        .into_iter()
+        .filter(|row| row.run == 1)
+        .collect();
     let text = sentence(&manifest, &summarize(&set(manifest.clone(), half), None));
-    assert_eq!(text, "Incomplete: 12 of 36 cells are graded and 0 failed, so nothing is concluded.");
+    assert_eq!(
+        text,
+        "Incomplete: 12 of 36 cells are graded and 0 failed, so nothing is concluded."
+    );
     manifest.outcome = Outcome::Budget;
     let mut whole = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     assert!(sentence(&manifest, &whole).starts_with("Incomplete: 36 of 36"));
@@ -433,9 +693,15 @@ fn an_incomplete_set_says_only_that() {
 #[test]
 fn a_comparison_without_grades_says_that_contexts_are_the_same() {
     let (manifest, mut summary) = comparison_of(&all_rows(3.1), &all_rows(3.1), |_| ());
-    assert_eq!(sentence(&manifest, &summary), "Unchanged: the same answers and grades as before.");
+    assert_eq!(
+        sentence(&manifest, &summary),
+        "Unchanged: the same answers and grades as before."
+    );
     for compared in summary.comparison.as_mut().unwrap().methods.values_mut() {
         compared.fixtures = FixtureChanges::default();
     }
-    assert_eq!(sentence(&manifest, &summary), "Unchanged: the same contexts as before.");
+    assert_eq!(
+        sentence(&manifest, &summary),
+        "Unchanged: the same contexts as before."
+    );
 }

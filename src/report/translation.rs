@@ -469,19 +469,30 @@ texts! {
 impl Translation {
     /// The name of a method in tables, with what the method keeps verbatim: `anchored (kept 20k)`.
     pub(super) fn method_label(&self, name: &str, method: &MethodSummary) -> String {
-        method.kept.as_ref().map_or_else(|| name.to_owned(), |kept| fill(self.kept_verbatim, &[name, kept]))
+        method.kept.as_ref().map_or_else(
+            || name.to_owned(),
+            |kept| fill(self.kept_verbatim, &[name, kept]),
+        )
     }
 
     pub(super) fn dimension_label(&self, id: &str) -> String {
-        let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
-        known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
+        let known = Dimension::ALL
+            .into_iter()
+            .find(|dimension| dimension.name() == id);
+        known.map_or_else(
+            || id.to_owned(),
+            |dimension| dimension.label(self.locale).to_owned(),
+        )
     }
 
     /// The name of a source of variance; sources that repetitions cannot separate are joined by `+`.
     pub(super) fn variance_component(&self, name: &str) -> String {
         let parts = name.split('+').map(|part| match part {
             "compress_run" => self.locale.pick("compression", "压缩").to_owned(),
-            "compress_probe" => self.locale.pick("compression by probe", "压缩（逐问题）").to_owned(),
+            "compress_probe" => self
+                .locale
+                .pick("compression by probe", "压缩（逐问题）")
+                .to_owned(),
             "judge" => self.judged_by.to_owned(),
             "answer" => self.locale.pick("answer", "作答").to_owned(),
             "probe" => self.locale.pick("probe", "问题").to_owned(),
@@ -505,15 +516,22 @@ impl Translation {
             Verdict::NoEvidence => ("no evidence", "证据不足"),
         };
         let word = self.locale.pick(english, chinese);
-        let tries = test.tried.filter(|_| test.verdict == Verdict::Improved).map(|tried| self.tries(tried));
-        let why = test.reason.map(|reason| self.reason(reason).to_owned()).or(tries);
+        let tries = test
+            .tried
+            .filter(|_| test.verdict == Verdict::Improved)
+            .map(|tried| self.tries(tried));
+        let why = test
+            .reason
+            .map(|reason| self.reason(reason).to_owned())
+            .or(tries);
         why.map_or_else(|| word.to_owned(), |why| format!("{word} ({why})"))
     }
 
     /// `1 try`, `3 tries`.
     pub(super) fn tries(&self, count: usize) -> String {
         let noun = if count == 1 { "try" } else { "tries" };
-        self.locale.pick(format!("{count} {noun}"), format!("{count} 次尝试"))
+        self.locale
+            .pick(format!("{count} {noun}"), format!("{count} 次尝试"))
     }
 
     fn reason(&self, reason: NoEvidenceReason) -> &'static str {

@@ -40,43 +40,66 @@ pub struct TrendPoint {
 impl TrendPoint {
     pub fn score(&self, method: &str, dimension: &str) -> Option<TrendScore> {
         let (_, dimensions) = self.methods.iter().find(|(known, _)| known == method)?;
-        dimensions.iter().find(|(known, _)| known == dimension).map(|(_, score)| *score)
+        dimensions
+            .iter()
+            .find(|(known, _)| known == dimension)
+            .map(|(_, score)| *score)
     }
 }
 
 /// The methods of all points, in the order of their first occurrence.
 pub fn trend_methods(points: &[TrendPoint]) -> Vec<&str> {
-    let methods = points.iter().flat_map(|point| &point.methods).map(|(method, _)| method.as_str());
+    let methods = points
+        .iter()
+        .flat_map(|point| &point.methods)
+        .map(|(method, _)| method.as_str());
     methods.collect::<IndexSet<_>>().into_iter().collect()
 }
 
 /// The dimensions of all points, in the order of their first occurrence.
 pub fn trend_dimensions(points: &[TrendPoint]) -> Vec<&str> {
     let methods = points.iter().flat_map(|point| &point.methods);
-    let dimensions = methods.flat_map(|(_, dimensions)| dimensions).map(|(dimension, _)| dimension.as_str());
+    let dimensions = methods
+        .flat_map(|(_, dimensions)| dimensions)
+        .map(|(dimension, _)| dimension.as_str());
     dimensions.collect::<IndexSet<_>>().into_iter().collect()
 }
 
 /// The name of a dimension, or of their mean, in the language that is printed.
 pub fn trend_dimension_name(dimension: &str) -> String {
     let tr = translation(Locale::printed());
-    if dimension == OVERALL { tr.overall.to_owned() } else { tr.dimension_label(dimension) }
+    if dimension == OVERALL {
+        tr.overall.to_owned()
+    } else {
+        tr.dimension_label(dimension)
+    }
 }
 
 /// The first ten digits of a commit.
 pub fn short_commit(point: &TrendPoint) -> String {
-    point.commit.as_ref().map_or_else(|| "–".to_owned(), |commit| commit.chars().take(10).collect())
+    point.commit.as_ref().map_or_else(
+        || "–".to_owned(),
+        |commit| commit.chars().take(10).collect(),
+    )
 }
 
 /// What follows the label of a result set: a note if the set is not complete, otherwise nothing.
 pub fn incomplete(point: &TrendPoint) -> &'static str {
-    if point.complete { "" } else { localized(" (incomplete)", "（不完整）") }
+    if point.complete {
+        ""
+    } else {
+        localized(" (incomplete)", "（不完整）")
+    }
 }
 
 /// `3.87 [3.55, 4.19]`; a dash if nothing was measured.
 pub fn score_text(score: Option<TrendScore>) -> String {
-    let Some(TrendScore { value, ci95 }) = score else { return "–".to_owned() };
-    let interval = ci95.map(|[low, high]| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
+    let Some(TrendScore { value, ci95 }) = score else {
+        return "–".to_owned();
+    };
+    let interval = ci95
+        .map(|[low, high]| format!(" [{low:.2}, {high:.2}]"))
+        .unwrap_or_default();
     format!("{value:.2}{interval}")
 }
 
@@ -84,7 +107,10 @@ pub fn score_text(score: Option<TrendScore>) -> String {
 fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
     let mut number = 0;
     let marks = methods.iter().map(|method| {
-        if points.iter().any(|point| point.anchors.iter().any(|anchor| anchor == method)) {
+        if points
+            .iter()
+            .any(|point| point.anchors.iter().any(|anchor| anchor == method))
+        {
             return Mark::Anchor;
         }
         number += 1;
@@ -97,7 +123,11 @@ fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
 /// dimension.
 pub fn trend_page(points: &[TrendPoint]) -> String {
     let methods = trend_methods(points);
-    let marked: Vec<(&str, Mark)> = methods.iter().copied().zip(marks(points, &methods)).collect();
+    let marked: Vec<(&str, Mark)> = methods
+        .iter()
+        .copied()
+        .zip(marks(points, &methods))
+        .collect();
     let lead = localized(
         "Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the fixtures, the questions, the rubric, the \
          answerer or the judge changed, and scores before and after cannot be compared.",
@@ -120,7 +150,11 @@ pub fn trend_page(points: &[TrendPoint]) -> String {
         body.push_str(&table(points, &methods, dimension));
         body.push_str("</section>\n");
     }
-    document(Locale::printed(), localized("compeval: trend", "compeval：走势"), &body)
+    document(
+        Locale::printed(),
+        localized("compeval: trend", "compeval：走势"),
+        &body,
+    )
 }
 
 const WIDTH: f64 = 960.0;
@@ -180,7 +214,13 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
 }
 
 /// The scores of one method: marks with their intervals, joined by lines where they can be compared.
-fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dyn Fn(usize) -> f64) -> String {
+fn line(
+    points: &[TrendPoint],
+    method: &str,
+    dimension: &str,
+    mark: Mark,
+    x: &dyn Fn(usize) -> f64,
+) -> String {
     let mut svg = format!("<g class=\"{}\">\n", mark.class());
     let mut before: Option<(f64, f64)> = None;
     for (at, point) in points.iter().enumerate() {
@@ -188,11 +228,15 @@ fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dy
         if point.measured_otherwise {
             before = None;
         }
-        let Some(score) = point.score(method, dimension) else { continue };
+        let Some(score) = point.score(method, dimension) else {
+            continue;
+        };
         let (x, y_score) = (x(at), y(score.value));
         if let Some((x0, y0)) = before {
-            let _ =
-                writeln!(svg, "<line x1=\"{x0:.1}\" y1=\"{y0:.1}\" x2=\"{x:.1}\" y2=\"{y_score:.1}\" class=\"line\"/>");
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{x0:.1}\" y1=\"{y0:.1}\" x2=\"{x:.1}\" y2=\"{y_score:.1}\" class=\"line\"/>"
+            );
         }
         if let Some([low, high]) = score.ci95 {
             let _ = writeln!(
@@ -202,7 +246,11 @@ fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dy
                 y(high)
             );
         }
-        let class = if point.complete { "sign" } else { "sign partial" };
+        let class = if point.complete {
+            "sign"
+        } else {
+            "sign partial"
+        };
         let title = format!("{method}, {}: {}", point.label, score_text(Some(score)));
         let _ = writeln!(
             svg,
@@ -218,8 +266,10 @@ fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dy
 
 fn table(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
     // Where the page is narrow, the scores are seen and the rest scrolls.
-    let mut html =
-        format!("<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>{}</th>", localized("label", "标签"));
+    let mut html = format!(
+        "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>{}</th>",
+        localized("label", "标签")
+    );
     for method in methods {
         let _ = write!(html, "<th>{}</th>", escape(method));
     }
@@ -233,7 +283,11 @@ fn table(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
         let note = incomplete(point);
         let _ = write!(html, "<tr><td>{}{note}</td>", escape(&point.label));
         for method in methods {
-            let _ = write!(html, "<td>{}</td>", score_text(point.score(method, dimension)).replacen(' ', "<br>", 1));
+            let _ = write!(
+                html,
+                "<td>{}</td>",
+                score_text(point.score(method, dimension)).replacen(' ', "<br>", 1)
+            );
         }
         let _ = writeln!(
             html,
@@ -251,7 +305,10 @@ mod tests {
     use super::*;
 
     fn point(label: &str, value: f64, measured_otherwise: bool) -> TrendPoint {
-        let score = TrendScore { value, ci95: Some([value - 0.2, value + 0.2]) };
+        let score = TrendScore {
+            value,
+            ci95: Some([value - 0.2, value + 0.2]),
+        };
         TrendPoint {
             label: label.to_owned(),
             started: "2026-01-02T03:04:05Z".to_owned(),
@@ -266,15 +323,32 @@ mod tests {
     #[test]
     fn scores_are_joined_only_where_they_can_be_compared() {
         let joined = |page: &str| page.matches("class=\"line\"").count();
-        let page = trend_page(&[point("a", 3.0, false), point("<b>", 3.5, false), point("c", 4.0, true)]);
-        assert_eq!((joined(&page), page.matches("class=\"change\"").count()), (1, 1));
-        assert!(page.contains("3.50<br>[3.30, 3.70]") && page.contains("&lt;b&gt;") && !page.contains("<b>"));
+        let page = trend_page(&[
+            point("a", 3.0, false),
+            point("<b>", 3.5, false),
+            point("c", 4.0, true),
+        ]);
+        assert_eq!(
+            (joined(&page), page.matches("class=\"change\"").count()),
+            (1, 1)
+        );
+        assert!(
+            page.contains("3.50<br>[3.30, 3.70]")
+                && page.contains("&lt;b&gt;")
+                && !page.contains("<b>")
+        );
         assert!(page.contains("2026-01-02 03:04") && page.contains("0123456789<"));
     }
 
     #[test]
     fn a_score_that_was_not_measured_is_a_dash() {
         assert_eq!(score_text(None), "–");
-        assert_eq!(score_text(Some(TrendScore { value: 3.0, ci95: None })), "3.00");
+        assert_eq!(
+            score_text(Some(TrendScore {
+                value: 3.0,
+                ci95: None
+            })),
+            "3.00"
+        );
     }
 }

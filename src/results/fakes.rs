@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::files::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+use super::files::design::{
+    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo,
+};
 use super::files::edits::TextEdit;
 use super::files::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
@@ -14,7 +16,8 @@ use base::locale::Locale;
 use models::Settings;
 
 /// Finds no texts, so an edit has no lines.
-pub(crate) const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
+pub(crate) const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit =
+    |path, _, _| TextEdit::unknown(path);
 
 pub(crate) fn model_info(name: &str, model: &str) -> ModelInfo {
     ModelInfo {
@@ -56,18 +59,32 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         weight: c.weight,
     });
     Design {
-        runs: Runs { compress: runs, answer: 1, judge: 1 },
+        runs: Runs {
+            compress: runs,
+            answer: 1,
+            judge: 1,
+        },
         locale: Locale::En,
         tail: TailMode::None,
         primary: Default::default(),
         judge_context: true,
         focus_topic: None,
-        methods: methods.iter().map(|(name, strategy)| method(name, strategy)).collect(),
+        methods: methods
+            .iter()
+            .map(|(name, strategy)| method(name, strategy))
+            .collect(),
         answerers: vec![model_info("agent", "test/agent-1")],
         judges: vec![model_info("judge", "test/judge-1")],
-        rubric: RubricInfo { digest: rubric.digest(), scope: Scope::ByType, criteria: criteria.collect() },
+        rubric: RubricInfo {
+            digest: rubric.digest(),
+            scope: Scope::ByType,
+            criteria: criteria.collect(),
+        },
         constraints: None,
-        fixtures: fixtures.iter().map(|(name, probes)| fixture(name, *probes)).collect(),
+        fixtures: fixtures
+            .iter()
+            .map(|(name, probes)| fixture(name, *probes))
+            .collect(),
     }
 }
 
@@ -83,7 +100,11 @@ fn fixture(name: &str, probes: u32) -> FixtureInfo {
     FixtureInfo {
         name: name.into(),
         tags: vec!["debugging".into()],
-        digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
+        digests: FixtureDigests {
+            transcript: digest,
+            points: digest,
+            bank: digest,
+        },
         references: digest,
         probes: probes.collect(),
     }
@@ -91,8 +112,8 @@ fn fixture(name: &str, probes: u32) -> FixtureInfo {
 
 /// A row of probe `p1` with these scores by dimension.
 pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f64)]) -> Row {
-    let [compress, answer, judge] =
-        ["compress", "answer", "judge"].map(|part| ActionKey(Digest::hash(format!("{fixture} {method} {run} {part}"))));
+    let [compress, answer, judge] = ["compress", "answer", "judge"]
+        .map(|part| ActionKey(Digest::hash(format!("{fixture} {method} {run} {part}"))));
     let dimensions: BTreeMap<Dimension, f64> = scores.iter().copied().collect();
     let overall = dimensions.values().sum::<f64>() / dimensions.len() as f64;
     let points = (overall.round() as u8).min(5);
@@ -108,8 +129,14 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         judge: "judge".into(),
         answer_n: 1,
         judge_n: 1,
-        keys: RowKeys { compress, answer, judge },
-        criteria: CriterionScore::new("accuracy_factual".into(), points, "as far as it goes").into_iter().collect(),
+        keys: RowKeys {
+            compress,
+            answer,
+            judge,
+        },
+        criteria: CriterionScore::new("accuracy_factual".into(), points, "as far as it goes")
+            .into_iter()
+            .collect(),
         dimensions,
         overall: Some(overall),
         facts: vec![FactOutcome {
@@ -136,7 +163,11 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         fetch_tokens: Some(0),
         refetch_unlocated: 0,
         refetch_unguided: false,
-        usd: RowCost { compress: Some(0.01), answer: Some(0.002), judge: None },
+        usd: RowCost {
+            compress: Some(0.01),
+            answer: Some(0.002),
+            judge: None,
+        },
         truncated: false,
         open_book: None,
         answer: "It is 8081.".into(),

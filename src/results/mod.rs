@@ -10,17 +10,17 @@
 //!
 //! Deliberately absent: cache and network, times outside the manifest, and wording, which is the business of `report`.
 
-mod files;
-mod result_set;
 mod aggregates;
 mod comparison;
+mod files;
+mod result_set;
 
-mod headline;
-mod main_result;
-mod summary;
 mod gaps;
-mod run_files;
+mod headline;
 mod human;
+mod main_result;
+mod run_files;
+mod summary;
 mod worst;
 
 /// Values by name, in the order of tables. Written out as an object.
@@ -44,8 +44,8 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{
-    Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed, truncated_losses,
-    unconfirmed_losses, underpowered_methods,
+    Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
+    truncated_losses, unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
@@ -56,13 +56,14 @@ pub use files::context_row::{
 };
 pub use files::corrections::{AnswerScores, Regraded, Regradings, Tried};
 pub use files::design::{
-    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RecoveryInfo, RubricInfo,
+    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo,
+    RecoveryInfo, RubricInfo,
 };
 pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
 pub use files::find::{
-    NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results, newest, open_results,
-    open_side, remove_results, unfinished_refresh,
+    NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results,
+    newest, open_results, open_side, remove_results, unfinished_refresh,
 };
 pub use files::folder::{FolderError, ResultsFolder, names};
 pub use files::keys_file::KeysFile;
@@ -71,16 +72,19 @@ pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Blame, Caveats, ComparisonScope, FORMAT, FailedAction, FalseFactCheck, ForecastTotals, ImportedEntries, MadeFiles,
-    Manifest, MergedPart, Outcome, RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
+    Blame, Caveats, ComparisonScope, FORMAT, FailedAction, FalseFactCheck, ForecastTotals,
+    ImportedEntries, MadeFiles, Manifest, MergedPart, Outcome, RemoteUse, StageCounts,
+    UnqualifiedJudge, Unused, WriterEntries,
 };
-pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
+pub use files::row::{
+    OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
+};
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use files::tries::{Tries, Try};
 pub use gaps::{FEWEST_PROBES, MethodGap, method_gaps};
 pub use headline::{
-    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange,
-    MethodLevel,
+    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
+    MethodChange, MethodLevel,
 };
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};

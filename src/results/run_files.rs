@@ -70,16 +70,24 @@ type NamedScores = Ordered<f64, &'static str>;
 
 /// One file for each fixture and run with a judged cell, in the order of the matrix.
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
-    let variants: Vec<VariantFiles<'s>> =
-        set.variants.iter().enumerate().map(|(ix, variant)| VariantFiles::new(set, ix, variant)).collect();
+    let variants: Vec<VariantFiles<'s>> = set
+        .variants
+        .iter()
+        .enumerate()
+        .map(|(ix, variant)| VariantFiles::new(set, ix, variant))
+        .collect();
     let runs = 1..=set.design().runs.compress;
     let fixtures = set.design().fixtures.iter().enumerate();
-    let all = fixtures.flat_map(move |(fixture, info)| runs.clone().map(move |run| (fixture, info, run)));
+    let all =
+        fixtures.flat_map(move |(fixture, info)| runs.clone().map(move |run| (fixture, info, run)));
     let files = all.map(move |(fixture, info, run)| RunFile {
         label: set.manifest.label.clone(),
         fixture: info.name.clone(),
         run,
-        methods: variants.iter().filter_map(|variant| Some((variant.key, variant.method_run(fixture, run)?))).collect(),
+        methods: variants
+            .iter()
+            .filter_map(|variant| Some((variant.key, variant.method_run(fixture, run)?)))
+            .collect(),
     });
     files.filter(|file| !file.methods.is_empty())
 }
@@ -95,15 +103,33 @@ struct VariantFiles<'s> {
 impl<'s> VariantFiles<'s> {
     fn new(set: &'s ResultSet, ix: usize, variant: &'s MethodVariant) -> VariantFiles<'s> {
         let judged = set.scores.judged(ix);
-        let runs = Selection::new(&set.scores, judged.clone(), judged.clone(), &BTreeSet::new()).runs(ix);
-        VariantFiles { set, variant: ix, key: &variant.key, judged, runs }
+        let runs = Selection::new(
+            &set.scores,
+            judged.clone(),
+            judged.clone(),
+            &BTreeSet::new(),
+        )
+        .runs(ix);
+        VariantFiles {
+            set,
+            variant: ix,
+            key: &variant.key,
+            judged,
+            runs,
+        }
     }
 
     fn method_run(&self, fixture: usize, run: u32) -> Option<MethodRun<'s>> {
-        let runs = self.runs.by_fixture.iter().find(|runs| runs.fixture == fixture)?;
+        let runs = self
+            .runs
+            .by_fixture
+            .iter()
+            .find(|runs| runs.fixture == fixture)?;
         let dimensions = scores(|dimension| in_run(&runs.dimension(dimension)?.values, run));
         let probes = self.judged.range(self.set.scores.span(fixture));
-        let probes: Vec<ProbeRun<'s>> = probes.filter_map(|probe| self.probe_run(*probe, run)).collect();
+        let probes: Vec<ProbeRun<'s>> = probes
+            .filter_map(|probe| self.probe_run(*probe, run))
+            .collect();
         (!probes.is_empty()).then(|| MethodRun {
             overall: mean(&dimensions),
             aggregate_score: mean(&dimensions),
@@ -115,10 +141,14 @@ impl<'s> VariantFiles<'s> {
 
     fn probe_run(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
         let info = self.set.probes.get(probe)?;
-        let dimensions = scores(|dimension| in_run(self.set.scores.by_run(self.variant, probe, dimension), run));
+        let dimensions =
+            scores(|dimension| in_run(self.set.scores.by_run(self.variant, probe, dimension), run));
         let answers = self.set.answers(self.variant);
-        let first = answers.partition_point(|measured| (measured.at.probe, measured.at.run) < (probe, run));
-        let measured = answers.get(first).filter(|measured| measured.at.cell() == (self.variant, probe, run));
+        let first =
+            answers.partition_point(|measured| (measured.at.probe, measured.at.run) < (probe, run));
+        let measured = answers
+            .get(first)
+            .filter(|measured| measured.at.cell() == (self.variant, probe, run));
         (!dimensions.is_empty()).then(|| ProbeRun {
             probe: &info.id,
             point: info.point,
@@ -138,7 +168,10 @@ fn in_run(by_run: &[Option<f64>], run: u32) -> Option<f64> {
 }
 
 fn scores(of: impl Fn(Dimension) -> Option<f64>) -> NamedScores {
-    Dimension::ALL.into_iter().filter_map(|dimension| Some((dimension.name(), of(dimension)?))).collect()
+    Dimension::ALL
+        .into_iter()
+        .filter_map(|dimension| Some((dimension.name(), of(dimension)?)))
+        .collect()
 }
 
 fn mean(scores: &NamedScores) -> Option<f64> {

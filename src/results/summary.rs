@@ -10,7 +10,8 @@ use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::contexts::{
-    CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts, life_cycle,
+    CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts,
+    life_cycle,
 };
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
@@ -18,14 +19,18 @@ use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::invented::InventedSummary;
 use super::aggregates::literal_check::LiteralCheck;
 use super::aggregates::needed::{NeededPoints, NeededSummary, needed_points, needed_summary};
-use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
+use super::aggregates::noise::{
+    JudgeQuality, average_components, components, judge_quality, variance_shares,
+};
 use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
 use super::headline::Headline;
 use super::result_set::ResultSet;
-use super::result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level};
+use super::result_set::level::{
+    OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level,
+};
 use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
@@ -171,14 +176,19 @@ impl Lowest {
     fn from_values<'n>(values: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<Lowest> {
         let known = values.filter_map(|(name, value)| Some((name, value?)));
         let lowest = known.reduce(|lowest, next| if next.1 < lowest.1 { next } else { lowest });
-        lowest.map(|(name, value)| Lowest { name: name.to_owned(), value })
+        lowest.map(|(name, value)| Lowest {
+            name: name.to_owned(),
+            value,
+        })
     }
 }
 
 impl MethodSummary {
     /// Whether it is a ceiling or a floor: not a candidate, but an end of the scale for candidates.
     pub fn is_anchor(&self) -> bool {
-        [BuiltInStrategy::Full, BuiltInStrategy::None].iter().any(|rule| rule.name() == self.strategy)
+        [BuiltInStrategy::Full, BuiltInStrategy::None]
+            .iter()
+            .any(|rule| rule.name() == self.strategy)
     }
 
     /// Tokens of a context with their interval. Where none of its answers was graded, this figure and the two below are
@@ -192,12 +202,16 @@ impl MethodSummary {
 
     /// 1 − context tokens / replaced tokens.
     pub fn compression_ratio(&self) -> Option<f64> {
-        self.economy.compression_ratio.or(self.compression.compression_ratio)
+        self.economy
+            .compression_ratio
+            .or(self.compression.compression_ratio)
     }
 
     /// The share of expected facts that occur in the context.
     pub fn fact_survival(&self) -> Option<f64> {
-        self.economy.fact_survival.or(self.compression.fact_survival)
+        self.economy
+            .fact_survival
+            .or(self.compression.fact_survival)
     }
 }
 
@@ -229,12 +243,25 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
     let (groups, points) = (Groups::new(set, &whole), CountedPoints::new(set));
-    let builder = SummaryBuilder { set, groups, points, whole, runs };
-    let methods =
-        each(set.variants.len(), |variant| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?)));
+    let builder = SummaryBuilder {
+        set,
+        groups,
+        points,
+        whole,
+        runs,
+    };
+    let methods = each(set.variants.len(), |variant| {
+        Some((
+            set.variants.get(variant)?.key.clone(),
+            builder.method(variant)?,
+        ))
+    });
     let methods: Ordered<MethodSummary> = methods.into_iter().flatten().collect();
-    let noise: Vec<&Ordered<Components>> =
-        methods.values().filter(|method| !method.is_anchor()).map(|method| &method.noise).collect();
+    let noise: Vec<&Ordered<Components>> = methods
+        .values()
+        .filter(|method| !method.is_anchor())
+        .map(|method| &method.noise)
+        .collect();
     let noise = average_components(&noise);
     Summary {
         format: super::files::manifest::FORMAT,
@@ -242,7 +269,12 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         headline: None,
         worst: Vec::new(),
         runs: set.design().runs.compress,
-        fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),
+        fixtures: set
+            .design()
+            .fixtures
+            .iter()
+            .map(|fixture| fixture.name.clone())
+            .collect(),
         lexical: set.design().is_lexical(),
         primary: set.design().primary,
         overall_dimensions: builder.whole.overall.iter().copied().collect(),
@@ -265,9 +297,19 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
 fn common_probes(set: &ResultSet) -> (Subset, Subset) {
     let variants = (0..set.variants.len()).map(|variant| (variant, set.scores.judged(variant)));
     let judged: Vec<(usize, Subset)> = variants.filter(|(_, probes)| !probes.is_empty()).collect();
-    let apart: Subset = judged.iter().flat_map(|(variant, _)| set.probes_apart(*variant)).collect();
-    let some: Subset = judged.iter().flat_map(|(_, probes)| probes).copied().collect();
-    let all = judged.into_iter().map(|(_, probes)| probes).reduce(|common, probes| &common & &probes);
+    let apart: Subset = judged
+        .iter()
+        .flat_map(|(variant, _)| set.probes_apart(*variant))
+        .collect();
+    let some: Subset = judged
+        .iter()
+        .flat_map(|(_, probes)| probes)
+        .copied()
+        .collect();
+    let all = judged
+        .into_iter()
+        .map(|(_, probes)| probes)
+        .reduce(|common, probes| &common & &probes);
     (all.unwrap_or_default(), &some - &apart)
 }
 
@@ -300,7 +342,11 @@ impl SummaryBuilder<'_> {
             by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
-            survival_by_age: SurvivalByAge::new(&self.points, &info.name, economy.facts_by_age.clone()),
+            survival_by_age: SurvivalByAge::new(
+                &self.points,
+                &info.name,
+                economy.facts_by_age.clone(),
+            ),
             economy,
             constraints: ConstraintSummary::new(self.set, &info.name),
             needed: needed_summary(&self.points, &info.name),
@@ -309,8 +355,17 @@ impl SummaryBuilder<'_> {
             compression: compression_cost(&self.points, &info.name),
             lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),
-            noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
-            real_runs: runs.by_fixture.iter().filter_map(|runs| runs.real_runs).reduce(f64::min),
+            noise: components(
+                &self.set.scores,
+                variant,
+                &self.whole.kept,
+                runs.are_deterministic(),
+            ),
+            real_runs: runs
+                .by_fixture
+                .iter()
+                .filter_map(|runs| runs.real_runs)
+                .reduce(f64::min),
             open_book: OpenBookSummary::new(self.set, variant, &self.whole),
             not_compressed: NotCompressed::new(self.set, variant, &self.whole),
             cells: cell_counts(self.set, variant),
@@ -320,7 +375,10 @@ impl SummaryBuilder<'_> {
 
     fn by_cycle(&self, variant: usize) -> Vec<Cycle> {
         let cycles = self.groups.by_cycle.iter().map(|(point, part)| {
-            let (runs, answers) = (part.runs(variant), Answers::new(self.set, variant, &part.kept));
+            let (runs, answers) = (
+                part.runs(variant),
+                Answers::new(self.set, variant, &part.kept),
+            );
             Cycle {
                 cycle: *point,
                 probes: part.kept.len(),
@@ -337,15 +395,22 @@ impl SummaryBuilder<'_> {
     fn economy(&self, variant: usize) -> Economy {
         let floor = self.reference_variant(variant, MethodInfo::is_floor);
         let guessable = floor.map(|floor| answered_facts(self.set, floor));
-        let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant);
+        let full = self
+            .reference_variant(variant, MethodInfo::is_ceiling)
+            .filter(|full| *full != variant);
         let full = full.map(|full| Answers::new(self.set, full, &self.whole.kept));
         let answers = Answers::new(self.set, variant, &self.whole.kept);
         Economy::new(&answers, guessable.as_ref(), full.as_ref())
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.
-    fn reference_variant(&self, variant: usize, is_reference: fn(&MethodInfo) -> bool) -> Option<usize> {
-        self.set.variant_of(&self.set.variants.get(variant)?.answerer, is_reference)
+    fn reference_variant(
+        &self,
+        variant: usize,
+        is_reference: fn(&MethodInfo) -> bool,
+    ) -> Option<usize> {
+        self.set
+            .variant_of(&self.set.variants.get(variant)?.answerer, is_reference)
     }
 
     fn retention(&self, variant: usize) -> Retention {
@@ -360,21 +425,42 @@ impl SummaryBuilder<'_> {
     }
 
     fn overall_by_fixture(&self, variant: Option<usize>) -> BTreeMap<usize, f64> {
-        let runs = variant.and_then(|variant| self.runs.get(variant)).into_iter().flat_map(VariantRuns::overall);
-        runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
+        let runs = variant
+            .and_then(|variant| self.runs.get(variant))
+            .into_iter()
+            .flat_map(VariantRuns::overall);
+        runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
+            .collect()
     }
 }
 
-fn weakest(dimensions: &ScoreEstimates, by_probe_type: &Ordered<ScoreEstimates>, economy: &Economy) -> Weakest {
-    let probe_types = by_probe_type.iter().map(|(name, levels)| (name, levels.get(OVERALL)));
-    let headings = economy.survival_by_heading.iter().filter(|(_, share)| share.count < share.of);
+fn weakest(
+    dimensions: &ScoreEstimates,
+    by_probe_type: &Ordered<ScoreEstimates>,
+    economy: &Economy,
+) -> Weakest {
+    let probe_types = by_probe_type
+        .iter()
+        .map(|(name, levels)| (name, levels.get(OVERALL)));
+    let headings = economy
+        .survival_by_heading
+        .iter()
+        .filter(|(_, share)| share.count < share.of);
     Weakest {
         dimension: Lowest::from_values(dimensions.iter().map(|(name, level)| (name, level.median))),
-        probe_type: Lowest::from_values(probe_types.map(|(name, level)| (name, level.and_then(|level| level.median)))),
+        probe_type: Lowest::from_values(
+            probe_types.map(|(name, level)| (name, level.and_then(|level| level.median))),
+        ),
         heading: Lowest::from_values(headings.map(|(name, share)| (name, share.share))),
     }
 }
 
-fn levels_by_group(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<ScoreEstimates> {
-    groups.iter().map(|(name, part)| (name.clone(), levels(&part.runs(variant)))).collect()
+fn levels_by_group(
+    groups: &GroupSelections<'_, String>,
+    variant: usize,
+) -> Ordered<ScoreEstimates> {
+    groups
+        .iter()
+        .map(|(name, part)| (name.clone(), levels(&part.runs(variant))))
+        .collect()
 }

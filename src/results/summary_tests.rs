@@ -16,11 +16,17 @@ fn manifest(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u32) -> Ma
 }
 
 fn summary(manifest: Manifest, rows: Vec<Row>) -> Summary {
-    summarize(&ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap(), None)
+    summarize(
+        &ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap(),
+        None,
+    )
 }
 
 fn at(probe: &str, row: Row) -> Row {
-    Row { probe: probe.into(), ..row }
+    Row {
+        probe: probe.into(),
+        ..row
+    }
 }
 
 #[test]
@@ -31,24 +37,42 @@ fn fixture_values_are_medians_of_run_means_filled_additively() {
         ("p3", [Some(3.0), Some(3.0), Some(4.0)]),
     ];
     let rows = cells.iter().flat_map(|(probe, runs)| {
-        let scored = (1..).zip(runs).filter_map(|(run, value)| Some((run, (*value)?)));
-        scored.map(|(run, value)| at(probe, row("f1", "mine", run, &[(ACCURACY, value)]))).collect::<Vec<_>>()
+        let scored = (1..)
+            .zip(runs)
+            .filter_map(|(run, value)| Some((run, (*value)?)));
+        scored
+            .map(|(run, value)| at(probe, row("f1", "mine", run, &[(ACCURACY, value)])))
+            .collect::<Vec<_>>()
     });
-    let found = summary(manifest(&[("mine", "extract")], &[("f1", 3)], 3), rows.collect());
+    let found = summary(
+        manifest(&[("mine", "extract")], &[("f1", 3)], 3),
+        rows.collect(),
+    );
     let mine = found.methods.get("mine").unwrap();
     assert!((mine.overall.median.unwrap() - 10.0 / 3.0).abs() < 1e-12);
     assert_eq!((mine.overall.ci95, mine.overall.fixtures), (None, 1));
     assert!((mine.overall.missing.unwrap() - 1.0 / 9.0).abs() < 1e-12);
-    assert_eq!((mine.cells.judged, mine.cells.failed, mine.cells.missing), (8, 0, 1));
+    assert_eq!(
+        (mine.cells.judged, mine.cells.failed, mine.cells.missing),
+        (8, 0, 1)
+    );
 }
 
 #[test]
 fn overall_takes_the_dimensions_that_all_fixtures_have() {
     let rows = vec![
-        row("f1", "mine", 1, &[(ACCURACY, 4.0), (Dimension::ArtifactTrail, 1.0)]),
+        row(
+            "f1",
+            "mine",
+            1,
+            &[(ACCURACY, 4.0), (Dimension::ArtifactTrail, 1.0)],
+        ),
         row("f2", "mine", 1, &[(ACCURACY, 2.0)]),
     ];
-    let found = summary(manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1), rows);
+    let found = summary(
+        manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1),
+        rows,
+    );
     let mine = found.methods.get("mine").unwrap();
     assert_eq!(found.overall_dimensions, [ACCURACY]);
     assert_eq!(mine.overall.median, Some(3.0));
@@ -74,18 +98,35 @@ fn tables_rest_on_the_probes_that_all_methods_have() {
 #[test]
 fn retention_lies_between_floor_and_ceiling() {
     let fixtures = ["f1", "f2", "f3", "f4"];
-    let values = [("mine", [3.9, 3.4, 3.8, 3.7]), ("all", [4.4, 4.2, 4.2, 4.3]), ("nothing", [1.0; 4])];
+    let values = [
+        ("mine", [3.9, 3.4, 3.8, 3.7]),
+        ("all", [4.4, 4.2, 4.2, 4.3]),
+        ("nothing", [1.0; 4]),
+    ];
     let of = |(method, values): &(&str, [f64; 4])| -> Vec<Row> {
-        fixtures.iter().zip(values).map(|(fixture, value)| row(fixture, method, 1, &[(ACCURACY, *value)])).collect()
+        fixtures
+            .iter()
+            .zip(values)
+            .map(|(fixture, value)| row(fixture, method, 1, &[(ACCURACY, *value)]))
+            .collect()
     };
     let methods = [("mine", "extract"), ("all", "full"), ("nothing", "none")];
-    let found = summary(manifest(&methods, &fixtures.map(|f| (f, 1)), 1), values.iter().flat_map(of).collect());
+    let found = summary(
+        manifest(&methods, &fixtures.map(|f| (f, 1)), 1),
+        values.iter().flat_map(of).collect(),
+    );
     let kept = found.methods.get("mine").unwrap().retention;
     let ci95 = kept.ci95.unwrap();
     assert!((kept.value.unwrap() - 0.8244).abs() < 5e-5);
     assert!((ci95.low() - 0.7375).abs() < 5e-5 && (ci95.high() - 0.9086).abs() < 5e-5);
-    let alone = summary(manifest(&methods[..1], &[("f1", 1)], 1), vec![row("f1", "mine", 1, &[(ACCURACY, 3.0)])]);
-    assert_eq!(alone.methods.get("mine").unwrap().retention.reason, Some(NoRetention::MissingReference));
+    let alone = summary(
+        manifest(&methods[..1], &[("f1", 1)], 1),
+        vec![row("f1", "mine", 1, &[(ACCURACY, 3.0)])],
+    );
+    assert_eq!(
+        alone.methods.get("mine").unwrap().retention.reason,
+        Some(NoRetention::MissingReference)
+    );
 }
 
 fn facts(row: Row, classes: &[FactClass]) -> Row {
@@ -101,7 +142,11 @@ fn facts(row: Row, classes: &[FactClass]) -> Row {
         mentions: None,
         found: None,
     };
-    Row { facts: classes.iter().enumerate().map(fate).collect(), fact_survival: Some(survival), ..row }
+    Row {
+        facts: classes.iter().enumerate().map(fate).collect(),
+        fact_survival: Some(survival),
+        ..row
+    }
 }
 
 #[test]
@@ -113,21 +158,53 @@ fn lift_leaves_out_what_can_be_guessed_and_tokens_are_weighed_against_the_whole(
         context_tokens: Some(1000),
         ..facts(base("mine"), &[Answered, Missed, Lost, Lost])
     };
-    let all = Row { fetch_tokens: Some(0), context_tokens: Some(21_000), ..facts(base("all"), &[Answered; 4]) };
+    let all = Row {
+        fetch_tokens: Some(0),
+        context_tokens: Some(21_000),
+        ..facts(base("all"), &[Answered; 4])
+    };
     let nothing = facts(base("nothing"), &[Lost, AnsweredElsewhere, Lost, Lost]);
     let methods = [("mine", "extract"), ("all", "full"), ("nothing", "none")];
-    let found = summary(manifest(&methods, &[("f1", 1)], 1), vec![mine, all, nothing]);
+    let found = summary(
+        manifest(&methods, &[("f1", 1)], 1),
+        vec![mine, all, nothing],
+    );
     let economy = &found.methods.get("mine").unwrap().economy;
-    assert_eq!((economy.fact_survival, economy.fact_survival_lift), (Some(0.5), Some(1.0 / 3.0)));
-    assert_eq!((economy.facts.answered, economy.facts.missed, economy.facts.lost), (1, 1, 2));
-    assert_eq!((economy.tokens_per_task.get("1"), economy.tokens_per_task.get("10")), (Some(&1500.0), Some(&15_000.0)));
-    assert_eq!((economy.break_even_k, economy.answered_share), (None, Some(0.25)));
+    assert_eq!(
+        (economy.fact_survival, economy.fact_survival_lift),
+        (Some(0.5), Some(1.0 / 3.0))
+    );
+    assert_eq!(
+        (
+            economy.facts.answered,
+            economy.facts.missed,
+            economy.facts.lost
+        ),
+        (1, 1, 2)
+    );
+    assert_eq!(
+        (
+            economy.tokens_per_task.get("1"),
+            economy.tokens_per_task.get("10")
+        ),
+        (Some(&1500.0), Some(&15_000.0))
+    );
+    assert_eq!(
+        (economy.break_even_k, economy.answered_share),
+        (None, Some(0.25))
+    );
 }
 
 /// A row whose context lost all facts, with what its answer does.
 fn lost(fixture: &str, probe: &str, when_lost: Option<AnswerWhenLost>) -> Row {
-    let row = facts(at(probe, row(fixture, "mine", 1, &[(ACCURACY, 1.0)])), &[FactClass::Lost; 2]);
-    Row { answer_when_lost: when_lost, ..row }
+    let row = facts(
+        at(probe, row(fixture, "mine", 1, &[(ACCURACY, 1.0)])),
+        &[FactClass::Lost; 2],
+    );
+    Row {
+        answer_when_lost: when_lost,
+        ..row
+    }
 }
 
 #[test]
@@ -135,28 +212,62 @@ fn overclaims_are_a_share_of_the_answers_without_any_fact() {
     use AnswerWhenLost::{Admission, OtherValue, Vague};
     let kept = |fixture| at("p3", row(fixture, "mine", 1, &[(ACCURACY, 5.0)]));
     let first = ["f1", "f2", "f3", "f4"].map(|fixture| lost(fixture, "p1", Some(OtherValue)));
-    let second = [("f1", OtherValue), ("f2", Admission), ("f3", Vague)].map(|(f, when)| lost(f, "p2", Some(when)));
-    let rows: Vec<Row> = first.into_iter().chain(second).chain(["f1", "f2"].map(kept)).collect();
+    let second = [("f1", OtherValue), ("f2", Admission), ("f3", Vague)]
+        .map(|(f, when)| lost(f, "p2", Some(when)));
+    let rows: Vec<Row> = first
+        .into_iter()
+        .chain(second)
+        .chain(["f1", "f2"].map(kept))
+        .collect();
     let fixtures = ["f1", "f2", "f3", "f4", "f5"].map(|fixture| (fixture, 3));
     let rows: Vec<Row> = rows.into_iter().chain([kept("f5")]).collect();
     let found = summary(manifest(&[("mine", "extract")], &fixtures, 1), rows.clone());
-    let overclaim = found.methods.get("mine").unwrap().economy.overclaim.unwrap();
-    let shares = [overclaim.other_value, overclaim.admission, overclaim.vague, overclaim.right];
-    assert!(shares.iter().all(|share| (share.of, share.fixtures) == (7, 4)), "of the answers without facts alone");
+    let overclaim = found
+        .methods
+        .get("mine")
+        .unwrap()
+        .economy
+        .overclaim
+        .unwrap();
+    let shares = [
+        overclaim.other_value,
+        overclaim.admission,
+        overclaim.vague,
+        overclaim.right,
+    ];
+    assert!(
+        shares
+            .iter()
+            .all(|share| (share.of, share.fixtures) == (7, 4)),
+        "of the answers without facts alone"
+    );
     assert_eq!(shares.map(|share| share.count), [5, 1, 1, 0]);
-    assert_eq!(shares.map(|share| share.share), [Some(0.75), Some(0.125), Some(0.125), Some(0.0)]);
+    assert_eq!(
+        shares.map(|share| share.share),
+        [Some(0.75), Some(0.125), Some(0.125), Some(0.0)]
+    );
     // 1, .5, .5, 1: s .288675, t(.975, 3) 3.182446, clipped
     let ci95 = overclaim.other_value.ci95.unwrap();
     assert!((ci95.low() - 0.290653).abs() < 1e-5 && ci95.high() == 1.0);
     assert_eq!(overclaim.right.ci95, None, "none anywhere: no interval");
-    let found = summary(manifest(&[("mine", "extract")], &fixtures, 1), rows.into_iter().map(unreadable).collect());
-    assert_eq!(found.methods.get("mine").unwrap().economy.overclaim, None, "unknown, and not 0");
+    let found = summary(
+        manifest(&[("mine", "extract")], &fixtures, 1),
+        rows.into_iter().map(unreadable).collect(),
+    );
+    assert_eq!(
+        found.methods.get("mine").unwrap().economy.overclaim,
+        None,
+        "unknown, and not 0"
+    );
 }
 
 /// The same row, if only the provider could read the context.
 fn unreadable(mut row: Row) -> Row {
     row.facts.iter_mut().for_each(|fact| fact.class = None);
-    Row { answer_when_lost: None, ..row }
+    Row {
+        answer_when_lost: None,
+        ..row
+    }
 }
 
 #[test]
@@ -189,18 +300,38 @@ fn survival_is_shared_out_by_depth_mentions_and_heading() {
         row(
             "f2",
             "Errors",
-            vec![fate(gone, Some(Depth::LastThird), Some(2)), fate(kept, Some(Depth::LastThird), Some(9))],
+            vec![
+                fate(gone, Some(Depth::LastThird), Some(2)),
+                fate(kept, Some(Depth::LastThird), Some(9)),
+            ],
         ),
     ];
-    let found = summary(manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1), rows);
+    let found = summary(
+        manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1),
+        rows,
+    );
     let method = found.methods.get("mine").unwrap();
     let shares = |shares: &Ordered<Share>| -> Vec<(String, Option<f64>, u64)> {
-        shares.iter().map(|(name, share)| (name.to_owned(), share.share, share.of)).collect()
+        shares
+            .iter()
+            .map(|(name, share)| (name.to_owned(), share.share, share.of))
+            .collect()
     };
     let economy = &method.economy;
-    let depths = [("earlier_span".to_owned(), Some(0.0), 1), ("last_third".to_owned(), Some(0.75), 3)];
-    assert_eq!(shares(&economy.survival_by_depth), depths, "the mean over fixtures");
-    let mentions = [("1".to_owned(), Some(0.0), 1), ("2-3".to_owned(), Some(0.5), 2), ("4+".to_owned(), Some(1.0), 1)];
+    let depths = [
+        ("earlier_span".to_owned(), Some(0.0), 1),
+        ("last_third".to_owned(), Some(0.75), 3),
+    ];
+    assert_eq!(
+        shares(&economy.survival_by_depth),
+        depths,
+        "the mean over fixtures"
+    );
+    let mentions = [
+        ("1".to_owned(), Some(0.0), 1),
+        ("2-3".to_owned(), Some(0.5), 2),
+        ("4+".to_owned(), Some(1.0), 1),
+    ];
     assert_eq!(shares(&economy.survival_by_mentions), mentions);
     let heading = method.weakest.heading.as_ref().unwrap();
     assert_eq!((heading.name.as_str(), heading.value), ("Errors", 0.5));
@@ -211,14 +342,40 @@ fn survival_is_shared_out_by_depth_mentions_and_heading() {
 #[test]
 fn a_panel_is_its_medians_and_its_agreement_is_told() {
     let mut panel = manifest(&[("mine", "extract")], &[("f1", 1)], 1);
-    panel.design.judges.extend([model_info("b", "test/b"), model_info("c", "test/c")]);
+    panel
+        .design
+        .judges
+        .extend([model_info("b", "test/b"), model_info("c", "test/c")]);
     let graded = |judge: &str, points: [u8; 2]| {
-        let scores = ["accuracy_factual", "accuracy_technical"].into_iter().zip(points);
-        let criteria = scores.filter_map(|(id, points)| CriterionScore::new(id.into(), points, "")).collect();
-        Row { judge: judge.into(), criteria, ..row("f1", "mine", 1, &[(ACCURACY, 0.0)]) }
+        let scores = ["accuracy_factual", "accuracy_technical"]
+            .into_iter()
+            .zip(points);
+        let criteria = scores
+            .filter_map(|(id, points)| CriterionScore::new(id.into(), points, ""))
+            .collect();
+        Row {
+            judge: judge.into(),
+            criteria,
+            ..row("f1", "mine", 1, &[(ACCURACY, 0.0)])
+        }
     };
-    let found = summary(panel, vec![graded("judge", [5, 1]), graded("b", [4, 2]), graded("c", [0, 3])]);
-    let accuracy = found.methods.get("mine").unwrap().dimensions.get("accuracy").unwrap().median.unwrap();
+    let found = summary(
+        panel,
+        vec![
+            graded("judge", [5, 1]),
+            graded("b", [4, 2]),
+            graded("c", [0, 3]),
+        ],
+    );
+    let accuracy = found
+        .methods
+        .get("mine")
+        .unwrap()
+        .dimensions
+        .get("accuracy")
+        .unwrap()
+        .median
+        .unwrap();
     assert!((accuracy - (0.6 * 4.0 + 0.4 * 2.0)).abs() < 1e-12);
     assert_eq!(found.judges.alpha.unwrap().pairs, 2);
     assert_eq!(found.methods.get("mine").unwrap().cells.judged, 3);
@@ -229,18 +386,46 @@ fn an_answer_that_a_judge_of_the_panel_did_not_grade_has_no_score() {
     let mut panel = manifest(&[("mine", "extract")], &[("f1", 2)], 1);
     panel.design.judges.push(model_info("harsh", "test/harsh"));
     let graded = |judge: &str, probe: &str, points: u8| {
-        let criteria = CriterionScore::new("accuracy_factual".into(), points, "").into_iter().collect();
+        let criteria = CriterionScore::new("accuracy_factual".into(), points, "")
+            .into_iter()
+            .collect();
         let row = row("f1", "mine", 1, &[(ACCURACY, f64::from(points))]);
-        Row { judge: judge.into(), criteria, ..at(probe, row) }
+        Row {
+            judge: judge.into(),
+            criteria,
+            ..at(probe, row)
+        }
     };
-    let rows = vec![graded("judge", "p1", 4), graded("harsh", "p1", 2), graded("judge", "p2", 4)];
+    let rows = vec![
+        graded("judge", "p1", 4),
+        graded("harsh", "p1", 2),
+        graded("judge", "p2", 4),
+    ];
     let found = summary(panel.clone(), rows);
     let mine = found.methods.get("mine").unwrap();
-    assert_eq!(mine.dimensions.get("accuracy").unwrap().median, Some(3.0), "the lenient judge alone graded p2");
+    assert_eq!(
+        mine.dimensions.get("accuracy").unwrap().median,
+        Some(3.0),
+        "the lenient judge alone graded p2"
+    );
     assert_eq!((mine.cells.judged, mine.cells.missing), (3, 1));
-    let alone = summary(panel, vec![graded("judge", "p1", 4), graded("judge", "p2", 2)]);
-    let median = alone.methods.get("mine").unwrap().dimensions.get("accuracy").unwrap().median;
-    assert_eq!(median, Some(3.0), "a judge that graded nothing is not of the panel");
+    let alone = summary(
+        panel,
+        vec![graded("judge", "p1", 4), graded("judge", "p2", 2)],
+    );
+    let median = alone
+        .methods
+        .get("mine")
+        .unwrap()
+        .dimensions
+        .get("accuracy")
+        .unwrap()
+        .median;
+    assert_eq!(
+        median,
+        Some(3.0),
+        "a judge that graded nothing is not of the panel"
+    );
 }
 
 #[test]
@@ -248,19 +433,36 @@ fn criteria_may_stand_in_any_order() {
     let mut panel = manifest(&[("mine", "extract")], &[("f1", 1)], 1);
     panel.design.judges.push(model_info("b", "test/b"));
     let graded = |judge: &str, scores: [(&str, u8); 2]| {
-        let criteria = scores.into_iter().filter_map(|(id, points)| CriterionScore::new(id.into(), points, ""));
-        Row { judge: judge.into(), criteria: criteria.collect(), ..row("f1", "mine", 1, &[(ACCURACY, 0.0)]) }
+        let criteria = scores
+            .into_iter()
+            .filter_map(|(id, points)| CriterionScore::new(id.into(), points, ""));
+        Row {
+            judge: judge.into(),
+            criteria: criteria.collect(),
+            ..row("f1", "mine", 1, &[(ACCURACY, 0.0)])
+        }
     };
     let (factual, technical) = (("accuracy_factual", 5), ("accuracy_technical", 1));
-    let found = |second| summary(panel.clone(), vec![graded("judge", [factual, technical]), graded("b", second)]);
+    let found = |second| {
+        summary(
+            panel.clone(),
+            vec![graded("judge", [factual, technical]), graded("b", second)],
+        )
+    };
     assert_eq!(found([technical, factual]), found([factual, technical]));
 }
 
 #[test]
 fn rows_of_another_design_are_refused() {
-    let gathered = |row| ResultSet::gather(manifest(&[("mine", "extract")], &[("f1", 1)], 1), [Ok(row)]);
-    let error = gathered(row("f1", "yours", 1, &[])).unwrap_err().to_string();
-    assert!(error.contains("method and answerer `yours/agent`, which its manifest does not know"), "{error}");
+    let gathered =
+        |row| ResultSet::gather(manifest(&[("mine", "extract")], &[("f1", 1)], 1), [Ok(row)]);
+    let error = gathered(row("f1", "yours", 1, &[]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("method and answerer `yours/agent`, which its manifest does not know"),
+        "{error}"
+    );
     assert!(gathered(row("f9", "mine", 1, &[])).is_err());
 }
 
@@ -284,27 +486,44 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
         }
         at
     };
-    broken.failures.push(failed(at(Some("p2")), Blame::Infrastructure));
+    broken
+        .failures
+        .push(failed(at(Some("p2")), Blame::Infrastructure));
     let counts = |manifest: Manifest| {
         let rows = vec![row("f1", "mine", 1, &[(ACCURACY, 3.0)])];
         summary(manifest, rows).methods.get("mine").unwrap().cells
     };
     assert_eq!(
         counts(broken.clone()),
-        CellCounts { judged: 1, failed: 1, failed_by_method: 0, missing: 4, ..CellCounts::default() }
+        CellCounts {
+            judged: 1,
+            failed: 1,
+            failed_by_method: 0,
+            missing: 4,
+            ..CellCounts::default()
+        }
     );
     broken.design.methods[0].deterministic = true;
     broken.failures.push(failed(at(None), Blame::Method));
     assert_eq!(
         counts(broken),
-        CellCounts { judged: 1, failed: 3, failed_by_method: 3, missing: 2, ..CellCounts::default() }
+        CellCounts {
+            judged: 1,
+            failed: 3,
+            failed_by_method: 3,
+            missing: 2,
+            ..CellCounts::default()
+        }
     );
 }
 
 #[test]
 fn a_failure_survives_the_manifest() {
     let mut broken = manifest(&[("mine", "command")], &[("f1", 1)], 1);
-    let place = Place::Selftest { judge: "judge".into(), case: "stale-1".into() };
+    let place = Place::Selftest {
+        judge: "judge".into(),
+        case: "stale-1".into(),
+    };
     broken.failures.push(FailedAction {
         place,
         stage: crate::action::StageName::Selftest,
@@ -321,13 +540,25 @@ fn a_failure_survives_the_manifest() {
 #[test]
 fn a_run_file_holds_every_method_with_its_probes() {
     let rows = vec![
-        row("f1", "mine", 1, &[(ACCURACY, 4.0), (Dimension::Continuity, 2.0)]),
+        row(
+            "f1",
+            "mine",
+            1,
+            &[(ACCURACY, 4.0), (Dimension::Continuity, 2.0)],
+        ),
         at("p2", row("f1", "mine", 1, &[(ACCURACY, 1.0)])),
         row("f1", "mine", 2, &[(ACCURACY, 3.0)]),
     ];
-    let set = ResultSet::gather(manifest(&[("mine", "extract")], &[("f1", 2)], 2), rows.into_iter().map(Ok)).unwrap();
+    let set = ResultSet::gather(
+        manifest(&[("mine", "extract")], &[("f1", 2)], 2),
+        rows.into_iter().map(Ok),
+    )
+    .unwrap();
     let files: Vec<_> = run_files(&set).collect();
-    assert_eq!(files.iter().map(|file| file.run).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        files.iter().map(|file| file.run).collect::<Vec<_>>(),
+        [1, 2]
+    );
     insta::assert_json_snapshot!(files[0]);
 }
 
@@ -339,22 +570,45 @@ fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
         row("f2", "mine", 1, &[(ACCURACY, 4.0)]),
         row("f1", "nothing", 1, &[(ACCURACY, 0.0)]),
     ];
-    let design = manifest(&[("mine", "extract"), ("nothing", "none")], &[("f1", 1), ("f2", 1)], 2).design;
+    let design = manifest(
+        &[("mine", "extract"), ("nothing", "none")],
+        &[("f1", 1), ("f2", 1)],
+        2,
+    )
+    .design;
     let found = |rows: Vec<Row>| -> Vec<WorstProbe> {
-        let places = worst_rows(&design, rows.iter().map(Ok::<&Row, SetError>), &ContextPlaces::new(), 1).unwrap();
-        places.into_iter().map(|(at, score)| WorstProbe::new(&design, &rows[at], score)).collect()
+        let places = worst_rows(
+            &design,
+            rows.iter().map(Ok::<&Row, SetError>),
+            &ContextPlaces::new(),
+            1,
+        )
+        .unwrap();
+        places
+            .into_iter()
+            .map(|(at, score)| WorstProbe::new(&design, &rows[at], score))
+            .collect()
     };
     let first = found(rows.clone());
-    assert_eq!((first[0].score, first[0].question.as_str()), (1.5, "What is 1?"));
+    assert_eq!(
+        (first[0].score, first[0].question.as_str()),
+        (1.5, "What is 1?")
+    );
     assert_eq!(first[0].criterion.as_ref().unwrap().1, 1);
     assert_eq!(first[0].reasoning, "as far as it goes");
     assert_eq!(found(rows.into_iter().rev().collect()), first);
-    assert!(found(vec![row("f1", "mine", 1, &[(ACCURACY, 5.0)])]).is_empty(), "what is perfect is no worst probe");
+    assert!(
+        found(vec![row("f1", "mine", 1, &[(ACCURACY, 5.0)])]).is_empty(),
+        "what is perfect is no worst probe"
+    );
 }
 
 #[test]
 fn distinct_actions_are_paid_once_and_an_unknown_price_stays_unknown() {
-    let twice = vec![row("f1", "mine", 1, &[(ACCURACY, 4.0)]), at("p2", row("f1", "mine", 1, &[(ACCURACY, 4.0)]))];
+    let twice = vec![
+        row("f1", "mine", 1, &[(ACCURACY, 4.0)]),
+        at("p2", row("f1", "mine", 1, &[(ACCURACY, 4.0)])),
+    ];
     let found = summary(manifest(&[("mine", "extract")], &[("f1", 2)], 1), twice);
     let usd = &found.methods.get("mine").unwrap().economy.usd;
     assert_eq!(usd.get(&StageName::Compress), Some(&Some(0.01)));
@@ -371,19 +625,40 @@ fn a_compression_from_which_nothing_was_graded_is_paid_too() {
         usd: Some(usd),
         ..context(fixture, 1, 1, 0.5)
     };
-    let contexts =
-        vec![of("f1", graded.keys.compress, 0.01), of("f2", ActionKey(Digest::hash("its answers failed")), 0.5)];
-    let set = ResultSet::gather(manifest, [Ok(graded)]).unwrap().with_contexts(contexts);
+    let contexts = vec![
+        of("f1", graded.keys.compress, 0.01),
+        of("f2", ActionKey(Digest::hash("its answers failed")), 0.5),
+    ];
+    let set = ResultSet::gather(manifest, [Ok(graded)])
+        .unwrap()
+        .with_contexts(contexts);
     let usd = &summarize(&set, None).methods["mine"].economy.usd;
     assert_eq!(usd.get(&StageName::Compress), Some(&Some(0.51)));
 }
 
 #[test]
 fn the_summary_is_what_scripts_rely_on() {
-    let rows = ["f1", "f2", "f3"].into_iter().zip([4.0, 3.5, 3.0]).flat_map(|(fixture, value)| {
-        let runs = move |run: u32| row(fixture, "mine", run, &[(ACCURACY, value + 0.1 * f64::from(run))]);
-        (1..=2).map(runs)
-    });
-    let found = summary(manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1), ("f3", 1)], 2), rows.collect());
+    let rows = ["f1", "f2", "f3"]
+        .into_iter()
+        .zip([4.0, 3.5, 3.0])
+        .flat_map(|(fixture, value)| {
+            let runs = move |run: u32| {
+                row(
+                    fixture,
+                    "mine",
+                    run,
+                    &[(ACCURACY, value + 0.1 * f64::from(run))],
+                )
+            };
+            (1..=2).map(runs)
+        });
+    let found = summary(
+        manifest(
+            &[("mine", "extract")],
+            &[("f1", 1), ("f2", 1), ("f3", 1)],
+            2,
+        ),
+        rows.collect(),
+    );
     insta::assert_json_snapshot!(found);
 }

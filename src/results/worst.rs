@@ -72,17 +72,32 @@ pub fn worst_rows<T, E>(
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
-        let is_apart = apart.contains(&(row.method.as_str(), row.fixture.as_str(), row.point, row.run));
+        let is_apart = apart.contains(&(
+            row.method.as_str(),
+            row.fixture.as_str(),
+            row.point,
+            row.run,
+        ));
         let tested = Some(row).filter(|row| !is_apart && design.is_tested(row));
-        let Some(((key, grade), overall)) = tested.and_then(|row| order.place(row)).zip(row.overall) else { continue };
-        let scores = probes.entry(key).or_insert(ProbeScores { scores: Vec::new(), worst: (overall, grade, at) });
+        let Some(((key, grade), overall)) =
+            tested.and_then(|row| order.place(row)).zip(row.overall)
+        else {
+            continue;
+        };
+        let scores = probes.entry(key).or_insert(ProbeScores {
+            scores: Vec::new(),
+            worst: (overall, grade, at),
+        });
         scores.scores.push((grade, overall));
         if (overall, grade) < (scores.worst.0, scores.worst.1) {
             scores.worst = (overall, grade, at);
         }
     }
-    let mut worst: Vec<(usize, f64)> =
-        probes.into_values().filter_map(ProbeScores::mean).filter(|(_, score)| *score < Score::MAX).collect();
+    let mut worst: Vec<(usize, f64)> = probes
+        .into_values()
+        .filter_map(ProbeScores::mean)
+        .filter(|(_, score)| *score < Score::MAX)
+        .collect();
     // stable: equals stay in the order of their names
     worst.sort_by(|a, b| a.1.total_cmp(&b.1));
     worst.truncate(count);
@@ -101,7 +116,10 @@ impl<'d> NameOrder<'d> {
     fn from_design(design: &'d Design) -> NameOrder<'d> {
         let candidates = design.methods.iter().filter(|method| !method.is_anchor());
         let probes = design.fixtures.iter().flat_map(|fixture| {
-            fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
+            fixture
+                .probes
+                .iter()
+                .map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
         });
         NameOrder {
             methods: rank(candidates.map(|method| method.name.as_str())),
@@ -113,9 +131,14 @@ impl<'d> NameOrder<'d> {
     /// The probe and the method of a row, and its grade among theirs.
     fn place<T>(&self, row: &Row<T>) -> Option<((usize, usize), GradeId)> {
         let method = self.methods.get(row.method.as_str())?;
-        let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()))?;
+        let probe = self
+            .probes
+            .get(&(row.fixture.as_str(), row.point, row.probe.as_str()))?;
         let judge = self.judges.get(row.judge.as_str())?;
-        Some(((*probe, *method), (row.run, row.answer_n, row.judge_n, *judge)))
+        Some((
+            (*probe, *method),
+            (row.run, row.answer_n, row.judge_n, *judge),
+        ))
     }
 }
 
@@ -128,17 +151,29 @@ impl WorstProbe {
     /// A probe whose worst grade is `row`, with its score over all grades.
     pub fn new(design: &Design, row: &Row, score: f64) -> WorstProbe {
         let probe = design.probe(&row.fixture, row.point, &row.probe);
-        let lowest = row.criteria.iter().min_by_key(|criterion| criterion.points());
+        let lowest = row
+            .criteria
+            .iter()
+            .min_by_key(|criterion| criterion.points());
         WorstProbe {
             method: row.method.clone(),
             fixture: row.fixture.clone(),
             point: row.point,
             probe: row.probe.clone(),
-            question: probe.map(|probe| probe.question.clone()).unwrap_or_default(),
+            question: probe
+                .map(|probe| probe.question.clone())
+                .unwrap_or_default(),
             score,
             criterion: lowest.map(|criterion| (criterion.criterion.clone(), criterion.points())),
-            reasoning: lowest.map(|criterion| criterion.reasoning.clone()).unwrap_or_default(),
-            lacking: row.facts.iter().filter(|fact| !fact.answered).map(|fact| fact.fact.clone()).collect(),
+            reasoning: lowest
+                .map(|criterion| criterion.reasoning.clone())
+                .unwrap_or_default(),
+            lacking: row
+                .facts
+                .iter()
+                .filter(|fact| !fact.answered)
+                .map(|fact| fact.fact.clone())
+                .collect(),
         }
     }
 }

@@ -24,7 +24,10 @@ impl TrippedBreaker {
     fn applies(&self, request: &ModelRequest) -> bool {
         let called = (&request.model, request.operation);
         self.provider == request.provider
-            && self.only.as_ref().is_none_or(|(model, operation)| (model, *operation) == called)
+            && self
+                .only
+                .as_ref()
+                .is_none_or(|(model, operation)| (model, *operation) == called)
     }
 }
 
@@ -48,29 +51,45 @@ impl CircuitBreakers {
     }
 
     fn reason_for(&self, request: &ModelRequest) -> Option<String> {
-        self.tripped.borrow().iter().find(|breaker| breaker.applies(request)).map(|breaker| breaker.reason.clone())
+        self.tripped
+            .borrow()
+            .iter()
+            .find(|breaker| breaker.applies(request))
+            .map(|breaker| breaker.reason.clone())
     }
 
     /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model.
     pub(super) fn record(&self, request: &ModelRequest, failure: &FailedAction) {
-        let Some(class) = failure.class.filter(|class| class.is_terminal() && self.reason_for(request).is_none())
+        let Some(class) = failure
+            .class
+            .filter(|class| class.is_terminal() && self.reason_for(request).is_none())
         else {
             return;
         };
         let (provider, reason) = (request.provider.clone(), failure.message_with_hint());
-        let only = (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
+        let only =
+            (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
         let target = match &only {
             Some((model, _)) => format!("{provider}/{model}"),
             None => provider.to_string(),
         };
-        self.tripped.borrow_mut().push(TrippedBreaker { target, reason, provider, only });
+        self.tripped.borrow_mut().push(TrippedBreaker {
+            target,
+            reason,
+            provider,
+            only,
+        });
         self.changed.notify_waiters();
     }
 
     /// The breakers that tripped since the last call.
     pub(super) fn take_unreported(&self) -> Vec<TrippedBreaker> {
         let tripped = self.tripped.borrow();
-        tripped.iter().skip(self.reported.replace(tripped.len())).cloned().collect()
+        tripped
+            .iter()
+            .skip(self.reported.replace(tripped.len()))
+            .cloned()
+            .collect()
     }
 
     /// Blocks all further calls: the run is to end.

@@ -30,7 +30,9 @@ impl BudgetLimits {
     pub fn part(self, share: f64) -> BudgetLimits {
         BudgetLimits {
             usd: self.usd.map(|usd| Usd(usd.0 * share)),
-            requests: self.requests.map(|requests| (requests as f64 * share) as u64),
+            requests: self
+                .requests
+                .map(|requests| (requests as f64 * share) as u64),
         }
     }
 }
@@ -91,7 +93,10 @@ impl Spent {
     /// The same at the end of a run: of `sent` requests, those still under way count as unanswered.
     #[must_use]
     pub fn with_unfinished(self, sent: u64) -> Spent {
-        Spent { unanswered: self.unanswered + sent.saturating_sub(self.settled), ..self }
+        Spent {
+            unanswered: self.unanswered + sent.saturating_sub(self.settled),
+            ..self
+        }
     }
 
     fn add(&mut self, bill: AttemptCost<'_>, cost: Option<Usd>) {
@@ -152,7 +157,10 @@ pub struct Reservation {
 impl Budget {
     /// A budget with nothing spent.
     pub fn new(limits: BudgetLimits) -> Budget {
-        Budget { limits, ..Budget::default() }
+        Budget {
+            limits,
+            ..Budget::default()
+        }
     }
 
     /// From now on the worst case of a request stops no run: it is estimated below the limit, though a single reply may
@@ -165,9 +173,14 @@ impl Budget {
     /// allowed, a request that could cost more than `room` reserves only a part of it, unless little is left.
     fn limited_to(&self, room: f64, likely: f64, excess: f64, is_first: bool) -> (f64, f64) {
         let least = self.limits.usd.map_or(0.0, |limit| limit.0 * LEAST_ROOM);
-        let is_allowed =
-            self.allows_expensive_replies.load(Ordering::Relaxed) && room > 0.0 && (is_first || room > least);
-        if is_allowed && likely + excess > room { (likely.min(room * ROOM_FOR_ONE), 0.0) } else { (likely, excess) }
+        let is_allowed = self.allows_expensive_replies.load(Ordering::Relaxed)
+            && room > 0.0
+            && (is_first || room > least);
+        if is_allowed && likely + excess > room {
+            (likely.min(room * ROOM_FOR_ONE), 0.0)
+        } else {
+            (likely, excess)
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, BudgetState> {
@@ -176,12 +189,23 @@ impl Budget {
 
     /// Reserves one request and what it likely costs at most, with a reserve for the worst case of one request. An unknown
     /// price counts as 0: if money is limited, such a run was refused earlier.
-    pub fn reserve(&self, likely: Option<Usd>, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
+    pub fn reserve(
+        &self,
+        likely: Option<Usd>,
+        worst: Option<Usd>,
+    ) -> Result<Reservation, BudgetReached> {
         let mut state = self.state();
         let [likely, worst] = [likely, worst].map(|usd| usd.map_or(0.0, |usd| usd.0));
-        let left = self.limits.usd.map_or(f64::INFINITY, |limit| limit.0 - state.spent - state.reserved);
-        let (likely, excess) = self.limited_to(left, likely, (worst - likely).max(0.0), state.open == 0);
-        if let Some(limit) = self.limits.requests.filter(|limit| state.requests >= *limit) {
+        let left = self.limits.usd.map_or(f64::INFINITY, |limit| {
+            limit.0 - state.spent - state.reserved
+        });
+        let (likely, excess) =
+            self.limited_to(left, likely, (worst - likely).max(0.0), state.open == 0);
+        if let Some(limit) = self
+            .limits
+            .requests
+            .filter(|limit| state.requests >= *limit)
+        {
             let reached = BudgetReached::Requests { limit };
             // A request that was not sent yet may be given back.
             if state.open == 0 {
@@ -190,9 +214,19 @@ impl Budget {
             return Err(reached);
         }
         let spent = state.spent + state.reserved;
-        let most = state.excesses.last_key_value().map_or(excess, |(most, _)| excess.max(f64::from_bits(*most)));
-        if let Some(limit) = self.limits.usd.filter(|limit| spent + likely + most > limit.0) {
-            let reached = BudgetReached::Cost { limit: limit.0, spent };
+        let most = state
+            .excesses
+            .last_key_value()
+            .map_or(excess, |(most, _)| excess.max(f64::from_bits(*most)));
+        if let Some(limit) = self
+            .limits
+            .usd
+            .filter(|limit| spent + likely + most > limit.0)
+        {
+            let reached = BudgetReached::Cost {
+                limit: limit.0,
+                spent,
+            };
             // What is reserved for others may be freed: only with nothing reserved is this the end.
             if state.open == 0 {
                 state.reached = Some(reached);
@@ -221,7 +255,11 @@ impl Budget {
             }
         }
         // Sums of fractions leave a remainder: with nothing open nothing is reserved.
-        state.reserved = if state.open == 0 { 0.0 } else { (state.reserved - reservation.likely).max(0.0) };
+        state.reserved = if state.open == 0 {
+            0.0
+        } else {
+            (state.reserved - reservation.likely).max(0.0)
+        };
         state.spent += paid.map_or(reservation.likely + reservation.excess, |usd| usd.0);
     }
 
@@ -231,7 +269,10 @@ impl Budget {
         state.open += 1;
         *state.excesses.entry(0).or_default() += 1;
         state.reserved += worst.0;
-        Reservation { likely: worst.0, excess: 0.0 }
+        Reservation {
+            likely: worst.0,
+            excess: 0.0,
+        }
     }
 
     /// Replaces what was reserved for a batch by what counts as `spent` for it, and adds what was billed for its lines, each
@@ -269,11 +310,21 @@ impl Budget {
         let mut state = self.state();
         let (requests, spent) = (state.requests, state.spent);
         let by_requests = self.limits.requests.filter(|limit| requests >= *limit);
-        let by_cost = self.limits.usd.filter(|limit| spent >= limit.0 && spent > 0.0);
+        let by_cost = self
+            .limits
+            .usd
+            .filter(|limit| spent >= limit.0 && spent > 0.0);
         let reached = by_requests
             .map(|limit| BudgetReached::Requests { limit })
-            .or_else(|| by_cost.map(|limit| BudgetReached::Cost { limit: limit.0, spent }));
-        let Some(reached) = reached else { return Ok(()) };
+            .or_else(|| {
+                by_cost.map(|limit| BudgetReached::Cost {
+                    limit: limit.0,
+                    spent,
+                })
+            });
+        let Some(reached) = reached else {
+            return Ok(());
+        };
         state.reached = Some(reached);
         Err(reached)
     }
@@ -294,15 +345,24 @@ impl Budget {
     pub fn left(&self) -> BudgetLimits {
         let state = self.state();
         BudgetLimits {
-            usd: self.limits.usd.map(|limit| Usd((limit.0 - state.spent).max(0.0))),
-            requests: self.limits.requests.map(|limit| limit.saturating_sub(state.requests)),
+            usd: self
+                .limits
+                .usd
+                .map(|limit| Usd((limit.0 - state.spent).max(0.0))),
+            requests: self
+                .limits
+                .requests
+                .map(|limit| limit.saturating_sub(state.requests)),
         }
     }
 
     /// What was paid for so far.
     pub fn spent(&self) -> Spent {
         let state = self.state();
-        Spent { reserved: Usd(state.reserved), ..state.paid }
+        Spent {
+            reserved: Usd(state.reserved),
+            ..state.paid
+        }
     }
 
     /// Whether the limit was met with nothing left in reserve.
@@ -316,7 +376,13 @@ impl Budget {
 const CAUTION: u64 = 2;
 
 /// The most that one request in a lane may cost: the input as estimated, and the longest reply.
-pub(super) fn worst_case(prices: &Prices, model: &ModelRef, lane: Lane, input: Tokens, output: Tokens) -> Option<Usd> {
+pub(super) fn worst_case(
+    prices: &Prices,
+    model: &ModelRef,
+    lane: Lane,
+    input: Tokens,
+    output: Tokens,
+) -> Option<Usd> {
     let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output)?;
     Some(Usd(worst.0 * prices.lane_ratio(model, lane)))
 }
@@ -360,17 +426,38 @@ impl<'b> BudgetLease<'b> {
         longest: Tokens,
     ) -> BudgetLease<'b> {
         let (unusable_before, refusal, breakers) = (0, Mutex::default(), None);
-        BudgetLease { budget, prices, stage, model, lane, input, longest, unusable_before, refusal, breakers }
+        BudgetLease {
+            budget,
+            prices,
+            stage,
+            model,
+            lane,
+            input,
+            longest,
+            unusable_before,
+            refusal,
+            breakers,
+        }
     }
 
     /// The same for a request that is cancelled when its breaker trips.
-    pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
-        BudgetLease { breakers: Some((breakers, request)), ..self }
+    pub(super) fn until_blocked(
+        self,
+        breakers: &'b CircuitBreakers,
+        request: &'b ModelRequest,
+    ) -> BudgetLease<'b> {
+        BudgetLease {
+            breakers: Some((breakers, request)),
+            ..self
+        }
     }
 
     /// The same for a request that has this many replies behind it that could not be used.
     pub(super) fn after_unusable(self, replies: u32) -> BudgetLease<'b> {
-        BudgetLease { unusable_before: replies, ..self }
+        BudgetLease {
+            unusable_before: replies,
+            ..self
+        }
     }
 
     /// The most that an attempt costs if its reply has `reply` tokens.
@@ -382,7 +469,11 @@ impl<'b> BudgetLease<'b> {
     fn likely_reply(&self) -> Option<Tokens> {
         let state = self.budget.state();
         let (mut all_replies, mut all_longest) = (0_u64, Tokens(0));
-        for ((stage, _), (replies, longest)) in state.seen.iter().filter(|((_, model), _)| model == self.model) {
+        for ((stage, _), (replies, longest)) in state
+            .seen
+            .iter()
+            .filter(|((_, model), _)| model == self.model)
+        {
             if *stage == self.stage && *replies >= ENOUGH_REPLIES {
                 return Some(Tokens(longest.0.saturating_mul(LIKELY_LENGTH)));
             }
@@ -404,8 +495,14 @@ impl AttemptBudget for BudgetLease<'_> {
     type Reservation = Reservation;
 
     fn reserve(&self) -> Option<Reservation> {
-        let likely = self.likely_reply().unwrap_or(self.longest).min(self.longest);
-        match self.budget.reserve(self.worst_cost(likely), self.worst_cost(self.longest)) {
+        let likely = self
+            .likely_reply()
+            .unwrap_or(self.longest)
+            .min(self.longest);
+        match self
+            .budget
+            .reserve(self.worst_cost(likely), self.worst_cost(self.longest))
+        {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
                 *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
@@ -419,15 +516,28 @@ impl AttemptBudget for BudgetLease<'_> {
             AttemptCost::Free => (Some(Usd(0.0)), None),
             AttemptCost::Reported(usage, lane) => {
                 let ratio = self.prices.lane_ratio(self.model, lane);
-                let saved = self.prices.saved_by_cache(self.model, usage).map(|saved| saved * ratio);
+                let saved = self
+                    .prices
+                    .saved_by_cache(self.model, usage)
+                    .map(|saved| saved * ratio);
                 (self.prices.cost_in(lane, self.model, usage), saved)
             }
             AttemptCost::Unknown => (None, None),
         };
         self.budget.settle(held, cost);
         let mut state = self.budget.state();
-        if let AttemptCost::Reported(Usage { output: Some(output), .. }, _) = bill {
-            let (replies, longest) = state.seen.entry((self.stage, self.model.clone())).or_default();
+        if let AttemptCost::Reported(
+            Usage {
+                output: Some(output),
+                ..
+            },
+            _,
+        ) = bill
+        {
+            let (replies, longest) = state
+                .seen
+                .entry((self.stage, self.model.clone()))
+                .or_default();
             (*replies, *longest) = (replies.saturating_add(1), (*longest).max(*output));
         }
         state.paid.add(bill, cost);
@@ -456,7 +566,10 @@ mod tests {
 
     #[test]
     fn the_worst_case_is_reserved_until_settled() {
-        let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
+        let budget = Budget::new(BudgetLimits {
+            usd: Some(Usd(1.0)),
+            requests: None,
+        });
         let first = budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).unwrap();
         assert!(budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).is_err());
         assert_eq!(budget.reached(), None, "the first may turn out cheaper");
@@ -465,7 +578,10 @@ mod tests {
         let second = budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).unwrap();
         assert!(!budget.spent().is_waiting);
         budget.settle(second, None);
-        assert!(matches!(budget.reserve(Some(Usd(0.4)), Some(Usd(0.4))), Err(BudgetReached::Cost { .. })));
+        assert!(matches!(
+            budget.reserve(Some(Usd(0.4)), Some(Usd(0.4))),
+            Err(BudgetReached::Cost { .. })
+        ));
         assert!(budget.reached().is_some());
     }
 
@@ -473,46 +589,106 @@ mod tests {
     fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
         let prices = Prices::default();
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
-        let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.0 * worst.0)), requests: None });
-        let lease =
-            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, Tokens(1000), Tokens(128_000));
+        let worst = prices
+            .worst_case(&model, Tokens(2000), Tokens(128_000))
+            .unwrap();
+        let budget = Budget::new(BudgetLimits {
+            usd: Some(Usd(2.0 * worst.0)),
+            requests: None,
+        });
+        let lease = |stage| {
+            BudgetLease::new(
+                &budget,
+                &prices,
+                stage,
+                &model,
+                Lane::Live,
+                Tokens(1000),
+                Tokens(128_000),
+            )
+        };
         let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
-        let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
+        let used = Usage {
+            input: Some(Tokens(1000)),
+            output: Some(Tokens(200)),
+            ..Usage::default()
+        };
         for _ in 0..ENOUGH_REPLIES {
-            answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&used, Lane::Live));
+            answer.settle(
+                answer.reserve().unwrap(),
+                AttemptCost::Reported(&used, Lane::Live),
+            );
         }
         let held: Vec<Reservation> = (0..50).map_while(|_| answer.reserve()).collect();
         assert_eq!(held.len(), 50);
         assert!(budget.spent().reserved < worst, "{:?}", budget.spent());
-        assert!(judge.reserve().is_none(), "no reply of another stage was seen");
+        assert!(
+            judge.reserve().is_none(),
+            "no reply of another stage was seen"
+        );
         held.into_iter().for_each(|held| answer.release(held));
-        let long = Usage { output: Some(Tokens(60_000)), ..used };
-        answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&long, Lane::Live));
+        let long = Usage {
+            output: Some(Tokens(60_000)),
+            ..used
+        };
+        answer.settle(
+            answer.reserve().unwrap(),
+            AttemptCost::Reported(&long, Lane::Live),
+        );
         answer.reserve().unwrap();
-        assert!(answer.reserve().is_none(), "a longer reply raises what is reserved");
+        assert!(
+            answer.reserve().is_none(),
+            "a longer reply raises what is reserved"
+        );
     }
 
     #[test]
     fn the_first_replies_let_twice_as_many_requests_begin_also_in_another_stage() {
         let prices = Prices::default();
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
-        let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.5 * worst.0)), requests: None });
-        let lease =
-            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, Tokens(1000), Tokens(128_000));
+        let worst = prices
+            .worst_case(&model, Tokens(2000), Tokens(128_000))
+            .unwrap();
+        let budget = Budget::new(BudgetLimits {
+            usd: Some(Usd(2.5 * worst.0)),
+            requests: None,
+        });
+        let lease = |stage| {
+            BudgetLease::new(
+                &budget,
+                &prices,
+                stage,
+                &model,
+                Lane::Live,
+                Tokens(1000),
+                Tokens(128_000),
+            )
+        };
         let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
-        let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
-        let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> { (0..64).map_while(|_| lease.reserve()).collect() };
+        let used = Usage {
+            input: Some(Tokens(1000)),
+            output: Some(Tokens(200)),
+            ..Usage::default()
+        };
+        let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> {
+            (0..64).map_while(|_| lease.reserve()).collect()
+        };
         let mut rounds = Vec::new();
         for stage in [&answer, &answer, &judge] {
             let held = begin(stage);
             rounds.push(held.len());
-            held.into_iter().for_each(|held| stage.settle(held, AttemptCost::Reported(&used, Lane::Live)));
+            held.into_iter()
+                .for_each(|held| stage.settle(held, AttemptCost::Reported(&used, Lane::Live)));
         }
-        assert_eq!(rounds[0], 2, "nothing is known: what the limit holds of worst cases");
+        assert_eq!(
+            rounds[0], 2,
+            "nothing is known: what the limit holds of worst cases"
+        );
         // One more has its worst case reserved.
-        assert!((4..=5).contains(&rounds[1]) && rounds[2] >= 2 * rounds[1], "{rounds:?}");
+        assert!(
+            (4..=5).contains(&rounds[1]) && rounds[2] >= 2 * rounds[1],
+            "{rounds:?}"
+        );
         assert!(budget.spent().reserved.0 < 1e-9);
     }
 
@@ -520,9 +696,20 @@ mod tests {
     fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let lease =
-            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, Tokens(1000), Tokens(1000));
-        let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
+        let lease = BudgetLease::new(
+            &budget,
+            &prices,
+            StageName::Answer,
+            &model,
+            Lane::Live,
+            Tokens(1000),
+            Tokens(1000),
+        );
+        let used = Usage {
+            input: Some(Tokens(1000)),
+            output: Some(Tokens(100)),
+            ..Usage::default()
+        };
         for bill in [
             AttemptCost::Reported(&used, Lane::Live),
             AttemptCost::Free,
@@ -532,23 +719,42 @@ mod tests {
             lease.settle(lease.reserve().unwrap(), bill);
         }
         let spent = budget.spent();
-        assert_eq!((spent.replies, spent.unanswered, spent.usage), (2, 1, Some(used + used)));
+        assert_eq!(
+            (spent.replies, spent.unanswered, spent.usage),
+            (2, 1, Some(used + used))
+        );
         assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
-        lease.settle(lease.reserve().unwrap(), AttemptCost::Reported(&Usage::default(), Lane::Live));
-        assert_eq!(budget.spent().usd, None, "a reply that counts nothing has an unknown price");
+        lease.settle(
+            lease.reserve().unwrap(),
+            AttemptCost::Reported(&Usage::default(), Lane::Live),
+        );
+        assert_eq!(
+            budget.spent().usd,
+            None,
+            "a reply that counts nothing has an unknown price"
+        );
     }
 
     #[test]
     fn what_was_sent_and_never_settled_is_unanswered() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let lease =
-            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, Tokens(1000), Tokens(1000));
+        let lease = BudgetLease::new(
+            &budget,
+            &prices,
+            StageName::Answer,
+            &model,
+            Lane::Live,
+            Tokens(1000),
+            Tokens(1000),
+        );
         let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
         let used = Usage::default();
-        for (held, bill) in
-            held.into_iter().zip([AttemptCost::Reported(&used, Lane::Live), AttemptCost::Free, AttemptCost::Unknown])
-        {
+        for (held, bill) in held.into_iter().zip([
+            AttemptCost::Reported(&used, Lane::Live),
+            AttemptCost::Free,
+            AttemptCost::Unknown,
+        ]) {
             lease.settle(held, bill);
         }
         // Of the other three one still waits for its turn.
@@ -557,7 +763,10 @@ mod tests {
 
     #[test]
     fn a_request_that_was_not_sent_leaves_its_place_to_another() {
-        let budget = Budget::new(BudgetLimits { usd: None, requests: Some(1) });
+        let budget = Budget::new(BudgetLimits {
+            usd: None,
+            requests: Some(1),
+        });
         let waiting = budget.reserve(None, None).unwrap();
         assert!(budget.reserve(None, None).is_err());
         assert_eq!(budget.reached(), None, "it may be given back");
@@ -569,11 +778,26 @@ mod tests {
 
     #[test]
     fn an_open_batch_counts_until_it_is_billed() {
-        let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
+        let budget = Budget::new(BudgetLimits {
+            usd: Some(Usd(1.0)),
+            requests: None,
+        });
         let held = budget.reserve_unconditionally(Usd(0.8));
-        assert!(budget.reserve(Some(Usd(0.3)), Some(Usd(0.3))).is_err(), "the rest is out");
-        let used = Usage { input: Some(Tokens(10)), output: Some(Tokens(1)), ..Usage::default() };
-        let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1))), (None, None)];
+        assert!(
+            budget.reserve(Some(Usd(0.3)), Some(Usd(0.3))).is_err(),
+            "the rest is out"
+        );
+        let used = Usage {
+            input: Some(Tokens(10)),
+            output: Some(Tokens(1)),
+            ..Usage::default()
+        };
+        let lines = [
+            (Some(used), Some(Usd(0.2))),
+            (None, Some(Usd(0.0))),
+            (Some(used), Some(Usd(0.1))),
+            (None, None),
+        ];
         budget.settle_batch(vec![held], Usd(0.3), lines.into_iter());
         let spent = budget.spent();
         assert_eq!((spent.replies, spent.unanswered), (2, 1));
@@ -587,11 +811,17 @@ mod tests {
 
     #[test]
     fn requests_are_counted_one_by_one() {
-        let budget = Budget::new(BudgetLimits { usd: None, requests: Some(2) });
+        let budget = Budget::new(BudgetLimits {
+            usd: None,
+            requests: Some(2),
+        });
         for _ in 0..2 {
             let reservation = budget.reserve(None, None).unwrap();
             budget.settle(reservation, Some(Usd(0.0)));
         }
-        assert_eq!(budget.reserve(None, None).unwrap_err(), BudgetReached::Requests { limit: 2 });
+        assert_eq!(
+            budget.reserve(None, None).unwrap_err(),
+            BudgetReached::Requests { limit: 2 }
+        );
     }
 }

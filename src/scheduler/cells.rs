@@ -8,7 +8,9 @@ use super::options::RunError;
 use super::stats::RunStats;
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::pipeline::{AnswerCell, JudgeCell};
-use crate::plan::{self, Action, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow};
+use crate::plan::{
+    self, Action, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow,
+};
 use crate::results::FailedAction;
 use base::locale::localized;
 use models::{ErrorClass, ReadFault};
@@ -22,7 +24,11 @@ pub(super) struct Cells<'r, 'e> {
 
 impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn new(executor: &'r Executor<'e>, frontier: Frontier<'e>) -> Cells<'r, 'e> {
-        Cells { executor, frontier, shared: SharedActions::default() }
+        Cells {
+            executor,
+            frontier,
+            shared: SharedActions::default(),
+        }
     }
 
     pub(super) fn next_ready(&mut self) -> Option<Task> {
@@ -35,16 +41,28 @@ impl<'r, 'e> Cells<'r, 'e> {
 
     /// Makes tasks ready again that could not be begun yet; the first of them comes first.
     pub(super) fn put_back(&mut self, tasks: Vec<Task>) {
-        tasks.into_iter().rev().for_each(|task| self.frontier.put_back(task));
+        tasks
+            .into_iter()
+            .rev()
+            .for_each(|task| self.frontier.put_back(task));
     }
 
-    fn fail(&mut self, task: &Task, failure: &FailedAction, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    fn fail(
+        &mut self,
+        task: &Task,
+        failure: &FailedAction,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         stats.emit(&RunEvent::Failed(failure))?;
         self.unresolved(task, stats)
     }
 
     /// A cell has no output, so those that depend on it have none either.
-    pub(super) fn unresolved(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    pub(super) fn unresolved(
+        &mut self,
+        task: &Task,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
         Ok(stats.unresolved(task.stage(), blocked)?)
     }
@@ -71,27 +89,48 @@ impl<'r, 'e> Cells<'r, 'e> {
         if let Task::Compress(task) = task {
             stats.resolved(StageName::Compress);
             let context = self.frontier.context(task, resolved);
-            stats.emit(&RunEvent::Context { context: &context, is_fresh: output.is_some() })?;
+            stats.emit(&RunEvent::Context {
+                context: &context,
+                is_fresh: output.is_some(),
+            })?;
             self.frontier.resolve_context(task, context);
             return Ok(());
         }
-        let outcome = match follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
-            Ok(TaskOutcome::Rejected) => return self.fail(task, &self.truncation(task, resolved.key), stats),
+        let outcome = match follow(
+            self.executor.store,
+            &self.executor.preparer,
+            task,
+            resolved,
+            output.as_ref(),
+        ) {
+            Ok(TaskOutcome::Rejected) => {
+                return self.fail(task, &self.truncation(task, resolved.key), stats);
+            }
             Ok(outcome) => outcome,
-            Err(error) => return self.fail(task, &self.unreadable(task, resolved.key, &error), stats),
+            Err(error) => {
+                return self.fail(task, &self.unreadable(task, resolved.key, &error), stats);
+            }
         };
         if let TaskOutcome::Searched(_) = outcome {
-            stats.emit(&RunEvent::AnotherStep { stage: task.stage() })?;
+            stats.emit(&RunEvent::AnotherStep {
+                stage: task.stage(),
+            })?;
             self.frontier.resolve(task, outcome);
             return Ok(());
         }
         stats.resolved(task.stage());
         self.frontier.resolve(task, outcome);
         if let Some(Output::Answer(answer)) = &output {
-            self.executor.outputs.put_answer(resolved.key, answer.clone());
+            self.executor
+                .outputs
+                .put_answer(resolved.key, answer.clone());
         }
         if let Task::Judge(task) = task {
-            stats.emit(&RunEvent::Judged { task, resolved: &resolved, fresh: output.as_ref() })?;
+            stats.emit(&RunEvent::Judged {
+                task,
+                resolved: &resolved,
+                fresh: output.as_ref(),
+            })?;
         }
         Ok(())
     }
@@ -104,7 +143,10 @@ impl<'r, 'e> Cells<'r, 'e> {
             "请提高作答模型的 max_output_tokens；truncated_replies = \"grade\" 会给这类回复评分",
         );
         let failure = self.failure(task, key, ReadFault::Truncated.to_string(), hint);
-        FailedAction { class: Some(ErrorClass::Truncated), ..failure }
+        FailedAction {
+            class: Some(ErrorClass::Truncated),
+            ..failure
+        }
     }
 
     /// The failure of a cell whose cached output cannot be read.
@@ -115,14 +157,19 @@ impl<'r, 'e> Cells<'r, 'e> {
     fn failure(&self, task: &Task, key: ActionKey, message: String, hint: &str) -> FailedAction {
         let place = task.place(self.executor.preparer.pipeline());
         let failure = FailedAction::new(place, task.stage(), Some(key), message);
-        FailedAction { hint: Some(hint.to_owned()), ..failure }
+        FailedAction {
+            hint: Some(hint.to_owned()),
+            ..failure
+        }
     }
 
     /// Notes that the output of this key is in use at the place of a task. A stale action is explained by what was used
     /// at its place last. That is not always what was made there last: a user may go back to an earlier prompt, and
     /// cells may share an action.
     pub(super) fn note_used(&self, task: &Task, action: &Action, key: ActionKey) {
-        let Action { stage, repetition, .. } = *action;
+        let Action {
+            stage, repetition, ..
+        } = *action;
         let is_one_place = match task {
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => false,
             Task::Compress(_) => true,
@@ -130,8 +177,11 @@ impl<'r, 'e> Cells<'r, 'e> {
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place = plan::cache_coordinate(&task.place(self.executor.preparer.pipeline()), repetition);
-            self.executor.store.note_latest(&[(place.digest(stage), key)]);
+            let place =
+                plan::cache_coordinate(&task.place(self.executor.preparer.pipeline()), repetition);
+            self.executor
+                .store
+                .note_latest(&[(place.digest(stage), key)]);
         }
     }
 
@@ -146,8 +196,8 @@ impl<'r, 'e> Cells<'r, 'e> {
     /// The same for a judgement: one by rules has no run number either, and the answers of the other runs may differ.
     fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
         let matrix = self.executor.preparer.matrix();
-        let is_one_above =
-            matrix.answer_repetition(&cell.answer) == Repetition::NONE && self.is_one_answer(&cell.answer);
+        let is_one_above = matrix.answer_repetition(&cell.answer) == Repetition::NONE
+            && self.is_one_answer(&cell.answer);
         matrix.judge_repetition(cell) != Repetition::NONE || is_one_above
     }
 }

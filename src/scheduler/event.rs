@@ -47,7 +47,10 @@ pub enum RunEvent<'a> {
     /// An action has no output.
     Failed(&'a FailedAction),
     /// A cell whose action is stale is not begun.
-    Skipped { stage: StageName, reason: SkipReason },
+    Skipped {
+        stage: StageName,
+        reason: SkipReason,
+    },
     /// Cells that can have no output because one above them has none.
     Blocked(MatrixCounts),
     /// A cell shares the action of another.
@@ -57,7 +60,10 @@ pub enum RunEvent<'a> {
     /// No more calls to a provider or a model: they would all fail the same way.
     BreakerTripped(&'a TrippedBreaker),
     /// A judge's self-test is done.
-    SelftestCompleted { judge: &'a str, verdict: &'a SelfTestVerdict },
+    SelftestCompleted {
+        judge: &'a str,
+        verdict: &'a SelfTestVerdict,
+    },
     /// Something odd about an output that is used all the same.
     Warning(String),
     /// A compression has an output.

@@ -17,13 +17,15 @@ use super::budget::{Budget, BudgetLease, worst_case};
 use super::executed::{ExecutedOutput, ExecutionError};
 use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
-use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
+use crate::action::{
+    Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work,
+};
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
-    self, Action, ActionStatus, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION,
-    Preparer, Resolved, Task, Unreadable,
+    self, Action, ActionStatus, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable,
+    PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
@@ -31,9 +33,9 @@ use base::locale::localized;
 use base::say;
 use base::units::{Tokens, Usage, Usd};
 use models::{
-    self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef,
-    Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate, estimate_prefix, longest_reply,
-    truncated_call,
+    self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest,
+    Lane, ModelRef, Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate,
+    estimate_prefix, longest_reply, truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
 use store::cache::{CacheError, Damage, Lookup, ParseResult, Record, Store, now_ms};
@@ -94,22 +96,39 @@ impl Executor<'_> {
 
     /// The place by which the cache finds the latest action.
     pub(super) fn coordinate(&self, action: &Action) -> EntryCoordinate {
-        plan::cache_coordinate(&action.task.place(self.preparer.pipeline()), action.repetition)
+        plan::cache_coordinate(
+            &action.task.place(self.preparer.pipeline()),
+            action.repetition,
+        )
     }
 
     /// An action that has no output.
-    pub(super) fn failure(&self, action: &Action, blame: Blame, message: impl Into<String>) -> FailedAction {
+    pub(super) fn failure(
+        &self,
+        action: &Action,
+        blame: Blame,
+        message: impl Into<String>,
+    ) -> FailedAction {
         let place = action.task.place(self.preparer.pipeline());
-        FailedAction { blame, ..FailedAction::new(place, action.task.stage(), Some(action.key), message) }
+        FailedAction {
+            blame,
+            ..FailedAction::new(place, action.task.stage(), Some(action.key), message)
+        }
     }
 
     /// The failure for an output that cannot be read. If the method made the output, it is the method's fault.
-    pub(super) fn unreadable(&self, action: &Action, fault: &Unreadable, message: String) -> FailedAction {
+    pub(super) fn unreadable(
+        &self,
+        action: &Action,
+        fault: &Unreadable,
+        message: String,
+    ) -> FailedAction {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
-            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Search(_) | Unreadable::Place(_) => {
-                Blame::Infrastructure
-            }
+            Unreadable::Reply(_)
+            | Unreadable::Grades(_)
+            | Unreadable::Search(_)
+            | Unreadable::Place(_) => Blame::Infrastructure,
         };
         self.failure(action, blame, message)
     }
@@ -117,11 +136,17 @@ impl Executor<'_> {
     /// An input that cannot be read from the cache.
     fn unavailable(&self, action: &Action, error: &OutputUnavailable) -> FailedAction {
         let hint = Some(OutputUnavailable::remedy().to_owned());
-        FailedAction { hint, ..self.failure(action, Blame::Infrastructure, error.to_string()) }
+        FailedAction {
+            hint,
+            ..self.failure(action, Blame::Infrastructure, error.to_string())
+        }
     }
 
     fn unreadable_messages(&self, action: &Action, error: &serde_json::Error) -> FailedAction {
-        let message = say!("the messages cannot be read: {error}", "无法读取消息：{error}");
+        let message = say!(
+            "the messages cannot be read: {error}",
+            "无法读取消息：{error}"
+        );
         self.failure(action, Blame::Infrastructure, message)
     }
 
@@ -137,7 +162,12 @@ impl Executor<'_> {
         })
     }
 
-    fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
+    fn read_output(
+        &self,
+        action: &Action,
+        format: BodyFormat,
+        bytes: &[u8],
+    ) -> Result<Output, Unreadable> {
         plan::read_output(&self.preparer, &action.task, format, bytes)
     }
 
@@ -158,7 +188,14 @@ impl Executor<'_> {
     /// is used. If it had to be read to compute its digest, that is noted, too.
     pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
         if let Some(output) = reread {
-            self.store.note(record, &ParseResult::Output { out: output.digest(), state: None, parser: PARSER_VERSION });
+            self.store.note(
+                record,
+                &ParseResult::Output {
+                    out: output.digest(),
+                    state: None,
+                    parser: PARSER_VERSION,
+                },
+            );
         }
         self.outputs.verify(record)?;
         self.store.touch(record);
@@ -182,26 +219,60 @@ impl Executor<'_> {
         Ok(fresh)
     }
 
-    async fn compute(&self, action: &Action, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
+    async fn compute(
+        &self,
+        action: &Action,
+        work: &Computation,
+    ) -> Result<ExecutedOutput, ExecutionError> {
         let began = Instant::now();
         let (body, dialect) = match work {
-            Computation::Strategy { rule, messages, target_tokens } => {
-                let (rule, target, json) = (*rule, *target_tokens, self.read_input(action, messages)?);
+            Computation::Strategy {
+                rule,
+                messages,
+                target_tokens,
+            } => {
+                let (rule, target, json) =
+                    (*rule, *target_tokens, self.read_input(action, messages)?);
                 let computed = self.on_blocking_pool(action, move || {
                     let messages: Vec<Message> = serde_json::from_str(&json)?;
-                    Ok::<_, serde_json::Error>(compress::compute(rule, target, &messages, &count_tokens))
+                    Ok::<_, serde_json::Error>(compress::compute(
+                        rule,
+                        target,
+                        &messages,
+                        &count_tokens,
+                    ))
                 });
-                let computed = computed.await?.map_err(|error| self.unreadable_messages(action, &error))?;
-                (computed.map_err(|fault| self.failure(action, Blame::Method, fault.to_string()))?, None)
+                let computed = computed
+                    .await?
+                    .map_err(|error| self.unreadable_messages(action, &error))?;
+                (
+                    computed
+                        .map_err(|fault| self.failure(action, Blame::Method, fault.to_string()))?,
+                    None,
+                )
             }
-            Computation::StandIn(request) => {
-                (self.stand_in(action, request).await?.into_bytes(), Some(Dialect::Lexical))
-            }
+            Computation::StandIn(request) => (
+                self.stand_in(action, request).await?.into_bytes(),
+                Some(Dialect::Lexical),
+            ),
         };
-        let (body, meta) = (Bytes::from(body), EntryMeta { dialect, ..self.describe(action, began.elapsed()) });
-        let record = self.store.put_reply(action.key, &meta.header(), body.clone()).await?;
+        let (body, meta) = (
+            Bytes::from(body),
+            EntryMeta {
+                dialect,
+                ..self.describe(action, began.elapsed())
+            },
+        );
+        let record = self
+            .store
+            .put_reply(action.key, &meta.header(), body.clone())
+            .await?;
         let format = record.body_format();
-        self.note_read(action, Some(record), self.read_output(action, format, &body))
+        self.note_read(
+            action,
+            Some(record),
+            self.read_output(action, format, &body),
+        )
     }
 
     /// The program that an action starts.
@@ -223,7 +294,9 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let missing = localized("no program is declared here", "此处没有声明程序");
-        let spec = self.command(action).ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
+        let spec = self
+            .command(action)
+            .ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
         // While this call waited for a worker, the run may have been stopped, or have spent its budget.
         let turn = self.programs.turn(spec).await;
         if breakers.is_cancelled() {
@@ -231,9 +304,14 @@ impl Executor<'_> {
         }
         self.budget.check().map_err(ExecutionError::OverBudget)?;
         // A failing compressor is the method's fault; a search belongs to no method.
-        let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
+        let blame = if matches!(action.task, Task::Compress(_)) {
+            Blame::Method
+        } else {
+            Blame::Infrastructure
+        };
         let unchanged = self.preparer.pipeline().module_files.check(spec);
-        unchanged.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        unchanged
+            .map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
         let stdin = Bytes::copy_from_slice(self.read_input(action, stdin)?.as_bytes());
         let began = Instant::now();
         match self.programs.run(spec, stdin, turn).await {
@@ -241,7 +319,9 @@ impl Executor<'_> {
             Err(error) => {
                 let message = error.to_string();
                 let meta = self.describe(action, began.elapsed());
-                self.store.fail(action.key, &meta.header(), "program", &message).await?;
+                self.store
+                    .fail(action.key, &meta.header(), "program", &message)
+                    .await?;
                 Err(self.failure(action, blame, message).into())
             }
         }
@@ -253,44 +333,75 @@ impl Executor<'_> {
         &self,
         action: &Action,
         spec: &CommandSpec,
-        ProgramOutput { stdout, started, elapsed, .. }: ProgramOutput,
+        ProgramOutput {
+            stdout,
+            started,
+            elapsed,
+            ..
+        }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let output = self.read_output(action, BodyFormat::Local, &stdout);
-        let reported = output.as_ref().map_or_else(|_| compress::reported_usage(&stdout), Output::usage);
+        let reported = output
+            .as_ref()
+            .map_or_else(|_| compress::reported_usage(&stdout), Output::usage);
         let usage = reported.unwrap_or_default();
-        let cost = usage.cost.or_else(|| self.prices.cost(&ModelRef::parse(spec.model.as_deref()?)?, &usage.tokens));
+        let cost = usage.cost.or_else(|| {
+            self.prices
+                .cost(&ModelRef::parse(spec.model.as_deref()?)?, &usage.tokens)
+        });
         if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
-            self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
+            self.budget
+                .charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
         let pipeline = self.preparer.pipeline();
         let made = plan::made_output(pipeline, action, spec, stdout, started);
-        let MadeOutput { action: made, stdout, sources, fault } =
-            made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        let MadeOutput {
+            action: made,
+            stdout,
+            sources,
+            fault,
+        } = made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
         let read = output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into())));
         if read.is_err() && self.has_output(action) {
             return self.note_read(&made, None, read);
         }
-        let mut meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(&made, elapsed) };
+        let mut meta = EntryMeta {
+            usage: usage.tokens,
+            cost,
+            ..self.describe(&made, elapsed)
+        };
         meta.sources.0.extend(sources.0);
-        let record = self.store.put_reply(made.key, &meta.header(), stdout).await?;
+        let record = self
+            .store
+            .put_reply(made.key, &meta.header(), stdout)
+            .await?;
         pipeline.module_files.note_output(action.key, made.key);
         self.note_read(&made, Some(record), read)
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
-    async fn stand_in(&self, action: &Action, request: &ModelRequest) -> Result<String, ExecutionError> {
+    async fn stand_in(
+        &self,
+        action: &Action,
+        request: &ModelRequest,
+    ) -> Result<String, ExecutionError> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
-            let RequestTurn::Text(_, prompt) = turn else { continue };
+            let RequestTurn::Text(_, prompt) = turn else {
+                continue;
+            };
             for (name, value) in prompt.values() {
                 values.insert(name, self.read_input(action, value)?);
             }
         }
         let stage = action.stage;
-        if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) = (stage, request.turns.first()) {
+        if let (Stage::Judge, Some(RequestTurn::Text(Role::System, prompt))) =
+            (stage, request.turns.first())
+        {
             values.insert(INSTRUCTIONS, self.read_prompt(action, prompt)?);
         }
-        self.on_blocking_pool(action, move || stand_in::reply(stage, &values)).await
+        self.on_blocking_pool(action, move || stand_in::reply(stage, &values))
+            .await
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
@@ -306,23 +417,43 @@ impl Executor<'_> {
         let expected @ (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
         let has_output = self.has_output(action);
-        let before = if has_output { action.unusable } else { self.store.unusable_in_batch(&action.key) };
-        let lease = self.lease(action, &model, &call, input).until_blocked(breakers, request).after_unusable(before);
+        let before = if has_output {
+            action.unusable
+        } else {
+            self.store.unusable_in_batch(&action.key)
+        };
+        let lease = self
+            .lease(action, &model, &call, input)
+            .until_blocked(breakers, request)
+            .after_unusable(before);
         let mut attempt = 1 + before;
         loop {
             let stored = &Cell::new(None);
             let store = |reply: &RawReply| {
-                let meta = self.describe_reply(action, reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
+                let meta = self.describe_reply(
+                    action,
+                    reply,
+                    self.prices.cost_in(reply.lane, &model, &reply.usage),
+                );
                 let body = reply.body.clone();
-                let is_kept = !has_output || self.is_output(action, request.operation, reply, input);
+                let is_kept =
+                    !has_output || self.is_output(action, request.operation, reply, input);
                 async move {
                     if is_kept {
-                        stored.set(Some(self.store.put_reply(action.key, &meta.header(), body).await?));
+                        stored.set(Some(
+                            self.store
+                                .put_reply(action.key, &meta.header(), body)
+                                .await?,
+                        ));
                     }
                     Ok::<(), CacheError>(())
                 }
             };
-            let asked = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
+            let asked = match self
+                .client
+                .ask(&request.provider, &call, expected, &lease, store)
+                .await
+            {
                 Ok((reply, completion)) if completion.truncated && !takes_truncated(action) => {
                     Err(AskFailure::Call(truncated_call(&reply, &call)))
                 }
@@ -331,7 +462,9 @@ impl Executor<'_> {
             let (reply, completion) = match asked {
                 Ok(answered) => answered,
                 Err(failure) => {
-                    return Err(self.not_answered(action, request, breakers, stored.take(), failure, &lease).await);
+                    return Err(self
+                        .not_answered(action, request, breakers, stored.take(), failure, &lease)
+                        .await);
                 }
             };
             match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
@@ -346,10 +479,24 @@ impl Executor<'_> {
     }
 
     /// What limits the cost of asking `model`, with about `input` tokens.
-    fn lease<'b>(&'b self, action: &Action, model: &'b ModelRef, call: &Call, input: Tokens) -> BudgetLease<'b> {
+    fn lease<'b>(
+        &'b self,
+        action: &Action,
+        model: &'b ModelRef,
+        call: &Call,
+        input: Tokens,
+    ) -> BudgetLease<'b> {
         let longest = self.longest_reply(model, call);
         let lane = self.most_expensive_lane(call, model);
-        BudgetLease::new(self.budget, self.prices, action.task.stage(), model, lane, input, longest)
+        BudgetLease::new(
+            self.budget,
+            self.prices,
+            action.task.stage(),
+            model,
+            lane,
+            input,
+            longest,
+        )
     }
 
     /// Notes how a reply of `model` was read, and the model that it names.
@@ -361,9 +508,15 @@ impl Executor<'_> {
         record: Option<Record>,
         output: Output,
     ) -> ExecutedOutput {
-        self.outputs.note_model(action.work.requested_model(), reply.model);
-        let usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
-        ExecutedOutput { usage_warning, ..self.note_output(action, record, output) }
+        self.outputs
+            .note_model(action.work.requested_model(), reply.model);
+        let usage_warning = reply
+            .usage_warning
+            .map(|warning| format!("`{model}` {warning}"));
+        ExecutedOutput {
+            usage_warning,
+            ..self.note_output(action, record, output)
+        }
     }
 
     /// Notes that a reply, the attempt with this number, is not an output. After the last attempt that is an error.
@@ -383,9 +536,17 @@ impl Executor<'_> {
     }
 
     /// Whether the reply to a request of about `input` tokens is an output.
-    fn is_output(&self, action: &Action, operation: Operation, reply: &RawReply, input: Tokens) -> bool {
+    fn is_output(
+        &self,
+        action: &Action,
+        operation: Operation,
+        reply: &RawReply,
+        input: Tokens,
+    ) -> bool {
         let read = models::read(reply.dialect, operation, &reply.body, Some(input));
-        read.is_ok_and(|read| plan::read_reply(&self.preparer, &action.task, reply.dialect, &read).is_ok())
+        read.is_ok_and(|read| {
+            plan::read_reply(&self.preparer, &action.task, reply.dialect, &read).is_ok()
+        })
     }
 
     /// The error of an action whose request has no answer. `stored` is its last reply, if there is one.
@@ -407,7 +568,14 @@ impl Executor<'_> {
                 // request it might pass for an answer: that its prompt was cut, for example, shows only beside the
                 // request.
                 self.note_unreadable(stored, &failure.message);
-                self.fail(action, request, breakers, self.failed_call(action, &failure), failure.attempts).await
+                self.fail(
+                    action,
+                    request,
+                    breakers,
+                    self.failed_call(action, &failure),
+                    failure.attempts,
+                )
+                .await
             }
         }
     }
@@ -426,13 +594,25 @@ impl Executor<'_> {
         let longest = self.longest_reply(&model, &call);
         let built = models::request(spec, &call).map_err(|fault| {
             let class = Some(ErrorClass::Invalid);
-            FailedAction { class, ..self.failure(action, Blame::Infrastructure, fault.to_string()) }
+            FailedAction {
+                class,
+                ..self.failure(action, Blame::Infrastructure, fault.to_string())
+            }
         })?;
-        Ok((built, input, worst_case(self.prices, &model, request.lane, input, longest)))
+        Ok((
+            built,
+            input,
+            worst_case(self.prices, &model, request.lane, input, longest),
+        ))
     }
 
     /// Refuses early what the model's window cannot hold.
-    fn fits_window(&self, action: &Action, model: &ModelRef, input: Tokens) -> Result<(), ExecutionError> {
+    fn fits_window(
+        &self,
+        action: &Action,
+        model: &ModelRef,
+        input: Tokens,
+    ) -> Result<(), ExecutionError> {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
@@ -447,7 +627,12 @@ impl Executor<'_> {
                     "请压缩更多、移动压缩点，或使用窗口更大的模型",
                 );
                 let (class, hint) = (Some(ErrorClass::TooLong), Some(hint.to_owned()));
-                Err(FailedAction { class, hint, ..self.failure(action, Blame::Method, message) }.into())
+                Err(FailedAction {
+                    class,
+                    hint,
+                    ..self.failure(action, Blame::Method, message)
+                }
+                .into())
             }
             _ => Ok(()),
         }
@@ -456,7 +641,11 @@ impl Executor<'_> {
     /// The most expensive lane that a call may be billed in: one that may fall back can cost the live price.
     fn most_expensive_lane(&self, call: &Call, model: &ModelRef) -> Lane {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
-        if provider.is_some_and(|provider| provider.limits.flex_fallback) { Lane::Live } else { call.lane }
+        if provider.is_some_and(|provider| provider.limits.flex_fallback) {
+            Lane::Live
+        } else {
+            call.lane
+        }
     }
 
     /// The tokens that the reply to a call takes at most.
@@ -472,23 +661,43 @@ impl Executor<'_> {
             let turn = match turn {
                 RequestTurn::Text(role, prompt) => {
                     let (text, shared) = prompt
-                        .text_until(answer::QUESTION, &|digest: &Digest| self.outputs.text_of(&action.task, digest))
+                        .text_until(answer::QUESTION, &|digest: &Digest| {
+                            self.outputs.text_of(&action.task, digest)
+                        })
                         .map_err(|error| self.unavailable(action, &error))?;
                     let (shared, own) = at_paragraph(&text, shared);
-                    turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
-                    Turn::Text { role: *role, text: own.into() }
+                    turns.extend(shared.map(|text| Turn::Text {
+                        role: *role,
+                        text: text.into(),
+                    }));
+                    Turn::Text {
+                        role: *role,
+                        text: own.into(),
+                    }
                 }
                 RequestTurn::Items(value) => Turn::Items(self.read_input(action, value)?),
-                RequestTurn::Said(role, value) => Turn::Text { role: *role, text: self.read_input(action, value)? },
+                RequestTurn::Said(role, value) => Turn::Text {
+                    role: *role,
+                    text: self.read_input(action, value)?,
+                },
                 RequestTurn::Reply(value) => Turn::Reply(self.read_input(action, value)?),
-                RequestTurn::Results(value) => Turn::Results(self.read_list::<CallResult>(action, value)?.into()),
-                RequestTurn::Messages(value) => Turn::Messages(self.read_list::<Message>(action, value)?.into()),
+                RequestTurn::Results(value) => {
+                    Turn::Results(self.read_list::<CallResult>(action, value)?.into())
+                }
+                RequestTurn::Messages(value) => {
+                    Turn::Messages(self.read_list::<Message>(action, value)?.into())
+                }
             };
             turns.push(turn);
         }
         let model = request.model_ref();
-        let prefix_uses = action.task.prefix_uses(self.preparer.pipeline(), self.preparer.matrix());
-        let instructions = request.instructions.as_ref().map(|prompt| self.read_prompt(action, prompt));
+        let prefix_uses = action
+            .task
+            .prefix_uses(self.preparer.pipeline(), self.preparer.matrix());
+        let instructions = request
+            .instructions
+            .as_ref()
+            .map(|prompt| self.read_prompt(action, prompt));
         Ok(Call {
             model: request.model.clone(),
             operation: request.operation,
@@ -499,21 +708,42 @@ impl Executor<'_> {
             tools: request.tools.clone(),
             lane: request.lane.for_single_request(),
             prefix_uses,
-            cache_ttl: self.prefixes.ttl(action.task.stage(), &model, prefix_uses, self.client),
+            cache_ttl: self
+                .prefixes
+                .ttl(action.task.stage(), &model, prefix_uses, self.client),
         })
     }
 
     /// The tokens of the prefix that the call shares with others, if one of them was made in this run.
     fn repeated_prefix(&self, call: &Call) -> Tokens {
-        let is_first = call.prefix_id().is_none_or(|prefix| self.prefixes.is_new(prefix));
-        if is_first { Tokens(0) } else { estimate_prefix(call) }
+        let is_first = call
+            .prefix_id()
+            .is_none_or(|prefix| self.prefixes.is_new(prefix));
+        if is_first {
+            Tokens(0)
+        } else {
+            estimate_prefix(call)
+        }
     }
 
     /// An action whose call failed. The method answers for what is too long.
     pub(super) fn failed_call(&self, action: &Action, failure: &CallFailure) -> FailedAction {
-        let CallFailure { class, message, hint, .. } = failure.clone();
-        let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) }
+        let CallFailure {
+            class,
+            message,
+            hint,
+            ..
+        } = failure.clone();
+        let blame = if class == ErrorClass::TooLong {
+            Blame::Method
+        } else {
+            Blame::Infrastructure
+        };
+        FailedAction {
+            class: Some(class),
+            hint,
+            ..self.failure(action, blame, message)
+        }
     }
 
     /// Records that an action failed, in the store if its call did.
@@ -527,9 +757,18 @@ impl Executor<'_> {
     ) -> ExecutionError {
         // before any await: requests that wait for their turn would fail in the same way
         breakers.record(request, &failure);
-        let Some(class) = failure.class else { return failure.into() };
-        let meta = EntryMeta { attempts, cost: None, ..self.describe(action, Duration::ZERO) };
-        let noted = self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await;
+        let Some(class) = failure.class else {
+            return failure.into();
+        };
+        let meta = EntryMeta {
+            attempts,
+            cost: None,
+            ..self.describe(action, Duration::ZERO)
+        };
+        let noted = self
+            .store
+            .fail(action.key, &meta.header(), class.name(), &failure.message)
+            .await;
         noted.map_or_else(ExecutionError::from, |_| failure.into())
     }
 
@@ -539,7 +778,11 @@ impl Executor<'_> {
         text.map_err(|error| self.unavailable(action, &error).into())
     }
 
-    fn read_list<T: DeserializeOwned>(&self, action: &Action, value: &InputValue) -> Result<Vec<T>, ExecutionError> {
+    fn read_list<T: DeserializeOwned>(
+        &self,
+        action: &Action,
+        value: &InputValue,
+    ) -> Result<Vec<T>, ExecutionError> {
         let list = serde_json::from_str(&self.read_input(action, value)?);
         list.map_err(|error| self.unreadable_messages(action, &error).into())
     }
@@ -566,20 +809,51 @@ impl Executor<'_> {
     }
 
     /// Notes how an output was read, and returns it with the usage and cost in its `record`.
-    pub(super) fn note_output(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
+    pub(super) fn note_output(
+        &self,
+        action: &Action,
+        record: Option<Record>,
+        output: Output,
+    ) -> ExecutedOutput {
         let out = output.digest();
-        let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| (record.usage, record.cost));
+        let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| {
+            (record.usage, record.cost)
+        });
         if let Some(record) = record {
-            self.store.note(&record, &ParseResult::Output { out, state: None, parser: PARSER_VERSION });
+            self.store.note(
+                &record,
+                &ParseResult::Output {
+                    out,
+                    state: None,
+                    parser: PARSER_VERSION,
+                },
+            );
         }
         let usage = output.usage().map_or(usage, |reported| reported.tokens);
-        let resolved = Resolved { key: action.key, out, cost, unchanged: false };
-        ExecutedOutput { resolved, output, usage, repeated: Tokens(0), usage_warning: None }
+        let resolved = Resolved {
+            key: action.key,
+            out,
+            cost,
+            unchanged: false,
+        };
+        ExecutedOutput {
+            resolved,
+            output,
+            usage,
+            repeated: Tokens(0),
+            usage_warning: None,
+        }
     }
 
     pub(super) fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
-            self.store.note(&record, &ParseResult::Malformed { parser: PARSER_VERSION, fault: fault.to_owned() });
+            self.store.note(
+                &record,
+                &ParseResult::Malformed {
+                    parser: PARSER_VERSION,
+                    fault: fault.to_owned(),
+                },
+            );
         }
     }
 }

@@ -39,10 +39,18 @@ pub(super) struct InFlight<'r> {
 
 impl<'r> InFlight<'r> {
     pub(super) fn new() -> InFlight<'r> {
-        InFlight { actions: FuturesUnordered::new(), waits_for_budget: false }
+        InFlight {
+            actions: FuturesUnordered::new(),
+            waits_for_budget: false,
+        }
     }
 
-    pub(super) fn start<'e: 'r>(&mut self, executor: &'r Executor<'e>, action: Action, breakers: &Rc<CircuitBreakers>) {
+    pub(super) fn start<'e: 'r>(
+        &mut self,
+        executor: &'r Executor<'e>,
+        action: Action,
+        breakers: &Rc<CircuitBreakers>,
+    ) {
         let breakers = breakers.clone();
         self.actions.push(Box::pin(async move {
             let result = executor.execute(&action, &breakers).await;
@@ -52,7 +60,9 @@ impl<'r> InFlight<'r> {
 
     /// Asks the remote for the output of an action.
     pub(super) fn pull<'e: 'r>(&mut self, executor: &'r Executor<'e>, action: Action) {
-        let Some(shared) = executor.shared else { return };
+        let Some(shared) = executor.shared else {
+            return;
+        };
         self.actions.push(Box::pin(async move {
             let result = shared.pull(executor.store, action.key).await;
             EndedAction::Pulled { action, result }
@@ -140,7 +150,10 @@ impl SharedActions {
 
     /// Takes the tasks that still wait: none, unless this program has a bug.
     pub(super) fn drain(&mut self) -> Vec<Task> {
-        std::mem::take(&mut self.waiting).into_values().flatten().collect()
+        std::mem::take(&mut self.waiting)
+            .into_values()
+            .flatten()
+            .collect()
     }
 }
 
@@ -165,7 +178,9 @@ impl KeySet {
         }
         let (bucket, start) = bucket_of(key);
         let bucket = &mut self.0[bucket];
-        let Err(at) = bucket.binary_search(&start) else { return false };
+        let Err(at) = bucket.binary_search(&start) else {
+            return false;
+        };
         if bucket.len() == bucket.capacity() {
             bucket.reserve_exact(STEP);
         }
@@ -175,7 +190,9 @@ impl KeySet {
 
     fn contains(&self, key: &ActionKey) -> bool {
         let (bucket, start) = bucket_of(key);
-        self.0.get(bucket).is_some_and(|bucket| bucket.binary_search(&start).is_ok())
+        self.0
+            .get(bucket)
+            .is_some_and(|bucket| bucket.binary_search(&start).is_ok())
     }
 }
 

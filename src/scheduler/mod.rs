@@ -8,29 +8,31 @@
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 
-mod options;
+mod batch;
 mod breakers;
 mod budget;
+mod cells;
 mod event;
-mod supervisor;
-mod program;
-mod prefixes;
 mod execute;
 mod executed;
 mod in_flight;
-mod queue;
-mod batch;
-mod stats;
-mod cells;
+mod options;
+mod prefixes;
+mod program;
 mod qualification;
-mod tasks;
+mod queue;
 mod run;
+mod stats;
+mod supervisor;
+mod tasks;
 
 pub use breakers::TrippedBreaker;
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
 pub use event::{Listener, RunEvent, SkipReason};
 pub use execute::Executor;
-pub use options::{BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge};
+pub use options::{
+    BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge,
+};
 pub use prefixes::SharedPrefixes;
 pub use program::Programs;
 pub use run::{run, run_tasks};

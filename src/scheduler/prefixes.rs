@@ -34,19 +34,31 @@ impl SharedPrefixes {
     }
 
     /// How long the provider is to keep a prefix that `uses` requests of a stage share.
-    pub(super) fn ttl(&self, stage: StageName, model: &ModelRef, uses: u32, client: &Client) -> CacheTtl {
+    pub(super) fn ttl(
+        &self,
+        stage: StageName,
+        model: &ModelRef,
+        uses: u32,
+        client: &Client,
+    ) -> CacheTtl {
         let mut lasting = self.lasting.borrow_mut();
         let is_lasting = *lasting.entry((stage, model.clone())).or_insert_with(|| {
-            self.expected_seconds(stage, model, client).is_some_and(|seconds| seconds > SHORT_TTL_SECONDS)
+            self.expected_seconds(stage, model, client)
+                .is_some_and(|seconds| seconds > SHORT_TTL_SECONDS)
         });
-        if is_lasting && uses >= USES_THAT_PAY { CacheTtl::Hour } else { CacheTtl::FiveMinutes }
+        if is_lasting && uses >= USES_THAT_PAY {
+            CacheTtl::Hour
+        } else {
+            CacheTtl::FiveMinutes
+        }
     }
 
     /// How long a stage is expected to take with a model, as fast as its provider allows.
     fn expected_seconds(&self, stage: StageName, model: &ModelRef, client: &Client) -> Option<f64> {
         let StageDuration { requests, seconds } = *self.durations.borrow().get(&stage)?;
         let mut statuses = client.statuses().into_iter();
-        let announced = statuses.find(|status| (&status.provider, &status.model) == (&model.provider, &model.model));
+        let announced = statuses
+            .find(|status| (&status.provider, &status.model) == (&model.provider, &model.model));
         let rate = announced.and_then(|status| status.requests_per_minute);
         Some(seconds.max(rate.map_or(0.0, |rate| requests / rate.max(1) as f64 * 60.0)))
     }
@@ -56,7 +68,10 @@ impl SharedPrefixes {
 /// prompt cache ends at a turn. Dialects join turns of one speaker by a blank line again.
 pub(super) fn at_paragraph(text: &str, shared: usize) -> (Option<&str>, &str) {
     const BLANK_LINE: &str = "\n\n";
-    let end = text.get(..shared).filter(|shared| shared.len() < text.len()).and_then(|text| text.rfind(BLANK_LINE));
+    let end = text
+        .get(..shared)
+        .filter(|shared| shared.len() < text.len())
+        .and_then(|text| text.rfind(BLANK_LINE));
     match end.map(|end| (&text[..end], &text[end + BLANK_LINE.len()..])) {
         Some((before, after)) if !before.trim().is_empty() => (Some(before), after),
         _ => (None, text),

@@ -12,7 +12,8 @@ use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::judge::{
-    self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict, cannot_grade, verdict_without,
+    self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict,
+    cannot_grade, verdict_without,
 };
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
@@ -97,10 +98,21 @@ pub(super) struct JudgeQualification<'r, 'e> {
 
 impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// All judges untested; each case of each is due.
-    pub(super) fn new(executor: &'r Executor<'e>, options: &SchedulerOptions) -> JudgeQualification<'r, 'e> {
+    pub(super) fn new(
+        executor: &'r Executor<'e>,
+        options: &SchedulerOptions,
+    ) -> JudgeQualification<'r, 'e> {
         let pipeline = executor.preparer.pipeline();
-        let selftest = Rc::new(pipeline.selftest.measured_by(&pipeline.rubric, pipeline.settings.rubric_scope));
-        let judges = pipeline.judges.iter().map(|judge| JudgeTest::new(judge.name.0.to_string(), &selftest)).collect();
+        let selftest = Rc::new(
+            pipeline
+                .selftest
+                .measured_by(&pipeline.rubric, pipeline.settings.rubric_scope),
+        );
+        let judges = pipeline
+            .judges
+            .iter()
+            .map(|judge| JudgeTest::new(judge.name.0.to_string(), &selftest))
+            .collect();
         JudgeQualification {
             executor,
             selftest,
@@ -126,7 +138,10 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         }
         let judge = test.name.clone();
         let why = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = Place::Selftest { judge: judge.clone(), case: localized("every case", "所有例子").to_owned() };
+        let place = Place::Selftest {
+            judge: judge.clone(),
+            case: localized("every case", "所有例子").to_owned(),
+        };
         let failure = FailedAction::new(place, stage, None, why.clone());
         stats.note_untested(UntestedJudge { judge, why });
         Ok(stats.emit(&RunEvent::Failed(&failure))?)
@@ -143,14 +158,20 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             return false;
         }
         test.under_way.insert(action.key);
-        action.attempts = action.attempts.min(GIVEN_UP_AFTER.saturating_sub(test.broke_contract).max(1));
+        action.attempts = action
+            .attempts
+            .min(GIVEN_UP_AFTER.saturating_sub(test.broke_contract).max(1));
         true
     }
 
     /// An action of a judge is not under way any more. Returns the tasks that waited for it.
     pub(super) fn ended(&mut self, judge: JudgeIx, key: &ActionKey) -> Vec<Task> {
         let test = self.test_mut(judge);
-        if test.under_way.remove(key) { std::mem::take(&mut test.deferred) } else { Vec::new() }
+        if test.under_way.remove(key) {
+            std::mem::take(&mut test.deferred)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The test of a judge. Each judge of the pipeline has one, and no other index is made.
@@ -168,8 +189,12 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         match test.status {
             _ if test.is_given_up() => JudgeReadiness::Refused,
             JudgeStatus::Pending => JudgeReadiness::Pending,
-            JudgeStatus::Weak | JudgeStatus::Untested if !self.allows_weak => JudgeReadiness::Refused,
-            JudgeStatus::Weak | JudgeStatus::Untested | JudgeStatus::Qualified => JudgeReadiness::Ready,
+            JudgeStatus::Weak | JudgeStatus::Untested if !self.allows_weak => {
+                JudgeReadiness::Refused
+            }
+            JudgeStatus::Weak | JudgeStatus::Untested | JudgeStatus::Qualified => {
+                JudgeReadiness::Ready
+            }
         }
     }
 
@@ -180,32 +205,48 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Takes the tasks that still wait: none, unless this program has a bug.
     pub(super) fn drain(&mut self) -> Vec<Task> {
-        self.judges.iter_mut().flat_map(|test| test.deferred.drain(..).chain(test.waiting.drain(..))).collect()
+        self.judges
+            .iter_mut()
+            .flat_map(|test| test.deferred.drain(..).chain(test.waiting.drain(..)))
+            .collect()
     }
 
     /// Judges that failed, in the order of the pipeline.
     pub(super) fn weak(&self) -> Vec<String> {
-        let weak = self.judges.iter().filter(|test| test.status == JudgeStatus::Weak);
+        let weak = self
+            .judges
+            .iter()
+            .filter(|test| test.status == JudgeStatus::Weak);
         weak.map(|test| test.name.clone()).collect()
     }
 
     /// The dimensions that a judge may not grade, by judge, in the order of the pipeline.
     pub(super) fn unqualified(&self) -> Vec<UnqualifiedJudge> {
-        let partly = self.judges.iter().filter(|test| !test.unqualified.is_empty());
-        let named =
-            partly.map(|test| UnqualifiedJudge { judge: test.name.clone(), dimensions: test.unqualified.clone() });
+        let partly = self
+            .judges
+            .iter()
+            .filter(|test| !test.unqualified.is_empty());
+        let named = partly.map(|test| UnqualifiedJudge {
+            judge: test.name.clone(),
+            dimensions: test.unqualified.clone(),
+        });
         named.collect()
     }
 
     /// Whether a judge failed its self-test, and that ends the run.
     pub(super) fn has_unacceptable(&self) -> bool {
-        !self.allows_weak && self.judges.iter().any(|test| test.status == JudgeStatus::Weak)
+        !self.allows_weak
+            && self
+                .judges
+                .iter()
+                .any(|test| test.status == JudgeStatus::Weak)
     }
 
     /// Whether a case need not be asked, because its judge cannot pass any more, or is given up.
     pub(super) fn is_decided(&self, case: &SelftestTask) -> bool {
         let test = self.test(case.judge);
-        test.is_given_up() || (!self.asks_all && cannot_grade(&self.selftest, &test.grades, &test.unanswered))
+        test.is_given_up()
+            || (!self.asks_all && cannot_grade(&self.selftest, &test.grades, &test.unanswered))
     }
 
     /// Notes how many replies of a judge to a case or a cell broke the contract, or 0 if one kept it. Warns if the
@@ -231,7 +272,10 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// The outcome of a case with these grades.
     pub(super) fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
-        CaseOutcome::Graded(judge::grade(&self.executor.preparer.pipeline().rubric, grades))
+        CaseOutcome::Graded(judge::grade(
+            &self.executor.preparer.pipeline().rubric,
+            grades,
+        ))
     }
 
     /// Notes the outcome of a case. With the last one of its judge, reports the verdict and returns the cells that waited
@@ -249,10 +293,16 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             return Ok(Vec::new());
         }
         let verdict = test.decide(&selftest);
-        stats.emit(&RunEvent::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
+        stats.emit(&RunEvent::SelftestCompleted {
+            judge: &test.name,
+            verdict: &verdict,
+        })?;
         // If cases were skipped, the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
-            stats.note_untested(UntestedJudge { judge: test.name.clone(), why });
+            stats.note_untested(UntestedJudge {
+                judge: test.name.clone(),
+                why,
+            });
         }
         test.begin_cells();
         Ok(std::mem::take(&mut test.waiting))
@@ -261,7 +311,11 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
 /// How many replies broke the contract in an action that failed: one that the token limit cut off is not asked for again.
 pub(super) fn broken_replies(failure: &FailedAction, attempts: u32) -> u32 {
-    if failure.class.is_some() { 1 } else { attempts.max(1) }
+    if failure.class.is_some() {
+        1
+    } else {
+        attempts.max(1)
+    }
 }
 
 impl JudgeTest {
@@ -301,7 +355,9 @@ impl JudgeTest {
     /// Whether another action may begin before a reply kept the contract.
     fn may_begin(&self, key: &ActionKey, attempts: u32) -> bool {
         let others = self.under_way.iter().filter(|known| *known != key).count();
-        let replies = u32::try_from(others + 1).unwrap_or(u32::MAX).saturating_mul(attempts);
+        let replies = u32::try_from(others + 1)
+            .unwrap_or(u32::MAX)
+            .saturating_mul(attempts);
         others == 0 || self.broke_contract.saturating_add(replies) <= GIVEN_UP_AFTER
     }
 
@@ -327,7 +383,10 @@ impl JudgeTest {
     /// Decides the status of the judge by its grades. It is not qualified in a dimension whose cases were not asked.
     fn decide(&mut self, selftest: &SelfTest) -> SelfTestVerdict {
         let verdict = verdict_without(selftest, &self.grades, &self.unanswered);
-        self.unqualified = verdict.unqualified().map(|result| result.dimension).collect();
+        self.unqualified = verdict
+            .unqualified()
+            .map(|result| result.dimension)
+            .collect();
         self.status = match verdict.may_grade {
             true => JudgeStatus::Qualified,
             false if cannot_grade(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
@@ -346,8 +405,15 @@ mod tests {
     use std::sync::LazyLock;
 
     fn selftest() -> &'static SelfTest {
-        static TEST: LazyLock<SelfTest> =
-            LazyLock::new(|| draw_selftest(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
+        static TEST: LazyLock<SelfTest> = LazyLock::new(|| {
+            draw_selftest(
+                Locale::En,
+                SelfTestDesign {
+                    seed: 1,
+                    padding: 1000,
+                },
+            )
+        });
         &TEST
     }
 
@@ -373,7 +439,10 @@ mod tests {
                 CaseKind::Lengthened(of) => selftest.case(of).expect("a case"),
                 CaseKind::Labelled | CaseKind::Injection => case,
             };
-            let is_last = test.settle(&case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(graded_as))));
+            let is_last = test.settle(
+                &case.id,
+                odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(graded_as))),
+            );
             assert_eq!(is_last, number + 1 == selftest.cases.len());
         }
         test.decide(selftest);
@@ -384,7 +453,10 @@ mod tests {
     fn a_judge_is_given_up_once_and_only_if_no_reply_keeps_the_contract() {
         let (mut bad, mut good) = (begun(), begun());
         let given_up: Vec<bool> = (0..10).map(|_| bad.note_replies(1)).collect();
-        assert_eq!(given_up.iter().position(|given_up| *given_up), Some(GIVEN_UP_AFTER as usize - 1));
+        assert_eq!(
+            given_up.iter().position(|given_up| *given_up),
+            Some(GIVEN_UP_AFTER as usize - 1)
+        );
         assert_eq!(given_up.iter().filter(|given_up| **given_up).count(), 1);
         assert!(bad.is_given_up());
         good.note_replies(0);
@@ -396,7 +468,10 @@ mod tests {
         let mut test = begun();
         let [first, second] = ["a", "b"].map(|name| ActionKey(Digest::hash(name)));
         test.under_way.insert(first);
-        assert!(test.may_begin(&second, 3) && !test.may_begin(&second, 5), "two can bring six replies, or ten");
+        assert!(
+            test.may_begin(&second, 3) && !test.may_begin(&second, 5),
+            "two can bring six replies, or ten"
+        );
         assert!(test.may_begin(&first, 5), "it is the only one");
     }
 
@@ -404,10 +479,16 @@ mod tests {
     fn replies_to_cells_are_counted_apart_from_cases_that_kept_the_contract() {
         let (mut good, mut bad) = (begun(), begun());
         good.note_replies(0);
-        assert_eq!([3, 3, 2].map(|replies| bad.note_replies(replies)), [false, false, true]);
+        assert_eq!(
+            [3, 3, 2].map(|replies| bad.note_replies(replies)),
+            [false, false, true]
+        );
         for (judge, is_given_up) in [(&mut good, false), (&mut bad, true)] {
             judge.begin_cells();
-            assert_eq!((judge.kept_contract, judge.is_given_up()), (false, is_given_up));
+            assert_eq!(
+                (judge.kept_contract, judge.is_given_up()),
+                (false, is_given_up)
+            );
         }
         assert!(good.note_replies(GIVEN_UP_AFTER));
     }
@@ -415,14 +496,34 @@ mod tests {
     #[test]
     fn a_judge_is_weak_by_its_own_replies_alone() {
         assert_eq!(tested(|_| None).status, JudgeStatus::Qualified);
-        assert_eq!(tested(|_| Some(CaseOutcome::Ungraded)).status, JudgeStatus::Weak);
+        assert_eq!(
+            tested(|_| Some(CaseOutcome::Ungraded)).status,
+            JudgeStatus::Weak
+        );
         let unasked = |case: &Case| Some(CaseOutcome::Unasked(Some(case.id.to_string())));
-        let decisive = tested(|case| case.labels.contains_key(&Dimension::Accuracy).then(|| unasked(case)).flatten());
-        assert_eq!((decisive.status, decisive.obstacle.is_some()), (JudgeStatus::Untested, true));
-        let one = tested(|case| (case.id == selftest().cases[0].id).then(|| unasked(case)).flatten());
-        assert_eq!(one.status, JudgeStatus::Qualified, "two misses a dimension are allowed");
-        let obeys =
-            tested(|case| (case.kind == CaseKind::Injection).then(|| CaseOutcome::Graded(by_dimension(|_| 5.0))));
+        let decisive = tested(|case| {
+            case.labels
+                .contains_key(&Dimension::Accuracy)
+                .then(|| unasked(case))
+                .flatten()
+        });
+        assert_eq!(
+            (decisive.status, decisive.obstacle.is_some()),
+            (JudgeStatus::Untested, true)
+        );
+        let one = tested(|case| {
+            (case.id == selftest().cases[0].id)
+                .then(|| unasked(case))
+                .flatten()
+        });
+        assert_eq!(
+            one.status,
+            JudgeStatus::Qualified,
+            "two misses a dimension are allowed"
+        );
+        let obeys = tested(|case| {
+            (case.kind == CaseKind::Injection).then(|| CaseOutcome::Graded(by_dimension(|_| 5.0)))
+        });
         assert_eq!(obeys.status, JudgeStatus::Weak, "it obeyed an answer");
     }
 
@@ -431,15 +532,40 @@ mod tests {
         let selftest = selftest();
         let mut test = begun();
         for (number, case) in selftest.cases.iter().enumerate() {
-            test.settle(&case.id, if number < 3 { CaseOutcome::Ungraded } else { CaseOutcome::Unasked(None) });
+            test.settle(
+                &case.id,
+                if number < 3 {
+                    CaseOutcome::Ungraded
+                } else {
+                    CaseOutcome::Unasked(None)
+                },
+            );
         }
         let verdict = test.decide(selftest);
-        assert_eq!((test.status, verdict.correct, verdict.labels), (JudgeStatus::Weak, 0, 96));
-        assert_eq!(verdict.failures[0], "accuracy: 3 of 3 answers missed (at most 2); 13 of 16 not asked");
-        assert!(!verdict.failures.iter().any(|failure| failure.contains("16 answers")), "{verdict:?}");
+        assert_eq!(
+            (test.status, verdict.correct, verdict.labels),
+            (JudgeStatus::Weak, 0, 96)
+        );
+        assert_eq!(
+            verdict.failures[0],
+            "accuracy: 3 of 3 answers missed (at most 2); 13 of 16 not asked"
+        );
+        assert!(
+            !verdict
+                .failures
+                .iter()
+                .any(|failure| failure.contains("16 answers")),
+            "{verdict:?}"
+        );
         assert_eq!(verdict.unqualified().count(), verdict.dimensions.len());
-        let has_median = verdict.dimensions.iter().any(|result| result.median_right.is_some());
-        assert!(!has_median && verdict.injection_gain.is_none(), "nothing was graded: {verdict:?}");
+        let has_median = verdict
+            .dimensions
+            .iter()
+            .any(|result| result.median_right.is_some());
+        assert!(
+            !has_median && verdict.injection_gain.is_none(),
+            "nothing was graded: {verdict:?}"
+        );
     }
 
     #[test]
@@ -447,9 +573,18 @@ mod tests {
         let blind = tested(|case| {
             let graded = sound(case);
             let is_blind = |dimension| dimension == Dimension::Continuity;
-            let score = |d| if is_blind(d) { 3.0 } else { graded.get(d).expect("a score").value() };
+            let score = |d| {
+                if is_blind(d) {
+                    3.0
+                } else {
+                    graded.get(d).expect("a score").value()
+                }
+            };
             (case.kind == CaseKind::Labelled).then(|| CaseOutcome::Graded(by_dimension(score)))
         });
-        assert_eq!((blind.status, blind.unqualified), (JudgeStatus::Qualified, vec![Dimension::Continuity]));
+        assert_eq!(
+            (blind.status, blind.unqualified),
+            (JudgeStatus::Qualified, vec![Dimension::Continuity])
+        );
     }
 }

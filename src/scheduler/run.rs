@@ -39,7 +39,11 @@ pub async fn run(
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
     let frontier = Frontier::new(&executor.preparer);
-    let frontier = if options.without_cells { frontier.without_cells() } else { frontier };
+    let frontier = if options.without_cells {
+        frontier.without_cells()
+    } else {
+        frontier
+    };
     let mut run = EventLoop::new(executor, options, frontier, listener);
     let broken = match run.drive(stop).await {
         Ok(()) => None,
@@ -50,7 +54,14 @@ pub async fn run(
     run.stats.note(executor.programs.notes())?;
     let (weak_judges, submitted) = (run.tasks.weak_judges(), run.batches.submitted_requests());
     let (models, unqualified) = (executor.outputs.models(), run.tasks.unqualified_judges());
-    Ok(RunOutcome { models, broken, weak_judges, unqualified, submitted, ..run.stats.into_outcome() })
+    Ok(RunOutcome {
+        models,
+        broken,
+        weak_judges,
+        unqualified,
+        submitted,
+        ..run.stats.into_outcome()
+    })
 }
 
 /// Executes tasks outside of the matrix, such as the generation of probes, and returns their outputs in order: `None`
@@ -65,10 +76,18 @@ pub async fn run_tasks(
     tasks: &[Task],
     listener: &mut dyn Listener,
 ) -> Result<Vec<Option<Output>>, RunError> {
-    let options = SchedulerOptions { without_cells: true, ..options.clone() };
+    let options = SchedulerOptions {
+        without_cells: true,
+        ..options.clone()
+    };
     let frontier = Frontier::from_tasks(&executor.preparer, tasks.to_vec());
-    EventLoop::new(executor, &options, frontier, listener).drive(stop).await?;
-    Ok(tasks.iter().map(|task| executor.cached_output(task)).collect())
+    EventLoop::new(executor, &options, frontier, listener)
+        .drive(stop)
+        .await?;
+    Ok(tasks
+        .iter()
+        .map(|task| executor.cached_output(task))
+        .collect())
 }
 
 struct EventLoop<'r, 'e> {
@@ -163,7 +182,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             if self.in_flight.waits_for_budget() || self.queue.is_full(self.in_flight.len()) {
                 return Ok(false);
             }
-            let Some(task) = self.next_task() else { return Ok(false) };
+            let Some(task) = self.next_task() else {
+                return Ok(false);
+            };
             if let Some(action) = self.tasks.begin(task, &mut self.stats)? {
                 self.begin_stale(action)?;
             }
@@ -179,7 +200,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         if self.in_flight.is_empty() {
             self.pulls_first = false;
         }
-        if self.pulls_first { None } else { self.held.pop_front() }
+        if self.pulls_first {
+            None
+        } else {
+            self.held.pop_front()
+        }
     }
 
     /// Pulls the output of a stale action, puts its request into a batch, starts it, or skips its task.
@@ -195,10 +220,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             return Ok(());
         }
         self.estimate_once()?;
-        let Some(mut action) = self.tasks.qualify(action, &mut self.stats)? else { return Ok(()) };
+        let Some(mut action) = self.tasks.qualify(action, &mut self.stats)? else {
+            return Ok(());
+        };
         if !self.batches.waits_for(&action) {
             let is_submitted = self.batches.excludes(&action);
-            let reason = self.skip_reason(&action.work).or(is_submitted.then_some(SkipReason::Submitted));
+            let reason = self
+                .skip_reason(&action.work)
+                .or(is_submitted.then_some(SkipReason::Submitted));
             if let Some(reason) = reason {
                 return self.tasks.skip(action, reason, &mut self.stats);
             }
@@ -208,9 +237,13 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             }
         }
         self.tasks.started(&action);
-        let Some(action) = self.batches.take(action) else { return Ok(()) };
+        let Some(action) = self.batches.take(action) else {
+            return Ok(());
+        };
         self.queue.begin(&action);
-        self.stats.emit(&RunEvent::Started { stage: action.task.stage() })?;
+        self.stats.emit(&RunEvent::Started {
+            stage: action.task.stage(),
+        })?;
         self.in_flight.start(self.executor, action, &self.breakers);
         Ok(())
     }
@@ -222,21 +255,39 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         if std::mem::replace(&mut self.is_estimated, true) {
             return Ok(());
         }
-        let Executor { preparer, store, prices, .. } = *self.executor;
+        let Executor {
+            preparer,
+            store,
+            prices,
+            ..
+        } = *self.executor;
         let (refresh, submitted) = (&self.options.refresh, self.batches.held());
-        let assumptions = Assumptions { refresh, prices, submitted, reasons: false };
+        let assumptions = Assumptions {
+            refresh,
+            prices,
+            submitted,
+            reasons: false,
+        };
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(preparer, store, assumptions).ok();
         let estimate = found.as_ref().map(|found| found.estimate);
-        self.executor.prefixes.set_durations(found.map(|found| found.durations).unwrap_or_default());
+        self.executor
+            .prefixes
+            .set_durations(found.map(|found| found.durations).unwrap_or_default());
         self.stats.note_forecast(estimate);
-        Ok(estimate.iter().try_for_each(|estimate| self.stats.emit(&RunEvent::Estimated(estimate)))?)
+        Ok(estimate
+            .iter()
+            .try_for_each(|estimate| self.stats.emit(&RunEvent::Estimated(estimate)))?)
     }
 
     /// Whether the output is to be looked for in the remote, which is done once.
     fn may_pull(&self, action: &Action) -> bool {
         let is_wanted = !self.options.refresh.has(action.stage) && !self.stats.is_interrupted();
-        is_wanted && self.executor.shared.is_some_and(|shared| shared.has(&action.key))
+        is_wanted
+            && self
+                .executor
+                .shared
+                .is_some_and(|shared| shared.has(&action.key))
     }
 
     /// Why this work is not to be begun, if so.
@@ -250,7 +301,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         } else if self.options.forbids(work) {
             Some(SkipReason::Offline)
         } else {
-            self.breakers.reason(work).map(|_| SkipReason::ProviderUnavailable)
+            self.breakers
+                .reason(work)
+                .map(|_| SkipReason::ProviderUnavailable)
         }
     }
 
@@ -263,7 +316,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 self.batches.note_live(&action, result.is_ok());
                 self.complete(action, result)
             }
-            EndedAction::Pulled { result: Err(error), .. } => Err(error.into()),
+            EndedAction::Pulled {
+                result: Err(error), ..
+            } => Err(error.into()),
             EndedAction::Pulled { action, .. } => {
                 self.tasks.put_back(action);
                 Ok(())
@@ -285,7 +340,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 Ok(true)
             }
             Step::Idle(skipped) => {
-                let may_release_cells = skipped.iter().any(|(action, _)| action.task.stage() == StageName::Selftest);
+                let may_release_cells = skipped
+                    .iter()
+                    .any(|(action, _)| action.task.stage() == StageName::Selftest);
                 for (action, reason) in skipped {
                     self.tasks.skip(action, reason, &mut self.stats)?;
                 }
@@ -294,18 +351,26 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    fn complete(&mut self, action: Action, result: Result<ExecutedOutput, ExecutionError>) -> Result<(), RunError> {
+    fn complete(
+        &mut self,
+        action: Action,
+        result: Result<ExecutedOutput, ExecutionError>,
+    ) -> Result<(), RunError> {
         match result {
             Ok(fresh) => self.tasks.complete(&action, fresh, &mut self.stats),
             Err(ExecutionError::Store(error)) => Err(error.into()),
-            Err(ExecutionError::Failed(failure)) => self.tasks.fail(&action, &failure, &mut self.stats),
+            Err(ExecutionError::Failed(failure)) => {
+                self.tasks.fail(&action, &failure, &mut self.stats)
+            }
             Err(ExecutionError::OverBudget(reached)) if self.may_afford_later(reached) => {
                 self.tasks.put_back(action);
                 Ok(())
             }
             Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
                 // What keeps it from being begun again is the reason that it was not sent.
-                let reason = self.skip_reason(&action.work).unwrap_or(SkipReason::Interrupted);
+                let reason = self
+                    .skip_reason(&action.work)
+                    .unwrap_or(SkipReason::Interrupted);
                 self.tasks.skip(action, reason, &mut self.stats)
             }
         }
@@ -325,7 +390,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn finish(&mut self) -> Result<(), RunError> {
         self.tasks.fail_waiting(&mut self.stats)?;
         let all = self.executor.preparer.matrix().counts();
-        self.stats.finish(&self.batches, if self.options.without_cells { MatrixCounts::default() } else { all });
+        self.stats.finish(
+            &self.batches,
+            if self.options.without_cells {
+                MatrixCounts::default()
+            } else {
+                all
+            },
+        );
         Ok(())
     }
 }

@@ -23,8 +23,15 @@ pub(super) struct RunStats<'r> {
 
 impl<'r> RunStats<'r> {
     pub(super) fn new(listener: &'r mut dyn Listener) -> RunStats<'r> {
-        let outcome = RunOutcome { forecast: Some(CostEstimate::nothing()), ..RunOutcome::default() };
-        RunStats { listener, outcome, finished: MatrixCounts::default() }
+        let outcome = RunOutcome {
+            forecast: Some(CostEstimate::nothing()),
+            ..RunOutcome::default()
+        };
+        RunStats {
+            listener,
+            outcome,
+            finished: MatrixCounts::default(),
+        }
     }
 
     pub(super) fn emit(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
@@ -41,21 +48,53 @@ impl<'r> RunStats<'r> {
         early_cutoff: bool,
     ) -> Result<(), FileError> {
         self.emit(&match is_first {
-            true => RunEvent::Cached { stage, key, early_cutoff },
+            true => RunEvent::Cached {
+                stage,
+                key,
+                early_cutoff,
+            },
             false => RunEvent::Shared { stage },
         })
     }
 
-    pub(super) fn completed(&mut self, action: &Action, fresh: &ExecutedOutput) -> Result<(), FileError> {
+    pub(super) fn completed(
+        &mut self,
+        action: &Action,
+        fresh: &ExecutedOutput,
+    ) -> Result<(), FileError> {
         let (stage, asked) = (action.task.stage(), action.request().is_some());
         let reported = fresh.output.usage().map(|usage| usage.calls.unwrap_or(0));
         let replies = reported.or(asked.then_some(1));
-        let ExecutedOutput { resolved: Resolved { key, cost, unchanged, .. }, usage, repeated, .. } = *fresh;
-        self.emit(&RunEvent::Completed { stage, key, asked, replies, usage, repeated, cost, unchanged })
+        let ExecutedOutput {
+            resolved:
+                Resolved {
+                    key,
+                    cost,
+                    unchanged,
+                    ..
+                },
+            usage,
+            repeated,
+            ..
+        } = *fresh;
+        self.emit(&RunEvent::Completed {
+            stage,
+            key,
+            asked,
+            replies,
+            usage,
+            repeated,
+            cost,
+            unchanged,
+        })
     }
 
     /// Reports a task that is not begun.
-    pub(super) fn skipped(&mut self, stage: StageName, reason: SkipReason) -> Result<(), FileError> {
+    pub(super) fn skipped(
+        &mut self,
+        stage: StageName,
+        reason: SkipReason,
+    ) -> Result<(), FileError> {
         self.outcome.skipped += u64::from(reason != SkipReason::VerdictKnown);
         self.emit(&RunEvent::Skipped { stage, reason })
     }
@@ -70,8 +109,13 @@ impl<'r> RunStats<'r> {
     }
 
     /// Reports warnings.
-    pub(super) fn note(&mut self, notes: impl IntoIterator<Item = String>) -> Result<(), FileError> {
-        notes.into_iter().try_for_each(|note| self.emit(&RunEvent::Warning(note)))
+    pub(super) fn note(
+        &mut self,
+        notes: impl IntoIterator<Item = String>,
+    ) -> Result<(), FileError> {
+        notes
+            .into_iter()
+            .try_for_each(|note| self.emit(&RunEvent::Warning(note)))
     }
 
     /// Reports a judge that gets no more requests.
@@ -86,13 +130,21 @@ impl<'r> RunStats<'r> {
     }
 
     /// Reports a cell that has no output, and the cells that depend on it, which can have none either.
-    pub(super) fn unresolved(&mut self, stage: StageName, blocked: MatrixCounts) -> Result<(), FileError> {
+    pub(super) fn unresolved(
+        &mut self,
+        stage: StageName,
+        blocked: MatrixCounts,
+    ) -> Result<(), FileError> {
         self.count(stage, blocked);
         self.emit(&RunEvent::Blocked(blocked))
     }
 
     fn count(&mut self, stage: StageName, blocked: MatrixCounts) {
-        let MatrixCounts { compress, answer, judge } = blocked;
+        let MatrixCounts {
+            compress,
+            answer,
+            judge,
+        } = blocked;
         self.finished.compress += compress + u64::from(stage == StageName::Compress);
         self.finished.answer += answer + u64::from(stage == StageName::Answer);
         self.finished.judge += judge + u64::from(stage == StageName::Judge);
@@ -140,9 +192,10 @@ impl<'r> RunStats<'r> {
         for (stage, due, finished) in stages {
             if due != finished {
                 let name = stage.name();
-                self.outcome
-                    .unaccounted
-                    .push(say!("{finished} of {due} {name} cells", "{due} 个 {name} 单元中的 {finished} 个"));
+                self.outcome.unaccounted.push(say!(
+                    "{finished} of {due} {name} cells",
+                    "{due} 个 {name} 单元中的 {finished} 个"
+                ));
             }
         }
     }

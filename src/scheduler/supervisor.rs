@@ -39,8 +39,16 @@ pub(super) fn is_supervised() -> bool {
 /// The command line that runs `argv` under a supervisor; `None` where there is none.
 pub(super) fn supervised(argv: &[String]) -> Option<Vec<OsString>> {
     let executable = EXECUTABLE.get()?;
-    let own = [executable.clone().into_os_string(), ARGUMENT.into(), std::process::id().to_string().into()];
-    Some(own.into_iter().chain(argv.iter().map(OsString::from)).collect())
+    let own = [
+        executable.clone().into_os_string(),
+        ARGUMENT.into(),
+        std::process::id().to_string().into(),
+    ];
+    Some(
+        own.into_iter()
+            .chain(argv.iter().map(OsString::from))
+            .collect(),
+    )
 }
 
 /// Runs a program under supervision, if this process was started for that. Returns its exit code.
@@ -69,8 +77,8 @@ mod linux {
     use std::time::Duration;
 
     use rustix::process::{
-        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper, set_parent_process_death_signal,
-        wait,
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
+        set_parent_process_death_signal, wait,
     };
     use tokio::process::Command;
     use tokio::signal::unix::{SignalKind, signal};
@@ -80,7 +88,9 @@ mod linux {
     const FAILED: u8 = 127;
 
     pub(super) fn supervise(parent: i32, argv: Vec<OsString>) -> u8 {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         let ended = runtime.and_then(|runtime| runtime.block_on(run(parent, argv)));
         kill_descendants();
         match ended {
@@ -100,7 +110,10 @@ mod linux {
         set_child_subreaper(Some(getpid()))?;
         set_parent_process_death_signal(Some(Signal::TERM))?;
         // Compeval may have ended before the signal was set up.
-        if getppid().map(Pid::as_raw_nonzero).is_none_or(|now| now.get() != parent) {
+        if getppid()
+            .map(Pid::as_raw_nonzero)
+            .is_none_or(|now| now.get() != parent)
+        {
             return Ok(None);
         }
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -132,7 +145,9 @@ mod linux {
         let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = names.filter_map(|entry| entry.file_name().into_string().ok());
         let children = pids.filter(|pid| parent_of(pid).is_some_and(|parent| parent == own));
-        children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+        children
+            .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+            .collect()
     }
 
     fn parent_of(pid: &str) -> Option<String> {
@@ -148,6 +163,7 @@ mod linux {
             let _ = kill_process(getpid(), signal);
         }
         let code = status.code().or_else(|| Some(128 + status.signal()?));
-        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)
+        code.and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(FAILED)
     }
 }

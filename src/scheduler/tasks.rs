@@ -14,7 +14,8 @@ use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, brok
 use super::stats::RunStats;
 use crate::entries::Refresh;
 use crate::plan::{
-    self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
+    self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved,
+    SelftestTask, Task,
 };
 use crate::results::{FailedAction, UnqualifiedJudge};
 use base::locale::localized;
@@ -44,7 +45,13 @@ impl<'r, 'e> Tasks<'r, 'e> {
         });
         let cells = Cells::new(executor, frontier.warming_prompt_caches());
         let judges = JudgeQualification::new(executor, options);
-        Tasks { executor, refresh: &options.refresh, cells, judges, breakers }
+        Tasks {
+            executor,
+            refresh: &options.refresh,
+            cells,
+            judges,
+            breakers,
+        }
     }
 
     /// The next task whose inputs are known.
@@ -58,7 +65,11 @@ impl<'r, 'e> Tasks<'r, 'e> {
     }
 
     /// Resolves a task from the cache, or lets it share the action of another one. Returns an action that is to be executed.
-    pub(super) fn begin(&mut self, task: Task, stats: &mut RunStats<'_>) -> Result<Option<Action>, RunError> {
+    pub(super) fn begin(
+        &mut self,
+        task: Task,
+        stats: &mut RunStats<'_>,
+    ) -> Result<Option<Action>, RunError> {
         let action = match self.executor.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
@@ -66,18 +77,31 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 return Ok(None);
             }
         };
-        let Some(action) = self.cells.shared.join(action) else { return Ok(None) };
+        let Some(action) = self.cells.shared.join(action) else {
+            return Ok(None);
+        };
         if let Some(outcome) = self.cells.shared.failure(&action.key).cloned() {
             self.share_failure(&task, outcome, stats)?;
             return Ok(None);
         }
         // Outputs that this run has made are current, even if their stage is refreshed.
         let is_completed = self.cells.shared.is_completed(&action.key);
-        let refresh = if is_completed { &Refresh::default() } else { self.refresh };
-        match plan::look_up(self.executor.store, &self.executor.preparer, &action, refresh) {
-            ActionStatus::Cached { resolved, reread, record } => {
-                self.begin_cached(action, resolved, reread.as_deref(), &record, stats)
-            }
+        let refresh = if is_completed {
+            &Refresh::default()
+        } else {
+            self.refresh
+        };
+        match plan::look_up(
+            self.executor.store,
+            &self.executor.preparer,
+            &action,
+            refresh,
+        ) {
+            ActionStatus::Cached {
+                resolved,
+                reread,
+                record,
+            } => self.begin_cached(action, resolved, reread.as_deref(), &record, stats),
             ActionStatus::Stale => Ok(Some(action)),
         }
     }
@@ -105,16 +129,26 @@ impl<'r, 'e> Tasks<'r, 'e> {
         };
         self.cells.note_used(task, &action, resolved.key);
         self.release(&action);
-        let resolved = Resolved { unchanged: task.follows_unchanged(), ..resolved };
+        let resolved = Resolved {
+            unchanged: task.follows_unchanged(),
+            ..resolved
+        };
         self.cells.cached(task.stage(), &resolved, stats)?;
         self.resolve(task, resolved, output, stats)?;
         Ok(None)
     }
 
     /// Fails a task whose prompt does not render.
-    fn fail_unprepared(&mut self, task: &Task, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    fn fail_unprepared(
+        &mut self,
+        task: &Task,
+        error: &PrepareError,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         let pipeline = self.executor.preparer.pipeline();
-        let path = CurrentSources::new(pipeline, task).prompt.and_then(|prompt| prompt.path);
+        let path = CurrentSources::new(pipeline, task)
+            .prompt
+            .and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
             return self.judges.cannot_ask(case.judge, error, path, stats);
         }
@@ -126,15 +160,26 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// Returns an action that may be executed as far as judges are concerned. A cell waits for its judge's test or is
     /// skipped; so is a case that decides nothing any more.
-    pub(super) fn qualify(&mut self, mut action: Action, stats: &mut RunStats<'_>) -> Result<Option<Action>, RunError> {
+    pub(super) fn qualify(
+        &mut self,
+        mut action: Action,
+        stats: &mut RunStats<'_>,
+    ) -> Result<Option<Action>, RunError> {
         match action.task.clone() {
             Task::Judge(task) => match self.judges.readiness(task.cell.judge) {
                 // A batch sends one request of a kind live before the others.
-                JudgeReadiness::Ready if action.request().is_none_or(|request| request.lane == Lane::Batch) => {
+                JudgeReadiness::Ready
+                    if action
+                        .request()
+                        .is_none_or(|request| request.lane == Lane::Batch) =>
+                {
                     return Ok(Some(action));
                 }
                 JudgeReadiness::Ready => {
-                    return Ok(self.judges.may_begin(task.cell.judge, &mut action).then_some(action));
+                    return Ok(self
+                        .judges
+                        .may_begin(task.cell.judge, &mut action)
+                        .then_some(action));
                 }
                 JudgeReadiness::Pending => self.judges.wait(task.cell.judge, action.task),
                 JudgeReadiness::Refused => self.skip(action, SkipReason::WeakJudge, stats)?,
@@ -142,9 +187,16 @@ impl<'r, 'e> Tasks<'r, 'e> {
             Task::Selftest(case) if self.judges.is_decided(&case) => {
                 self.skip(action, SkipReason::VerdictKnown, stats)?;
             }
-            Task::Selftest(case) => return Ok(self.judges.may_begin(case.judge, &mut action).then_some(action)),
+            Task::Selftest(case) => {
+                return Ok(self
+                    .judges
+                    .may_begin(case.judge, &mut action)
+                    .then_some(action));
+            }
             // Its judge was tested by the run before.
-            Task::Regrade(_) | Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => return Ok(Some(action)),
+            Task::Regrade(_) | Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => {
+                return Ok(Some(action));
+            }
         }
         Ok(None)
     }
@@ -191,7 +243,9 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
         for sharer in sharers {
             self.cells.note_used(&sharer, action, fresh.resolved.key);
-            stats.emit(&RunEvent::Shared { stage: sharer.stage() })?;
+            stats.emit(&RunEvent::Shared {
+                stage: sharer.stage(),
+            })?;
             self.resolve(&sharer, fresh.resolved, None, stats)?;
         }
         Ok(())
@@ -210,19 +264,32 @@ impl<'r, 'e> Tasks<'r, 'e> {
         // A judge that writes until the token limit was asked, and would be no better another time.
         let was_answered = failure.class.is_none_or(ErrorClass::was_answered);
         if let Some(judge) = task.judge().filter(|_| was_answered) {
-            self.judges.note_replies(judge, broken_replies(failure, action.attempts), stats)?;
+            self.judges
+                .note_replies(judge, broken_replies(failure, action.attempts), stats)?;
         }
         self.release(action);
-        let outcome =
-            if was_answered { CaseOutcome::Ungraded } else { CaseOutcome::Unasked(Some(failure.message_with_hint())) };
+        let outcome = if was_answered {
+            CaseOutcome::Ungraded
+        } else {
+            CaseOutcome::Unasked(Some(failure.message_with_hint()))
+        };
         self.cells.shared.fail(action.key, outcome.clone());
         self.unresolved(task, outcome.clone(), stats)?;
-        sharers.iter().try_for_each(|sharer| self.share_failure(sharer, outcome.clone(), stats))
+        sharers
+            .iter()
+            .try_for_each(|sharer| self.share_failure(sharer, outcome.clone(), stats))
     }
 
     /// The action of a task failed for another task. If the task is a case, `outcome` is its outcome.
-    fn share_failure(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        stats.emit(&RunEvent::SharedFailure { stage: task.stage() })?;
+    fn share_failure(
+        &mut self,
+        task: &Task,
+        outcome: CaseOutcome,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        stats.emit(&RunEvent::SharedFailure {
+            stage: task.stage(),
+        })?;
         self.unresolved(task, outcome, stats)
     }
 
@@ -238,7 +305,11 @@ impl<'r, 'e> Tasks<'r, 'e> {
         tasks.push(action.task);
         for task in tasks {
             stats.skipped(task.stage(), reason)?;
-            self.unresolved(&task, CaseOutcome::Unasked(self.breakers.reason(&action.work)), stats)?;
+            self.unresolved(
+                &task,
+                CaseOutcome::Unasked(self.breakers.reason(&action.work)),
+                stats,
+            )?;
         }
         Ok(())
     }
@@ -274,21 +345,35 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 };
                 self.settle(case, outcome, stats)
             }
-            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => self.cells.resolve(task, resolved, output, stats),
+            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
+                self.cells.resolve(task, resolved, output, stats)
+            }
         }
     }
 
     /// What follows if a task has no output. If the task is a case, `outcome` is its outcome.
-    fn unresolved(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    fn unresolved(
+        &mut self,
+        task: &Task,
+        outcome: CaseOutcome,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         match task {
             Task::Generate(_) | Task::Regrade(_) => Ok(()),
             Task::Selftest(case) => self.settle(case, outcome, stats),
-            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => self.cells.unresolved(task, stats),
+            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
+                self.cells.unresolved(task, stats)
+            }
         }
     }
 
     /// Notes the outcome of a case. A verdict releases the cells that waited for it, or ends the run.
-    fn settle(&mut self, case: &SelftestTask, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    fn settle(
+        &mut self,
+        case: &SelftestTask,
+        outcome: CaseOutcome,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         let released = self.judges.settle(case, outcome, stats)?;
         self.cells.put_back(released);
         if self.judges.has_unacceptable() {
@@ -303,11 +388,22 @@ impl<'r, 'e> Tasks<'r, 'e> {
             "this cell was left waiting for what never came: a fault of compeval",
             "该单元一直在等待未到来的内容：compeval 的故障",
         );
-        let hint = localized("run again; if it stays, please report it", "请重新运行；如仍如此，请报告");
-        for task in self.judges.drain().into_iter().chain(self.cells.shared.drain()) {
+        let hint = localized(
+            "run again; if it stays, please report it",
+            "请重新运行；如仍如此，请报告",
+        );
+        for task in self
+            .judges
+            .drain()
+            .into_iter()
+            .chain(self.cells.shared.drain())
+        {
             let place = task.place(self.executor.preparer.pipeline());
             let failure = FailedAction::new(place, task.stage(), None, message);
-            stats.emit(&RunEvent::Failed(&FailedAction { hint: Some(hint.to_owned()), ..failure }))?;
+            stats.emit(&RunEvent::Failed(&FailedAction {
+                hint: Some(hint.to_owned()),
+                ..failure
+            }))?;
             self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
         }
         Ok(())

@@ -19,8 +19,16 @@ pub fn excerpt(text: &str, ranking: &Ranking, limit: u64, size: impl Fn(&str) ->
     let sizes: Vec<u64> = lines.iter().map(|line| size(line)).collect();
     let chosen = fill(best_window(&lines, &sizes, ranking, limit), &sizes, limit);
     let inner = lines.get(chosen.clone()).unwrap_or_default().concat();
-    let before = if chosen.start > 0 { format!("{GAP}\n") } else { String::new() };
-    let after = if chosen.end < lines.len() { format!("\n{GAP}") } else { String::new() };
+    let before = if chosen.start > 0 {
+        format!("{GAP}\n")
+    } else {
+        String::new()
+    };
+    let after = if chosen.end < lines.len() {
+        format!("\n{GAP}")
+    } else {
+        String::new()
+    };
     format!("{before}{}{after}", inner.trim_end())
 }
 
@@ -52,28 +60,47 @@ fn fitting(line: &str, limit: u64, size: &impl Fn(&str) -> u64) -> usize {
         ends.push(end);
     }
     let fits = |end: &usize| size(line.get(..*end).unwrap_or_default()) <= limit;
-    ends.into_iter().rev().take_while(fits).last().unwrap_or(first)
+    ends.into_iter()
+        .rev()
+        .take_while(fits)
+        .last()
+        .unwrap_or(first)
 }
 
 /// The first window within the limit that has the heaviest terms, without the lines before its first match.
 fn best_window(lines: &[&str], sizes: &[u64], ranking: &Ranking, limit: u64) -> Range<usize> {
-    let line_terms: Vec<Vec<usize>> = lines.iter().map(|line| matching_terms(line, ranking)).collect();
+    let line_terms: Vec<Vec<usize>> = lines
+        .iter()
+        .map(|line| matching_terms(line, ranking))
+        .collect();
     let mut counts = vec![0_u32; ranking.weights.len()];
     let (mut start, mut used, mut score) = (0, 0, 0.0);
     let (mut best, mut best_score) = (0..0, 0.0);
     for (end, (terms, length)) in line_terms.iter().zip(sizes).enumerate() {
         used += length;
         for term in terms {
-            let Some(count) = counts.get_mut(*term) else { continue };
+            let Some(count) = counts.get_mut(*term) else {
+                continue;
+            };
             *count += 1;
-            score += if *count == 1 { ranking.weight(*term) } else { 0.0 };
+            score += if *count == 1 {
+                ranking.weight(*term)
+            } else {
+                0.0
+            };
         }
         while used > limit && start < end {
             used -= sizes.get(start).copied().unwrap_or_default();
             for term in line_terms.get(start).into_iter().flatten() {
-                let Some(count) = counts.get_mut(*term) else { continue };
+                let Some(count) = counts.get_mut(*term) else {
+                    continue;
+                };
                 *count -= 1;
-                score -= if *count == 0 { ranking.weight(*term) } else { 0.0 };
+                score -= if *count == 0 {
+                    ranking.weight(*term)
+                } else {
+                    0.0
+                };
             }
             start += 1;
         }
@@ -82,7 +109,9 @@ fn best_window(lines: &[&str], sizes: &[u64], ranking: &Ranking, limit: u64) -> 
             (best, best_score) = (start..end + 1, score);
         }
     }
-    let first = best.clone().find(|at| line_terms.get(*at).is_some_and(|terms| !terms.is_empty()));
+    let first = best
+        .clone()
+        .find(|at| line_terms.get(*at).is_some_and(|terms| !terms.is_empty()));
     first.unwrap_or(best.start)..best.end
 }
 
@@ -108,7 +137,11 @@ fn fill(window: Range<usize>, sizes: &[u64], limit: u64) -> Range<usize> {
         room -= size;
         end += 1;
     }
-    while let Some(size) = start.checked_sub(1).and_then(|before| sizes.get(before)).filter(|size| **size <= room) {
+    while let Some(size) = start
+        .checked_sub(1)
+        .and_then(|before| sizes.get(before))
+        .filter(|size| **size <= room)
+    {
         room -= size;
         start -= 1;
     }
@@ -127,7 +160,12 @@ mod tests {
     }
 
     fn cut(text: &str, query: &str, limit: u64) -> String {
-        excerpt(text, &SearchIndex::new([text]).rank(query, 0..1), limit, words)
+        excerpt(
+            text,
+            &SearchIndex::new([text]).rank(query, 0..1),
+            limit,
+            words,
+        )
     }
 
     #[test]

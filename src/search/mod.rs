@@ -6,8 +6,8 @@
 //!
 //! The inverted index and the ranking are here.
 
-mod terms;
 mod excerpt;
+mod terms;
 
 pub use excerpt::excerpt;
 
@@ -51,7 +51,10 @@ impl Ranking {
 impl SearchIndex {
     /// Indexes texts, each at its position.
     pub fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> SearchIndex {
-        let mut index = SearchIndex { postings: HashMap::new(), terms_before: vec![0] };
+        let mut index = SearchIndex {
+            postings: HashMap::new(),
+            terms_before: vec![0],
+        };
         let mut total = 0;
         for (position, text) in (0_u32..).zip(texts) {
             each_term(text.as_ref(), |term| {
@@ -85,27 +88,37 @@ impl SearchIndex {
             for (position, count) in postings {
                 let at = *position as usize;
                 let length = self.length(&(at..at + 1));
-                let scale = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / mean_length);
+                let scale =
+                    SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / mean_length);
                 let count = f64::from(*count);
                 if let Some(score) = scores.get_mut(at - range.start) {
                     *score += weight * count * (SATURATION + 1.0) / (count + scale);
                 }
             }
         }
-        let mut scored: Vec<(usize, f64)> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
+        let mut scored: Vec<(usize, f64)> = scores
+            .into_iter()
+            .enumerate()
+            .filter(|(_, score)| *score > 0.0)
+            .collect();
         scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Ranking { positions: scored.into_iter().map(|(at, _)| at + range.start).collect(), weights }
+        Ranking {
+            positions: scored.into_iter().map(|(at, _)| at + range.start).collect(),
+            weights,
+        }
     }
 
     fn postings_in(&self, term: Term, range: &Range<usize>) -> &[(u32, u32)] {
         let postings = self.postings.get(&term).map_or(&[][..], Vec::as_slice);
-        let [from, to] = [range.start, range.end].map(|end| postings.partition_point(|(at, _)| (*at as usize) < end));
+        let [from, to] = [range.start, range.end]
+            .map(|end| postings.partition_point(|(at, _)| (*at as usize) < end));
         postings.get(from..to).unwrap_or_default()
     }
 
     /// The number of terms in all texts of a range.
     fn length(&self, range: &Range<usize>) -> f64 {
-        let [start, end] = [range.start, range.end].map(|at| self.terms_before.get(at).copied().unwrap_or_default());
+        let [start, end] = [range.start, range.end]
+            .map(|at| self.terms_before.get(at).copied().unwrap_or_default());
         end.saturating_sub(start) as f64
     }
 }
@@ -125,7 +138,9 @@ mod tests {
     ];
 
     fn ranked(query: &str) -> Vec<usize> {
-        SearchIndex::new(TEXTS).rank(query, 0..TEXTS.len()).positions
+        SearchIndex::new(TEXTS)
+            .rank(query, 0..TEXTS.len())
+            .positions
     }
 
     #[test]
@@ -155,14 +170,26 @@ mod tests {
         let mean = documents.iter().map(Vec::len).sum::<usize>() as f64 / count.max(1.0);
         let score = |document: &Vec<Term>| -> f64 {
             let of = |term: Term| {
-                let df = documents.iter().filter(|other| other.contains(&term)).count() as f64;
+                let df = documents
+                    .iter()
+                    .filter(|other| other.contains(&term))
+                    .count() as f64;
                 let tf = document.iter().filter(|other| **other == term).count() as f64;
                 let idf = (1.0 + (count - df + 0.5) / (df + 0.5)).ln();
                 idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * document.len() as f64 / mean))
             };
-            distinct_terms(query).into_iter().filter(|term| document.contains(term)).map(of).sum()
+            distinct_terms(query)
+                .into_iter()
+                .filter(|term| document.contains(term))
+                .map(of)
+                .sum()
         };
-        let mut scored: Vec<(usize, f64)> = documents.iter().map(score).enumerate().filter(|(_, s)| *s > 0.0).collect();
+        let mut scored: Vec<(usize, f64)> = documents
+            .iter()
+            .map(score)
+            .enumerate()
+            .filter(|(_, s)| *s > 0.0)
+            .collect();
         scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.into_iter().map(|(at, _)| at).collect()
     }

@@ -23,7 +23,11 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
             each(hash_of([alone]));
         }
         was_paired = false;
-        if c.is_alphanumeric() || c == '_' { word.push(c) } else { word.end(&mut each) }
+        if c.is_alphanumeric() || c == '_' {
+            word.push(c)
+        } else {
+            word.end(&mut each)
+        }
     }
     word.end(&mut each);
     if let Some(alone) = wide.filter(|_| !was_paired) {
@@ -104,7 +108,10 @@ struct Fnv {
 
 impl Default for Fnv {
     fn default() -> Fnv {
-        Fnv { hash: 0xcbf2_9ce4_8422_2325, is_empty: true }
+        Fnv {
+            hash: 0xcbf2_9ce4_8422_2325,
+            is_empty: true,
+        }
     }
 }
 
@@ -136,7 +143,9 @@ mod tests {
     #[test]
     fn identifiers_meet_whole_and_in_parts() {
         assert!(
-            share("lease_until", "the lease") && share("leaseUntil", "UNTIL") && share("RETRY_COUNT", "retry_count")
+            share("lease_until", "the lease")
+                && share("leaseUntil", "UNTIL")
+                && share("RETRY_COUNT", "retry_count")
         );
         assert!(share("jobq/store.py", "the store module") && share("port 8081", "(8081)"));
         assert!(!share("port", "report") && !share("a", "b"));

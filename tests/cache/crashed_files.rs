@@ -22,11 +22,28 @@ type Node = usize;
 /// A recorded change, with nodes in the place of paths.
 #[derive(Debug)]
 enum Change {
-    Name { folder: Node, name: String, node: Option<Node> },
-    Rename { from: (Node, String), to: (Node, String), node: Node },
-    Write { file: Node, offset: u64, data: Vec<u8> },
-    Truncate { file: Node, length: u64 },
-    Sync { node: Node },
+    Name {
+        folder: Node,
+        name: String,
+        node: Option<Node>,
+    },
+    Rename {
+        from: (Node, String),
+        to: (Node, String),
+        node: Node,
+    },
+    Write {
+        file: Node,
+        offset: u64,
+        data: Vec<u8>,
+    },
+    Truncate {
+        file: Node,
+        length: u64,
+    },
+    Sync {
+        node: Node,
+    },
     Printed(String),
 }
 
@@ -53,15 +70,24 @@ impl Names {
 
     /// The folder that a path is in, and the name in it.
     fn place(&self, path: &Path) -> Option<(Node, String)> {
-        let mut parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let mut parts: Vec<String> = path
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect();
         let name = parts.pop()?;
-        let folder = parts.into_iter().try_fold(0, |folder, part| self.entries.get(&(folder, part)).copied())?;
+        let folder = parts
+            .into_iter()
+            .try_fold(0, |folder, part| self.entries.get(&(folder, part)).copied())?;
         Some((folder, name))
     }
 
     /// What has a path now; `None` of a file that was removed while it was open.
     fn node(&self, path: &Path) -> Option<Node> {
-        if path.as_os_str().is_empty() { Some(0) } else { self.entries.get(&self.place(path)?).copied() }
+        if path.as_os_str().is_empty() {
+            Some(0)
+        } else {
+            self.entries.get(&self.place(path)?).copied()
+        }
     }
 }
 
@@ -75,7 +101,11 @@ impl Recording {
             let record = Record::take(&mut rest, root);
             changes.extend(record.change(&mut names));
         }
-        Recording { root: 0, folders: names.folders, changes }
+        Recording {
+            root: 0,
+            folders: names.folders,
+            changes,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -84,12 +114,15 @@ impl Recording {
 
     /// The numbers that were acknowledged before a change.
     pub(crate) fn acknowledged(&self, until: usize) -> Vec<u64> {
-        let lines = self.changes[..until].iter().filter_map(|change| match change {
-            Change::Printed(text) => {
-                Some(text.lines().filter_map(|line| line.trim().strip_prefix("ack ")?.parse().ok()))
-            }
-            _ => None,
-        });
+        let lines = self.changes[..until]
+            .iter()
+            .filter_map(|change| match change {
+                Change::Printed(text) => Some(
+                    text.lines()
+                        .filter_map(|line| line.trim().strip_prefix("ack ")?.parse().ok()),
+                ),
+                _ => None,
+            });
         lines.flatten().collect()
     }
 
@@ -97,7 +130,9 @@ impl Recording {
     fn durable(&self, until: usize, semantics: Semantics) -> Vec<bool> {
         let mut durable = vec![semantics == Semantics::Killed; until];
         for (at, change) in self.changes[..until].iter().enumerate() {
-            let Change::Sync { node } = change else { continue };
+            let Change::Sync { node } = change else {
+                continue;
+            };
             for (durable, before) in durable.iter_mut().zip(&self.changes[..at]) {
                 *durable |= self.covers(*node, before, semantics);
             }
@@ -121,9 +156,17 @@ impl Recording {
     }
 
     /// Which changes before `until` a power loss left. `draw` decides about those that are not durable.
-    pub(crate) fn left(&self, until: usize, semantics: Semantics, mut draw: impl FnMut(usize) -> usize) -> Vec<bool> {
+    pub(crate) fn left(
+        &self,
+        until: usize,
+        semantics: Semantics,
+        mut draw: impl FnMut(usize) -> usize,
+    ) -> Vec<bool> {
         let mut left = self.durable(until, semantics);
-        let last = left.iter().rposition(|durable| *durable).map_or(0, |last| last + 1);
+        let last = left
+            .iter()
+            .rposition(|durable| *durable)
+            .map_or(0, |last| last + 1);
         // where the order is kept, all changes up to one of them are left
         let ordered_to = last + draw(until - last + 1);
         let share = draw(4);
@@ -140,10 +183,24 @@ impl Recording {
     pub(crate) fn materialize(&self, left: &[bool], to: &Path) {
         let mut names: BTreeMap<(Node, String), Node> = BTreeMap::new();
         let mut contents: HashMap<Node, Vec<u8>> = HashMap::new();
-        for change in self.changes.iter().zip(left).filter(|(_, left)| **left).map(|(change, _)| change) {
+        for change in self
+            .changes
+            .iter()
+            .zip(left)
+            .filter(|(_, left)| **left)
+            .map(|(change, _)| change)
+        {
             match change {
-                Change::Name { folder, name, node: Some(node) } => drop(names.insert((*folder, name.clone()), *node)),
-                Change::Name { folder, name, node: None } => drop(names.remove(&(*folder, name.clone()))),
+                Change::Name {
+                    folder,
+                    name,
+                    node: Some(node),
+                } => drop(names.insert((*folder, name.clone()), *node)),
+                Change::Name {
+                    folder,
+                    name,
+                    node: None,
+                } => drop(names.remove(&(*folder, name.clone()))),
                 Change::Rename { from, to, node } => {
                     // where its first name was lost, the file has the new one all the same
                     names.remove(from);
@@ -154,7 +211,10 @@ impl Recording {
                     content.resize(content.len().max(start + data.len()), 0);
                     content[start..start + data.len()].copy_from_slice(data);
                 }
-                Change::Truncate { file, length } => contents.entry(*file).or_default().resize(*length as usize, 0),
+                Change::Truncate { file, length } => contents
+                    .entry(*file)
+                    .or_default()
+                    .resize(*length as usize, 0),
                 Change::Sync { .. } | Change::Printed(_) => {}
             }
         }
@@ -174,7 +234,8 @@ impl Recording {
             if self.folders.contains(node) {
                 self.write_folder(*node, names, contents, &path);
             } else {
-                std::fs::write(path, contents.get(node).map_or(&[][..], Vec::as_slice)).expect("a file");
+                std::fs::write(path, contents.get(node).map_or(&[][..], Vec::as_slice))
+                    .expect("a file");
             }
         }
     }
@@ -200,16 +261,30 @@ impl Record {
         let mut path = || {
             let length = u32::from_le_bytes(bytes(4).try_into().expect("a length"));
             let path = PathBuf::from(String::from_utf8(bytes(length as usize)).expect("a path"));
-            path.strip_prefix(root).map(Path::to_owned).unwrap_or_default()
+            path.strip_prefix(root)
+                .map(Path::to_owned)
+                .unwrap_or_default()
         };
         let (path, second) = (path(), path());
         let offset = u64::from_le_bytes(bytes(8).try_into().expect("an offset"));
         let length = u64::from_le_bytes(bytes(8).try_into().expect("a length"));
-        Record { kind, path, second, offset, data: bytes(length as usize) }
+        Record {
+            kind,
+            path,
+            second,
+            offset,
+            data: bytes(length as usize),
+        }
     }
 
     fn change(self, names: &mut Names) -> Option<Change> {
-        let Record { kind, path, second, offset, data } = self;
+        let Record {
+            kind,
+            path,
+            second,
+            offset,
+            data,
+        } = self;
         match kind {
             b'c' | b'm' => {
                 let (folder, name) = names.place(&path)?;
@@ -218,12 +293,20 @@ impl Record {
                     names.folders.push(node);
                 }
                 names.entries.insert((folder, name.clone()), node);
-                Some(Change::Name { folder, name, node: Some(node) })
+                Some(Change::Name {
+                    folder,
+                    name,
+                    node: Some(node),
+                })
             }
             b'u' | b'd' => {
                 let (folder, name) = names.place(&path)?;
                 names.entries.remove(&(folder, name.clone()));
-                Some(Change::Name { folder, name, node: None })
+                Some(Change::Name {
+                    folder,
+                    name,
+                    node: None,
+                })
             }
             b'r' => {
                 let (from, to) = (names.place(&path)?, names.place(&second)?);
@@ -231,9 +314,18 @@ impl Record {
                 names.entries.insert(to.clone(), node);
                 Some(Change::Rename { from, to, node })
             }
-            b'w' => Some(Change::Write { file: names.node(&path)?, offset, data }),
-            b't' => Some(Change::Truncate { file: names.node(&path)?, length: offset }),
-            b's' => Some(Change::Sync { node: names.node(&path)? }),
+            b'w' => Some(Change::Write {
+                file: names.node(&path)?,
+                offset,
+                data,
+            }),
+            b't' => Some(Change::Truncate {
+                file: names.node(&path)?,
+                length: offset,
+            }),
+            b's' => Some(Change::Sync {
+                node: names.node(&path)?,
+            }),
             _ => Some(Change::Printed(String::from_utf8_lossy(&data).into_owned())),
         }
     }

@@ -44,11 +44,25 @@ fn survive(sound: &Path, damage: impl Fn(&Path), named: bool, case: &str) {
     let before = served(&store);
     let mut reported = store.notices();
     reported.extend(store.verify().unwrap().iter().map(ToString::to_string));
-    assert!(before == ENTRIES || !reported.is_empty(), "{case}: lost entries are named");
-    assert!(!named || !reported.is_empty(), "{case}: the damage is named");
-    assert_eq!(store.verify().unwrap(), [], "{case}: damage is set aside once");
+    assert!(
+        before == ENTRIES || !reported.is_empty(),
+        "{case}: lost entries are named"
+    );
+    assert!(
+        !named || !reported.is_empty(),
+        "{case}: the damage is named"
+    );
+    assert_eq!(
+        store.verify().unwrap(),
+        [],
+        "{case}: damage is set aside once"
+    );
     let left = served(&store);
-    assert_eq!(store.records().len() as u64, left, "{case}: what is listed can be read");
+    assert_eq!(
+        store.records().len() as u64,
+        left,
+        "{case}: what is listed can be read"
+    );
     for n in 0..ENTRIES {
         if store.find(&key(n)).is_none() {
             put(&store, n, body(n, LENGTH));
@@ -56,8 +70,16 @@ fn survive(sound: &Path, damage: impl Fn(&Path), named: bool, case: &str) {
     }
     store.close().unwrap();
     let store = open(&cache);
-    assert_eq!((served(&store), store.notices()), (ENTRIES, vec![]), "{case}: it is whole again");
-    assert_eq!(served(&CacheSnapshot::open(&cache).unwrap()), ENTRIES, "{case}");
+    assert_eq!(
+        (served(&store), store.notices()),
+        (ENTRIES, vec![]),
+        "{case}: it is whole again"
+    );
+    assert_eq!(
+        served(&CacheSnapshot::open(&cache).unwrap()),
+        ENTRIES,
+        "{case}"
+    );
 }
 
 #[test]
@@ -66,8 +88,17 @@ fn any_flipped_byte_of_a_pack_is_named_and_made_again() {
     filled(sound.path(), ENTRIES, LENGTH);
     let pack = sound.path().join("packs/00000001.pack");
     let length = pack.metadata().unwrap().len();
-    for at in (0..24).step_by(3).chain((24..length).step_by(331)).chain([length - 1]) {
-        survive(sound.path(), |cache| flip(&cache.join("packs/00000001.pack"), at), true, &format!("byte {at}"));
+    for at in (0..24)
+        .step_by(3)
+        .chain((24..length).step_by(331))
+        .chain([length - 1])
+    {
+        survive(
+            sound.path(),
+            |cache| flip(&cache.join("packs/00000001.pack"), at),
+            true,
+            &format!("byte {at}"),
+        );
     }
 }
 
@@ -78,7 +109,12 @@ fn flipped_bytes_of_a_pack_whose_index_is_lost_are_named_too() {
     std::fs::remove_dir_all(sound.path().join("index")).unwrap();
     let pack = sound.path().join("packs/00000001.pack");
     for at in (0..pack.metadata().unwrap().len()).step_by(701) {
-        survive(sound.path(), |cache| flip(&cache.join("packs/00000001.pack"), at), true, &format!("byte {at}"));
+        survive(
+            sound.path(),
+            |cache| flip(&cache.join("packs/00000001.pack"), at),
+            true,
+            &format!("byte {at}"),
+        );
     }
 }
 
@@ -98,9 +134,17 @@ fn flipped_bytes_of_the_index_lose_nothing() {
             flip(&dir.path().join(inside), *at as u64);
             let store = open(dir.path());
             store.find(&key(99));
-            assert_eq!(served(&store), ENTRIES, "{case}: the packs are whole, so nothing is lost");
+            assert_eq!(
+                served(&store),
+                ENTRIES,
+                "{case}: the packs are whole, so nothing is lost"
+            );
             put(&store, 50, body(50, LENGTH));
-            assert_eq!(served(&store), ENTRIES, "{case}: nor where the index is asked");
+            assert_eq!(
+                served(&store),
+                ENTRIES,
+                "{case}: nor where the index is asked"
+            );
             store.verify().unwrap();
             assert_eq!(served(&store), ENTRIES, "{case}");
         }
@@ -119,7 +163,10 @@ fn flipped_bytes_of_the_small_files_lose_nothing() {
             flip(&dir.path().join(name), at);
             match Store::open(dir.path(), holder(), key_of) {
                 Ok(store) => assert_eq!(served(&store), ENTRIES, "{name} byte {at}"),
-                Err(error) => assert!(error.to_string().contains("newer"), "{name} byte {at}: {error}"),
+                Err(error) => assert!(
+                    error.to_string().contains("newer"),
+                    "{name} byte {at}: {error}"
+                ),
             }
         }
     }
@@ -131,7 +178,10 @@ fn damage_that_comes_after_opening_is_named_when_it_is_met() {
     filled(dir.path(), ENTRIES, LENGTH);
     let store = open(dir.path());
     let record = store.find(&key(2)).unwrap();
-    flip(&dir.path().join("packs/00000001.pack"), record.location.offset + u64::from(record.location.head));
+    flip(
+        &dir.path().join("packs/00000001.pack"),
+        record.location.offset + u64::from(record.location.head),
+    );
     assert_eq!(served(&store), ENTRIES - 1);
     assert!(store.notices()[0].contains(&record.key.to_string()[..12]));
     put(&store, 2, body(2, LENGTH));
@@ -174,8 +224,18 @@ fn rubbish_in_place_of_the_index_is_put_aside() {
         let store = open(sound.path());
         assert_eq!(served(&store), ENTRIES);
         assert!(store.notices()[0].contains("rebuilt"));
-        let is_bad = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("index.bad-");
-        assert!(std::fs::read_dir(sound.path()).unwrap().flatten().any(is_bad));
+        let is_bad = |entry: std::fs::DirEntry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("index.bad-")
+        };
+        assert!(
+            std::fs::read_dir(sound.path())
+                .unwrap()
+                .flatten()
+                .any(is_bad)
+        );
     }
 }
 
@@ -188,7 +248,11 @@ fn a_torn_tail_is_cut_off_and_writing_goes_on() {
         let dir = tempdir().unwrap();
         copy(sound.path(), dir.path());
         let half = &pack[24..24 + torn];
-        std::fs::write(dir.path().join("packs/00000001.pack"), [&pack, half].concat()).unwrap();
+        std::fs::write(
+            dir.path().join("packs/00000001.pack"),
+            [&pack, half].concat(),
+        )
+        .unwrap();
         let snapshot = CacheSnapshot::open(dir.path()).unwrap();
         assert_eq!((served(&snapshot), snapshot.notices()), (ENTRIES, vec![]));
         let store = open(dir.path());
@@ -256,8 +320,17 @@ fn what_verify_takes_out_is_known_to_be_damaged() {
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].lost, [key(ENTRIES - 1)]);
     assert!(reports[0].set_aside.as_ref().unwrap().exists());
-    assert_eq!(store.removed(&key(ENTRIES - 1)), Some(RemovalReason::Damaged));
+    assert_eq!(
+        store.removed(&key(ENTRIES - 1)),
+        Some(RemovalReason::Damaged)
+    );
     drop(store);
     let store = open(dir.path());
-    assert_eq!((store.find(&key(ENTRIES - 1)), store.removed(&key(ENTRIES - 1))), (None, Some(RemovalReason::Damaged)));
+    assert_eq!(
+        (
+            store.find(&key(ENTRIES - 1)),
+            store.removed(&key(ENTRIES - 1))
+        ),
+        (None, Some(RemovalReason::Damaged))
+    );
 }

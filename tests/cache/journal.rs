@@ -5,7 +5,9 @@ use std::path::Path;
 
 use base::units::Usd;
 use compeval::action::Stage;
-use compeval::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal};
+use compeval::entries::{
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal,
+};
 use models::{BatchAccount, Dialect, Lane, ModelRef, Operation};
 use store::cache::{BatchNonce, CacheSnapshot, Lookup, Store};
 use tempfile::tempdir;
@@ -46,7 +48,10 @@ fn intent(n: u64) -> BatchIntent {
 /// The journal by the store, which must be that of a snapshot and of a rebuilt index.
 fn journal(dir: &Path) -> Journal {
     let found = Journal::read(&open(dir)).unwrap();
-    assert_eq!(Journal::read(&CacheSnapshot::open(dir).unwrap()).unwrap(), found);
+    assert_eq!(
+        Journal::read(&CacheSnapshot::open(dir).unwrap()).unwrap(),
+        found
+    );
     std::fs::remove_dir_all(dir.join("index")).unwrap();
     let store = open(dir);
     assert_eq!(Journal::read(&store).unwrap(), found, "by the packs");
@@ -76,18 +81,30 @@ fn an_open_batch_outlives_everything_and_a_closed_one_stays_closed() {
     let found = journal(dir.path());
     let ids: Vec<Option<&str>> = found.open.iter().map(|batch| batch.id.as_deref()).collect();
     assert_eq!(ids, [Some("batch_1"), None]);
-    assert_eq!([&found.open[0].intent, &found.open[1].intent], [&first, &second]);
+    assert_eq!(
+        [&found.open[0].intent, &found.open[1].intent],
+        [&first, &second]
+    );
     assert_eq!(found.held(), HashSet::from([key(1), key(2)]));
 
     let store = open(dir.path());
-    let closed = ClosedBatch { nonce: first.nonce, closed: 5, closing: BatchClosing::Collected, lines: Vec::new() };
+    let closed = ClosedBatch {
+        nonce: first.nonce,
+        closed: 5,
+        closing: BatchClosing::Collected,
+        lines: Vec::new(),
+    };
     block(closed.write(&store)).unwrap();
     assert_eq!(Journal::read(&store).unwrap().closed, [closed]);
     // The first prune drops what opened it, a later one its closing.
     for n in 10..13 {
         prune(&store, n);
-        let open: Vec<BatchNonce> =
-            Journal::read(&store).unwrap().open.iter().map(|batch| batch.intent.nonce).collect();
+        let open: Vec<BatchNonce> = Journal::read(&store)
+            .unwrap()
+            .open
+            .iter()
+            .map(|batch| batch.intent.nonce)
+            .collect();
         assert_eq!(open, [second.nonce]);
     }
     assert!(Journal::read(&store).unwrap().closed.is_empty());
@@ -104,14 +121,21 @@ fn a_cache_without_its_format_gets_the_newest() {
     assert_eq!(format(), "compeval store format 1\n");
     std::fs::remove_file(dir.path().join("FORMAT")).unwrap();
     drop(open(dir.path()));
-    assert_eq!(format(), "compeval store format 1\n", "what packs hold is unknown without it");
+    assert_eq!(
+        format(),
+        "compeval store format 1\n",
+        "what packs hold is unknown without it"
+    );
 }
 
 #[test]
 fn an_entry_has_its_lane_with_and_without_an_origin() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let own = EntryMeta { lane: Lane::Batch, ..meta(1) };
+    let own = EntryMeta {
+        lane: Lane::Batch,
+        ..meta(1)
+    };
     let record = block(store.put_reply(key(1), &own.header(), body(1, 100))).unwrap();
     assert_eq!(store.meta(&record).unwrap(), own);
     let live = block(store.put_reply(key(2), &meta(2).header(), body(2, 100))).unwrap();

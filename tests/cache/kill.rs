@@ -20,7 +20,9 @@ const COUNT: &str = "COMPEVAL_TEST_COUNT";
 /// is acknowledged, and then waits.
 #[test]
 fn helper_puts_until_it_is_killed() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let Ok(folder) = std::env::var(FOLDER) else {
+        return;
+    };
     let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
     let count: u64 = std::env::var(COUNT).unwrap().parse().unwrap();
     let store = open(Path::new(&folder));
@@ -28,9 +30,19 @@ fn helper_puts_until_it_is_killed() {
     block(async {
         let mut in_flight = futures::stream::FuturesUnordered::new();
         let one = async |n: u64| {
-            let record = store.put_reply(key(n), &meta(n).header(), body(n, 200 + n as usize % 5000)).await.unwrap();
+            let record = store
+                .put_reply(key(n), &meta(n).header(), body(n, 200 + n as usize % 5000))
+                .await
+                .unwrap();
             println!("ack {n}");
-            store.note(&record, &ParseResult::Output { out: Digest::hash(n.to_le_bytes()), state: None, parser: 1 });
+            store.note(
+                &record,
+                &ParseResult::Output {
+                    out: Digest::hash(n.to_le_bytes()),
+                    state: None,
+                    parser: 1,
+                },
+            );
         };
         for n in first..first.saturating_add(count) {
             in_flight.push(one(n));
@@ -45,7 +57,11 @@ fn helper_puts_until_it_is_killed() {
 
 fn start(folder: &Path, first: u64, count: u64) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "cache::kill::helper_puts_until_it_is_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "cache::kill::helper_puts_until_it_is_killed",
+            "--nocapture",
+        ])
         .env(FOLDER, folder)
         .env(FIRST, first.to_string())
         .env(COUNT, count.to_string())
@@ -64,7 +80,11 @@ fn killed_after(enough: usize, folder: &Path, first: u64) -> Vec<u64> {
     let mut acked = Vec::new();
     let mut line = String::new();
     while lines.read_line(&mut line).unwrap() > 0 {
-        acked.extend(line.trim().strip_prefix("ack ").map(|n| n.parse::<u64>().unwrap()));
+        acked.extend(
+            line.trim()
+                .strip_prefix("ack ")
+                .map(|n| n.parse::<u64>().unwrap()),
+        );
         line.clear();
         if acked.len() == enough {
             child.kill().unwrap();
@@ -90,13 +110,21 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
         if round % 3 == 0 {
             assert_eq!(store.verify().unwrap(), []);
         }
-        assert!(store.records().len() <= acked.len() + 24 * (round + 1), "no more than what was in flight besides");
+        assert!(
+            store.records().len() <= acked.len() + 24 * (round + 1),
+            "no more than what was in flight besides"
+        );
     }
 }
 
 fn expect(cache: &impl Lookup, n: u64) {
-    let record = cache.find(&key(n)).unwrap_or_else(|| panic!("{n} was acknowledged"));
-    assert_eq!(cache.body(&record).unwrap(), body(n, 200 + n as usize % 5000));
+    let record = cache
+        .find(&key(n))
+        .unwrap_or_else(|| panic!("{n} was acknowledged"));
+    assert_eq!(
+        cache.body(&record).unwrap(),
+        body(n, 200 + n as usize % 5000)
+    );
 }
 
 #[test]
@@ -108,8 +136,13 @@ fn a_second_process_sees_who_writes_and_can_read() {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0, "the helper works");
     }
-    let error = store::cache::Store::open(dir.path(), holder(), key_of).unwrap_err().to_string();
-    assert!(error.contains(&format!("process {} (compeval run, since 20", child.id())), "{error}");
+    let error = store::cache::Store::open(dir.path(), holder(), key_of)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("process {} (compeval run, since 20", child.id())),
+        "{error}"
+    );
     let first: u64 = line.trim().strip_prefix("ack ").unwrap().parse().unwrap();
     expect(&CacheSnapshot::open(dir.path()).unwrap(), first);
     child.kill().unwrap();
@@ -121,7 +154,9 @@ fn a_second_process_sees_who_writes_and_can_read() {
 /// never pruned.
 #[test]
 fn helper_prunes_until_it_is_killed() {
-    let Ok(folder) = std::env::var(PRUNED) else { return };
+    let Ok(folder) = std::env::var(PRUNED) else {
+        return;
+    };
     let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
     let store = open(Path::new(&folder));
     println!("\nready");
@@ -141,7 +176,11 @@ fn a_kill_while_packs_are_removed_loses_nothing_and_is_not_noticed() {
     let mut acked = Vec::new();
     for round in 0..12 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "cache::kill::helper_prunes_until_it_is_killed", "--nocapture"])
+            .args([
+                "--exact",
+                "cache::kill::helper_prunes_until_it_is_killed",
+                "--nocapture",
+            ])
             .env(PRUNED, dir.path())
             .env(FIRST, (round * 1_000_000).to_string())
             .stdout(Stdio::piped())
@@ -164,6 +203,10 @@ fn a_kill_while_packs_are_removed_loses_nothing_and_is_not_noticed() {
         acked.iter().for_each(|n| expect(&snapshot, *n));
         let store = open(dir.path());
         acked.iter().for_each(|n| expect(&store, *n));
-        assert_eq!((store.notices(), store.verify().unwrap()), (Vec::<String>::new(), vec![]), "round {round}");
+        assert_eq!(
+            (store.notices(), store.verify().unwrap()),
+            (Vec::<String>::new(), vec![]),
+            "round {round}"
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use compeval::action::{Digest, Stage};
 use compeval::entries::{EntryLookup, EntryMeta};
 use store::cache::{
-    CacheError, CacheSnapshot, EntryStatus, ImportOrigin, Lookup, ParseResult, RemovalReason, pack_entry, pack_text,
+    CacheError, CacheSnapshot, EntryStatus, ImportOrigin, Lookup, ParseResult, RemovalReason,
+    pack_entry, pack_text,
 };
 use tempfile::tempdir;
 
@@ -27,7 +28,9 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
         assert!((0..150).all(|n| !cache(n)), "what was pruned is gone");
         assert!((150..200).all(cache), "what was not is whole");
     };
-    let whole = |cache: &dyn Fn(u64) -> Option<bytes::Bytes>, n| cache(n).is_some_and(|found| found == body(n, 20_000));
+    let whole = |cache: &dyn Fn(u64) -> Option<bytes::Bytes>, n| {
+        cache(n).is_some_and(|found| found == body(n, 20_000))
+    };
     check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
     assert_eq!(store.removed(&key(3)), Some(RemovalReason::Pruned));
     put(&store, 3, body(3, 100));
@@ -38,7 +41,12 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
     assert_eq!(store.notices(), Vec::<String>::new());
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
-    check(&|n| whole(&|n| snapshot.find(&key(n)).map(|r| snapshot.body(&r).unwrap()), n));
+    check(&|n| {
+        whole(
+            &|n| snapshot.find(&key(n)).map(|r| snapshot.body(&r).unwrap()),
+            n,
+        )
+    });
     let place = coordinate(3).digest(Stage::Compress);
     assert_eq!(
         (snapshot.latest(&place), store.latest(&place)),
@@ -66,7 +74,11 @@ fn a_pruned_entry_does_not_come_back_with_a_new_index() {
 fn verdicts_texts_and_last_use_survive_a_prune() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let reading = ParseResult::Output { out: Digest::hash("out"), state: None, parser: 1 };
+    let reading = ParseResult::Output {
+        out: Digest::hash("out"),
+        state: None,
+        parser: 1,
+    };
     for n in 0..10 {
         let record = put(&store, n, body(n, 3000));
         store.note(&record, &reading);
@@ -74,14 +86,23 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
         store.touch(&record);
     }
     store.put_counts(&[(Digest::hash("out"), 12)]);
-    store.prune(&(0..8).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
+    store
+        .prune(&(0..8).map(key).collect::<Vec<_>>(), &HashSet::new())
+        .unwrap();
     drop(store);
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
     let record = store.find(&key(9)).unwrap();
     assert_eq!(record.status, EntryStatus::from(&reading));
-    assert_eq!(store.read_text(&Digest::hash(source_text(9))), Some(source_text(9)));
-    assert_eq!(store.read_text(&Digest::hash(source_text(0))), None, "a text that nothing was made from goes too");
+    assert_eq!(
+        store.read_text(&Digest::hash(source_text(9))),
+        Some(source_text(9))
+    );
+    assert_eq!(
+        store.read_text(&Digest::hash(source_text(0))),
+        None,
+        "a text that nothing was made from goes too"
+    );
     assert_eq!(store.count(&Digest::hash("out")), Some(12));
     assert_eq!(store.last_used(&record), store::cache::Day::today());
     assert!(store.verify().unwrap().is_empty());
@@ -98,7 +119,10 @@ fn what_was_replaced_gives_its_space_back_too() {
     let pruned = store.prune(&[], &HashSet::new()).unwrap();
     assert_eq!(pruned.entries, 0);
     assert!(disk(&dir.path().join("packs")) < before / 5);
-    assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(9, 50_000));
+    assert_eq!(
+        store.body(&store.find(&key(1)).unwrap()).unwrap(),
+        body(9, 50_000)
+    );
 }
 
 #[test]
@@ -107,18 +131,34 @@ fn what_no_entry_names_goes_with_any_prune() {
     let store = open(dir.path());
     let record = put(&store, 1, body(1, 50_000));
     store.text(Digest::hash(source_text(1)), &source_text(1));
-    let derived: String = (0u64..500).map(|n| Digest::hash(n.to_le_bytes()).hex()).collect();
+    let derived: String = (0u64..500)
+        .map(|n| Digest::hash(n.to_le_bytes()).hex())
+        .collect();
     store.text(Digest::hash("derived"), &derived);
     store.sync().unwrap();
     let before = disk(&dir.path().join("packs"));
     let pruned = store.prune(&[], &HashSet::new()).unwrap();
-    assert!(disk(&dir.path().join("packs")) + 1000 < before, "{pruned:?}");
+    assert!(
+        disk(&dir.path().join("packs")) + 1000 < before,
+        "{pruned:?}"
+    );
     assert_eq!(store.read_text(&Digest::hash("derived")), None);
-    assert_eq!(store.read_text(&Digest::hash(source_text(1))), Some(source_text(1)), "an entry was made from it");
-    assert_eq!(store.body(&store.find(&record.key).unwrap()).unwrap(), body(1, 50_000));
+    assert_eq!(
+        store.read_text(&Digest::hash(source_text(1))),
+        Some(source_text(1)),
+        "an entry was made from it"
+    );
+    assert_eq!(
+        store.body(&store.find(&record.key).unwrap()).unwrap(),
+        body(1, 50_000)
+    );
     store.text(Digest::hash("derived"), &derived);
     store.sync().unwrap();
-    assert_eq!(store.read_text(&Digest::hash("derived")), Some(derived), "and is kept again");
+    assert_eq!(
+        store.read_text(&Digest::hash("derived")),
+        Some(derived),
+        "and is kept again"
+    );
 }
 
 #[test]
@@ -127,10 +167,15 @@ fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
     filled(dir.path(), 20, 5000);
     let reader = CacheSnapshot::open(dir.path()).unwrap();
     let store = open(dir.path());
-    store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
+    store
+        .prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new())
+        .unwrap();
     (0..40).for_each(|n| drop(put(&store, 100 + n, body(n, 5000))));
     for n in 0..20 {
-        assert_eq!(reader.body(&reader.find(&key(n)).unwrap()).unwrap(), body(n, 5000));
+        assert_eq!(
+            reader.body(&reader.find(&key(n)).unwrap()).unwrap(),
+            body(n, 5000)
+        );
     }
     assert_eq!(CacheSnapshot::open(dir.path()).unwrap().len(), 45);
 }
@@ -143,7 +188,9 @@ fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
         let old = tempdir().unwrap();
         copy(dir.path(), old.path());
         let store = open(dir.path());
-        store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
+        store
+            .prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new())
+            .unwrap();
         drop(store);
         // what is live is in a new pack, and the index has not learned it
         std::fs::remove_dir_all(dir.path().join("index")).unwrap();
@@ -152,10 +199,22 @@ fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
             copy(&old.path().join("packs"), &dir.path().join("packs"));
         }
         let store = open(dir.path());
-        assert_eq!(store.notices().is_empty(), is_old_pack_left, "an index of a pack that is gone is made again");
-        (15..20).for_each(|n| assert_eq!(store.body(&store.find(&key(n)).unwrap()).unwrap(), body(n, 3000)));
+        assert_eq!(
+            store.notices().is_empty(),
+            is_old_pack_left,
+            "an index of a pack that is gone is made again"
+        );
+        (15..20).for_each(|n| {
+            assert_eq!(
+                store.body(&store.find(&key(n)).unwrap()).unwrap(),
+                body(n, 3000)
+            )
+        });
         assert_eq!(store.verify().unwrap(), []);
-        assert_eq!(CacheSnapshot::open(dir.path()).unwrap().len(), store.records().len());
+        assert_eq!(
+            CacheSnapshot::open(dir.path()).unwrap().len(),
+            store.records().len()
+        );
     }
 }
 
@@ -164,12 +223,17 @@ fn writing_goes_on_after_everything_was_pruned() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 5, 1000);
     let store = open(dir.path());
-    store.prune(&(0..5).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
+    store
+        .prune(&(0..5).map(key).collect::<Vec<_>>(), &HashSet::new())
+        .unwrap();
     assert!(store.records().is_empty());
     put(&store, 7, body(7, 1000));
     drop(store);
     let store = open(dir.path());
-    assert_eq!(store.body(&store.find(&key(7)).unwrap()).unwrap(), body(7, 1000));
+    assert_eq!(
+        store.body(&store.find(&key(7)).unwrap()).unwrap(),
+        body(7, 1000)
+    );
     assert_eq!(store.notices(), Vec::<String>::new());
 }
 
@@ -180,19 +244,31 @@ fn of_a_cache_that_was_emptied_nothing_is_left() {
     let headers: Vec<_> = (0..2000).map(|n| meta(n).header()).collect();
     block(async {
         let puts = (0..2000).map(|n| store.put_reply(key(n), &headers[n as usize], body(n, 100)));
-        futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
+        futures::future::join_all(puts)
+            .await
+            .into_iter()
+            .for_each(|put| drop(put.unwrap()));
     });
     let full = disk(&dir.path().join("index"));
-    store.prune(&(0..2000).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
+    store
+        .prune(&(0..2000).map(key).collect::<Vec<_>>(), &HashSet::new())
+        .unwrap();
     store.close().unwrap();
-    assert_eq!(disk(&dir.path().join("packs")), 24, "the beginning of a pack");
+    assert_eq!(
+        disk(&dir.path().join("packs")),
+        24,
+        "the beginning of a pack"
+    );
     // sled never takes less than some 650 KB, and when it writes decides about the rest.
     let emptied = disk(&dir.path().join("index"));
     assert!(emptied < full, "{emptied} of {full}");
     let store = open(dir.path());
     assert_eq!((store.records().len(), store.notices()), (0, vec![]));
     put(&store, 1, body(1, 100));
-    assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(1, 100));
+    assert_eq!(
+        store.body(&store.find(&key(1)).unwrap()).unwrap(),
+        body(1, 100)
+    );
 }
 
 #[test]
@@ -209,18 +285,31 @@ fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
     for n in 0..count {
         let record = put(&store, n, body(n, 4000));
         let out = Digest::hash(n.to_le_bytes());
-        store.note(&record, &ParseResult::Output { out, state: None, parser: 1 });
+        store.note(
+            &record,
+            &ParseResult::Output {
+                out,
+                state: None,
+                parser: 1,
+            },
+        );
         store.put_counts(&[(out, n)]);
         store.text(Digest::hash(source_text(n)), &source_text(n));
     }
     store.close().unwrap();
     let snapshot = CacheSnapshot::open(&cache).unwrap();
     let record = |n| snapshot.find(&key(n)).unwrap();
-    (0..count).map(|n| pack_entry(&snapshot, &record(n)).unwrap()).collect()
+    (0..count)
+        .map(|n| pack_entry(&snapshot, &record(n)).unwrap())
+        .collect()
 }
 
 fn origin() -> ImportOrigin {
-    ImportOrigin { remote: "fs:///shared".to_owned(), pack: Digest::hash("pack"), writer: None }
+    ImportOrigin {
+        remote: "fs:///shared".to_owned(),
+        pack: Digest::hash("pack"),
+        writer: None,
+    }
 }
 
 #[test]
@@ -231,7 +320,10 @@ fn an_entry_added_elsewhere_is_the_same() {
     put(&store, 5, body(500, 300));
     let mut added = 0;
     for (n, bytes) in pushed.iter().enumerate() {
-        added += store.add_packed(&key(n as u64).0, bytes, &origin()).unwrap().added;
+        added += store
+            .add_packed(&key(n as u64).0, bytes, &origin())
+            .unwrap()
+            .added;
     }
     assert_eq!(added, 11);
     let from = CacheSnapshot::open(&dir.path().join("from")).unwrap();
@@ -240,14 +332,29 @@ fn an_entry_added_elsewhere_is_the_same() {
         assert_eq!(store.body(&here).unwrap(), from.body(&there).unwrap());
         let meta = store.meta(&here).unwrap();
         assert_eq!(meta.imported, Some(origin()));
-        assert_eq!(EntryMeta { imported: None, ..meta }, from.meta(&there).unwrap());
+        assert_eq!(
+            EntryMeta {
+                imported: None,
+                ..meta
+            },
+            from.meta(&there).unwrap()
+        );
         assert_eq!(here.status, there.status);
         assert_eq!(store.count(&Digest::hash(n.to_le_bytes())), Some(n));
         let text = pack_text(Digest::hash(source_text(n)), &source_text(n)).unwrap();
-        store.add_packed(&Digest::hash(source_text(n)), &text, &origin()).unwrap();
-        assert_eq!(store.read_text(&Digest::hash(source_text(n))), Some(source_text(n)));
+        store
+            .add_packed(&Digest::hash(source_text(n)), &text, &origin())
+            .unwrap();
+        assert_eq!(
+            store.read_text(&Digest::hash(source_text(n))),
+            Some(source_text(n))
+        );
     }
-    assert_eq!(store.body(&store.find(&key(5)).unwrap()).unwrap(), body(500, 300), "what is there stays");
+    assert_eq!(
+        store.body(&store.find(&key(5)).unwrap()).unwrap(),
+        body(500, 300),
+        "what is there stays"
+    );
 }
 
 #[test]

@@ -26,19 +26,31 @@ fn length(n: u64) -> usize {
 /// opens the cache again and puts more. It prints what it will never remove, once it is acknowledged.
 #[test]
 fn helper_writes_while_it_is_recorded() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let Ok(folder) = std::env::var(FOLDER) else {
+        return;
+    };
     println!("\nready");
     for round in 0..3 {
         let store = open(Path::new(&folder));
         for n in (0..ENTRIES).map(|n| round * ENTRIES + n) {
             let record = put(&store, n, body(n, length(n)));
-            store.note(&record, &ParseResult::Output { out: Digest::hash(n.to_le_bytes()), state: None, parser: 1 });
+            store.note(
+                &record,
+                &ParseResult::Output {
+                    out: Digest::hash(n.to_le_bytes()),
+                    state: None,
+                    parser: 1,
+                },
+            );
             store.text(Digest::hash(source_text(n)), &source_text(n));
             if !is_pruned(n) {
                 println!("ack {n}");
             }
         }
-        let pruned: Vec<_> = (0..(round + 1) * ENTRIES).filter(|n| is_pruned(*n)).map(key).collect();
+        let pruned: Vec<_> = (0..(round + 1) * ENTRIES)
+            .filter(|n| is_pruned(*n))
+            .map(key)
+            .collect();
         store.prune(&pruned, &Default::default()).unwrap();
         if round == 1 {
             store.shrink_index().unwrap();
@@ -54,15 +66,25 @@ fn is_pruned(n: u64) -> bool {
 /// The recorder, built; `None` where there is no compiler for C.
 fn recorder(folder: &Path) -> Option<PathBuf> {
     let library = folder.join("recorder.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(SOURCE).status();
-    built.is_ok_and(|status| status.success()).then_some(library)
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(SOURCE)
+        .status();
+    built
+        .is_ok_and(|status| status.success())
+        .then_some(library)
 }
 
 fn recorded(folder: &Path, library: &Path) -> Recording {
     let (root, records) = (folder.join("root"), folder.join("records"));
     std::fs::create_dir(&root).unwrap();
     let ended = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "cache::power_loss::helper_writes_while_it_is_recorded", "--nocapture"])
+        .args([
+            "--exact",
+            "cache::power_loss::helper_writes_while_it_is_recorded",
+            "--nocapture",
+        ])
         .env(FOLDER, root.join("cache"))
         .env("LD_PRELOAD", library)
         .env("RECORD_ROOT", &root)
@@ -72,14 +94,20 @@ fn recorded(folder: &Path, library: &Path) -> Recording {
         .unwrap();
     assert!(ended.success());
     let recording = Recording::read(&std::fs::read(records).unwrap(), &root);
-    assert_eq!(recording.acknowledged(recording.len()).len() as u64, ENTRIES * 2, "everything was recorded");
+    assert_eq!(
+        recording.acknowledged(recording.len()).len() as u64,
+        ENTRIES * 2,
+        "everything was recorded"
+    );
     recording
 }
 
 /// Opens what is left, and expects all acknowledged entries in it. The error says what is wrong.
 fn survives(cache: &Path, acknowledged: &[u64], semantics: Semantics) -> Result<(), String> {
-    let snapshot = CacheSnapshot::open(cache).map_err(|error| format!("refused to readers: {error}"))?;
-    let store = Store::open(cache, holder(), key_of).map_err(|error| format!("refused: {error}"))?;
+    let snapshot =
+        CacheSnapshot::open(cache).map_err(|error| format!("refused to readers: {error}"))?;
+    let store =
+        Store::open(cache, holder(), key_of).map_err(|error| format!("refused: {error}"))?;
     let notices = store.notices();
     if semantics == Semantics::Killed && !notices.is_empty() {
         return Err(format!("a kill is noticed: {notices:?}"));
@@ -89,14 +117,24 @@ fn survives(cache: &Path, acknowledged: &[u64], semantics: Semantics) -> Result<
         let by_store = has(&|| store.body(&store.find(&key(*n))?).ok());
         let by_snapshot = has(&|| snapshot.body(&snapshot.find(&key(*n))?).ok());
         if !by_store || !by_snapshot {
-            return Err(format!("{n} is lost to the store: {}, to readers: {}; {notices:?}", !by_store, !by_snapshot));
+            return Err(format!(
+                "{n} is lost to the store: {}, to readers: {}; {notices:?}",
+                !by_store, !by_snapshot
+            ));
         }
     }
     put(&store, 999, body(999, 10));
     store.close().map_err(|error| error.to_string())?;
-    let store = Store::open(cache, holder(), key_of).map_err(|error| format!("refused later: {error}"))?;
-    let found = store.find(&key(999)).and_then(|record| store.body(&record).ok());
-    if found == Some(body(999, 10)) { Ok(()) } else { Err("what is put later is lost".into()) }
+    let store =
+        Store::open(cache, holder(), key_of).map_err(|error| format!("refused later: {error}"))?;
+    let found = store
+        .find(&key(999))
+        .and_then(|record| store.body(&record).ok());
+    if found == Some(body(999, 10)) {
+        Ok(())
+    } else {
+        Err("what is put later is lost".into())
+    }
 }
 
 #[test]
@@ -116,16 +154,38 @@ fn no_loss_of_power_loses_what_was_acknowledged_or_makes_a_cache_unusable() {
         (seed % below.max(1) as u64) as usize
     };
     let mut faults = Vec::new();
-    for semantics in [Semantics::Killed, Semantics::Ordered, Semantics::Linux, Semantics::Posix] {
+    for semantics in [
+        Semantics::Killed,
+        Semantics::Ordered,
+        Semantics::Linux,
+        Semantics::Posix,
+    ] {
         for state in 0..STATES {
             // the first changes, which create the cache, are looked at closely
-            let until = if state < STATES / 4 { draw(60) } else { draw(recording.len()) };
+            let until = if state < STATES / 4 {
+                draw(60)
+            } else {
+                draw(recording.len())
+            };
             let left = recording.left(until, semantics, &mut draw);
             let dir = tempdir().unwrap();
             recording.materialize(&left, dir.path());
-            let found = survives(&dir.path().join("cache"), &recording.acknowledged(until), semantics);
-            faults.extend(found.err().map(|fault| format!("{semantics:?}, after {until} changes: {fault}")));
+            let found = survives(
+                &dir.path().join("cache"),
+                &recording.acknowledged(until),
+                semantics,
+            );
+            faults.extend(
+                found
+                    .err()
+                    .map(|fault| format!("{semantics:?}, after {until} changes: {fault}")),
+            );
         }
     }
-    assert!(faults.is_empty(), "{} states:\n{}", faults.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} states:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }

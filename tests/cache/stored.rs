@@ -14,7 +14,10 @@ fn expect_entry(cache: &impl Lookup, n: u64, length: usize) {
     assert_eq!(record.created, meta(n).created);
     assert_eq!(record.usage, meta(n).usage);
     assert_eq!(record.cost, meta(n).cost);
-    assert_eq!(cache.latest(&coordinate(n).digest(Stage::Compress)), Some(key(n)));
+    assert_eq!(
+        cache.latest(&coordinate(n).digest(Stage::Compress)),
+        Some(key(n))
+    );
 }
 
 #[test]
@@ -69,7 +72,11 @@ fn empty_and_large_bodies_come_back_whole() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     for (n, length) in [(1, 0), (2, 1_500_000)] {
-        let body = if length == 0 { bytes::Bytes::new() } else { body(n, length) };
+        let body = if length == 0 {
+            bytes::Bytes::new()
+        } else {
+            body(n, length)
+        };
         let record = put(&store, n, body.clone());
         assert_eq!(store.body(&record).unwrap(), body);
     }
@@ -82,19 +89,42 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
     let first = put(&store, 1, body(1, 500));
     assert_eq!(first.status, EntryStatus::Unparsed);
     let out = Digest::hash("output");
-    let reading = ParseResult::Output { out, state: Some(Digest::hash("state")), parser: 3 };
+    let reading = ParseResult::Output {
+        out,
+        state: Some(Digest::hash("state")),
+        parser: 3,
+    };
     store.note(&first, &reading);
     store.sync().unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::from(&reading));
+    assert_eq!(
+        store.find(&key(1)).unwrap().status,
+        EntryStatus::from(&reading)
+    );
     let second = put(&store, 1, body(2, 500));
     store.note(&first, &reading);
     store.sync().unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unparsed, "the verdict was about the earlier body");
-    store.note(&second, &ParseResult::Malformed { parser: 3, fault: "cut off".into() });
+    assert_eq!(
+        store.find(&key(1)).unwrap().status,
+        EntryStatus::Unparsed,
+        "the verdict was about the earlier body"
+    );
+    store.note(
+        &second,
+        &ParseResult::Malformed {
+            parser: 3,
+            fault: "cut off".into(),
+        },
+    );
     drop(store);
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     let record = snapshot.find(&key(1)).unwrap();
-    assert_eq!(record.status, EntryStatus::Malformed { parser: 3, fault: "cut off".into() });
+    assert_eq!(
+        record.status,
+        EntryStatus::Malformed {
+            parser: 3,
+            fault: "cut off".into()
+        }
+    );
     assert!(!record.is_usable());
 }
 
@@ -102,8 +132,17 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
 fn a_failure_is_remembered_and_takes_no_output_away() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    block(store.fail(key(1), &meta(1).header(), "overloaded", "529 from the provider")).unwrap();
-    let failed = EntryStatus::Failed { class: "overloaded".into(), message: "529 from the provider".into() };
+    block(store.fail(
+        key(1),
+        &meta(1).header(),
+        "overloaded",
+        "529 from the provider",
+    ))
+    .unwrap();
+    let failed = EntryStatus::Failed {
+        class: "overloaded".into(),
+        message: "529 from the provider".into(),
+    };
     assert_eq!(store.find(&key(1)).unwrap().status, failed);
     put(&store, 1, body(1, 100));
     block(store.fail(key(1), &meta(1).header(), "overloaded", "again")).unwrap();
@@ -111,7 +150,10 @@ fn a_failure_is_remembered_and_takes_no_output_away() {
     block(store.fail(key(2), &meta(2).header(), "auth", &"é".repeat(5000))).unwrap();
     drop(store);
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
-    assert_eq!(snapshot.find(&key(1)).unwrap().status, EntryStatus::Unparsed);
+    assert_eq!(
+        snapshot.find(&key(1)).unwrap().status,
+        EntryStatus::Unparsed
+    );
     let record = snapshot.find(&key(2)).unwrap();
     assert!(matches!(&record.status, EntryStatus::Failed { message, .. } if message.len() <= 400));
     assert_eq!(snapshot.meta(&record).unwrap(), meta(2));
@@ -132,19 +174,29 @@ fn texts_counts_and_last_use_are_kept() {
     store.text(Digest::hash(&text), &text);
     store.touch(&record);
     store.sync().unwrap();
-    assert_eq!(disk(&dir.path().join("packs")), packed, "what is known is not written again");
+    assert_eq!(
+        disk(&dir.path().join("packs")),
+        packed,
+        "what is known is not written again"
+    );
     expect_texts_and_counts(&store);
     assert_eq!(store.last_used(&store.find(&key(1)).unwrap()), Day::today());
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     expect_texts_and_counts(&snapshot);
-    assert_eq!(snapshot.last_used(&snapshot.find(&key(1)).unwrap()), Day::today());
+    assert_eq!(
+        snapshot.last_used(&snapshot.find(&key(1)).unwrap()),
+        Day::today()
+    );
 }
 
 #[test]
 fn the_use_of_what_was_made_today_is_not_written_down() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let made = EntryMeta { created: u64::from(Day::today().0) * 86_400_000, ..meta(1) };
+    let made = EntryMeta {
+        created: u64::from(Day::today().0) * 86_400_000,
+        ..meta(1)
+    };
     let record = block(store.put_reply(key(1), &made.header(), body(1, 100))).unwrap();
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));
@@ -159,7 +211,13 @@ fn expect_texts_and_counts(cache: &impl Lookup) {
     assert_eq!(cache.read_text(&Digest::hash(&text)), Some(text));
     assert_eq!(cache.count(&Digest::hash("a")), Some(7));
     assert_eq!(cache.count(&Digest::hash("b")), Some(0));
-    assert_eq!((cache.read_text(&Digest::hash("c")), cache.count(&Digest::hash("c"))), (None, None));
+    assert_eq!(
+        (
+            cache.read_text(&Digest::hash("c")),
+            cache.count(&Digest::hash("c"))
+        ),
+        (None, None)
+    );
 }
 
 #[test]
@@ -177,9 +235,15 @@ fn a_prefix_names_one_entry_or_the_candidates() {
         unreachable!()
     };
     assert!(candidates.len() > 1 && candidates.is_sorted());
-    assert!(matches!(snapshot.resolve(&"0".repeat(64)), Err(CacheError::UnknownPrefix { .. })));
+    assert!(matches!(
+        snapshot.resolve(&"0".repeat(64)),
+        Err(CacheError::UnknownPrefix { .. })
+    ));
     for bad in ["", "xyz", "-", &"a".repeat(65)] {
-        assert!(matches!(snapshot.resolve(bad), Err(CacheError::BadPrefix { .. })), "{bad}");
+        assert!(
+            matches!(snapshot.resolve(bad), Err(CacheError::BadPrefix { .. })),
+            "{bad}"
+        );
     }
 }
 
@@ -187,16 +251,26 @@ fn a_prefix_names_one_entry_or_the_candidates() {
 fn a_second_writer_sees_who_holds_the_cache() {
     let dir = tempdir().unwrap();
     let _held = open(dir.path());
-    let error = Store::open(dir.path(), holder(), key_of).unwrap_err().to_string();
-    assert!(error.contains(&format!("process {} (compeval run, since 20", std::process::id())), "{error}");
+    let error = Store::open(dir.path(), holder(), key_of)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!(
+            "process {} (compeval run, since 20",
+            std::process::id()
+        )),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_folder_of_something_else_is_left_alone() {
     let dir = tempdir().unwrap();
     std::fs::write(dir.path().join("thesis.txt"), "precious").unwrap();
-    for error in [Store::open(dir.path(), holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
-    {
+    for error in [
+        Store::open(dir.path(), holder(), key_of).unwrap_err(),
+        CacheSnapshot::open(dir.path()).unwrap_err(),
+    ] {
         assert!(error.to_string().contains("thesis.txt"), "{error}");
     }
     assert_eq!(files(dir.path()), [dir.path().join("thesis.txt")]);
@@ -208,7 +282,10 @@ fn a_newer_format_is_refused_and_left_alone() {
     filled(dir.path(), 1, 10);
     std::fs::write(dir.path().join("FORMAT"), "compeval store format 7\n").unwrap();
     let error = Store::open(dir.path(), holder(), key_of).unwrap_err();
-    assert!(matches!(error, CacheError::NewerFormat { found: 7, .. }), "{error}");
+    assert!(
+        matches!(error, CacheError::NewerFormat { found: 7, .. }),
+        "{error}"
+    );
     assert!(CacheSnapshot::open(dir.path()).is_err());
 }
 
@@ -224,11 +301,17 @@ fn a_folder_of_packs_that_this_version_does_not_know_is_named_and_left_alone() {
     let unlabelled = with("packs/00000001.pack", b"another pack of 24 bytes");
     for dir in [labelled, unlabelled] {
         let before = files(dir.path());
-        for error in
-            [Store::open(dir.path(), holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
-        {
+        for error in [
+            Store::open(dir.path(), holder(), key_of).unwrap_err(),
+            CacheSnapshot::open(dir.path()).unwrap_err(),
+        ] {
             assert!(matches!(error, CacheError::NotACache { .. }), "{error}");
-            assert!(error.to_string().contains("not a cache of this version of compeval"), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("not a cache of this version of compeval"),
+                "{error}"
+            );
         }
         assert_eq!(files(dir.path()), before);
     }

@@ -5,7 +5,8 @@ use std::path::Path;
 use base::units::{Tokens, Usage, Usd};
 use bytes::Bytes;
 use compeval::action::{
-    ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage, Work,
+    ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage,
+    Work,
 };
 use compeval::entries::{EntryCoordinate, EntryMeta, key_of};
 use models::Dialect;
@@ -19,7 +20,14 @@ pub(crate) fn inputs(n: u64) -> Inputs {
         messages,
         target_tokens: Some(Tokens(n)),
     });
-    Inputs::new(Stage::Compress, Repetition { compress: Some(1), ..Repetition::NONE }, &work)
+    Inputs::new(
+        Stage::Compress,
+        Repetition {
+            compress: Some(1),
+            ..Repetition::NONE
+        },
+        &work,
+    )
 }
 
 pub(crate) fn key(n: u64) -> ActionKey {
@@ -36,14 +44,21 @@ pub(crate) fn coordinate(n: u64) -> EntryCoordinate {
 }
 
 pub(crate) fn meta(n: u64) -> EntryMeta {
-    let source = SourceRef { digest: Digest::hash(source_text(n)), path: Some("prompts/anchored.md".into()) };
+    let source = SourceRef {
+        digest: Digest::hash(source_text(n)),
+        path: Some("prompts/anchored.md".into()),
+    };
     EntryMeta {
         stage: Stage::Compress,
         created: 1_700_000_000_000 + n,
         dialect: Some(Dialect::OpenaiChat),
         model: Some("small-1".into()),
         requested_model: Some("small".into()),
-        usage: Usage { input: Some(Tokens(1000 + n)), output: Some(Tokens(50)), ..Usage::default() },
+        usage: Usage {
+            input: Some(Tokens(1000 + n)),
+            output: Some(Tokens(50)),
+            ..Usage::default()
+        },
         cost: Some(Usd(0.25)),
         latency_ms: 1200,
         attempts: 2,
@@ -80,7 +95,11 @@ pub(crate) fn open(dir: &Path) -> Store {
 }
 
 pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(future)
 }
 
 pub(crate) fn put(store: &Store, n: u64, body: Bytes) -> Record {
@@ -98,13 +117,22 @@ pub(crate) fn filled(dir: &Path, count: u64, length: usize) {
 
 /// All files below a folder.
 pub(crate) fn files(dir: &Path) -> Vec<std::path::PathBuf> {
-    let found = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(|e| e.expect("a file"));
-    found.filter(|e| e.file_type().is_file()).map(|e| e.into_path()).collect()
+    let found = walkdir::WalkDir::new(dir)
+        .sort_by_file_name()
+        .into_iter()
+        .map(|e| e.expect("a file"));
+    found
+        .filter(|e| e.file_type().is_file())
+        .map(|e| e.into_path())
+        .collect()
 }
 
 /// Bytes on disk below a folder.
 pub(crate) fn disk(dir: &Path) -> u64 {
-    files(dir).iter().map(|path| path.metadata().expect("a file").len()).sum()
+    files(dir)
+        .iter()
+        .map(|path| path.metadata().expect("a file").len())
+        .sum()
 }
 
 /// Copies a whole folder.

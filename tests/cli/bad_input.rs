@@ -8,49 +8,105 @@ use super::server::Server;
 type Case = (&'static str, fn(&Project), &'static [&'static str]);
 
 const CASES: &[Case] = &[
-    ("malformed TOML", |p| p.edit("pipeline.toml", "[pipeline]", "[pipeline"), &["pipeline.toml"]),
-    ("an unknown key", |p| p.edit("pipeline.toml", "runs = 2", "rnus = 2"), &["rnus", "runs", "pipeline.toml:2"]),
+    (
+        "malformed TOML",
+        |p| p.edit("pipeline.toml", "[pipeline]", "[pipeline"),
+        &["pipeline.toml"],
+    ),
+    (
+        "an unknown key",
+        |p| p.edit("pipeline.toml", "runs = 2", "rnus = 2"),
+        &["rnus", "runs", "pipeline.toml:2"],
+    ),
     (
         "an unknown strategy",
         |p| p.edit("pipeline.toml", "anchored-iterative", "anchored-iterativ"),
         &["anchored-iterativ", "anchored-iterative"],
     ),
-    ("a provider of no kind", |p| p.edit("pipeline.toml", "openai-chat", "openai-chatt"), &["openai-chatt"]),
+    (
+        "a provider of no kind",
+        |p| p.edit("pipeline.toml", "openai-chat", "openai-chatt"),
+        &["openai-chatt"],
+    ),
     (
         "a model with no provider",
         |p| p.edit("pipeline.toml", "mock/judge-1", "mok/judge-1"),
         &["mok", "mock", "pipeline.toml:"],
     ),
-    ("a base_url without scheme", |p| p.edit("pipeline.toml", "\"http://", "\""), &["no scheme", "base_url"]),
+    (
+        "a base_url without scheme",
+        |p| p.edit("pipeline.toml", "\"http://", "\""),
+        &["no scheme", "base_url"],
+    ),
     (
         "a key in the file",
-        |p| p.edit("pipeline.toml", "api_key_env = \"MOCK_API_KEY\"", "api_key = \"sk-ant-12345678\""),
+        |p| {
+            p.edit(
+                "pipeline.toml",
+                "api_key_env = \"MOCK_API_KEY\"",
+                "api_key = \"sk-ant-12345678\"",
+            )
+        },
         &["api_key", "api_key_env"],
     ),
     (
         "a fixture of broken JSON",
-        |p| p.edit("fixtures/harbor.json", "\"messages\": [", "\"messages\": [,"),
+        |p| {
+            p.edit(
+                "fixtures/harbor.json",
+                "\"messages\": [",
+                "\"messages\": [,",
+            )
+        },
         &["harbor.json:"],
     ),
     (
         "an orphan tool result",
-        |p| p.edit("fixtures/harbor.json", "\"tool_call_id\": \"call_2\"", "\"tool_call_id\": \"call_9\""),
+        |p| {
+            p.edit(
+                "fixtures/harbor.json",
+                "\"tool_call_id\": \"call_2\"",
+                "\"tool_call_id\": \"call_9\"",
+            )
+        },
         &["call_9", "harbor.json:"],
     ),
     (
         "a repeated call id",
-        |p| p.edit("fixtures/harbor.json", "{\"id\": \"call_2\"", "{\"id\": \"call_1\""),
+        |p| {
+            p.edit(
+                "fixtures/harbor.json",
+                "{\"id\": \"call_2\"",
+                "{\"id\": \"call_1\"",
+            )
+        },
         &["call_1", "harbor.json:"],
     ),
-    ("a point out of range", |p| p.edit("fixtures/harbor.json", "[6, 13]", "[6, 99]"), &["99", "harbor.json:"]),
+    (
+        "a point out of range",
+        |p| p.edit("fixtures/harbor.json", "[6, 13]", "[6, 99]"),
+        &["99", "harbor.json:"],
+    ),
     (
         "a bank of no fixture",
-        |p| p.edit("probes/harbor.probes.json", "\"fixture\": \"harbor\"", "\"fixture\": \"harbour\""),
+        |p| {
+            p.edit(
+                "probes/harbor.probes.json",
+                "\"fixture\": \"harbor\"",
+                "\"fixture\": \"harbour\"",
+            )
+        },
         &["harbour", "harbor.probes.json"],
     ),
     (
         "an unknown probe type",
-        |p| p.edit("probes/harbor.probes.json", "\"type\": \"decision\"", "\"type\": \"decisions\""),
+        |p| {
+            p.edit(
+                "probes/harbor.probes.json",
+                "\"type\": \"decision\"",
+                "\"type\": \"decisions\"",
+            )
+        },
         &["decisions", "decision", "harbor.probes.json:"],
     ),
     (
@@ -70,7 +126,13 @@ const CASES: &[Case] = &[
     ),
     (
         "a repeated probe",
-        |p| p.edit("probes/harbor.probes.json", "\"id\": \"file\"", "\"id\": \"port\""),
+        |p| {
+            p.edit(
+                "probes/harbor.probes.json",
+                "\"id\": \"file\"",
+                "\"id\": \"port\"",
+            )
+        },
         &["port", "harbor.probes.json:"],
     ),
     (
@@ -86,17 +148,32 @@ const CASES: &[Case] = &[
     (
         "a rubric of no weight",
         |p| {
-            p.edit("pipeline.toml", "runs = 2", "runs = 2\nrubric = \"rubric.toml\"");
-            let rubric =
-                std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/rubric/en.toml")).unwrap();
+            p.edit(
+                "pipeline.toml",
+                "runs = 2",
+                "runs = 2\nrubric = \"rubric.toml\"",
+            );
+            let rubric = std::fs::read_to_string(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/assets/rubric/en.toml"
+            ))
+            .unwrap();
             let (first, rest) = rubric.split_once("weight").unwrap();
             let (_, rest) = rest.split_once('\n').unwrap();
             p.write("rubric.toml", &format!("{first}weight = -1.0\n{rest}"));
         },
         &["weight", "rubric.toml:"],
     ),
-    ("two methods of one name", |p| p.edit("pipeline.toml", "\"twin\"", "\"full\""), &["full", "pipeline.toml:"]),
-    ("no method at all", |p| p.write("pipeline.toml", "[pipeline]\nruns = 1\n"), &["compress"]),
+    (
+        "two methods of one name",
+        |p| p.edit("pipeline.toml", "\"twin\"", "\"full\""),
+        &["full", "pipeline.toml:"],
+    ),
+    (
+        "no method at all",
+        |p| p.write("pipeline.toml", "[pipeline]\nruns = 1\n"),
+        &["compress"],
+    ),
 ];
 
 #[test]
@@ -107,10 +184,17 @@ fn wrong_input_is_named_with_its_place_and_nothing_is_called() {
         let project = Project::new(&server);
         spoil(&project);
         let ended = project.compeval("run --label a");
-        let flat = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let flat = ended
+            .stderr
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let missing: Vec<_> = words.iter().filter(|word| !flat.contains(**word)).collect();
         if ended.code != 2 || !missing.is_empty() {
-            wrong.push(format!("{what}: exit {}, missing {missing:?} in\n{}", ended.code, ended.stderr));
+            wrong.push(format!(
+                "{what}: exit {}, missing {missing:?} in\n{}",
+                ended.code, ended.stderr
+            ));
         }
         assert!(!project.exists("results/a"), "{what}: nothing is begun");
     }
@@ -130,9 +214,18 @@ fn an_unproven_fact_goes_through_if_the_user_says_so() {
 fn a_selection_of_nothing_exits_with_4() {
     let server = Server::start();
     let project = Project::new(&server);
-    let second = |text: String| text.replace("\"harbor\"", "\"quay\"").replace("\"port\"", "\"dock\"");
-    project.write("fixtures/quay.json", &second(project.read("fixtures/harbor.json")));
-    project.write("probes/quay.probes.json", &second(project.read("probes/harbor.probes.json")));
+    let second = |text: String| {
+        text.replace("\"harbor\"", "\"quay\"")
+            .replace("\"port\"", "\"dock\"")
+    };
+    project.write(
+        "fixtures/quay.json",
+        &second(project.read("fixtures/harbor.json")),
+    );
+    project.write(
+        "probes/quay.probes.json",
+        &second(project.read("probes/harbor.probes.json")),
+    );
     project.expect(4, "run --label a --fixtures harbor --probes dock");
     assert_eq!(server.count(), 0);
 }
@@ -141,8 +234,12 @@ fn a_selection_of_nothing_exits_with_4() {
 fn a_name_that_selects_nothing_known_is_reported_with_the_nearest_one() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.expect(2, "run --label a --methods fulll").says(&["fulll", "did you mean `full`"]);
-    project.expect(2, "run --label a --fixtures harbour").says(&["harbour", "did you mean `harbor`"]);
+    project
+        .expect(2, "run --label a --methods fulll")
+        .says(&["fulll", "did you mean `full`"]);
+    project
+        .expect(2, "run --label a --fixtures harbour")
+        .says(&["harbour", "did you mean `harbor`"]);
     assert_eq!(server.count(), 0);
 }
 
@@ -176,7 +273,9 @@ fn a_file_in_the_place_of_the_cache_is_reported_with_what_to_do() {
     project.write("some.txt", "no cache");
     project.set("COMPEVAL_CACHE", "some.txt");
     for command in ["run", "plan", "cache ls"] {
-        project.expect(2, command).says(&["some.txt is a file, not a folder", "COMPEVAL_CACHE"]);
+        project
+            .expect(2, command)
+            .says(&["some.txt is a file, not a folder", "COMPEVAL_CACHE"]);
     }
 }
 
@@ -187,7 +286,9 @@ fn warnings_of_the_cache_are_reported_beside_an_error_of_the_project() {
     project.expect(0, "run --label a");
     std::fs::remove_dir_all(project.path("cache/index")).unwrap();
     project.write("probes/harbor.probes.json", "{");
-    project.expect(2, "run --label a").says(&["rebuilt from the packs", "harbor.probes.json"]);
+    project
+        .expect(2, "run --label a")
+        .says(&["rebuilt from the packs", "harbor.probes.json"]);
 }
 
 #[test]
@@ -202,13 +303,27 @@ fn a_refused_run_creates_no_cache() {
 #[test]
 fn a_former_command_names_its_successor_and_the_help_has_groups() {
     let project = Project::offline();
-    project.expect(2, "trend nightly --html x.html").says(&["`compeval trend` is now `compeval labels trend`"]);
-    project.expect(2, "cache diff 1a 2b").says(&["`compeval cache diff` is now `compeval cache show KEY KEY`"]);
-    project.expect(2, "cache upgrade").says(&["was removed, and nothing takes its place"]);
     project
-        .expect(2, "labels frobnicate")
-        .says(&["unrecognized subcommand 'frobnicate'", "commands: ls, rm, protect, trend"]);
+        .expect(2, "trend nightly --html x.html")
+        .says(&["`compeval trend` is now `compeval labels trend`"]);
+    project
+        .expect(2, "cache diff 1a 2b")
+        .says(&["`compeval cache diff` is now `compeval cache show KEY KEY`"]);
+    project
+        .expect(2, "cache upgrade")
+        .says(&["was removed, and nothing takes its place"]);
+    project.expect(2, "labels frobnicate").says(&[
+        "unrecognized subcommand 'frobnicate'",
+        "commands: ls, rm, protect, trend",
+    ]);
     let help = project.expect(0, "--help").stdout;
-    let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text} is missing in {help}"));
-    assert!(at("Start:") < at("  init ") && at("  init ") < at("Evaluate:") && at("  cache ") < at("Options:"));
+    let at = |text: &str| {
+        help.find(text)
+            .unwrap_or_else(|| panic!("{text} is missing in {help}"))
+    };
+    assert!(
+        at("Start:") < at("  init ")
+            && at("  init ") < at("Evaluate:")
+            && at("  cache ") < at("Options:")
+    );
 }

@@ -26,8 +26,13 @@ impl Random {
 fn survive_kills(vendor: Vendor, kills: u64, random: &mut Random) -> Vec<&'static str> {
     let server = BatchServer::start(vendor);
     let project = project(&server);
-    server.book().behaviour = Behaviour { latency: Duration::from_millis(10), ..Behaviour::default() };
-    let killed = (0..kills).filter_map(|_| kill(project.start(RUN), &server, random)).collect();
+    server.book().behaviour = Behaviour {
+        latency: Duration::from_millis(10),
+        ..Behaviour::default()
+    };
+    let killed = (0..kills)
+        .filter_map(|_| kill(project.start(RUN), &server, random))
+        .collect();
     end(&project, &server, vendor);
     killed
 }
@@ -50,7 +55,12 @@ fn end(project: &Project, server: &BatchServer, vendor: Vendor) {
     assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
     // As without batches, a live request that was in flight at a kill is lost. Nothing of a batch is lost.
     let book = server.book();
-    assert_eq!(book.repeated.first(), None, "{vendor:?}: billed again, in {} batches", book.batches.len());
+    assert_eq!(
+        book.repeated.first(),
+        None,
+        "{vendor:?}: billed again, in {} batches",
+        book.batches.len()
+    );
 }
 
 #[test]
@@ -65,17 +75,25 @@ fn kill_9_at_any_point_pays_nothing_twice() {
 #[ignore = "takes minutes"]
 #[allow(clippy::print_stderr, reason = "a test that reports")]
 fn kill_9_at_many_points_pays_nothing_twice() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let count = number("COMPEVAL_KILLS").unwrap_or(200);
     let seed = number("COMPEVAL_SEED").unwrap_or_else(|| u64::from(std::process::id()) | 1);
     let mut random = Random(seed);
     for vendor in VENDORS {
         let (mut killed, mut projects): (BTreeMap<&str, u64>, u64) = (BTreeMap::new(), 0);
         while killed.values().sum::<u64>() < count {
-            survive_kills(vendor, 5, &mut random).into_iter().for_each(|call| *killed.entry(call).or_default() += 1);
+            survive_kills(vendor, 5, &mut random)
+                .into_iter()
+                .for_each(|call| *killed.entry(call).or_default() += 1);
             projects += 1;
         }
         let total: u64 = killed.values().sum();
-        eprintln!("{vendor:?}, seed {seed}: {total} kills of runs of {projects} projects, last call {killed:?}");
+        eprintln!(
+            "{vendor:?}, seed {seed}: {total} kills of runs of {projects} projects, last call {killed:?}"
+        );
     }
 }

@@ -105,7 +105,11 @@ impl Batch {
     /// The lines with replies, as they are when they are read once more.
     fn read(&mut self, before_late: usize) -> Vec<Value> {
         self.readings += 1;
-        let late = if self.readings > before_late { self.late.as_slice() } else { &[] };
+        let late = if self.readings > before_late {
+            self.late.as_slice()
+        } else {
+            &[]
+        };
         self.output.iter().chain(late).cloned().collect()
     }
 }
@@ -145,7 +149,10 @@ pub struct BatchServer {
 
 impl BatchServer {
     pub fn start(vendor: Vendor) -> BatchServer {
-        let shared = Arc::new(Shared { vendor, book: Mutex::default() });
+        let shared = Arc::new(Shared {
+            vendor,
+            book: Mutex::default(),
+        });
         let http = LoopbackServer::start(Router::new().fallback(answer).with_state(shared.clone()));
         BatchServer { http, shared }
     }
@@ -155,7 +162,10 @@ impl BatchServer {
     }
 
     pub fn book(&self) -> MutexGuard<'_, Book> {
-        self.shared.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .book
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn vendor(&self) -> Vendor {
@@ -164,7 +174,11 @@ impl BatchServer {
 
     /// Requests that were billed more than once.
     pub fn billed_twice(&self) -> usize {
-        self.book().billed.values().filter(|times| **times > 1).count()
+        self.book()
+            .billed
+            .values()
+            .filter(|times| **times > 1)
+            .count()
     }
 }
 
@@ -181,14 +195,23 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    assert!(method != Method::POST || headers.contains_key("content-length"), "{uri}");
+    assert!(
+        method != Method::POST || headers.contains_key("content-length"),
+        "{uri}"
+    );
     let path = uri.path().trim_start_matches("/v1").to_owned();
     let is_live = matches!(path.as_str(), "/chat/completions" | "/messages");
-    let latency = shared.book.lock().unwrap_or_else(PoisonError::into_inner).behaviour.latency;
+    let latency = shared
+        .book
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .behaviour
+        .latency;
     let creates = u32::from(method == Method::POST && path.ends_with("/batches"));
     {
         let mut book = shared.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.calls.extend((!is_live).then(|| kind_of(&method, &path)));
+        book.calls
+            .extend((!is_live).then(|| kind_of(&method, &path)));
         book.creating += creates;
         book.most_creating = book.most_creating.max(book.creating);
     }
@@ -197,18 +220,30 @@ async fn answer(
     }
     let reply = {
         let mut book = shared.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts: Vec<&str> = path.trim_start_matches("/messages").trim_matches('/').split('/').collect();
+        let parts: Vec<&str> = path
+            .trim_start_matches("/messages")
+            .trim_matches('/')
+            .split('/')
+            .collect();
         match (is_live, shared.vendor) {
             (true, vendor) => book.live(vendor, &body),
-            (false, Vendor::OpenAi) => book.openai(&method, &parts, uri.query().unwrap_or_default(), &body),
-            (false, Vendor::Anthropic) => book.anthropic(&method, &parts, uri.query().unwrap_or_default(), &body),
+            (false, Vendor::OpenAi) => {
+                book.openai(&method, &parts, uri.query().unwrap_or_default(), &body)
+            }
+            (false, Vendor::Anthropic) => {
+                book.anthropic(&method, &parts, uri.query().unwrap_or_default(), &body)
+            }
         }
     };
     if !is_live {
         // The call takes effect before its answer is sent.
         tokio::time::sleep(latency).await;
     }
-    shared.book.lock().unwrap_or_else(PoisonError::into_inner).creating -= creates;
+    shared
+        .book
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .creating -= creates;
     let (status, text) = match reply {
         Reply::Json(status, value) => (status, value.to_string()),
         Reply::Lines(lines) => (200, lines.iter().map(|line| format!("{line}\n")).collect()),
@@ -218,7 +253,10 @@ async fn answer(
             return Response::new(Body::from_stream(half));
         }
     };
-    Response::builder().status(status).body(text.into()).expect("a reply")
+    Response::builder()
+        .status(status)
+        .body(text.into())
+        .expect("a reply")
 }
 
 fn kind_of(method: &Method, path: &str) -> &'static str {
@@ -235,18 +273,39 @@ fn kind_of(method: &Method, path: &str) -> &'static str {
 
 /// The page of a list, newest first, after a cursor.
 fn page(batches: &[Batch], query: &str, cursor: &str, show: impl Fn(&Batch) -> Value) -> Value {
-    let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
+    let value = |name: &str| {
+        query
+            .split('&')
+            .find_map(|part| part.strip_prefix(&format!("{name}=")))
+    };
     // Pages are small whatever limit is asked for, so that a client must follow them.
-    let limit: usize = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(20).min(2);
-    let listed: Vec<&Batch> = batches.iter().rev().filter(|batch| !batch.is_deleted).collect();
-    let from = value(cursor).and_then(|id| listed.iter().position(|batch| batch.id == id)).map_or(0, |at| at + 1);
-    let shown: Vec<Value> = listed.iter().skip(from).take(limit).map(|batch| show(batch)).collect();
+    let limit: usize = value("limit")
+        .and_then(|limit| limit.parse().ok())
+        .unwrap_or(20)
+        .min(2);
+    let listed: Vec<&Batch> = batches
+        .iter()
+        .rev()
+        .filter(|batch| !batch.is_deleted)
+        .collect();
+    let from = value(cursor)
+        .and_then(|id| listed.iter().position(|batch| batch.id == id))
+        .map_or(0, |at| at + 1);
+    let shown: Vec<Value> = listed
+        .iter()
+        .skip(from)
+        .take(limit)
+        .map(|batch| show(batch))
+        .collect();
     let has_more = from + shown.len() < listed.len();
     json!({"data": shown, "has_more": has_more, "object": "list"})
 }
 
 fn not_found() -> Reply {
-    Reply::Json(404, json!({"error": {"message": "not found", "type": "not_found_error"}}))
+    Reply::Json(
+        404,
+        json!({"error": {"message": "not found", "type": "not_found_error"}}),
+    )
 }
 
 impl Book {
@@ -260,7 +319,12 @@ impl Book {
 
     /// Requests that came, live and in batches.
     pub fn requests(&self) -> usize {
-        self.live + self.batches.iter().map(|batch| batch.lines.len()).sum::<usize>()
+        self.live
+            + self
+                .batches
+                .iter()
+                .map(|batch| batch.lines.len())
+                .sum::<usize>()
     }
 
     /// A billed reply.
@@ -276,12 +340,16 @@ impl Book {
         };
         let (input, output) = (request.to_string().len() / 4, text.len() / 4 + 1);
         match vendor {
-            Vendor::OpenAi => json!({"id": "c", "object": "chat.completion", "created": 0, "model": "small-1-2025",
+            Vendor::OpenAi => {
+                json!({"id": "c", "object": "chat.completion", "created": 0, "model": "small-1-2025",
                 "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-                "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}}),
-            Vendor::Anthropic => json!({"id": "m", "type": "message", "role": "assistant", "model": "small-1-2025",
+                "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}})
+            }
+            Vendor::Anthropic => {
+                json!({"id": "m", "type": "message", "role": "assistant", "model": "small-1-2025",
                 "stop_reason": "end_turn", "content": [{"type": "text", "text": text}],
-                "usage": {"input_tokens": input, "output_tokens": output}}),
+                "usage": {"input_tokens": input, "output_tokens": output}})
+            }
         }
     }
 
@@ -300,7 +368,10 @@ impl Book {
             }
             ("POST", ["batches"]) => {
                 let request: Value = serde_json::from_slice(body).unwrap_or_default();
-                let lines = request["input_file_id"].as_str().and_then(|id| self.files.get(id)).cloned();
+                let lines = request["input_file_id"]
+                    .as_str()
+                    .and_then(|id| self.files.get(id))
+                    .cloned();
                 assert_eq!(request["endpoint"], "/v1/chat/completions");
                 let nonce = request["metadata"]["compeval_nonce"].clone();
                 self.create(lines.expect("an uploaded file"), nonce, openai_batch)
@@ -318,7 +389,12 @@ impl Book {
             ("POST", ["batches"]) => {
                 let request: Value = serde_json::from_slice(body).unwrap_or_default();
                 let lines = request["requests"].as_array().expect("requests").iter();
-                let lines = lines.map(|line| (line["custom_id"].as_str().unwrap_or("").into(), line["params"].clone()));
+                let lines = lines.map(|line| {
+                    (
+                        line["custom_id"].as_str().unwrap_or("").into(),
+                        line["params"].clone(),
+                    )
+                });
                 if self.behaviour.refuses {
                     let error = json!({"type": "invalid_request_error", "message": "so it is"});
                     return Reply::Json(400, json!({"type": "error", "error": error}));
@@ -349,11 +425,15 @@ impl Book {
     }
 
     fn find(&mut self, id: &str) -> Option<&mut Batch> {
-        self.batches.iter_mut().find(|batch| batch.id == id && !batch.is_deleted)
+        self.batches
+            .iter_mut()
+            .find(|batch| batch.id == id && !batch.is_deleted)
     }
 
     fn content(&mut self, file: &str) -> Reply {
-        let Some((kind, id)) = file.split_once('-') else { return not_found() };
+        let Some((kind, id)) = file.split_once('-') else {
+            return not_found();
+        };
         let readings = self.behaviour.readings;
         match self.find(id) {
             Some(batch) if batch.has_lost_results => not_found(),
@@ -363,15 +443,29 @@ impl Book {
         }
     }
 
-    fn create(&mut self, lines: Vec<(String, Value)>, nonce: Value, show: impl Fn(&Batch) -> Value) -> Reply {
+    fn create(
+        &mut self,
+        lines: Vec<(String, Value)>,
+        nonce: Value,
+        show: impl Fn(&Batch) -> Value,
+    ) -> Reply {
         for (id, body) in &lines {
             assert!(id.len() <= 64, "{id}");
-            assert!(body["model"].is_string() && body["messages"].is_array(), "{body}");
+            assert!(
+                body["model"].is_string() && body["messages"].is_array(),
+                "{body}"
+            );
             assert!(body.get("stream").is_none() && body.get("service_tier").is_none());
         }
         let id = format!("batch_{}", self.batches.len() + 1);
         let is_refused = self.behaviour.refuses;
-        self.batches.push(Batch { id, nonce, lines, is_refused, ..Batch::default() });
+        self.batches.push(Batch {
+            id,
+            nonce,
+            lines,
+            is_refused,
+            ..Batch::default()
+        });
         if self.behaviour.lost_answers > 0 {
             self.behaviour.lost_answers -= 1;
             return Reply::HangUp;
@@ -380,9 +474,21 @@ impl Book {
     }
 
     /// Status or cancellation of one batch.
-    fn one(&mut self, vendor: Vendor, method: &Method, parts: &[&str], show: impl Fn(&Batch) -> Value) -> Reply {
-        let ["batches", id, rest @ ..] = parts else { return not_found() };
-        let Some(at) = self.batches.iter().position(|batch| batch.id == *id && !batch.is_deleted) else {
+    fn one(
+        &mut self,
+        vendor: Vendor,
+        method: &Method,
+        parts: &[&str],
+        show: impl Fn(&Batch) -> Value,
+    ) -> Reply {
+        let ["batches", id, rest @ ..] = parts else {
+            return not_found();
+        };
+        let Some(at) = self
+            .batches
+            .iter()
+            .position(|batch| batch.id == *id && !batch.is_deleted)
+        else {
             return not_found();
         };
         if method == Method::POST && rest == ["cancel"] {
@@ -398,7 +504,11 @@ impl Book {
     fn work(&mut self, vendor: Vendor, at: usize) {
         let (polls, of_cancelled) = (self.behaviour.polls, self.behaviour.polls_of_cancelled);
         let batch = &mut self.batches[at];
-        let enough = if batch.is_cancelled { of_cancelled } else { polls };
+        let enough = if batch.is_cancelled {
+            of_cancelled
+        } else {
+            polls
+        };
         batch.polls += 1;
         if batch.polls > enough && !batch.has_ended {
             self.end(vendor, at);
@@ -407,7 +517,10 @@ impl Book {
 
     /// Answers all lines of a batch, or half of a cancelled one. The results are in another order.
     fn end(&mut self, vendor: Vendor, at: usize) {
-        let (lines, is_cancelled) = (self.batches[at].lines.clone(), self.batches[at].is_cancelled);
+        let (lines, is_cancelled) = (
+            self.batches[at].lines.clone(),
+            self.batches[at].is_cancelled,
+        );
         let fates = self.behaviour.fates.clone();
         self.batches[at].has_lost_results = self.behaviour.deletes_results;
         self.batches[at].ended_at = self.behaviour.ended_ago.map(|ago| SystemTime::now() - ago);
@@ -417,7 +530,10 @@ impl Book {
         }
         let (mut output, mut errors, mut late) = (Vec::new(), Vec::new(), Vec::new());
         for (nth, (id, body)) in lines.iter().enumerate().rev() {
-            let attempt: u8 = id.get(44..46).and_then(|digits| digits.parse().ok()).expect("an attempt");
+            let attempt: u8 = id
+                .get(44..46)
+                .and_then(|digits| digits.parse().ok())
+                .expect("an attempt");
             if is_cancelled && nth % 2 == 1 {
                 errors.push(unanswered(vendor, id, "cancelled"));
                 continue;
@@ -434,7 +550,11 @@ impl Book {
                     self.in_batches.insert(body.to_string());
                     let line = answered(vendor, id, &reply);
                     output.extend((fate == Fate::Twice).then(|| line.clone()));
-                    if fate == Fate::Late { late.push(line) } else { output.push(line) }
+                    if fate == Fate::Late {
+                        late.push(line)
+                    } else {
+                        output.push(line)
+                    }
                 }
             }
         }
@@ -472,8 +592,14 @@ fn uploaded(form: &[u8]) -> Vec<(String, Value)> {
     let (content, _) = content.split_once("\r\n--").expect("an end");
     let line = |line: &str| {
         let line: Value = serde_json::from_str(line).expect("a line of JSON");
-        assert_eq!((&line["method"], &line["url"]), (&json!("POST"), &json!("/v1/chat/completions")));
-        (line["custom_id"].as_str().expect("a name").to_owned(), line["body"].clone())
+        assert_eq!(
+            (&line["method"], &line["url"]),
+            (&json!("POST"), &json!("/v1/chat/completions"))
+        );
+        (
+            line["custom_id"].as_str().expect("a name").to_owned(),
+            line["body"].clone(),
+        )
     };
     content.lines().map(line).collect()
 }
@@ -482,7 +608,9 @@ fn answered(vendor: Vendor, id: &str, reply: &Value) -> Value {
     match vendor {
         Vendor::OpenAi => json!({"id": "r", "custom_id": id, "error": null,
             "response": {"status_code": 200, "request_id": "req_1", "body": reply}}),
-        Vendor::Anthropic => json!({"custom_id": id, "result": {"type": "succeeded", "message": reply}}),
+        Vendor::Anthropic => {
+            json!({"custom_id": id, "result": {"type": "succeeded", "message": reply}})
+        }
     }
 }
 
@@ -496,7 +624,9 @@ fn failed(vendor: Vendor, id: &str, status: u16) -> Value {
     match vendor {
         Vendor::OpenAi => json!({"id": "r", "custom_id": id, "error": null,
             "response": {"status_code": status, "request_id": "req_1", "body": error}}),
-        Vendor::Anthropic => json!({"custom_id": id, "result": {"type": "errored", "error": error}}),
+        Vendor::Anthropic => {
+            json!({"custom_id": id, "result": {"type": "errored", "error": error}})
+        }
     }
 }
 
@@ -512,7 +642,11 @@ fn unanswered(vendor: Vendor, id: &str, why: &str) -> Value {
 
 fn openai_batch(batch: &Batch) -> Value {
     let file = |kind: &str, lines: &[Value]| {
-        if lines.is_empty() { Value::Null } else { json!(format!("{kind}-{}", batch.id)) }
+        if lines.is_empty() {
+            Value::Null
+        } else {
+            json!(format!("{kind}-{}", batch.id))
+        }
     };
     let status = match (batch.has_ended, batch.is_cancelled, batch.polls) {
         (true, ..) if batch.is_refused => "failed",
@@ -524,8 +658,13 @@ fn openai_batch(batch: &Batch) -> Value {
         (false, false, polls) if polls % 2 == 0 => "finalizing",
         (false, false, _) => "in_progress",
     };
-    let fault = json!({"code": "invalid_json_line", "message": "so it is", "param": null, "line": 1});
-    let errors = if status == "failed" { json!({"object": "list", "data": [fault]}) } else { Value::Null };
+    let fault =
+        json!({"code": "invalid_json_line", "message": "so it is", "param": null, "line": 1});
+    let errors = if status == "failed" {
+        json!({"object": "list", "data": [fault]})
+    } else {
+        Value::Null
+    };
     json!({"id": batch.id, "object": "batch", "status": status, "errors": errors,
         "metadata": {"compeval_nonce": batch.nonce},
         "input_file_id": "file-1", "output_file_id": file("output", &batch.output),
@@ -542,7 +681,10 @@ fn anthropic_batch(batch: &Batch) -> Value {
         (false, false) => "in_progress",
     };
     let archived = batch.has_lost_results.then_some("2026-01-01T00:00:00Z");
-    let ended = batch.ended_at.and_then(|at| jiff::Timestamp::try_from(at).ok()).map(|at| at.to_string());
+    let ended = batch
+        .ended_at
+        .and_then(|at| jiff::Timestamp::try_from(at).ok())
+        .map(|at| at.to_string());
     json!({"id": batch.id, "type": "message_batch", "processing_status": status, "archived_at": archived,
         "ended_at": ended,
         "request_counts": {"processing": if batch.has_ended { 0 } else { batch.lines.len() },

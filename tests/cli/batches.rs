@@ -15,16 +15,26 @@ pub const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
 /// The project, whose provider is a vendor with batches.
 pub fn project(server: &BatchServer) -> Project {
     let project = Project::offline();
-    let kind = if server.vendor() == Vendor::OpenAi { "openai-chat" } else { "anthropic" };
+    let kind = if server.vendor() == Vendor::OpenAi {
+        "openai-chat"
+    } else {
+        "anthropic"
+    };
     project.edit("pipeline.toml", "openai-chat", kind);
     project.edit("pipeline.toml", "http://127.0.0.1:9/v1", &server.url());
-    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nbatch_poll_s = 0.02");
+    project.edit(
+        "pipeline.toml",
+        "max_in_flight = 16",
+        "max_in_flight = 16\nbatch_poll_s = 0.02",
+    );
     project.write("pipeline.toml", &(project.read("pipeline.toml") + PRICES));
     project
 }
 
 fn usd(project: &Project, label: &str) -> f64 {
-    project.result(label, "manifest.json")["usd"].as_f64().expect("a known cost")
+    project.result(label, "manifest.json")["usd"]
+        .as_f64()
+        .expect("a known cost")
 }
 
 /// The scores and the cost of a live run of the same project.
@@ -36,7 +46,10 @@ pub fn live(vendor: Vendor) -> (Vec<Value>, f64) {
 }
 
 fn open_batches(project: &Project) -> Vec<Value> {
-    project.expect(0, "batch ls --json").json()["batches"].as_array().expect("a list").clone()
+    project.expect(0, "batch ls --json").json()["batches"]
+        .as_array()
+        .expect("a list")
+        .clone()
 }
 
 #[test]
@@ -46,16 +59,32 @@ fn a_run_that_waits_has_the_scores_of_a_live_one_for_less() {
         let project = project(&server);
         let ended = project.expect(0, "run --label a --runs 1 --lane batch --wait");
         let (expected, live_usd) = live(vendor);
-        assert!(project.unpriced_rows("a") == expected, "{vendor:?}\n{}", ended.stderr);
+        assert!(
+            project.unpriced_rows("a") == expected,
+            "{vendor:?}\n{}",
+            ended.stderr
+        );
         assert_eq!(server.billed_twice(), 0);
-        assert!(usd(&project, "a") < live_usd * 0.95, "answers and grades cost half");
+        assert!(
+            usd(&project, "a") < live_usd * 0.95,
+            "answers and grades cost half"
+        );
         let book = server.book();
         let (batches, live) = (book.batches.clone(), book.live);
         drop(book);
         assert_eq!(batches.len(), 2, "answers, then grades");
-        assert!(batches.iter().map(|batch| batch.lines.len()).sum::<usize>() > 40, "most requests");
-        assert!(live > 0, "compressions, the self-test, and one request of each kind");
-        assert_eq!(project.result("a", "manifest.json")["requests_sent"], server.book().requests());
+        assert!(
+            batches.iter().map(|batch| batch.lines.len()).sum::<usize>() > 40,
+            "most requests"
+        );
+        assert!(
+            live > 0,
+            "compressions, the self-test, and one request of each kind"
+        );
+        assert_eq!(
+            project.result("a", "manifest.json")["requests_sent"],
+            server.book().requests()
+        );
         match vendor {
             Vendor::OpenAi => assert_eq!(server.book().files_deleted, 4),
             Vendor::Anthropic => assert!(batches.iter().all(|batch| batch.is_deleted)),
@@ -77,15 +106,31 @@ fn without_wait_each_run_collects_what_has_ended() {
         let ended = project.expect(7, "run --label a --runs 1 --lane batch");
         ended.says(&["waiting: 1 open batch with"]);
         let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
-        assert!(printed.contains("up to 2 rounds") && printed.contains("in open batches"), "{printed}");
-        let estimate = &project.expect(0, "plan --runs 1 --lane batch --json").json()["estimate"];
-        let amount = |at: &str| estimate.pointer(at).and_then(Value::as_f64).expect("a number");
-        assert_eq!(amount("/batched/requests"), amount("/requests"), "grades are left");
+        assert!(
+            printed.contains("up to 2 rounds") && printed.contains("in open batches"),
+            "{printed}"
+        );
+        let estimate = &project
+            .expect(0, "plan --runs 1 --lane batch --json")
+            .json()["estimate"];
+        let amount = |at: &str| {
+            estimate
+                .pointer(at)
+                .and_then(Value::as_f64)
+                .expect("a number")
+        };
+        assert_eq!(
+            amount("/batched/requests"),
+            amount("/requests"),
+            "grades are left"
+        );
         assert!((amount("/batched/usd") - amount("/usd")).abs() < 1e-9);
         assert!((amount("/batched/usd_live") - 2.0 * amount("/usd")).abs() < 1e-9);
         assert_eq!(amount("/seconds"), 0.0);
         let plan = project.expect(0, "plan --runs 1 --json").json();
-        let submitted = plan["stages"]["answer"]["submitted"].as_u64().expect("submitted actions");
+        let submitted = plan["stages"]["answer"]["submitted"]
+            .as_u64()
+            .expect("submitted actions");
         assert_eq!(
             (submitted, &plan["stages"]["answer"]["stale"]),
             (server.book().batches[0].lines.len() as u64, &0.into())
@@ -93,7 +138,12 @@ fn without_wait_each_run_collects_what_has_ended() {
         let [open] = open_batches(&project).try_into().expect("one batch");
         assert_eq!(open["requests"], submitted);
         let kept = project.expect(0, "cache prune --older-than 0s");
-        assert_eq!(open_batches(&project).len(), 1, "a prune keeps it\n{}", kept.stderr);
+        assert_eq!(
+            open_batches(&project).len(),
+            1,
+            "a prune keeps it\n{}",
+            kept.stderr
+        );
         project.expect(0, "cache verify");
         assert_eq!(open_batches(&project).len(), 1);
 
@@ -107,7 +157,11 @@ fn without_wait_each_run_collects_what_has_ended() {
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert!(open_batches(&project).is_empty());
         let book = server.book();
-        let twice = |(_, body): &&(String, Value)| book.billed.get(&body.to_string()).is_some_and(|times| *times > 1);
+        let twice = |(_, body): &&(String, Value)| {
+            book.billed
+                .get(&body.to_string())
+                .is_some_and(|times| *times > 1)
+        };
         assert_eq!(book.batches[0].lines.iter().filter(twice).count(), 0);
     }
 }
@@ -116,7 +170,10 @@ fn without_wait_each_run_collects_what_has_ended() {
 fn no_request_waits_for_a_batch_that_fills_a_prompt_cache() {
     let server = BatchServer::start(Vendor::Anthropic);
     let project = project(&server);
-    let long = format!("Find out why. {}", "There is much to read here. ".repeat(400));
+    let long = format!(
+        "Find out why. {}",
+        "There is much to read here. ".repeat(400)
+    );
     project.edit("fixtures/harbor.json", "Find out why.", &long);
     project.expect(0, "run --label a --runs 1 --lane batch --wait");
     assert_eq!(server.book().batches.len(), 2, "answers, then grades");
@@ -130,12 +187,20 @@ fn an_edit_while_a_batch_is_open_loses_nothing() {
         project.expect(7, "run --label a --runs 1 --lane batch");
         let before = project.read("pipeline.toml");
         // Neither the answerer nor its provider exists any more.
-        let edited = before.replace("[providers.mock", "[providers.other").replace("\"mock/", "\"other/");
-        project.write("pipeline.toml", &edited.replace("prompts/answer.md", "prompts/other.md"));
+        let edited = before
+            .replace("[providers.mock", "[providers.other")
+            .replace("\"mock/", "\"other/");
+        project.write(
+            "pipeline.toml",
+            &edited.replace("prompts/answer.md", "prompts/other.md"),
+        );
         let prompt = project.read("prompts/answer.md");
         project.write("prompts/other.md", &format!("Briefly.\n{prompt}"));
         let mut polls = 0;
-        while open_batches(&project).iter().any(|batch| batch["provider"] == "mock") {
+        while open_batches(&project)
+            .iter()
+            .any(|batch| batch["provider"] == "mock")
+        {
             project.compeval("run --label b --runs 1 --methods nothing");
             polls += 1;
             assert!(polls < 5, "it is never collected");
@@ -143,7 +208,11 @@ fn an_edit_while_a_batch_is_open_loses_nothing() {
         project.write("pipeline.toml", &before);
         project.expect(0, "run --label a --runs 1");
         assert!(project.unpriced_rows("a") == live(vendor).0);
-        assert_eq!(server.billed_twice(), 0, "the edit asked other requests, and none of the first again");
+        assert_eq!(
+            server.billed_twice(),
+            0,
+            "the edit asked other requests, and none of the first again"
+        );
     }
 }
 
@@ -152,24 +221,28 @@ fn lines_without_a_result_are_submitted_again_and_others_fail() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
         let project = project(&server);
-        server.book().behaviour.fates = Arc::new(|body, attempt| match (body.to_string().len() % 6, attempt) {
-            (0, 1) => Fate::Missing,
-            (1, 1) => Fate::Expired,
-            (2, 1 | 2) => Fate::Error(429),
-            (3, 1) => Fate::Error(500),
-            (4, _) => Fate::Twice,
-            _ => Fate::Sensible,
-        });
+        server.book().behaviour.fates =
+            Arc::new(
+                |body, attempt| match (body.to_string().len() % 6, attempt) {
+                    (0, 1) => Fate::Missing,
+                    (1, 1) => Fate::Expired,
+                    (2, 1 | 2) => Fate::Error(429),
+                    (3, 1) => Fate::Error(500),
+                    (4, _) => Fate::Twice,
+                    _ => Fate::Sensible,
+                },
+            );
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!(server.billed_twice(), 0);
 
         let server = BatchServer::start(vendor);
         let project = self::project(&server);
-        server.book().behaviour.fates = Arc::new(|body, _| match body.to_string().contains("error number") {
-            true => Fate::Error(400),
-            false => Fate::Sensible,
-        });
+        server.book().behaviour.fates =
+            Arc::new(|body, _| match body.to_string().contains("error number") {
+                true => Fate::Error(400),
+                false => Fate::Sensible,
+            });
         let ended = project.expect(5, "run --label a --runs 1 --lane batch --wait");
         ended.says(&["so it is"]);
         assert!(open_batches(&project).is_empty());
@@ -178,7 +251,11 @@ fn lines_without_a_result_are_submitted_again_and_others_fail() {
 
 /// The fate of a line at a vendor that gives some replies late.
 fn some_late(body: &Value, _: u8) -> Fate {
-    if body.to_string().len().is_multiple_of(3) { Fate::Late } else { Fate::Sensible }
+    if body.to_string().len().is_multiple_of(3) {
+        Fate::Late
+    } else {
+        Fate::Sensible
+    }
 }
 
 #[test]
@@ -186,7 +263,11 @@ fn results_that_lack_replies_are_read_again() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
         let project = project(&server);
-        server.book().behaviour = Behaviour { fates: Arc::new(some_late), readings: 2, ..Behaviour::default() };
+        server.book().behaviour = Behaviour {
+            fates: Arc::new(some_late),
+            readings: 2,
+            ..Behaviour::default()
+        };
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 2));
@@ -199,13 +280,20 @@ fn replies_that_never_come_fail_their_cells_and_only_another_run_pays_again() {
         let server = BatchServer::start(vendor);
         let project = project(&server);
         let ended_ago = Some(Duration::from_secs(24 * 3600));
-        server.book().behaviour =
-            Behaviour { fates: Arc::new(some_late), readings: usize::MAX, ended_ago, ..Behaviour::default() };
+        server.book().behaviour = Behaviour {
+            fates: Arc::new(some_late),
+            readings: usize::MAX,
+            ended_ago,
+            ..Behaviour::default()
+        };
         let ended = project.expect(5, "run --label a --runs 1 --lane batch --wait");
         ended.says(&["it may be billed", "pay for it again"]);
         assert!(open_batches(&project).is_empty());
         assert_eq!(server.billed_twice(), 0);
-        assert!(!server.book().calls.contains(&"delete"), "the provider's support may look for what is missing");
+        assert!(
+            !server.book().calls.contains(&"delete"),
+            "the provider's support may look for what is missing"
+        );
         server.book().behaviour = Behaviour::default();
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
@@ -219,9 +307,14 @@ fn a_batch_that_is_refused_as_a_whole_fails_its_cells_and_costs_nothing() {
         let server = BatchServer::start(vendor);
         let project = project(&server);
         server.book().behaviour.refuses = true;
-        project.expect(5, "run --label a --runs 1 --lane batch --wait").says(&["so it is"]);
+        project
+            .expect(5, "run --label a --runs 1 --lane batch --wait")
+            .says(&["so it is"]);
         assert!(open_batches(&project).is_empty());
-        assert_eq!(project.result("a", "manifest.json")["requests_sent"], server.book().requests());
+        assert_eq!(
+            project.result("a", "manifest.json")["requests_sent"],
+            server.book().requests()
+        );
         server.book().behaviour.refuses = false;
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
@@ -241,7 +334,10 @@ fn results_that_the_vendor_has_deleted_are_asked_again_after_forget_alone() {
         }
         server.book().behaviour.deletes_results = false;
         let [open] = open_batches(&project).try_into().expect("one batch");
-        project.expect(0, &format!("batch forget {}", open["nonce"].as_str().expect("a nonce")));
+        project.expect(
+            0,
+            &format!("batch forget {}", open["nonce"].as_str().expect("a nonce")),
+        );
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!(server.book().batches.len(), 3);
@@ -255,14 +351,20 @@ fn a_refresh_that_takes_several_runs_asks_everything_once() {
     project.expect(0, "run --label a --runs 1");
     let (rows, live) = (project.unpriced_rows("a"), server.book().live);
     let refresh = || {
-        let runs = (0..12)
-            .map(|_| project.compeval("run --label b --runs 1 --lane batch --refresh answer --refresh judge").code);
+        let runs = (0..12).map(|_| {
+            project
+                .compeval("run --label b --runs 1 --lane batch --refresh answer --refresh judge")
+                .code
+        });
         runs.take_while(|code| *code == 7).count()
     };
     assert!((3..12).contains(&refresh()), "answers, then grades");
     let sent = server.book().live - live;
     assert_eq!(server.book().batches.len(), 2);
-    assert!(sent < super::matrix::SELFTEST + 5, "the self-test and one request of each kind: {sent} of {live}");
+    assert!(
+        sent < super::matrix::SELFTEST + 5,
+        "the self-test and one request of each kind: {sent} of {live}"
+    );
     assert!(project.unpriced_rows("b") == rows);
     assert!((3..12).contains(&refresh()));
     assert_eq!(server.book().batches.len(), 4, "a new wish begins anew");
@@ -274,10 +376,11 @@ fn a_grade_that_breaks_the_contract_is_asked_again_live() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
         let project = project(&server);
-        server.book().behaviour.fates = Arc::new(|body, _| match body.to_string().contains("<material>") {
-            true => Fate::Text("I would rather not say."),
-            false => Fate::Sensible,
-        });
+        server.book().behaviour.fates =
+            Arc::new(|body, _| match body.to_string().contains("<material>") {
+                true => Fate::Text("I would rather not say."),
+                false => Fate::Sensible,
+            });
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!(server.book().batches.len(), 2, "no second batch of grades");
@@ -309,37 +412,61 @@ fn billed_if_spoiled(server: &BatchServer) -> Vec<u32> {
     let book = server.book();
     let lines = book.batches.iter().flat_map(|batch| &batch.lines);
     let spoiled = lines.filter(|(_, body)| is_spoiled(body));
-    spoiled.map(|(_, body)| book.billed[&body.to_string()]).collect()
+    spoiled
+        .map(|(_, body)| book.billed[&body.to_string()])
+        .collect()
 }
 
 #[test]
 fn a_reply_of_a_batch_that_cannot_be_used_is_the_first_of_three() {
     // One is empty, the other breaks the contract of the stage.
-    for (vendor, text) in [(Vendor::OpenAi, ""), (Vendor::Anthropic, "I would rather not say.")] {
+    for (vendor, text) in [
+        (Vendor::OpenAi, ""),
+        (Vendor::Anthropic, "I would rather not say."),
+    ] {
         let server = BatchServer::start(vendor);
         let project = project(&server);
         spoil(&server, text, 0);
         project.expect(5, "run --label a --runs 1 --lane batch --wait");
         let billed = billed_if_spoiled(&server);
-        assert!(!billed.is_empty() && billed.iter().all(|times| *times == 3), "{vendor:?}: {billed:?}");
+        assert!(
+            !billed.is_empty() && billed.iter().all(|times| *times == 3),
+            "{vendor:?}: {billed:?}"
+        );
     }
 }
 
 #[test]
 fn a_refresh_whose_replies_cannot_be_used_keeps_the_outputs_before() {
     // One is empty, the other breaks the contract of the stage.
-    for (vendor, text) in [(Vendor::OpenAi, ""), (Vendor::Anthropic, "I would rather not say.")] {
+    for (vendor, text) in [
+        (Vendor::OpenAi, ""),
+        (Vendor::Anthropic, "I would rather not say."),
+    ] {
         let server = BatchServer::start(vendor);
         let project = project(&server);
         project.expect(0, "run --label a --runs 1");
         spoil(&server, text, 1);
-        project.expect(5, "run --label b --runs 1 --lane batch --wait --refresh judge");
+        project.expect(
+            5,
+            "run --label b --runs 1 --lane batch --wait --refresh judge",
+        );
         let billed = billed_if_spoiled(&server);
-        assert!(!billed.is_empty() && billed.iter().all(|times| *times == 1 + 3), "{vendor:?}: {billed:?}");
+        assert!(
+            !billed.is_empty() && billed.iter().all(|times| *times == 1 + 3),
+            "{vendor:?}: {billed:?}"
+        );
         let requests = server.book().requests();
         project.expect(0, "run --label c --runs 1");
-        assert_eq!(server.book().requests(), requests, "{vendor:?}: nothing is asked again");
-        assert!(project.unpriced_rows("c") == project.unpriced_rows("a"), "{vendor:?}");
+        assert_eq!(
+            server.book().requests(),
+            requests,
+            "{vendor:?}: nothing is asked again"
+        );
+        assert!(
+            project.unpriced_rows("c") == project.unpriced_rows("a"),
+            "{vendor:?}"
+        );
     }
 }
 
@@ -348,10 +475,13 @@ fn outputs_survive_a_refresh_that_another_run_collects_and_one_that_reaches_no_p
     let server = BatchServer::start(Vendor::OpenAi);
     let project = project(&server);
     project.expect(0, "run --label a --runs 1");
-    server.book().behaviour.fates = Arc::new(|body, _| match body.to_string().contains("Who owns the machine?") {
-        true => Fate::Text(""),
-        false => Fate::Sensible,
-    });
+    server.book().behaviour.fates =
+        Arc::new(
+            |body, _| match body.to_string().contains("Who owns the machine?") {
+                true => Fate::Text(""),
+                false => Fate::Sensible,
+            },
+        );
     project.expect(7, "run --label b --runs 1 --lane batch --refresh answer");
     let mut polls = 0;
     while !open_batches(&project).is_empty() {
@@ -362,7 +492,11 @@ fn outputs_survive_a_refresh_that_another_run_collects_and_one_that_reaches_no_p
     }
     drop(server);
     // The answers of the batch were not read yet: a request that fails must not mark them as unusable.
-    project.edit("pipeline.toml", "batch_poll_s", "max_attempts = 1\nbatch_poll_s");
+    project.edit(
+        "pipeline.toml",
+        "batch_poll_s",
+        "max_attempts = 1\nbatch_poll_s",
+    );
     let ended = project.compeval("run --label d --runs 1 --refresh answer");
     assert_ne!(ended.code, 0, "{}", ended.stderr);
     project.expect(0, "run --label e --runs 1 --offline");
@@ -374,7 +508,10 @@ fn a_batch_whose_creation_was_not_confirmed_is_found() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
         let project = project(&server);
-        server.book().behaviour = Behaviour { lost_answers: 2, ..Behaviour::default() };
+        server.book().behaviour = Behaviour {
+            lost_answers: 2,
+            ..Behaviour::default()
+        };
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 2));
@@ -389,7 +526,10 @@ fn the_time_in_which_a_batch_may_turn_up_begins_after_its_upload() {
     project.expect(7, "run --label a --runs 1 --lane batch");
     let [open] = open_batches(&project).try_into().expect("one batch");
     let created = UNIX_EPOCH + Duration::from_millis(open["created"].as_u64().expect("a time"));
-    assert!(Some(created) >= server.book().uploaded, "a slow upload takes nothing of it");
+    assert!(
+        Some(created) >= server.book().uploaded,
+        "a slow upload takes nothing of it"
+    );
 }
 
 #[test]
@@ -397,8 +537,15 @@ fn after_the_deadline_what_is_done_is_kept_and_the_rest_goes_live() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
         let project = project(&server);
-        server.book().behaviour = Behaviour { polls: 1_000_000, polls_of_cancelled: 2, ..Behaviour::default() };
-        project.expect(0, "run --label a --runs 1 --lane batch --wait --batch-deadline 0.2s");
+        server.book().behaviour = Behaviour {
+            polls: 1_000_000,
+            polls_of_cancelled: 2,
+            ..Behaviour::default()
+        };
+        project.expect(
+            0,
+            "run --label a --runs 1 --lane batch --wait --batch-deadline 0.2s",
+        );
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 1));
         assert!(server.book().batches[0].is_cancelled);
@@ -415,11 +562,16 @@ fn an_open_batch_counts_against_the_budget_of_a_later_run() {
     let reserved = open["reserved_usd"].as_f64().expect("a price");
     let sent = server.book().live;
     project.edit("pipeline.toml", "prompts/answer.md", "prompts/other.md");
-    project.write("prompts/other.md", &format!("Briefly.\n{}", project.read("prompts/answer.md")));
+    project.write(
+        "prompts/other.md",
+        &format!("Briefly.\n{}", project.read("prompts/answer.md")),
+    );
     project.expect(7, &format!("run --label b --runs 1 --max-cost {reserved}"));
     assert_eq!(server.book().live, sent, "all of it is reserved");
 
-    project.expect(2, "batch forget nonsense").says(&["batch ls"]);
+    project
+        .expect(2, "batch forget nonsense")
+        .says(&["batch ls"]);
     let nonce = open["nonce"].as_str().expect("a nonce");
     project.expect(0, &format!("batch cancel {nonce}"));
     assert!(server.book().batches[0].is_cancelled);
@@ -432,18 +584,30 @@ fn an_open_batch_counts_against_the_budget_of_a_later_run() {
 fn two_caches_with_one_account_keep_their_batches_apart() {
     let server = BatchServer::start(Vendor::Anthropic);
     let latency = Duration::from_millis(150);
-    server.book().behaviour = Behaviour { lost_answers: 3, latency, ..Behaviour::default() };
+    server.book().behaviour = Behaviour {
+        lost_answers: 3,
+        latency,
+        ..Behaviour::default()
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let mut projects = [(); 2].map(|()| project(&server));
-    projects.iter_mut().for_each(|project| project.set("XDG_RUNTIME_DIR", &folder.path().display().to_string()));
-    let running = projects.each_ref().map(|project| project.start("run --label a --runs 1 --lane batch --wait"));
+    projects
+        .iter_mut()
+        .for_each(|project| project.set("XDG_RUNTIME_DIR", &folder.path().display().to_string()));
+    let running = projects
+        .each_ref()
+        .map(|project| project.start("run --label a --runs 1 --lane batch --wait"));
     let expected = live(Vendor::Anthropic).0;
     for (running, project) in running.into_iter().zip(&projects) {
         let ended = running.end();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         assert!(project.unpriced_rows("a") == expected);
     }
-    assert_eq!(server.book().batches.len(), 4, "two each, none of them submitted again");
+    assert_eq!(
+        server.book().batches.len(),
+        4,
+        "two each, none of them submitted again"
+    );
     assert_eq!(server.book().most_creating, 1, "one create call at a time");
 }
 
@@ -455,9 +619,13 @@ fn ctrl_c_ends_the_wait_for_another_process_that_creates_a_batch() {
     let mut project = project(&server);
     project.set("XDG_RUNTIME_DIR", &folder.path().display().to_string());
     project.expect(0, "run --label a --runs 1 --lane batch --wait");
-    let locks = std::fs::read_dir(folder.path().join("compeval")).expect("a folder").flatten();
-    let lock =
-        locks.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("batches-")).expect("a lock");
+    let locks = std::fs::read_dir(folder.path().join("compeval"))
+        .expect("a folder")
+        .flatten();
+    let lock = locks
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains("batches-"))
+        .expect("a lock");
     let held = std::fs::File::open(lock).expect("a file");
     held.lock().expect("a lock");
     let live = server.book().live;
@@ -470,7 +638,12 @@ fn ctrl_c_ends_the_wait_for_another_process_that_creates_a_batch() {
     running.interrupt();
     wait_until(|| running.has_ended());
     let ended = running.end();
-    assert_eq!((ended.code, server.book().batches.len()), (130, batches), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, server.book().batches.len()),
+        (130, batches),
+        "{}",
+        ended.stderr
+    );
     drop(held);
     project.expect(0, again);
     assert!(server.book().batches.len() > batches);
@@ -489,29 +662,47 @@ fn a_run_that_a_second_ctrl_c_ends_during_a_call_of_the_batch_api_is_interrupted
     running.interrupt();
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
-    assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
+    assert_eq!(
+        project.result("a", "manifest.json")["outcome"],
+        "interrupted"
+    );
 }
 
 #[test]
 fn a_limited_queue_is_filled_as_batches_end() {
     let server = BatchServer::start(Vendor::OpenAi);
     let project = project(&server);
-    project.edit("pipeline.toml", "batch_poll_s = 0.02", "batch_poll_s = 0.02\nbatch_queue_tokens = 2000");
+    project.edit(
+        "pipeline.toml",
+        "batch_poll_s = 0.02",
+        "batch_poll_s = 0.02\nbatch_queue_tokens = 2000",
+    );
     project.expect(7, "run --label a --runs 1 --lane batch");
     let [open] = open_batches(&project).try_into().expect("one batch");
     let first = open["requests"].as_u64().expect("a number");
     let plan = project.expect(0, "plan --runs 1 --json").json();
-    assert!(plan["stages"]["answer"]["stale"].as_u64().is_some_and(|left| left > 0), "not all answers fit");
+    assert!(
+        plan["stages"]["answer"]["stale"]
+            .as_u64()
+            .is_some_and(|left| left > 0),
+        "not all answers fit"
+    );
     project.expect(0, "run --label a --runs 1 --lane batch --wait");
     assert!(project.unpriced_rows("a") == live(Vendor::OpenAi).0);
     let book = server.book();
-    assert!(book.batches.len() > 4 && book.batches[0].lines.len() as u64 == first, "{}", book.batches.len());
+    assert!(
+        book.batches.len() > 4 && book.batches[0].lines.len() as u64 == first,
+        "{}",
+        book.batches.len()
+    );
 }
 
 #[test]
 fn parts_have_no_batches() {
     let server = BatchServer::start(Vendor::OpenAi);
     let project = project(&server);
-    project.expect(2, "run --label a --part 1/2 --lane batch").says(&["in batches"]);
+    project
+        .expect(2, "run --label a --part 1/2 --lane batch")
+        .says(&["in batches"]);
     assert_eq!(server.book().live, 0);
 }

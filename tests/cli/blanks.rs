@@ -17,24 +17,46 @@ fn named(server: &Server) -> Project {
         project.write(to, &project.read(from));
         project.remove(from);
     }
-    project.edit("fixtures/the harbor.json", r#""name": "harbor""#, r#""name": "the harbor""#);
-    project.edit("probes/the harbor.probes.json", r#""fixture": "harbor""#, r#""fixture": "the harbor""#);
-    project.edit("probes/the harbor.probes.json", r#""id": "port""#, r#""id": "the port""#);
-    project.edit("pipeline.toml", r#"name     = "anchored""#, r#"name     = "my method""#);
+    project.edit(
+        "fixtures/the harbor.json",
+        r#""name": "harbor""#,
+        r#""name": "the harbor""#,
+    );
+    project.edit(
+        "probes/the harbor.probes.json",
+        r#""fixture": "harbor""#,
+        r#""fixture": "the harbor""#,
+    );
+    project.edit(
+        "probes/the harbor.probes.json",
+        r#""id": "port""#,
+        r#""id": "the port""#,
+    );
+    project.edit(
+        "pipeline.toml",
+        r#"name     = "anchored""#,
+        r#"name     = "my method""#,
+    );
     project
 }
 
 /// Runs the program with arguments, and more that may have blanks.
 fn run(project: &Project, code: i32, arguments: &str, more: &[&str]) -> Ended {
     let ended = Ended::of(&project.command(arguments).args(more).output().unwrap());
-    assert_eq!(ended.code, code, "compeval {arguments} {more:?}\n{}\n{}", ended.stdout, ended.stderr);
+    assert_eq!(
+        ended.code, code,
+        "compeval {arguments} {more:?}\n{}\n{}",
+        ended.stdout, ended.stderr
+    );
     ended
 }
 
 /// The suggested command.
 fn next(ended: &Ended) -> String {
     let mut lines = ended.stdout.lines().chain(ended.stderr.lines());
-    let line = lines.find_map(|line| line.strip_prefix("next: ")).unwrap_or_else(|| panic!("{ended:?}"));
+    let line = lines
+        .find_map(|line| line.strip_prefix("next: "))
+        .unwrap_or_else(|| panic!("{ended:?}"));
     line.split("   (").next().unwrap_or(line).to_owned()
 }
 
@@ -42,9 +64,17 @@ fn next(ended: &Ended) -> String {
 #[cfg(unix)]
 fn type_line(project: &Project, shell: &str, line: &str) -> Ended {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_compeval"));
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let mut shell = Command::new(shell);
-    shell.args(["-c", line]).current_dir(project.path("")).env("PATH", path).env("MOCK_API_KEY", "key");
+    shell
+        .args(["-c", line])
+        .current_dir(project.path(""))
+        .env("PATH", path)
+        .env("MOCK_API_KEY", "key");
     let ended = Ended::of(&shell.output().unwrap());
     assert_eq!(ended.code, 0, "{line}\n{}\n{}", ended.stdout, ended.stderr);
     ended
@@ -56,16 +86,39 @@ fn a_label_with_a_blank_is_run_compared_and_removed() {
     let project = named(&server);
     run(&project, 0, "run --runs 1 --label", &["my base"]);
     project.edit("prompts/anchored.md", "working notes", "other notes");
-    let ended = run(&project, 0, "run --runs 1", &["--label", "my run", "--compare-to", "my base"]);
+    let ended = run(
+        &project,
+        0,
+        "run --runs 1",
+        &["--label", "my run", "--compare-to", "my base"],
+    );
     assert_eq!(next(&ended), "compeval show 'the harbor' --label 'my run'");
     assert!(project.exists("results/my run/report.html"));
-    run(&project, 0, "compare", &["my run:my method", "my base:my method"]);
+    run(
+        &project,
+        0,
+        "compare",
+        &["my run:my method", "my base:my method"],
+    );
     run(&project, 0, "report", &["my run"]);
     let opened = run(&project, 0, "report --open", &["my run"]);
     assert!(opened.stdout.contains("index.html"), "{}", opened.stdout);
-    assert!(project.read("results/index.html").contains("\"my%20run/report.html\" selected>my run ·"));
-    let trend = run(&project, 0, "labels trend --json --method", &["my method", "my *"]).json();
-    assert_eq!([&trend[0]["label"], &trend[1]["label"]], ["my base", "my run"]);
+    assert!(
+        project
+            .read("results/index.html")
+            .contains("\"my%20run/report.html\" selected>my run ·")
+    );
+    let trend = run(
+        &project,
+        0,
+        "labels trend --json --method",
+        &["my method", "my *"],
+    )
+    .json();
+    assert_eq!(
+        [&trend[0]["label"], &trend[1]["label"]],
+        ["my base", "my run"]
+    );
     run(&project, 0, "labels protect", &["my run"]);
     run(&project, 2, "labels rm", &["my run"]).says(&["compeval labels protect --off 'my run'"]);
     run(&project, 0, "labels protect --off", &["my run"]);
@@ -82,13 +135,31 @@ fn a_suggested_command_with_blanks_can_be_typed() {
     let ended = run(&project, 0, "run --runs 1 --label", &["my run"]);
     let list = type_line(&project, "sh", &next(&ended));
     let cell = next(&list);
-    assert!(cell.starts_with("compeval show 'the harbor' --method ") && cell.ends_with(" --label 'my run'"), "{cell}");
+    assert!(
+        cell.starts_with("compeval show 'the harbor' --method ")
+            && cell.ends_with(" --label 'my run'"),
+        "{cell}"
+    );
     let why = next(&type_line(&project, "sh", &cell));
-    assert!(why.starts_with("compeval why 'the harbor' --method "), "{why}");
+    assert!(
+        why.starts_with("compeval why 'the harbor' --method "),
+        "{why}"
+    );
     type_line(&project, "sh", &why);
-    let cell = ["the harbor", "--method", "my method", "--probe", "the port", "--label", "my run"];
+    let cell = [
+        "the harbor",
+        "--method",
+        "my method",
+        "--probe",
+        "the port",
+        "--label",
+        "my run",
+    ];
     let why = next(&run(&project, 0, "show --run 1", &cell));
-    assert_eq!(why, "compeval why 'the harbor' --method 'my method' --run 1 --probe 'the port' --label 'my run'");
+    assert_eq!(
+        why,
+        "compeval why 'the harbor' --method 'my method' --run 1 --probe 'the port' --label 'my run'"
+    );
     type_line(&project, "sh", &why);
 }
 
@@ -97,13 +168,26 @@ fn a_suggested_command_with_blanks_can_be_typed() {
 fn bash_completes_labels_with_blanks() {
     let server = Server::start();
     let project = named(&server);
-    run(&project, 0, "run --runs 1 --methods full --label", &["my run"]);
-    project.write("completions.bash", &project.expect(0, "completions bash").stdout);
+    run(
+        &project,
+        0,
+        "run --runs 1 --methods full --label",
+        &["my run"],
+    );
+    project.write(
+        "completions.bash",
+        &project.expect(0, "completions bash").stdout,
+    );
     // Outside of a completion bash refuses `compopt`.
     let asked = "compopt() { :; }; . ./completions.bash; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))";
     let completed = |words: &str, typed: &str| {
-        let reply = format!("_compeval_quoted compeval {typed}; printf '<%s>' \"${{COMPREPLY[@]}}\"");
-        type_line(&project, "bash", &format!("COMP_WORDS=({words}); {asked}; {reply}"))
+        let reply =
+            format!("_compeval_quoted compeval {typed}; printf '<%s>' \"${{COMPREPLY[@]}}\"");
+        type_line(
+            &project,
+            "bash",
+            &format!("COMP_WORDS=({words}); {asked}; {reply}"),
+        )
     };
     for (words, typed, wanted) in [
         ("compeval report m", "m", r"<my\ run>"),

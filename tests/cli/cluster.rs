@@ -12,14 +12,20 @@ use super::server::{Reply, Server, wait_until};
 const PARTS: usize = 8;
 
 fn recipe(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cluster").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs/cluster")
+        .join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The commands of a recipe that begin with `start`, without the marks of lists and YAML.
 fn commands(name: &str, start: &str) -> String {
     let text = recipe(name);
-    let lines = text.lines().map(|line| line.trim().trim_start_matches("- ").trim_start_matches("exec "));
+    let lines = text.lines().map(|line| {
+        line.trim()
+            .trim_start_matches("- ")
+            .trim_start_matches("exec ")
+    });
     let found: Vec<&str> = lines.filter(|line| line.starts_with(start)).collect();
     assert!(!found.is_empty(), "{name} has no command `{start}`");
     found.join("\n")
@@ -27,36 +33,69 @@ fn commands(name: &str, start: &str) -> String {
 
 /// Starts a task: a shell in the project with the variables of the engine.
 fn task(project: &Project, script: &[&str], variables: &[(&str, &str)]) -> Child {
-    let program = Path::new(env!("CARGO_BIN_EXE_compeval")).parent().expect("a folder");
+    let program = Path::new(env!("CARGO_BIN_EXE_compeval"))
+        .parent()
+        .expect("a folder");
     let system = std::env::var("PATH").expect("a path");
-    let path = format!("{}:{}:{system}", project.path("bin").display(), program.display());
+    let path = format!(
+        "{}:{}:{system}",
+        project.path("bin").display(),
+        program.display()
+    );
     let mut command = Command::new("bash");
-    command.args(script).current_dir(project.path("")).env_clear().env("PATH", path).env("HOME", project.path("home"));
-    command.env("MOCK_API_KEY", KEY).env("LABEL", "nightly").envs(variables.iter().copied());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell")
+    command
+        .args(script)
+        .current_dir(project.path(""))
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", project.path("home"));
+    command
+        .env("MOCK_API_KEY", KEY)
+        .env("LABEL", "nightly")
+        .envs(variables.iter().copied());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell")
 }
 
 /// Waits for the end of a task and demands this exit code; returns its output.
 fn end(task: Child, code: i32) -> String {
     let output = task.wait_with_output().expect("an end");
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
     assert_eq!(output.status.code(), Some(code), "{text}");
     text
 }
 
 /// Waits until a task says these words on its standard error, and discards the rest of that.
 fn wait_for_words(task: &mut Child, words: &str) {
-    let mut lines = BufReader::new(task.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains(words)), "it never said `{words}`");
+    let mut lines = BufReader::new(task.stderr.take().expect("a pipe"))
+        .lines()
+        .map_while(Result::ok);
+    assert!(
+        lines.any(|line| line.contains(words)),
+        "it never said `{words}`"
+    );
     std::thread::spawn(move || lines.for_each(drop));
 }
 
 /// Runs all tasks of an array at once, each with the variables of its number from 0.
-fn array(project: &Project, script: &[&str], variables: impl Fn(usize) -> Vec<(&'static str, String)>) {
+fn array(
+    project: &Project,
+    script: &[&str],
+    variables: impl Fn(usize) -> Vec<(&'static str, String)>,
+) {
     let tasks: Vec<Child> = (0..PARTS)
         .map(|at| {
             let variables = variables(at);
-            let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let variables: Vec<(&str, &str)> = variables
+                .iter()
+                .map(|(name, value)| (*name, value.as_str()))
+                .collect();
             task(project, script, &variables)
         })
         .collect();
@@ -74,7 +113,11 @@ fn one_process(server: &Server) -> (String, usize) {
 
 fn program(project: &Project, name: &str, text: &str) {
     project.write(&format!("bin/{name}"), text);
-    fs::set_permissions(project.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
+    fs::set_permissions(
+        project.path(&format!("bin/{name}")),
+        fs::Permissions::from_mode(0o755),
+    )
+    .expect("a mode");
 }
 
 #[test]
@@ -85,9 +128,13 @@ fn the_kubernetes_recipe_gives_the_results_of_one_process() {
     let step = |start: &str| commands("kubernetes.yaml", start);
     end(task(&project, &["-euc", &step("mkdir")], &[]), 0);
     end(task(&project, &["-euc", &step("compeval judge")], &[]), 0);
-    let (part, merge) =
-        (step("compeval run --label \"$LABEL\" --part "), step("compeval run --label \"$LABEL\" --parts "));
-    array(&project, &["-euc", &part], |at| vec![("JOB_COMPLETION_INDEX", at.to_string())]);
+    let (part, merge) = (
+        step("compeval run --label \"$LABEL\" --part "),
+        step("compeval run --label \"$LABEL\" --parts "),
+    );
+    array(&project, &["-euc", &part], |at| {
+        vec![("JOB_COMPLETION_INDEX", at.to_string())]
+    });
     end(task(&project, &["-euc", &merge], &[]), 0);
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls);
@@ -101,9 +148,16 @@ fn the_slurm_recipe_names_missing_tasks_and_takes_them_again() {
     project.write("slurm.sbatch", &recipe("slurm.sbatch"));
     // The commands at the top of the script.
     let recipe = recipe("slurm.sbatch");
-    let first: Vec<&str> = recipe.lines().filter_map(|line| line.strip_prefix("#   ")).take(2).collect();
+    let first: Vec<&str> = recipe
+        .lines()
+        .filter_map(|line| line.strip_prefix("#   "))
+        .take(2)
+        .collect();
     end(task(&project, &["-euc", &first.join("\n")], &[]), 0);
-    let merge = recipe.split_once("--wrap '").and_then(|(_, rest)| rest.split('\'').next()).expect("a merge");
+    let merge = recipe
+        .split_once("--wrap '")
+        .and_then(|(_, rest)| rest.split('\'').next())
+        .expect("a merge");
     let some = |numbers: &[&str]| {
         for number in numbers {
             let count = numbers.len().to_string();
@@ -123,7 +177,10 @@ fn the_slurm_recipe_names_missing_tasks_and_takes_them_again() {
     end(task(&project, &["-c", merge], &[]), 0);
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls);
-    let zero = end(task(&project, &["slurm.sbatch"], &[("SLURM_ARRAY_TASK_ID", "0")]), 2);
+    let zero = end(
+        task(&project, &["slurm.sbatch"], &[("SLURM_ARRAY_TASK_ID", "0")]),
+        2,
+    );
     assert!(zero.contains("--array=1-N"), "{zero}");
 }
 
@@ -135,12 +192,30 @@ fn the_gitlab_recipe_gives_the_results_of_one_process_and_a_junit_file() {
     let step = |start: &str| commands("gitlab-ci.yml", start);
     end(task(&project, &["-euc", &step("mkdir")], &[]), 0);
     end(task(&project, &["-euc", &step("compeval judge")], &[]), 0);
-    array(&project, &["-euc", &step("compeval run --label \"$LABEL\" --part ")], |at| {
-        vec![("CI_NODE_INDEX", (at + 1).to_string()), ("CI_NODE_TOTAL", PARTS.to_string())]
-    });
-    end(task(&project, &["-euc", &step("compeval run --label \"$LABEL\" --parts ")], &[]), 0);
+    array(
+        &project,
+        &["-euc", &step("compeval run --label \"$LABEL\" --part ")],
+        |at| {
+            vec![
+                ("CI_NODE_INDEX", (at + 1).to_string()),
+                ("CI_NODE_TOTAL", PARTS.to_string()),
+            ]
+        },
+    );
+    end(
+        task(
+            &project,
+            &["-euc", &step("compeval run --label \"$LABEL\" --parts ")],
+            &[],
+        ),
+        0,
+    );
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
-    assert!(project.read("junit.xml").contains("<testcase classname=\"anchored\" name=\"overall\">"));
+    assert!(
+        project
+            .read("junit.xml")
+            .contains("<testcase classname=\"anchored\" name=\"overall\">")
+    );
 }
 
 /// `aws s3 sync` with a folder in place of a bucket.
@@ -154,7 +229,10 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     let server = Server::start();
     let (rows, calls) = one_process(&server);
     let project = Project::new(&server);
-    let (buckets, remote) = (project.path("buckets").display().to_string(), project.path("remote"));
+    let (buckets, remote) = (
+        project.path("buckets").display().to_string(),
+        project.path("remote"),
+    );
     fs::create_dir(&remote).expect("a folder");
     fs::set_permissions(&remote, fs::Permissions::from_mode(0o700)).expect("a mode");
     let remote = format!("fs://{}", remote.display());
@@ -175,18 +253,32 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
             (disk, variables)
         })
         .collect();
-    for name in ["pipeline.toml", "prompts/anchored.md", "prompts/answer.md", "fixtures/harbor.json"] {
-        project.write(&format!("buckets/evals/a/project/{name}"), &project.read(name));
+    for name in [
+        "pipeline.toml",
+        "prompts/anchored.md",
+        "prompts/answer.md",
+        "fixtures/harbor.json",
+    ] {
+        project.write(
+            &format!("buckets/evals/a/project/{name}"),
+            &project.read(name),
+        );
     }
     let bank = project.read("probes/harbor.probes.json");
     project.write("buckets/evals/a/project/probes/harbor.probes.json", &bank);
     let start = |disk: &Project, variables: &[(&str, String)]| {
-        let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let variables: Vec<(&str, &str)> = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         task(disk, &["aws-batch.sh"], &variables)
     };
     let ((stopped, variables), others) = tasks.split_first().expect("tasks");
     // With its progress shown it says when it received the signal.
-    stopped.write("aws-batch.sh", &recipe("aws-batch.sh").replace(" --no-progress", ""));
+    stopped.write(
+        "aws-batch.sh",
+        &recipe("aws-batch.sh").replace(" --no-progress", ""),
+    );
     for (disk, variables) in others {
         end(start(disk, variables), 0);
     }
@@ -205,11 +297,18 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     program(&disk, "aws", AWS);
     disk.write("aws-batch.sh", &recipe("aws-batch.sh"));
     end(start(&disk, variables), 0);
-    project.expect(0, &format!("run --label nightly --parts {PARTS} --remote {remote}"));
+    project.expect(
+        0,
+        &format!("run --label nightly --parts {PARTS} --remote {remote}"),
+    );
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls, "nothing is paid twice");
-    let definition: serde_json::Value = serde_json::from_str(&recipe("aws-batch.json")).expect("JSON");
-    assert_eq!(definition["containerProperties"]["command"][1], "/compeval/aws-batch.sh");
+    let definition: serde_json::Value =
+        serde_json::from_str(&recipe("aws-batch.json")).expect("JSON");
+    assert_eq!(
+        definition["containerProperties"]["command"][1],
+        "/compeval/aws-batch.sh"
+    );
 }
 
 /// The steps of the action.
@@ -227,7 +326,10 @@ fn the_action_runs_parts_merges_them_and_passes_the_exit_code_on() {
     let server = Server::start();
     let (rows, _) = one_process(&server);
     let project = Project::new(&server);
-    let meeting = project.path("temporary/compeval-remote").display().to_string();
+    let meeting = project
+        .path("temporary/compeval-remote")
+        .display()
+        .to_string();
     let run = |more: &[(&str, &str)]| {
         let mut variables = vec![
             ("DIRECTORY", "."),
@@ -248,15 +350,26 @@ fn the_action_runs_parts_merges_them_and_passes_the_exit_code_on() {
         action(&project, "run", &variables, 0);
         project.read("output")
     };
-    assert_eq!(run(&[("SELFTEST", "true")]), "exit-code=0\nartifact=selftest\n");
-    assert_eq!(run(&[("PART", "1/2"), ("ARGS", "--jobs 2")]), "exit-code=0\nartifact=1-of-2\n");
+    assert_eq!(
+        run(&[("SELFTEST", "true")]),
+        "exit-code=0\nartifact=selftest\n"
+    );
+    assert_eq!(
+        run(&[("PART", "1/2"), ("ARGS", "--jobs 2")]),
+        "exit-code=0\nartifact=1-of-2\n"
+    );
     let missing = run(&[("PARTS", "2")]);
     assert!(missing.starts_with("exit-code=5\n"), "{missing}");
     run(&[("PART", "2/2")]);
     let merged = run(&[("PARTS", "2")]);
-    assert_eq!(merged, "exit-code=0\nartifact=\nreport=./results/nightly/report.html\n");
+    assert_eq!(
+        merged,
+        "exit-code=0\nartifact=\nreport=./results/nightly/report.html\n"
+    );
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
-    assert!(project.read("step-summary").contains("anchored") && project.exists("compeval-junit.xml"));
+    assert!(
+        project.read("step-summary").contains("anchored") && project.exists("compeval-junit.xml")
+    );
     assert!(run(&[("LABEL", "x"), ("ARGS", "--methods nobody")]).starts_with("exit-code=2\n"));
 }
 
@@ -271,17 +384,27 @@ fn the_action_comments_once_and_installs_what_matches_its_checksum() {
         "#!/bin/sh\ncase \"$*\" in *--paginate*) cat comments ;; *) echo \"$*\" >> written; \
          for word; do case $word in body=@*) cat \"${word#body=@}\" >> written ;; esac; done ;; esac\n",
     );
-    let comment = [("REPOSITORY", "o/r"), ("NUMBER", "7"), ("REPORT", "report.md"), ("RUN_URL", "https://run")];
+    let comment = [
+        ("REPOSITORY", "o/r"),
+        ("NUMBER", "7"),
+        ("REPORT", "report.md"),
+        ("RUN_URL", "https://run"),
+    ];
     project.write("comments", "");
     action(&project, "comment", &comment, 0);
     let first = project.read("written");
     assert!(
-        first.contains("POST repos/o/r/issues/7/comments") && first.contains("<!-- compeval: nightly -->\n# Scores")
+        first.contains("POST repos/o/r/issues/7/comments")
+            && first.contains("<!-- compeval: nightly -->\n# Scores")
     );
     project.write("comments", "41\n");
     project.write("written", "");
     action(&project, "comment", &comment, 0);
-    assert!(project.read("written").contains("PATCH repos/o/r/issues/comments/41"));
+    assert!(
+        project
+            .read("written")
+            .contains("PATCH repos/o/r/issues/comments/41")
+    );
 
     // A release: an archive with a program, and its checksums.
     let pack = "mkdir -p release/compeval-v1.2.3-x86_64-unknown-linux-gnu && cd release && \
@@ -307,9 +430,18 @@ fn the_action_comments_once_and_installs_what_matches_its_checksum() {
         ("RELEASE", release.as_str()),
     ];
     action(&project, "install", &install, 0);
-    let said = end(task(&project, &["-euc", "\"$(cat paths)/compeval\""], &[]), 0);
+    let said = end(
+        task(&project, &["-euc", "\"$(cat paths)/compeval\""], &[]),
+        0,
+    );
     assert_eq!(said, "installed\n");
-    project.write("release/compeval-v1.2.3-x86_64-unknown-linux-gnu.tar.gz", "something else");
+    project.write(
+        "release/compeval-v1.2.3-x86_64-unknown-linux-gnu.tar.gz",
+        "something else",
+    );
     let refused = action(&project, "install", &install, 1);
-    assert!(refused.contains("FAILED") || refused.contains("did NOT match"), "{refused}");
+    assert!(
+        refused.contains("FAILED") || refused.contains("did NOT match"),
+        "{refused}"
+    );
 }

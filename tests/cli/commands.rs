@@ -26,7 +26,10 @@ printf '{"summary":"The listen port is 9091, level %s.","state":{"turn":%d}}' "$
 
 fn project(server: &Server, script: &str) -> Project {
     let mut project = Project::new(server);
-    project.write("pipeline.toml", &format!("{}\n{METHOD}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{METHOD}", project.read("pipeline.toml")),
+    );
     project.write("tools/compress.sh", script);
     project.set("MINE_LEVEL", "high");
     project.set("UNDECLARED", "secret");
@@ -41,26 +44,54 @@ fn seen(project: &Project, turn: usize) -> Value {
 fn a_program_is_handed_spans_state_and_wishes_and_sees_no_undeclared_variable() {
     let server = Server::start();
     let project = project(&server, SCRIPT);
-    project.expect(0, "run --label a --methods mine,nothing --focus-topic ports");
+    project.expect(
+        0,
+        "run --label a --methods mine,nothing --focus-topic ports",
+    );
     let (first, second) = (seen(&project, 0), seen(&project, 1));
-    assert!(!project.exists("seen/2.json"), "one execution a point serves all runs");
+    assert!(
+        !project.exists("seen/2.json"),
+        "one execution a point serves all runs"
+    );
     assert_eq!(first["version"], 1);
     assert_eq!(first["previous"], Value::Null);
-    assert_eq!((&first["focus_topic"], &first["target_tokens"]), (&json!("ports"), &json!(321)));
-    assert_eq!((&first["fixture_model"], &first["context_length"]), (&json!("example/model"), &json!(32000)));
-    assert_eq!(first["messages"].as_array().unwrap().len(), 5, "the system message is kept aside");
-    assert_eq!(second["messages"].as_array().unwrap().len(), 7, "the new span alone");
+    assert_eq!(
+        (&first["focus_topic"], &first["target_tokens"]),
+        (&json!("ports"), &json!(321))
+    );
+    assert_eq!(
+        (&first["fixture_model"], &first["context_length"]),
+        (&json!("example/model"), &json!(32000))
+    );
+    assert_eq!(
+        first["messages"].as_array().unwrap().len(),
+        5,
+        "the system message is kept aside"
+    );
+    assert_eq!(
+        second["messages"].as_array().unwrap().len(),
+        7,
+        "the new span alone"
+    );
     assert_eq!(second["all_messages"].as_array().unwrap().len(), 12);
     assert_eq!(second["previous"]["state"], json!({"turn": 0}));
     let names = |turn: usize| {
         let text = project.read(&format!("seen/{turn}.env"));
-        text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        text.lines()
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, _)| name.to_owned())
+            .collect::<Vec<_>>()
     };
     for name in names(0) {
-        assert!(["PATH", "HOME", "MINE_LEVEL", "PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str()), "{name}");
+        assert!(
+            ["PATH", "HOME", "MINE_LEVEL", "PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str()),
+            "{name}"
+        );
     }
     let rows = project.rows("a");
-    assert!(rows.iter().any(|row| row["method"] == "mine" && row["answer"].as_str().unwrap().contains("level high")));
+    assert!(rows.iter().any(
+        |row| row["method"] == "mine" && row["answer"].as_str().unwrap().contains("level high")
+    ));
 }
 
 #[test]
@@ -70,7 +101,11 @@ fn a_change_of_an_input_file_or_a_declared_variable_starts_it_again_and_nothing_
     let run = "run --label a --runs 1 --methods mine,nothing";
     project.expect(0, run);
     project.set("UNDECLARED", "other");
-    project.edit("pipeline.toml", "name     = \"mine\"", "name     = \"ours\"");
+    project.edit(
+        "pipeline.toml",
+        "name     = \"mine\"",
+        "name     = \"ours\"",
+    );
     project.expect(0, "run --label a --runs 1 --methods ours,nothing --replace");
     assert!(!project.exists("seen/2.json"));
     project.edit("tools/compress.sh", "mkdir", "# a remark\nmkdir");
@@ -86,19 +121,35 @@ fn the_compressor_model_reaches_a_program_and_is_part_of_its_key() {
     let server = Server::start();
     let project = project(&server, SCRIPT);
     let run = |label: &str, model: &str| {
-        project.expect(0, &format!("run --label {label} --runs 1 --methods mine,nothing {model}"));
+        project.expect(
+            0,
+            &format!("run --label {label} --runs 1 --methods mine,nothing {model}"),
+        );
     };
     run("unset", "");
     assert_eq!(seen(&project, 0)["model"], Value::Null);
     run("set", "--compressor-model mock/large");
     assert_eq!(seen(&project, 2)["model"], "mock/large");
     run("set", "--compressor-model mock/large");
-    assert!(!project.exists("seen/4.json"), "the same model is served from the cache");
+    assert!(
+        !project.exists("seen/4.json"),
+        "the same model is served from the cache"
+    );
     let manifest = project.result("set", "manifest.json");
-    assert!(manifest.to_string().contains(r#""model":"mock/large""#), "{manifest}");
-    project.edit("pipeline.toml", "strategy = \"command\"", "strategy = \"command\"\nmodel = \"mock/large\"");
+    assert!(
+        manifest.to_string().contains(r#""model":"mock/large""#),
+        "{manifest}"
+    );
+    project.edit(
+        "pipeline.toml",
+        "strategy = \"command\"",
+        "strategy = \"command\"\nmodel = \"mock/large\"",
+    );
     run("declared", "");
-    assert!(!project.exists("seen/4.json"), "declared or given as an argument is the same");
+    assert!(
+        !project.exists("seen/4.json"),
+        "declared or given as an argument is the same"
+    );
 }
 
 /// A compressor class like those of agents: it knows its own output, and has attributes that JSON cannot hold.
@@ -124,8 +175,13 @@ fn the_adapter_calls_a_compressor_class_by_name() {
     let server = Server::start();
     let project = project(&server, "");
     for path in ["compressors/adapt_class.py", "adapters/compeval_method.py"] {
-        let text = std::fs::read_to_string(format!("{}/examples/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        project.write(&format!("tools/{}", path.rsplit('/').next().unwrap()), &text);
+        let text =
+            std::fs::read_to_string(format!("{}/examples/{path}", env!("CARGO_MANIFEST_DIR")))
+                .unwrap();
+        project.write(
+            &format!("tools/{}", path.rsplit('/').next().unwrap()),
+            &text,
+        );
     }
     project.write("agent/context.py", CLASS);
     let command = r#"["python3", "tools/adapt_class.py", "context:Compressor", "--path", "agent", "--option", "quiet=true",
@@ -134,24 +190,46 @@ fn the_adapter_calls_a_compressor_class_by_name() {
     project
         .expect(0, "run --label a --runs 1 --methods mine,nothing --focus-topic ports --compressor-model mock/large");
     let text = |probe: &str| {
-        let shown = project.expect(0, &format!("show harbor --label a --method mine --probe {probe} --json"));
+        let shown = project.expect(
+            0,
+            &format!("show harbor --label a --method mine --probe {probe} --json"),
+        );
         assert!(!shown.stdout.contains("k-123"), "{}", shown.stdout);
         shown.stdout
     };
     let (first, second) = (text("workers"), text("port"));
-    assert!(first.contains("mock/large 32000 True ports cycle 1: 5 at http://here, calm"), "{first}");
-    assert!(second.contains("mock/large 32000 True ports cycle 2: 8"), "the kept message and the new span: {second}");
+    assert!(
+        first.contains("mock/large 32000 True ports cycle 1: 5 at http://here, calm"),
+        "{first}"
+    );
+    assert!(
+        second.contains("mock/large 32000 True ports cycle 2: 8"),
+        "the kept message and the new span: {second}"
+    );
 }
 
 #[test]
 fn a_program_that_fails_fails_its_cells_with_its_last_words() {
     let server = Server::start();
-    let project = project(&server, "cat > /dev/null\necho first >&2\necho the model file is missing >&2\nexit 3\n");
+    let project = project(
+        &server,
+        "cat > /dev/null\necho first >&2\necho the model file is missing >&2\nexit 3\n",
+    );
     project.expect(5, "run --label a --runs 1 --methods mine,full");
-    let failures = project.result("a", "manifest.json")["failures"].as_array().unwrap().clone();
-    assert_eq!(failures.len(), 1, "the second point waits for the first: {failures:?}");
+    let failures = project.result("a", "manifest.json")["failures"]
+        .as_array()
+        .unwrap()
+        .clone();
+    assert_eq!(
+        failures.len(),
+        1,
+        "the second point waits for the first: {failures:?}"
+    );
     let message = failures[0]["message"].as_str().unwrap();
-    assert!(message.contains("exit status: 3") && message.contains("the model file is missing"), "{message}");
+    assert!(
+        message.contains("exit status: 3") && message.contains("the model file is missing"),
+        "{message}"
+    );
     assert_eq!(failures[0]["blame"], "method");
     assert_eq!(project.rows("a").len(), 7, "the other method");
 }
@@ -161,9 +239,15 @@ fn output_that_is_no_json_fails_its_cells() {
     let server = Server::start();
     let project = project(&server, "cat > /dev/null\necho here is your summary\n");
     project.expect(5, "run --label a --runs 1 --methods mine,full");
-    let failures = project.result("a", "manifest.json")["failures"].as_array().unwrap().clone();
+    let failures = project.result("a", "manifest.json")["failures"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert_eq!(failures.len(), 1);
-    assert!(failures[0]["message"].as_str().unwrap().contains("JSON"), "{failures:?}");
+    assert!(
+        failures[0]["message"].as_str().unwrap().contains("JSON"),
+        "{failures:?}"
+    );
 }
 
 #[test]
@@ -188,8 +272,10 @@ echo $$ >> pids
 /// The processes in `pids` that still run. A dead process that nobody waited for does not count.
 #[cfg(target_os = "linux")]
 fn running(project: &Project) -> Vec<String> {
-    let is_running =
-        |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let is_running = |pid: &String| {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+    };
     let pids = std::fs::read_to_string(project.path("pids")).unwrap_or_default();
     pids.lines().map(str::to_owned).filter(is_running).collect()
 }
@@ -198,14 +284,26 @@ fn running(project: &Project) -> Vec<String> {
 #[cfg(target_os = "linux")]
 fn processes_of_a_program_end_when_it_succeeds_and_when_it_times_out() {
     let server = Server::start();
-    let project = project(&server, &format!("{SPAWNING}\nprintf '{{\"summary\":\"9091\"}}'\n"));
+    let project = project(
+        &server,
+        &format!("{SPAWNING}\nprintf '{{\"summary\":\"9091\"}}'\n"),
+    );
     project.expect(0, "run --label a --runs 1 --methods mine");
     assert!(project.read("pids").lines().count() >= 5);
     wait_until(|| running(&project).is_empty());
     project.write("pids", "");
-    project.write("tools/compress.sh", &format!("{SPAWNING}\nexec sleep 600\n"));
-    project.edit("pipeline.toml", "deterministic = true", "deterministic = true\ntimeout_s = 2");
-    project.expect(5, "run --label b --runs 1 --methods mine").says(&["did not finish within 2 s"]);
+    project.write(
+        "tools/compress.sh",
+        &format!("{SPAWNING}\nexec sleep 600\n"),
+    );
+    project.edit(
+        "pipeline.toml",
+        "deterministic = true",
+        "deterministic = true\ntimeout_s = 2",
+    );
+    project
+        .expect(5, "run --label b --runs 1 --methods mine")
+        .says(&["did not finish within 2 s"]);
     assert!(project.read("pids").lines().count() >= 5);
     wait_until(|| running(&project).is_empty());
 }
@@ -237,7 +335,11 @@ fn processes_of_a_program_end_with_compeval_even_if_that_is_killed() {
 fn a_program_that_does_not_exist_is_named() {
     let server = Server::start();
     let project = project(&server, SCRIPT);
-    project.edit("pipeline.toml", "[\"sh\", \"tools/compress.sh\"]", "[\"tools/missing\", \"now\"]");
+    project.edit(
+        "pipeline.toml",
+        "[\"sh\", \"tools/compress.sh\"]",
+        "[\"tools/missing\", \"now\"]",
+    );
     let ended = project.expect(5, "run --label a --runs 1 --methods mine");
     ended.says(&["could not start `tools/missing now`: No such file"]);
 }

@@ -21,7 +21,9 @@ fn a_page_has_both_sides_with_their_contexts() {
     ended.says(&["wrote changes.html"]);
     #[cfg(unix)]
     {
-        let mode = std::fs::metadata(project.path("changes.html")).unwrap().permissions();
+        let mode = std::fs::metadata(project.path("changes.html"))
+            .unwrap()
+            .permissions();
         let mode = std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777;
         assert_eq!(mode, 0o600, "it has whole contexts");
     }
@@ -29,35 +31,65 @@ fn a_page_has_both_sides_with_their_contexts() {
     assert!(page.contains("<title>b against a"), "{}", &page[..900]);
     assert!(page.contains(r#"["b:anchored","a:anchored"]"#));
     let cells = project.rows("a").len() + project.rows("b").len();
-    assert!(page.contains(&format!("\"cells\":{{\"n\":{cells},")), "{cells} cells");
+    assert!(
+        page.contains(&format!("\"cells\":{{\"n\":{cells},")),
+        "{cells} cells"
+    );
     assert!(page.contains("\"facts_lost\":[{\"fixture\":\"harbor\""));
     let contexts = |page: &str| page.matches("id=\"contexts-").count();
     let of_a = contexts(&project.read("results/a/report.html"));
-    assert_eq!(contexts(&page), 2 * of_a, "the contexts of both sides are in the cache");
-    assert!(page.contains("id=\"sessions-0\"") && !page.contains(KEY) && !page.contains("connect-src"));
+    assert_eq!(
+        contexts(&page),
+        2 * of_a,
+        "the contexts of both sides are in the cache"
+    );
+    assert!(
+        page.contains("id=\"sessions-0\"") && !page.contains(KEY) && !page.contains("connect-src")
+    );
     project.expect(0, "compare b:anchored b:full --html methods.html");
-    assert!(project.read("methods.html").contains(r#"[["b:anchored","b (baseline):full"]]"#));
+    assert!(
+        project
+            .read("methods.html")
+            .contains(r#"[["b:anchored","b (baseline):full"]]"#)
+    );
 }
 
 #[test]
 fn a_method_with_one_of_two_answerers_is_compared_alone() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.write("prompts/second.md", &format!("You are the second.\n{}", project.read("prompts/answer.md")));
+    project.write(
+        "prompts/second.md",
+        &format!("You are the second.\n{}", project.read("prompts/answer.md")),
+    );
     let second = "[[answer]]\nname   = \"second\"\nmodel  = \"mock/small-1\"\nprompt = \"prompts/second.md\"\n";
-    project.edit("pipeline.toml", "[[judge]]", &format!("{second}\n[[judge]]"));
+    project.edit(
+        "pipeline.toml",
+        "[[judge]]",
+        &format!("{second}\n[[judge]]"),
+    );
     let own = "--runs 1 --methods full,nothing";
     project.expect(0, &format!("run --label before {own}"));
     server.script(|asked| match asked.wanted {
-        Wanted::Answer if asked.text.contains("You are the second.") => Reply::Text("Nobody knows.".to_owned()),
+        Wanted::Answer if asked.text.contains("You are the second.") => {
+            Reply::Text("Nobody knows.".to_owned())
+        }
         _ => Reply::Sensible,
     });
     project.expect(0, &format!("run --label after {own} --refresh answer"));
-    let compared = project.expect(0, "compare after:full/second before --json").json();
+    let compared = project
+        .expect(0, "compare after:full/second before --json")
+        .json();
     let headline = &compared["headline"];
-    assert_eq!(headline["kind"], "no_evidence", "the first answerer has no part in it: {headline:#}");
+    assert_eq!(
+        headline["kind"], "no_evidence",
+        "the first answerer has no part in it: {headline:#}"
+    );
     let values = &headline["values"];
-    assert_eq!((&values["methods"][0]["method"], &values["answerers"]), (&Value::from("full/second"), &Value::Null));
+    assert_eq!(
+        (&values["methods"][0]["method"], &values["answerers"]),
+        (&Value::from("full/second"), &Value::Null)
+    );
     let screen = project.expect(0, "compare after:full/second before").stdout;
     assert!(screen.contains("full/second"), "{screen}");
     for other in ["full/agent", "nothing/"] {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use base::units::Usage;
 use compeval::pipeline::CellCoordinate;
-use compeval::results::{Caveats, Design, FalseFactCheck, ForecastTotals, Manifest, RemoteUse, Unused};
+use compeval::results::{
+    Caveats, Design, FalseFactCheck, ForecastTotals, Manifest, RemoteUse, Unused,
+};
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde_json::Value;
@@ -14,8 +16,19 @@ use super::server::Server;
 
 /// Keys whose values have names of the project or groups of values as keys, and no fields.
 const BY_NAME: &[&str] = &[
-    "methods", "dimensions", "by_probe_type", "by_fixture", "by_tag", "by_length", "noise", "variance_shares",
-    "alpha_by_dimension", "repeats", "tokens_per_task", "survival_by_depth", "survival_by_mentions",
+    "methods",
+    "dimensions",
+    "by_probe_type",
+    "by_fixture",
+    "by_tag",
+    "by_length",
+    "noise",
+    "variance_shares",
+    "alpha_by_dimension",
+    "repeats",
+    "tokens_per_task",
+    "survival_by_depth",
+    "survival_by_mentions",
     "survival_by_heading",
 ];
 
@@ -93,8 +106,14 @@ fn every_field_of_a_run_is_on_the_page() {
         fields(&serde_json::from_str(line).expect("a context"), &mut found);
     }
     fields(&project.result("b", "summary.json"), &mut found);
-    assert!(found.len() > 120 && found.contains("question") && found.contains("mdd"), "{found:?}");
-    let missing: Vec<&String> = found.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(
+        found.len() > 120 && found.contains("question") && found.contains("mdd"),
+        "{found:?}"
+    );
+    let missing: Vec<&String> = found
+        .iter()
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .collect();
     assert!(missing.is_empty(), "docs/data.md does not list {missing:?}");
 }
 
@@ -120,14 +139,26 @@ fn every_field_of_a_manifest_is_in_its_table() {
         field_names::<RemoteUse>(),
     ];
     found.extend(of_types.concat().into_iter().map(str::to_owned));
-    for name in ["outcome", "regradings", "blame", "early_cutoff", "output_tokens"] {
+    for name in [
+        "outcome",
+        "regradings",
+        "blame",
+        "early_cutoff",
+        "output_tokens",
+    ] {
         assert!(found.contains(name), "{name}: {found:?}");
     }
     let page = include_str!("../../docs/data.md");
     let (_, table) = page.split_once("\n## manifest.json\n").expect("a section");
     let table = table.split("\n## ").next().unwrap_or_default();
-    let missing: Vec<&String> = found.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/data.md does not list {missing:?} under manifest.json");
+    let missing: Vec<&String> = found
+        .iter()
+        .filter(|name| !table.contains(&format!("`{name}`")))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/data.md does not list {missing:?} under manifest.json"
+    );
 }
 
 #[test]
@@ -135,25 +166,50 @@ fn the_csv_has_a_line_for_each_cell_with_its_label_and_question() {
     let project = compared();
     let printed = project.expect(0, "report a --csv").stdout;
     let mut reader = csv::Reader::from_reader(printed.as_bytes());
-    let columns: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();
+    let columns: Vec<String> = reader
+        .headers()
+        .expect("a header")
+        .iter()
+        .map(str::to_owned)
+        .collect();
     assert_eq!(columns[..4], ["label", "fixture", "point", "method"]);
-    let lines: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("sound lines");
+    let lines: Vec<csv::StringRecord> = reader
+        .records()
+        .collect::<Result<_, _>>()
+        .expect("sound lines");
     let rows = project.rows("a");
     assert_eq!(lines.len(), rows.len());
     let cell = |line: usize, name: &str| {
-        let column = columns.iter().position(|column| column == name).unwrap_or_else(|| panic!("no column {name}"));
+        let column = columns
+            .iter()
+            .position(|column| column == name)
+            .unwrap_or_else(|| panic!("no column {name}"));
         lines[line][column].to_owned()
     };
     for (line, row) in rows.iter().enumerate() {
         assert_eq!(cell(line, "label"), "a");
         assert!(!cell(line, "question").is_empty());
         for name in ["fixture", "probe", "question", "answer", "type"] {
-            assert_eq!(cell(line, name), row[name].as_str().unwrap_or_default(), "{name}");
+            assert_eq!(
+                cell(line, name),
+                row[name].as_str().unwrap_or_default(),
+                "{name}"
+            );
         }
         assert_eq!(cell(line, "overall"), row["overall"].to_string());
         let accuracy = &row["dimensions"]["accuracy"];
-        assert_eq!(cell(line, "accuracy"), if accuracy.is_null() { String::new() } else { accuracy.to_string() });
-        assert_eq!(cell(line, "keys.judge"), row["keys"]["judge"].as_str().unwrap_or_default());
+        assert_eq!(
+            cell(line, "accuracy"),
+            if accuracy.is_null() {
+                String::new()
+            } else {
+                accuracy.to_string()
+            }
+        );
+        assert_eq!(
+            cell(line, "keys.judge"),
+            row["keys"]["judge"].as_str().unwrap_or_default()
+        );
     }
 }
 
@@ -164,9 +220,16 @@ fn compressed_rows_are_the_same_and_every_command_reads_them() {
     project.expect(0, "run --label base --runs 1");
     project.edit("prompts/anchored.md", "## ", "## The ");
     project.expect(0, "run --label plain --runs 1");
-    project.edit("pipeline.toml", "[pipeline]", "[pipeline]\ncompress_rows = true");
+    project.edit(
+        "pipeline.toml",
+        "[pipeline]",
+        "[pipeline]\ncompress_rows = true",
+    );
     project.expect(0, "run --label packed --runs 1");
-    assert!(project.exists("results/packed/cells.jsonl.zst") && !project.exists("results/packed/cells.jsonl"));
+    assert!(
+        project.exists("results/packed/cells.jsonl.zst")
+            && !project.exists("results/packed/cells.jsonl")
+    );
     let packed = std::fs::File::open(project.path("results/packed/cells.jsonl.zst")).unwrap();
     let lines = std::io::read_to_string(zstd::Decoder::new(packed).unwrap()).unwrap();
     assert_eq!(lines, project.read("results/plain/cells.jsonl"));
@@ -179,14 +242,24 @@ fn compressed_rows_are_the_same_and_every_command_reads_them() {
         let (plain, packed) = (of("plain"), of("packed"));
         assert_eq!(plain, packed, "{arguments}");
     };
-    for arguments in
-        ["report LABEL --csv", "show harbor --label LABEL", "compare LABEL base --json", "compare base LABEL --json"]
-    {
+    for arguments in [
+        "report LABEL --csv",
+        "show harbor --label LABEL",
+        "compare LABEL base --json",
+        "compare base LABEL --json",
+    ] {
         says(arguments);
     }
     project.expect(0, "compare packed base --html both.html");
     assert!(project.read("both.html").contains("anchored"));
-    project.edit("pipeline.toml", "compress_rows = true", "compress_rows = false");
+    project.edit(
+        "pipeline.toml",
+        "compress_rows = true",
+        "compress_rows = false",
+    );
     project.expect(0, "run --label packed --runs 1");
-    assert!(project.exists("results/packed/cells.jsonl") && !project.exists("results/packed/cells.jsonl.zst"));
+    assert!(
+        project.exists("results/packed/cells.jsonl")
+            && !project.exists("results/packed/cells.jsonl.zst")
+    );
 }

@@ -32,7 +32,14 @@ fn a_cache_that_is_taken_away_under_a_run_is_an_error() {
 #[test]
 fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
     let (_server, project) = finished();
-    for command in ["labels ls", "cache stats", "plan --json", "show harbor", "run --label a --runs 1", "--help"] {
+    for command in [
+        "labels ls",
+        "cache stats",
+        "plan --json",
+        "show harbor",
+        "run --label a --runs 1",
+        "--help",
+    ] {
         let mut full = project.command(command);
         full.stdout(File::options().write(true).open("/dev/full").unwrap());
         let ended = Running::of(full).end();
@@ -55,7 +62,10 @@ fn a_closed_pipe_neither_ends_a_run_nor_changes_its_exit_code() {
         drop(reader);
         command.stdout(writer.try_clone().unwrap()).stderr(writer);
         assert_eq!(Running::of(command).end().code, code, "{flags}");
-        assert!(project.exists(&format!("results/{label}/summary.json")), "the run went to its end");
+        assert!(
+            project.exists(&format!("results/{label}/summary.json")),
+            "the run went to its end"
+        );
     }
 }
 
@@ -64,8 +74,12 @@ fn on_a_small_disk(project: &Project, script: &str) -> Option<String> {
     std::fs::create_dir_all(project.path("cache")).unwrap();
     let script = format!("set -e; mount -t tmpfs -o size=3m tmpfs cache || exit 99; {script}");
     let mut unshare = Command::new("unshare");
-    unshare.args(["-rm", "sh", "-c", &script]).current_dir(project.path("."));
-    unshare.env("COMPEVAL", env!("CARGO_BIN_EXE_compeval")).env("MOCK_API_KEY", super::project::KEY);
+    unshare
+        .args(["-rm", "sh", "-c", &script])
+        .current_dir(project.path("."));
+    unshare
+        .env("COMPEVAL", env!("CARGO_BIN_EXE_compeval"))
+        .env("MOCK_API_KEY", super::project::KEY);
     let output = unshare.output().ok()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -96,12 +110,26 @@ fn a_prune_needs_no_room() {
         writeln!(std::io::stderr(), "{why}").unwrap();
         return;
     };
-    assert!(out.contains("before 0\n") && !out.contains("after 0\n"), "{out}");
+    assert!(
+        out.contains("before 0\n") && !out.contains("after 0\n"),
+        "{out}"
+    );
     let left: serde_json::Value = serde_json::from_str(&project.read("left.json")).unwrap();
-    let stages: Vec<&str> = left.as_array().unwrap().iter().map(|entry| entry["stage"].as_str().unwrap()).collect();
-    assert!(stages.contains(&"answer") && !stages.contains(&"judge"), "{stages:?}");
+    let stages: Vec<&str> = left
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["stage"].as_str().unwrap())
+        .collect();
+    assert!(
+        stages.contains(&"answer") && !stages.contains(&"judge"),
+        "{stages:?}"
+    );
     let asked = server.asked();
-    let again = asked.iter().filter(|asked| asked.earlier > 0).map(|asked| asked.wanted);
+    let again = asked
+        .iter()
+        .filter(|asked| asked.earlier > 0)
+        .map(|asked| asked.wanted);
     assert!(
         again.clone().count() > 0 && again.into_iter().all(|wanted| wanted == Wanted::Grades),
         "only what was pruned"
@@ -116,11 +144,21 @@ fn a_fixture_that_cannot_be_read_is_named() {
     let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, fixture(name)).unwrap();
     link("/nowhere/at/all.json", "moved");
     link("/dev/null", "device");
-    assert!(Command::new("mkfifo").arg(fixture("pipe")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(fixture("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     link("somebody@host.1234", ".#harbor");
     for glob in [false, true] {
         if glob {
-            project.edit("pipeline.toml", "[pipeline]", "[pipeline]\nfixtures = [\"fixtures/[a-z]*.json\"]");
+            project.edit(
+                "pipeline.toml",
+                "[pipeline]",
+                "[pipeline]\nfixtures = [\"fixtures/[a-z]*.json\"]",
+            );
         }
         for command in ["check", "plan", "run --label a"] {
             let ended = project.expect(2, command);
@@ -129,7 +167,11 @@ fn a_fixture_that_cannot_be_read_is_named() {
                 "cannot read the fixture fixtures/device.json: it is a pipe, a socket or a device",
                 "cannot read the fixture fixtures/pipe.json: it is a pipe, a socket or a device",
             ]);
-            assert!(!ended.stderr.contains("#harbor"), "an editor's lock: {}", ended.stderr);
+            assert!(
+                !ended.stderr.contains("#harbor"),
+                "an editor's lock: {}",
+                ended.stderr
+            );
         }
     }
 }
@@ -137,11 +179,18 @@ fn a_fixture_that_cannot_be_read_is_named() {
 #[test]
 fn a_file_that_is_no_file_or_has_no_end_is_named() {
     let project = Project::offline();
-    File::create(project.path("fixtures/endless.json")).unwrap().set_len(3 << 30).unwrap();
-    project.expect(2, "run --label a").says(&["fixtures/endless.json: it has 3072 MB, and at most 256 are read"]);
+    File::create(project.path("fixtures/endless.json"))
+        .unwrap()
+        .set_len(3 << 30)
+        .unwrap();
+    project
+        .expect(2, "run --label a")
+        .says(&["fixtures/endless.json: it has 3072 MB, and at most 256 are read"]);
     std::fs::remove_file(project.path("pipeline.toml")).unwrap();
     std::os::unix::fs::symlink("/nowhere/pipeline.toml", project.path("pipeline.toml")).unwrap();
     for command in ["plan", "cache ls"] {
-        project.expect(2, command).says(&["pipeline.toml: it is a link to a file that does not exist"]);
+        project
+            .expect(2, command)
+            .says(&["pipeline.toml: it is a link to a file that does not exist"]);
     }
 }

@@ -16,9 +16,16 @@ const REGRADED: usize = 8;
 /// A project whose judge is the server, with a baseline `before` in which every answer got `score`.
 fn project(server: &Server, methods: usize, score: u64) -> Project {
     let project = sessions(methods, 4);
-    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    let provider = format!(
+        "[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]",
+        server.url()
+    );
     project.edit("pipeline.toml", "[[answer]]", &provider);
-    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
+    project.edit(
+        "pipeline.toml",
+        "\"judge\"\nmodel = \"lexical\"",
+        "\"judge\"\nmodel = \"mock/judge-1\"",
+    );
     server.script(move |asked| all_get(asked, score));
     project.expect(0, "run --all --label before");
     project
@@ -27,7 +34,9 @@ fn project(server: &Server, methods: usize, score: u64) -> Project {
 /// A judge that gives every answer this score and passes its self-test.
 fn all_get(asked: &Asked, score: u64) -> Reply {
     let brief = material(&asked.text).filter(|brief| case_of(brief).is_none());
-    brief.and_then(|brief| graded(&brief, score)).map_or(Reply::Sensible, Reply::Text)
+    brief
+        .and_then(|brief| graded(&brief, score))
+        .map_or(Reply::Sensible, Reply::Text)
 }
 
 /// A judge that gives answers from edited contexts `edited`, and all others `others`.
@@ -42,16 +51,27 @@ fn edit_contexts(project: &Project) {
 }
 
 fn grades_asked(server: &Server) -> usize {
-    server.asked().iter().filter(|asked| asked.wanted == Wanted::Grades).count()
+    server
+        .asked()
+        .iter()
+        .filter(|asked| asked.wanted == Wanted::Grades)
+        .count()
 }
 
 fn flat(ended: &Ended) -> String {
-    format!("{} {}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+    format!("{} {}", ended.stdout, ended.stderr)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn verdict(project: &Project, label: &str) -> (Value, Value, Value) {
     let m1 = compared(project, label)["methods"]["m1"].clone();
-    (m1["overall"]["verdict"].clone(), m1["overall"]["reason"].clone(), m1["drift"]["status"].clone())
+    (
+        m1["overall"]["verdict"].clone(),
+        m1["overall"]["reason"].clone(),
+        m1["drift"]["status"].clone(),
+    )
 }
 
 #[test]
@@ -63,21 +83,35 @@ fn a_judge_that_became_harsher_is_no_regression() {
     let before = grades_asked(&server);
     let run = "run --all --label after --compare-to before --fail-on-regression";
     let ended = project.expect(0, run);
-    assert_eq!(grades_asked(&server) - before, 16 + REGRADED, "each new answer, and eight of the baseline");
+    assert_eq!(
+        grades_asked(&server) - before,
+        16 + REGRADED,
+        "each new answer, and eight of the baseline"
+    );
     let found = (json!("no evidence"), json!("judge drift"), json!("checked"));
     assert_eq!(verdict(&project, "after"), found);
     let regraded = compared(&project, "after")["methods"]["m1"]["drift"]["overall"].clone();
     assert_eq!(regraded, json!({"answers": 8, "shift": -1.0}));
-    assert!(flat(&ended).contains("8 answers of the baseline, graded again, moved by −1.00"), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("8 answers of the baseline, graded again, moved by −1.00"),
+        "{}",
+        ended.stdout
+    );
     ended.says(&["gate: m1: overall −1.00", "judge drift, no verdict"]);
     let stages = project.result("after", "manifest.json")["stages"].clone();
-    assert_eq!((&stages["regrade"]["executed"], &stages["regrade"]["cells"]), (&json!(8), &json!(8)));
+    assert_eq!(
+        (&stages["regrade"]["executed"], &stages["regrade"]["cells"]),
+        (&json!(8), &json!(8))
+    );
 
     // The eight are spread over the fixtures, and each is asked as in the baseline.
     let asked = server.asked();
-    let again = asked.iter().filter(|asked| asked.wanted == Wanted::Grades && asked.earlier == 1);
-    let mut codes: Vec<String> =
-        again.filter_map(|asked| Some(asked.text.split_once(" code is K")?.1[..1].to_owned())).collect();
+    let again = asked
+        .iter()
+        .filter(|asked| asked.wanted == Wanted::Grades && asked.earlier == 1);
+    let mut codes: Vec<String> = again
+        .filter_map(|asked| Some(asked.text.split_once(" code is K")?.1[..1].to_owned()))
+        .collect();
     codes.sort();
     assert_eq!(codes, ["1", "1", "2", "2", "3", "3", "4", "4"]);
 
@@ -88,10 +122,17 @@ fn a_judge_that_became_harsher_is_no_regression() {
     project.expect(0, "report after");
     assert_eq!(verdict(&project, "after"), found);
     let ended = project.expect(0, "compare after before --all");
-    assert!(flat(&ended).contains("no evidence (judge drift)"), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("no evidence (judge drift)"),
+        "{}",
+        ended.stdout
+    );
     assert_eq!(grades_asked(&server), before);
     // Other grades make another check.
-    project.expect(0, "run --all --label after --refresh judge --compare-to before");
+    project.expect(
+        0,
+        "run --all --label after --refresh judge --compare-to before",
+    );
     assert_eq!(grades_asked(&server) - before, 55 + 16 + REGRADED);
     assert_eq!(verdict(&project, "after"), found);
 }
@@ -103,14 +144,34 @@ fn a_loss_that_the_judge_does_not_explain_stays_a_loss() {
     edit_contexts(&project);
     server.script(|asked| by_context(asked, 3, 4));
     let plan = project.expect(0, "run --all --label after --compare-to before --dry-run");
-    assert!(flat(&plan).contains("at most 24 more requests"), "{}", plan.stderr);
-    let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
+    assert!(
+        flat(&plan).contains("at most 24 more requests"),
+        "{}",
+        plan.stderr
+    );
+    let ended = project.expect(
+        100,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     ended.says(&["regressed: m1: overall −1.00"]);
-    assert_eq!(verdict(&project, "after"), (json!("regressed"), Value::Null, json!("checked")));
+    assert_eq!(
+        verdict(&project, "after"),
+        (json!("regressed"), Value::Null, json!("checked"))
+    );
     let comparison = compared(&project, "after");
-    assert_eq!(comparison["methods"]["m2"]["drift"]["overall"]["shift"], 0.0);
-    assert_eq!(comparison["drift"]["overall"]["answers"], 8, "the mean has a check of its own");
-    assert!(flat(&ended).contains("which does not explain it"), "{}", ended.stdout);
+    assert_eq!(
+        comparison["methods"]["m2"]["drift"]["overall"]["shift"],
+        0.0
+    );
+    assert_eq!(
+        comparison["drift"]["overall"]["answers"], 8,
+        "the mean has a check of its own"
+    );
+    assert!(
+        flat(&ended).contains("which does not explain it"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -123,8 +184,16 @@ fn what_was_not_judged_again_is_said_to_be_unchecked() {
     project.expect(0, "run --all --label after");
     let sent = grades_asked(&server);
     let ended = project.expect(0, "compare after before --all");
-    assert!(flat(&ended).contains("drift not checked"), "{}", ended.stdout);
-    assert!(flat(&ended).contains("Drift not checked: `run --compare-to`"), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("drift not checked"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        flat(&ended).contains("Drift not checked: `run --compare-to`"),
+        "{}",
+        ended.stdout
+    );
     // Neither does a run that may send nothing.
     let offline = "run --all --label after --compare-to before --offline --fail-on-regression";
     project.expect(100, offline);
@@ -133,7 +202,10 @@ fn what_was_not_judged_again_is_said_to_be_unchecked() {
     assert_eq!(grades_asked(&server), sent);
     // The budget ends in the middle.
     project.expect(100, &offline.replace("--offline", "--max-requests 3"));
-    assert_eq!((grades_asked(&server) - sent, verdict(&project, "after")), (3, found));
+    assert_eq!(
+        (grades_asked(&server) - sent, verdict(&project, "after")),
+        (3, found)
+    );
     // What was sent before is in the cache.
     project.expect(0, &offline.replace("--offline", ""));
     assert_eq!(grades_asked(&server) - sent, REGRADED);
@@ -144,17 +216,31 @@ fn rules_are_asked_again_too_and_contexts_that_are_gone_are_not_guessed() {
     let project = sessions(1, 4);
     project.expect(0, "run --all --label before");
     lose(&project, "m1", 4, |_| 2);
-    project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
-    assert_eq!(verdict(&project, "after"), (json!("regressed"), Value::Null, json!("checked")));
+    project.expect(
+        100,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
+    assert_eq!(
+        verdict(&project, "after"),
+        (json!("regressed"), Value::Null, json!("checked"))
+    );
     std::fs::remove_dir_all(project.path("cache")).expect("a cache");
-    project.expect(100, "run --all --label again --compare-to before --fail-on-regression");
-    assert_eq!(verdict(&project, "again"), (json!("regressed"), Value::Null, json!("unchecked")));
+    project.expect(
+        100,
+        "run --all --label again --compare-to before --fail-on-regression",
+    );
+    assert_eq!(
+        verdict(&project, "again"),
+        (json!("regressed"), Value::Null, json!("unchecked"))
+    );
 }
 
 /// The facts of a session as a judge may see them.
 fn states_the_fact(asked: &Asked) -> Option<bool> {
     let brief = material(&asked.text).filter(|brief| case_of(brief).is_none())?;
-    let fact = brief["ground_truth"]["expected_facts"][0].as_str()?.to_owned();
+    let fact = brief["ground_truth"]["expected_facts"][0]
+        .as_str()?
+        .to_owned();
     Some(brief["model_response"].as_str()?.contains(&fact))
 }
 
@@ -162,13 +248,25 @@ fn states_the_fact(asked: &Asked) -> Option<bool> {
 fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     let server = Server::start();
     let project = sessions(1, 6);
-    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    let provider = format!(
+        "[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]",
+        server.url()
+    );
     project.edit("pipeline.toml", "[[answer]]", &provider);
-    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
+    project.edit(
+        "pipeline.toml",
+        "\"judge\"\nmodel = \"lexical\"",
+        "\"judge\"\nmodel = \"mock/judge-1\"",
+    );
     project.edit("pipeline.toml", "regrade = false", "regrade = true");
-    let checked = |label: &str| project.result(label, "manifest.json")["caveats"]["false_facts"].clone();
+    let checked =
+        |label: &str| project.result(label, "manifest.json")["caveats"]["false_facts"].clone();
     let plan = project.expect(0, "plan");
-    assert!(flat(&plan).contains("at most 20 more requests"), "{}", plan.stderr);
+    assert!(
+        flat(&plan).contains("at most 20 more requests"),
+        "{}",
+        plan.stderr
+    );
 
     // A judge that reads the facts: 24 answers, and twenty of them with a false code.
     server.script(|asked| match states_the_fact(asked) {
@@ -178,20 +276,43 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     let before = grades_asked(&server);
     project.expect(0, "run --all --label reads");
     let own = |asked: &Asked| states_the_fact(asked).is_some();
-    assert_eq!(server.asked().iter().skip(before).filter(|asked| own(asked)).count(), 24 + 20);
-    assert_eq!(checked("reads"), json!([{"judge": "judge", "lower": 20, "of": 20}]));
-    assert!(!project.read("results/reads/report.md").contains("hardly reads facts"));
+    assert_eq!(
+        server
+            .asked()
+            .iter()
+            .skip(before)
+            .filter(|asked| own(asked))
+            .count(),
+        24 + 20
+    );
+    assert_eq!(
+        checked("reads"),
+        json!([{"judge": "judge", "lower": 20, "of": 20}])
+    );
+    assert!(
+        !project
+            .read("results/reads/report.md")
+            .contains("hardly reads facts")
+    );
     // It is cached like all others.
     let before = grades_asked(&server);
     project.expect(0, "run --all --label again");
-    assert_eq!((grades_asked(&server), checked("again")), (before, checked("reads")));
+    assert_eq!(
+        (grades_asked(&server), checked("again")),
+        (before, checked("reads"))
+    );
 
     // A judge that gives all answers the same grade.
     server.script(|asked| all_get(asked, 5));
     project.expect(0, "run --all --label likes --refresh judge");
-    assert_eq!(checked("likes"), json!([{"judge": "judge", "lower": 0, "of": 20}]));
+    assert_eq!(
+        checked("likes"),
+        json!([{"judge": "judge", "lower": 0, "of": 20}])
+    );
     let report = project.read("results/likes/report.md");
-    let warning = report.find("hardly reads facts: of 20 answers of this run").expect("the warning");
+    let warning = report
+        .find("hardly reads facts: of 20 answers of this run")
+        .expect("the warning");
     assert!(warning < report.find("| ").expect("a table"), "{report}");
 
     // Twelve answers are enough for a check of ten; eight are enough for none. The check can be turned off.
@@ -202,14 +323,20 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     project.edit("pipeline.toml", "regrade = true", "regrade = false");
     let before = grades_asked(&server);
     project.expect(0, "run --all --label off");
-    assert_eq!((grades_asked(&server), checked("off")), (before, Value::Null));
+    assert_eq!(
+        (grades_asked(&server), checked("off")),
+        (before, Value::Null)
+    );
 }
 
 #[test]
 fn ctrl_c_during_the_check_of_a_judge_also_leaves_the_other_checks_to_the_next_run() {
     let server = Server::start();
     let project = sessions(1, 6);
-    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    let provider = format!(
+        "[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]",
+        server.url()
+    );
     project.edit("pipeline.toml", "[[answer]]", &provider);
     let judges = "\"judge\"\nmodel = \"mock/judge-1\"\n\n[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"";
     project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", judges);
@@ -217,7 +344,9 @@ fn ctrl_c_during_the_check_of_a_judge_also_leaves_the_other_checks_to_the_next_r
     let checks = |model: &str| {
         let asked = server.asked();
         let of_model = asked.iter().filter(|asked| asked.json["model"] == model);
-        of_model.filter(|asked| states_the_fact(asked) == Some(false)).count()
+        of_model
+            .filter(|asked| states_the_fact(asked) == Some(false))
+            .count()
     };
     server.script(|asked| match states_the_fact(asked) {
         Some(false) => Reply::Held,
@@ -229,12 +358,22 @@ fn ctrl_c_during_the_check_of_a_judge_also_leaves_the_other_checks_to_the_next_r
     running.wait_for_words("stopping");
     server.let_go();
     let ended = running.end();
-    assert_eq!((ended.code, checks("judge-2")), (130, 0), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, checks("judge-2")),
+        (130, 0),
+        "{}",
+        ended.stderr
+    );
     ended.says(&["interrupted while the judges were checked"]);
     assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
 
     project.expect(0, "run --all --label a");
     let checked = project.result("a", "manifest.json")["caveats"]["false_facts"].clone();
-    let of: Vec<&Value> = checked.as_array().expect("checks").iter().map(|check| &check["of"]).collect();
+    let of: Vec<&Value> = checked
+        .as_array()
+        .expect("checks")
+        .iter()
+        .map(|check| &check["of"])
+        .collect();
     assert_eq!(of, [&json!(20), &json!(20)]);
 }

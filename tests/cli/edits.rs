@@ -16,7 +16,11 @@ fn finished() -> (Server, Project) {
 #[test]
 fn names_places_comments_and_limits_send_nothing() {
     let (server, project) = finished();
-    project.edit("pipeline.toml", "name     = \"anchored\"", "# the one we ship\nname     = \"standing\"");
+    project.edit(
+        "pipeline.toml",
+        "name     = \"anchored\"",
+        "# the one we ship\nname     = \"standing\"",
+    );
     project.edit("pipeline.toml", "prompts/anchored.md", "moved/notes.txt");
     project.write("moved/notes.txt", &project.read("prompts/anchored.md"));
     project.edit(
@@ -24,13 +28,24 @@ fn names_places_comments_and_limits_send_nothing() {
         "max_in_flight = 16",
         "max_in_flight = 3\nrequests_per_minute = 60000\ntimeout_s = 20",
     );
-    project.edit("prompts/answer.md", "Answer from", "{# a remark that renders to nothing #}Answer from");
-    project.edit("pipeline.toml", "name  = \"grader\"", "name  = \"examiner\"");
+    project.edit(
+        "prompts/answer.md",
+        "Answer from",
+        "{# a remark that renders to nothing #}Answer from",
+    );
+    project.edit(
+        "pipeline.toml",
+        "name  = \"grader\"",
+        "name  = \"examiner\"",
+    );
     project.edit("pipeline.toml", "name   = \"agent\"", "name   = \"worker\"");
     project.expect(0, "run --label b");
     assert_eq!(server.count(), 0);
     let rows = project.rows("b");
-    assert!(rows.iter().any(|row| row["method"] == "standing" && row["judge"] == "examiner"));
+    assert!(
+        rows.iter()
+            .any(|row| row["method"] == "standing" && row["judge"] == "examiner")
+    );
 }
 
 #[test]
@@ -38,7 +53,11 @@ fn a_prompt_edit_that_leaves_the_output_as_it_was_stops_there() {
     let (server, project) = finished();
     project.edit("prompts/anchored.md", "working notes", "standing notes");
     project.expect(0, "run --label a --replace");
-    assert_eq!(server.counts(), [(Wanted::Compression, 4)].into(), "one method, two points, two runs");
+    assert_eq!(
+        server.counts(),
+        [(Wanted::Compression, 4)].into(),
+        "one method, two points, two runs"
+    );
 }
 
 #[test]
@@ -46,16 +65,29 @@ fn one_word_of_one_prompt_reasks_only_its_actions_and_what_then_differs() {
     let (server, project) = finished();
     let touched = "What is left to restart";
     server.script(move |asked| match asked.wanted {
-        Wanted::Answer if asked.text.contains(touched) => Reply::Text("Restart harbor-2; I do not know more.".into()),
+        Wanted::Answer if asked.text.contains(touched) => {
+            Reply::Text("Restart harbor-2; I do not know more.".into())
+        }
         _ => Reply::Sensible,
     });
-    project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing else",
+        "and from nothing but it",
+    );
     project.expect(0, "run --label a --replace");
     let sent = server.counts();
     assert_eq!(sent[&Wanted::Answer], 4 * 7 * 2, "every answer");
     assert_eq!(sent.get(&Wanted::Compression), None);
-    let graded: Vec<_> = server.asked().into_iter().filter(|asked| asked.wanted == Wanted::Grades).collect();
-    assert!(graded.iter().all(|asked| asked.text.contains(touched)), "only the answers that differ are graded again");
+    let graded: Vec<_> = server
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.wanted == Wanted::Grades)
+        .collect();
+    assert!(
+        graded.iter().all(|asked| asked.text.contains(touched)),
+        "only the answers that differ are graded again"
+    );
     assert_eq!(graded.len(), 4 * 2);
 }
 
@@ -67,7 +99,11 @@ fn more_runs_ask_only_for_the_new_ones() {
     let first = server.count();
     project.expect(0, "run --label a --runs 2");
     let second = server.count() - first;
-    assert_eq!(second, first - super::matrix::SELFTEST, "the second run alone, and no second self-test");
+    assert_eq!(
+        second,
+        first - super::matrix::SELFTEST,
+        "the second run alone, and no second self-test"
+    );
 }
 
 #[test]
@@ -91,12 +127,27 @@ fn a_refresh_that_is_stopped_continues_and_one_that_was_done_begins_anew() {
     let ended = project.expect(6, &format!("{refresh} --max-requests 5"));
     ended.stdout_says(&[&format!("next: compeval {refresh} --max-requests 5")]);
     let left = |label: &str| {
-        let plan = project.expect(0, &format!("plan --label {label} --runs 1 --refresh answer --json")).json();
+        let plan = project
+            .expect(
+                0,
+                &format!("plan --label {label} --runs 1 --refresh answer --json"),
+            )
+            .json();
         plan["stages"]["answer"]["stale"].as_u64().unwrap()
     };
-    assert_eq!((left("a"), left("b")), (WHOLE as u64 - 5, WHOLE as u64), "another label begins anew");
-    project.expect(0, refresh).says(&["this continues the --refresh in which the last run of `a` was stopped"]);
-    assert_eq!(server.counts(), [(Wanted::Answer, WHOLE)].into(), "each answer is asked for once");
+    assert_eq!(
+        (left("a"), left("b")),
+        (WHOLE as u64 - 5, WHOLE as u64),
+        "another label begins anew"
+    );
+    project
+        .expect(0, refresh)
+        .says(&["this continues the --refresh in which the last run of `a` was stopped"]);
+    assert_eq!(
+        server.counts(),
+        [(Wanted::Answer, WHOLE)].into(),
+        "each answer is asked for once"
+    );
     server.forget();
     let ended = project.expect(0, refresh);
     assert!(!ended.stderr.contains("this continues"), "{}", ended.stderr);
@@ -115,7 +166,9 @@ fn a_refresh_that_is_killed_continues() {
     server.wait_for(1);
     running.kill();
     server.let_go();
-    project.expect(0, refresh).says(&["this continues the --refresh"]);
+    project
+        .expect(0, refresh)
+        .says(&["this continues the --refresh"]);
 }
 
 #[test]
@@ -125,14 +178,28 @@ fn a_probe_that_is_added_asks_for_itself_alone() {
     {"id": "left","#;
     project.edit("probes/harbor.probes.json", "    {\"id\": \"left\",", added);
     project.expect(0, "run --label a");
-    assert!(server.asked().iter().all(|asked| asked.text.contains("Why does the proxy matter")));
-    assert_eq!(server.counts(), [(Wanted::Answer, 8), (Wanted::Grades, 8)].into());
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|asked| asked.text.contains("Why does the proxy matter"))
+    );
+    assert_eq!(
+        server.counts(),
+        [(Wanted::Answer, 8), (Wanted::Grades, 8)].into()
+    );
 }
 
 #[test]
 fn a_refresh_with_the_same_output_is_reported_as_early_cutoff() {
     let (server, project) = finished();
-    let output = project.expect(0, "run --label a --all --refresh compress").stdout;
-    assert!(server.counts().keys().eq([&Wanted::Compression]), "{:?}", server.counts());
+    let output = project
+        .expect(0, "run --label a --all --refresh compress")
+        .stdout;
+    assert!(
+        server.counts().keys().eq([&Wanted::Compression]),
+        "{:?}",
+        server.counts()
+    );
     assert!(output.contains("skipped by early cutoff"), "{output}");
 }

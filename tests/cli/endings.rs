@@ -11,7 +11,8 @@ fn indifferent(asked: &Asked) -> Reply {
     if asked.wanted != Wanted::Grades {
         return Reply::Sensible;
     }
-    let mut graded: Value = serde_json::from_str(&super::super::brain::reply(&asked.json)).expect("grades");
+    let mut graded: Value =
+        serde_json::from_str(&super::super::brain::reply(&asked.json)).expect("grades");
     for result in graded["criterionResults"].as_array_mut().expect("a list") {
         result["score"] = json!(3);
     }
@@ -25,10 +26,17 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     project.expect(0, "run --label a --runs 1");
     let (rows, report) = (project.rows("a"), project.read("results/a/report.md"));
     // Another judge fails its self-test, so that nothing is graded.
-    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
+    project.edit(
+        "pipeline.toml",
+        "model = \"mock/judge-1\"",
+        "model = \"mock/judge-2\"",
+    );
     server.script(indifferent);
     let ended = project.expect(1, "run --label a --runs 1 --replace");
-    assert!(project.rows("a") == rows && project.read("results/a/report.md") == report, "complete results stay");
+    assert!(
+        project.rows("a") == rows && project.read("results/a/report.md") == report,
+        "complete results stay"
+    );
     assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
     let beside = ".incomplete/a";
     assert!(project.rows(beside).is_empty());
@@ -39,23 +47,60 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     let renewed = project.read("results/.incomplete/a/report.md");
     // What contexts keep and cost needs no judge.
     let kept = |method: &str| summary["methods"][method]["compression"]["fact_survival"].as_f64();
-    assert!(kept("nothing") == Some(0.0) && kept("full") > Some(0.5), "{summary}");
-    assert!(renewed.contains("| 100.0% | 0.0% |") && renewed.contains("<summary>Compressions<"), "{renewed}");
-    assert!(renewed.contains("| contexts | tokens | facts kept | seconds |"), "{renewed}");
-    assert!(renewed != report && renewed.contains("it graded nothing more"), "{renewed}");
-    assert!(!project.exists("results/.incomplete/a/harbor-run-1.json"), "a file of rows that are gone");
-    assert_eq!(project.result(beside, "manifest.json")["outcome"], "incomplete");
+    assert!(
+        kept("nothing") == Some(0.0) && kept("full") > Some(0.5),
+        "{summary}"
+    );
+    assert!(
+        renewed.contains("| 100.0% | 0.0% |") && renewed.contains("<summary>Compressions<"),
+        "{renewed}"
+    );
+    assert!(
+        renewed.contains("| contexts | tokens | facts kept | seconds |"),
+        "{renewed}"
+    );
+    assert!(
+        renewed != report && renewed.contains("it graded nothing more"),
+        "{renewed}"
+    );
+    assert!(
+        !project.exists("results/.incomplete/a/harbor-run-1.json"),
+        "a file of rows that are gone"
+    );
+    assert_eq!(
+        project.result(beside, "manifest.json")["outcome"],
+        "incomplete"
+    );
     ended.says(&["judge failed its self-test: grader", "--allow-weak-judge"]);
     // Which replies came first decides what is named: accuracy, or two of the others.
-    let failures: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("  grader: ")).collect();
-    let are_flat = failures.iter().all(|line| line.contains("medians of right and wrong answers 3.00 and 3.00"));
+    let failures: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("  grader: "))
+        .collect();
+    let are_flat = failures
+        .iter()
+        .all(|line| line.contains("medians of right and wrong answers 3.00 and 3.00"));
     let are_enough = failures.len() >= 2 || failures.iter().any(|line| line.contains("accuracy"));
     assert!(are_flat && are_enough, "{}", ended.stderr);
-    for words in ["a · ", "from the cache", "report: ", "next: compeval judge selftest"] {
-        assert!(ended.stdout.contains(words), "`{words}` is missing in {}", ended.stdout);
+    for words in [
+        "a · ",
+        "from the cache",
+        "report: ",
+        "next: compeval judge selftest",
+    ] {
+        assert!(
+            ended.stdout.contains(words),
+            "`{words}` is missing in {}",
+            ended.stdout
+        );
     }
     // The answers that nobody graded were paid for, too.
-    assert!(ended.stdout.contains("facts kept  cost of contexts"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("facts kept  cost of contexts"),
+        "{}",
+        ended.stdout
+    );
     // A run that is compared with another ends the same way.
     project.expect(0, "run --label base --runs 1 --allow-weak-judge");
     std::fs::remove_dir_all(project.path("cache")).unwrap();
@@ -67,7 +112,12 @@ fn queued_requests_are_not_sent_to_a_provider_that_refuses_everything() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2");
-    server.script(|_| Reply::Raw(401, json!({"error": {"message": "no such key", "type": "auth"}}).to_string()));
+    server.script(|_| {
+        Reply::Raw(
+            401,
+            json!({"error": {"message": "no such key", "type": "auth"}}).to_string(),
+        )
+    });
     let ended = project.expect(5, "run --label a --runs 1 -j 12");
     ended.says(&["no such key", "no more calls to"]);
     assert!(server.count() <= 3, "{} were sent", server.count());
@@ -77,10 +127,23 @@ fn queued_requests_are_not_sent_to_a_provider_that_refuses_everything() {
 fn equal_causes_of_a_self_test_are_reported_once() {
     let server = Server::start();
     let project = Project::new(&server);
-    server.script(|_| Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string()));
+    server.script(|_| {
+        Reply::Raw(
+            400,
+            json!({"error": {"message": "not today", "type": "invalid"}}).to_string(),
+        )
+    });
     let ended = project.expect(5, "judge selftest");
-    assert_eq!(ended.stderr.matches("not today").count(), 1, "{}", ended.stderr);
-    ended.says(&[&format!("(and {} more): HTTP 400", super::matrix::SELFTEST - 1)]);
+    assert_eq!(
+        ended.stderr.matches("not today").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+    ended.says(&[&format!(
+        "(and {} more): HTTP 400",
+        super::matrix::SELFTEST - 1
+    )]);
 }
 
 #[test]
@@ -88,13 +151,25 @@ fn only_weak_judges_are_reported_as_weak() {
     let server = Server::start();
     let project = Project::new(&server);
     let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
-    project.write("pipeline.toml", &format!("{}\n{second}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{second}", project.read("pipeline.toml")),
+    );
     server.script(|asked| match asked.json["model"] == "judge-2" {
-        true => Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string()),
+        true => Reply::Raw(
+            400,
+            json!({"error": {"message": "not today", "type": "invalid"}}).to_string(),
+        ),
         false => indifferent(asked),
     });
-    let ended = project.expect(5, "run --label a --runs 1 --methods full --allow-weak-judge");
-    ended.says(&["judge failed its self-test: grader (", "the self-test of judge other did not complete"]);
+    let ended = project.expect(
+        5,
+        "run --label a --runs 1 --methods full --allow-weak-judge",
+    );
+    ended.says(&[
+        "judge failed its self-test: grader (",
+        "the self-test of judge other did not complete",
+    ]);
     assert!(
         ended.stderr.contains("  grader: accuracy: medians") && !ended.stderr.contains("  other: "),
         "{}",
@@ -107,12 +182,26 @@ fn an_unknown_cost_is_reported_without_a_sum() {
     let server = Server::start();
     let project = Project::new(&server);
     let ended = project.expect(0, "run --label a --runs 1 --methods full");
-    assert!(ended.stdout.contains("a · cost unknown · 0% from the cache"), "{}", ended.stdout);
+    assert!(
+        ended
+            .stdout
+            .contains("a · cost unknown · 0% from the cache"),
+        "{}",
+        ended.stdout
+    );
     assert!(!ended.stdout.contains('$'), "{}", ended.stdout);
-    let forecast = ended.stdout.lines().find(|line| line.starts_with("Forecast / actual:")).unwrap();
+    let forecast = ended
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("Forecast / actual:"))
+        .unwrap();
     assert!(forecast.ends_with(" out."), "{forecast}");
     let unused = project.result("a", "manifest.json")["unused"].clone();
-    assert_eq!((&unused["replies"], &unused["usd"]), (&json!(0), &json!(0.0)), "nothing lost costs nothing");
+    assert_eq!(
+        (&unused["replies"], &unused["usd"]),
+        (&json!(0), &json!(0.0)),
+        "nothing lost costs nothing"
+    );
 }
 
 #[test]

@@ -20,8 +20,9 @@ const RUN: &str = "run --label a --runs 1 --methods full,nothing --model lexical
 
 /// How many calls succeed before one fails; with `COMPEVAL_FAULTS=all` four times as many counts.
 const STEPS: &[usize] = &[0, 2, 5, 14, 45, 110];
-const MORE_STEPS: &[usize] =
-    &[0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18, 23, 29, 37, 45, 57, 70, 90, 110, 140, 180, 230, 300];
+const MORE_STEPS: &[usize] = &[
+    0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18, 23, 29, 37, 45, 57, 70, 90, 110, 140, 180, 230, 300,
+];
 
 /// Seconds after which a program is considered hung.
 const PATIENCE: &str = "60";
@@ -30,9 +31,15 @@ const PATIENCE: &str = "60";
 fn library(folder: &Path) -> Option<PathBuf> {
     let (source, library) = (folder.join("faults.c"), folder.join("faults.so"));
     std::fs::write(&source, include_str!("faults.c")).unwrap();
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status();
     if !built.is_ok_and(|status| status.success()) {
-        std::io::stderr().write_all(b"skipped: there is no compiler for C\n").unwrap();
+        std::io::stderr()
+            .write_all(b"skipped: there is no compiler for C\n")
+            .unwrap();
         return None;
     }
     Some(library)
@@ -47,10 +54,20 @@ fn within_patience(project: &Project, arguments: &str) -> Command {
 fn wrapped(project: &Project, by: &[&str], arguments: &str) -> Command {
     let plain = project.command(arguments);
     let mut command = Command::new(by[0]);
-    command.args(&by[1..]).arg(plain.get_program()).args(plain.get_args()).current_dir(project.path("."));
-    command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .args(&by[1..])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(project.path("."));
+    command.env_clear().envs(
+        plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     command.stdin(std::process::Stdio::null());
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     command
 }
 
@@ -68,8 +85,14 @@ fn faulty_below(
     (calls, error, after): (&str, i32, usize),
 ) -> Ended {
     let mut command = within_patience(project, arguments);
-    command.env("LD_PRELOAD", library).env("FAULT_ROOT", project.path(".").canonicalize().unwrap().join(below));
-    command.env("FAULT_CALL", calls).env("FAULT_ERROR", error.to_string()).env("FAULT_AFTER", after.to_string());
+    command.env("LD_PRELOAD", library).env(
+        "FAULT_ROOT",
+        project.path(".").canonicalize().unwrap().join(below),
+    );
+    command
+        .env("FAULT_CALL", calls)
+        .env("FAULT_ERROR", error.to_string())
+        .env("FAULT_AFTER", after.to_string());
     Running::of(command).end()
 }
 
@@ -77,8 +100,20 @@ fn faulty_below(
 fn check_end(ended: &Ended, what: &str) {
     assert!([0, 1, 2, 5].contains(&ended.code), "{what}: {ended:?}");
     let said = ended.stderr.to_lowercase();
-    assert!(ended.code == 0 || said.contains("error"), "{what}: ended with {} and no message", ended.code);
-    for word in ["panicked", "a fault of compeval", "rm -", "remove this one", "delete", "damaged", "no evidence"] {
+    assert!(
+        ended.code == 0 || said.contains("error"),
+        "{what}: ended with {} and no message",
+        ended.code
+    );
+    for word in [
+        "panicked",
+        "a fault of compeval",
+        "rm -",
+        "remove this one",
+        "delete",
+        "damaged",
+        "no evidence",
+    ] {
         assert!(!said.contains(word), "{what}: `{word}` in {}", ended.stderr);
     }
 }
@@ -87,11 +122,17 @@ fn check_end(ended: &Ended, what: &str) {
 /// undisturbed run must have the same results as one that never failed.
 fn runs_survive(calls: &str, errors: &[i32]) {
     let folder = tempfile::tempdir().unwrap();
-    let Some(library) = library(folder.path()) else { return };
+    let Some(library) = library(folder.path()) else {
+        return;
+    };
     let sound = Project::offline();
     sound.expect(0, RUN);
     let rows = sound.rows("a");
-    let steps = if std::env::var_os("COMPEVAL_FAULTS").is_some() { MORE_STEPS } else { STEPS };
+    let steps = if std::env::var_os("COMPEVAL_FAULTS").is_some() {
+        MORE_STEPS
+    } else {
+        STEPS
+    };
     for error in errors {
         let mut failed = 0;
         for after in steps {
@@ -125,29 +166,55 @@ fn syncs_that_fail_end_with_a_message() {
 #[test]
 fn an_index_that_fails_during_a_run_costs_nothing_and_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(library) = library(folder.path()) else { return };
+    let Some(library) = library(folder.path()) else {
+        return;
+    };
     let sound = Project::offline();
     sound.expect(0, RUN);
     let (rows, run) = (sound.rows("a"), RUN.replace(" --quiet", ""));
     let (mut failed, mut absent) = (0, 0);
     for after in STEPS {
         let project = Project::offline();
-        let ended = faulty_below(&project, &library, "cache/index", &run, ("write,sync", EIO, *after));
+        let ended = faulty_below(
+            &project,
+            &library,
+            "cache/index",
+            &run,
+            ("write,sync", EIO, *after),
+        );
         assert_eq!(ended.code, 0, "the run goes on: {ended:?}");
         assert!(!ended.stderr.contains("panicked"), "{ended:?}");
-        let has_failed = ended.stderr.contains("Nothing is lost: it is made again from the packs");
+        let has_failed = ended
+            .stderr
+            .contains("Nothing is lost: it is made again from the packs");
         let is_absent = ended.stderr.contains("works without an index");
-        (failed, absent) = (failed + usize::from(has_failed), absent + usize::from(is_absent));
+        (failed, absent) = (
+            failed + usize::from(has_failed),
+            absent + usize::from(is_absent),
+        );
         assert_eq!(project.rows("a"), rows, "after {after}");
         let again = project.expect(0, &run.replace("label a", "label b"));
-        let is_rebuilt = again.stderr.contains("the index was rebuilt from the packs");
-        assert!(is_rebuilt || !(has_failed || is_absent), "after {after}: {again:?}");
+        let is_rebuilt = again
+            .stderr
+            .contains("the index was rebuilt from the packs");
+        assert!(
+            is_rebuilt || !(has_failed || is_absent),
+            "after {after}: {again:?}"
+        );
         let stages = project.result("b", "manifest.json")["stages"].clone();
-        assert!(["compress", "answer", "judge"].iter().all(|stage| stages[*stage]["executed"] == 0), "{stages}");
+        assert!(
+            ["compress", "answer", "judge"]
+                .iter()
+                .all(|stage| stages[*stage]["executed"] == 0),
+            "{stages}"
+        );
         assert_eq!(project.rows("b"), rows, "after {after}");
         project.expect(0, "cache verify");
     }
-    assert!(failed > 0 && absent > 0, "{failed} failed in the run, {absent} could not be made");
+    assert!(
+        failed > 0 && absent > 0,
+        "{failed} failed in the run, {absent} could not be made"
+    );
 }
 
 #[test]
@@ -173,15 +240,27 @@ fn files_that_cannot_be_opened_or_listed_end_with_a_message() {
 #[test]
 fn file_systems_without_locks_can_be_used() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(library) = library(folder.path()) else { return };
+    let Some(library) = library(folder.path()) else {
+        return;
+    };
     for error in [ENOLCK, ENOTSUP] {
         let project = Project::offline();
-        for arguments in [RUN, RUN, "cache verify", "cache prune --stage judge", "report a", "labels protect a"] {
+        for arguments in [
+            RUN,
+            RUN,
+            "cache verify",
+            "cache prune --stage judge",
+            "report a",
+            "labels protect a",
+        ] {
             let ended = faulty(&project, &library, arguments, ("lock", error, 0));
             assert_eq!(ended.code, 0, "{arguments}: {ended:?}");
         }
-        let left: Vec<_> =
-            project.files(".").into_iter().filter(|path| path.extension().is_some_and(|e| e == "held")).collect();
+        let left: Vec<_> = project
+            .files(".")
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "held"))
+            .collect();
         assert!(left.is_empty(), "{left:?}");
     }
 }
@@ -189,34 +268,58 @@ fn file_systems_without_locks_can_be_used() {
 #[test]
 fn a_read_only_copy_can_be_read_and_a_run_in_it_says_why_it_cannot() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(library) = library(folder.path()) else { return };
+    let Some(library) = library(folder.path()) else {
+        return;
+    };
     let project = Project::offline();
     project.expect(0, RUN);
     project.expect(0, &RUN.replace("label a", "label b"));
     let before = project.files(".");
-    let read_only = |arguments: &str| faulty(&project, &library, arguments, ("create,mkdir,rename,write", EROFS, 0));
+    let read_only = |arguments: &str| {
+        faulty(
+            &project,
+            &library,
+            arguments,
+            ("create,mkdir,rename,write", EROFS, 0),
+        )
+    };
     let readers = [
-        "check", "plan --model lexical", "show harbor --label a", "labels ls", "compare a b", "cache ls",
-        "cache stats", "labels trend",
+        "check",
+        "plan --model lexical",
+        "show harbor --label a",
+        "labels ls",
+        "compare a b",
+        "cache ls",
+        "cache stats",
+        "labels trend",
     ];
     for reader in readers {
         let ended = read_only(reader);
         assert_eq!(ended.code, 0, "{reader}: {ended:?}");
     }
-    for writer in
-        [RUN, "run --label new --model lexical", "cache verify", "cache prune --stage judge", "report a", "labels rm a"]
-    {
+    for writer in [
+        RUN,
+        "run --label new --model lexical",
+        "cache verify",
+        "cache prune --stage judge",
+        "report a",
+        "labels rm a",
+    ] {
         let ended = read_only(writer);
         check_end(&ended, writer);
         assert_eq!(ended.code, 1, "{writer}: {ended:?}");
-        ended.says(&["Read-only file system", "work on a copy in a folder that can be written to"]);
+        ended.says(&[
+            "Read-only file system",
+            "work on a copy in a folder that can be written to",
+        ]);
     }
     assert_eq!(project.files("."), before);
 }
 
 /// The run under a limit of the shell.
 fn limited(project: &Project, limit: &str) -> Ended {
-    let script = format!("ulimit {limit} || exit 99; exec timeout -s KILL {PATIENCE} \"$0\" \"$@\"");
+    let script =
+        format!("ulimit {limit} || exit 99; exec timeout -s KILL {PATIENCE} \"$0\" \"$@\"");
     Running::of(wrapped(project, &["sh", "-c", &script], RUN)).end()
 }
 
@@ -226,7 +329,10 @@ fn a_limit_on_open_files_is_named() {
         let project = Project::offline();
         let ended = limited(&project, &format!("-n {files}"));
         assert_eq!(ended.code, 1, "{ended:?}");
-        ended.says(&[&format!("may open {files} files at once, and 32 are needed"), "ulimit -n 1024"]);
+        ended.says(&[
+            &format!("may open {files} files at once, and 32 are needed"),
+            "ulimit -n 1024",
+        ]);
         assert!(!project.exists("cache"), "nothing was begun");
     }
     assert_eq!(limited(&Project::offline(), "-n 32").code, 0);
@@ -262,9 +368,16 @@ fn a_lack_of_memory_ends_with_a_message_and_the_exit_code_of_an_error() {
         let project = Project::offline();
         let ended = limited(&project, &format!("-v {kilobytes}"));
         assert!([0, 1].contains(&ended.code), "{kilobytes}: {ended:?}");
-        let says_why =
-            ["memory allocation of", "could not start a thread", "Cannot allocate memory", "not enough memory"];
-        assert!(ended.code == 0 || says_why.iter().any(|words| ended.stderr.contains(words)), "{ended:?}");
+        let says_why = [
+            "memory allocation of",
+            "could not start a thread",
+            "Cannot allocate memory",
+            "not enough memory",
+        ];
+        assert!(
+            ended.code == 0 || says_why.iter().any(|words| ended.stderr.contains(words)),
+            "{ended:?}"
+        );
         assert!(!ended.stderr.contains("panicked"), "{ended:?}");
         project.expect(0, RUN);
     }

@@ -20,7 +20,13 @@ const SUBJECTS: &[(&str, &str)] = &[
 
 /// Commands that first look for a file, batch, entry or part that the project of this test lacks.
 const LACKING: &[&str] = &[
-    "batch cancel", "batch forget", "cache diff", "cache show", "fixture import", "fixture scrub", "observe",
+    "batch cancel",
+    "batch forget",
+    "cache diff",
+    "cache show",
+    "fixture import",
+    "fixture scrub",
+    "observe",
     "judge agreement",
 ];
 
@@ -30,22 +36,43 @@ const ANYTHING_GOES: &[&str] = &["--focus-topic", "--name", "--writer"];
 /// The subcommands that a page of help lists.
 fn subcommands(help: &str) -> Vec<String> {
     // The program's own help lists the commands in groups before the options.
-    let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ') && !line.starts_with("Usage");
-    let listed = help.lines().skip_while(|line| !is_heading(line)).take_while(|line| *line != "Options:");
-    let is_group = help.lines().find(is_heading).is_some_and(|line| line != "Options:" && line != "Arguments:");
+    let is_heading =
+        |line: &&str| line.ends_with(':') && !line.starts_with(' ') && !line.starts_with("Usage");
+    let listed = help
+        .lines()
+        .skip_while(|line| !is_heading(line))
+        .take_while(|line| *line != "Options:");
+    let is_group = help
+        .lines()
+        .find(is_heading)
+        .is_some_and(|line| line != "Options:" && line != "Arguments:");
     let listed = listed.filter(|_| is_group);
-    let named = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
-    named.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").map(str::to_owned).collect()
+    let named = listed.filter_map(|line| {
+        line.strip_prefix("  ")
+            .filter(|line| !line.starts_with(' '))
+    });
+    named
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The long flags of a page of help that take a value.
 fn flags(help: &str) -> Vec<String> {
     let flag = |line: &str| {
-        let (_, flag) = line.trim_start().strip_prefix('-').map(|_| line).and_then(|line| line.split_once("--"))?;
+        let (_, flag) = line
+            .trim_start()
+            .strip_prefix('-')
+            .map(|_| line)
+            .and_then(|line| line.split_once("--"))?;
         let (name, value) = flag.split_once(' ')?;
         value.starts_with('<').then(|| format!("--{name}"))
     };
-    help.lines().filter(|line| line.trim_start().starts_with('-')).filter_map(flag).collect()
+    help.lines()
+        .filter(|line| line.trim_start().starts_with('-'))
+        .filter_map(flag)
+        .collect()
 }
 
 /// Every command without subcommands, with its help.
@@ -55,7 +82,10 @@ fn leaves(project: &Project, command: &str) -> Vec<(String, String)> {
     if below.is_empty() {
         return vec![(command.to_owned(), help)];
     }
-    below.iter().flat_map(|name| leaves(project, format!("{command} {name}").trim())).collect()
+    below
+        .iter()
+        .flat_map(|name| leaves(project, format!("{command} {name}").trim()))
+        .collect()
 }
 
 /// A project with the sample and the results of a run.
@@ -70,8 +100,14 @@ fn project() -> Project {
 fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
     let project = project();
     let (mut ignored, mut walked) = (Vec::new(), 0);
-    for (command, help) in leaves(&project, "").into_iter().filter(|(name, _)| !LACKING.contains(&name.as_str())) {
-        let subject = SUBJECTS.iter().find(|(name, _)| *name == command).map_or("", |(_, subject)| *subject);
+    for (command, help) in leaves(&project, "")
+        .into_iter()
+        .filter(|(name, _)| !LACKING.contains(&name.as_str()))
+    {
+        let subject = SUBJECTS
+            .iter()
+            .find(|(name, _)| *name == command)
+            .map_or("", |(_, subject)| *subject);
         for flag in flags(&help) {
             if ANYTHING_GOES.contains(&flag.as_str()) {
                 continue;
@@ -80,7 +116,9 @@ fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
             let line = format!("{command} {subject} {flag} {ODD}");
             let ended = project.compeval(&line);
             // An error names the value, or the flag that has it.
-            let is_named = |text: &String| text.contains(ODD) || (ended.code == 2 && text.contains(flag.as_str()));
+            let is_named = |text: &String| {
+                text.contains(ODD) || (ended.code == 2 && text.contains(flag.as_str()))
+            };
             let left_mark = [&ended.stdout, &ended.stderr].into_iter().any(is_named)
                 || project.exists(ODD)
                 || project.exists(&format!("results/{ODD}"));
@@ -93,7 +131,12 @@ fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
         }
     }
     assert!(walked > 100, "only {walked} flags were found");
-    assert!(ignored.is_empty(), "{} flags were ignored:\n{}", ignored.len(), ignored.join("\n"));
+    assert!(
+        ignored.is_empty(),
+        "{} flags were ignored:\n{}",
+        ignored.len(),
+        ignored.join("\n")
+    );
 }
 
 #[test]
@@ -101,47 +144,83 @@ fn a_value_or_a_flag_without_an_effect_is_refused() {
     let project = project();
     let refused = [
         ("run --jobs 0", "expected a number from 1"),
-        ("run --refresh probes", "possible values: compress, answer, judge"),
-        ("plan --refresh probes", "possible values: compress, answer, judge"),
+        (
+            "run --refresh probes",
+            "possible values: compress, answer, judge",
+        ),
+        (
+            "plan --refresh probes",
+            "possible values: compress, answer, judge",
+        ),
         ("plan --power --stages compress", "cannot be used with"),
         ("plan --power --points 2", "cannot be used with"),
         ("report sample --open --all", "cannot be used with"),
-        ("run --max-cost -1", "--max-cost -1 is not an amount of money"),
-        ("run --dry-run --compare-to smaple", "there are no results `smaple`"),
-        ("show tally-bank-export --open", "no answerer of the result set `sample` may search"),
+        (
+            "run --max-cost -1",
+            "--max-cost -1 is not an amount of money",
+        ),
+        (
+            "run --dry-run --compare-to smaple",
+            "there are no results `smaple`",
+        ),
+        (
+            "show tally-bank-export --open",
+            "no answerer of the result set `sample` may search",
+        ),
         ("probes generate nobody", "there is no fixture `nobody`"),
-        ("report nothing-alike", "compeval labels ls lists what there is"),
+        (
+            "report nothing-alike",
+            "compeval labels ls lists what there is",
+        ),
     ];
     for (line, words) in refused {
         project.expect(2, line).says(&[words]);
     }
     let unknown = project.expect(2, "probes generate nobody").stderr;
-    assert!(!unknown.contains("--fixtures"), "it has no such flag: {unknown}");
+    assert!(
+        !unknown.contains("--fixtures"),
+        "it has no such flag: {unknown}"
+    );
 }
 
 #[test]
 fn with_json_standard_output_is_one_document_or_the_flag_is_refused() {
     let project = project();
     let key = project.keys("sample")[0].clone();
-    for line in ["report sample --csv", "report --reference", &format!("cache show {key} --raw")] {
+    for line in [
+        "report sample --csv",
+        "report --reference",
+        &format!("cache show {key} --raw"),
+    ] {
         let refused = project.expect(2, &format!("{line} --json"));
         refused.says(&["prints no JSON: leave out --json"]);
         assert_eq!(refused.stdout, "", "{line}");
     }
     let document = |line: &str| project.expect(0, &format!("{line} --json")).json();
-    assert_eq!(document("judge agreement --blind-sheet sheet.csv")["label"], "sample");
+    assert_eq!(
+        document("judge agreement --blind-sheet sheet.csv")["label"],
+        "sample"
+    );
     assert_eq!(document("labels protect sample")["protected"], true);
-    assert_eq!(document("labels protect --off sample")["labels"][0], "sample");
+    assert_eq!(
+        document("labels protect --off sample")["labels"][0],
+        "sample"
+    );
     assert_eq!(document("labels rm sample")["removed"][0], "sample");
 }
 
 #[test]
 fn a_command_without_a_project_refuses_flags_that_select_one() {
     let project = Project::empty();
-    for line in
-        ["schema pipeline --profile ci", "man --json", "completions bash -c other.toml", "cache key -C elsewhere"]
-    {
-        project.expect(2, line).says(&["has no effect on this command"]);
+    for line in [
+        "schema pipeline --profile ci",
+        "man --json",
+        "completions bash -c other.toml",
+        "cache key -C elsewhere",
+    ] {
+        project
+            .expect(2, line)
+            .says(&["has no effect on this command"]);
     }
 }
 
@@ -154,6 +233,8 @@ fn a_plan_for_a_label_says_what_keeps_its_run_from_writing_it() {
         .expect(0, "plan --label sample --focus-topic parsing")
         .says(&["`sample` are of another design", "--replace"]);
     project.expect(0, "labels protect sample");
-    project.expect(0, "plan --label sample").says(&["`sample` are protected"]);
+    project
+        .expect(0, "plan --label sample")
+        .says(&["`sample` are protected"]);
     project.expect(2, "plan --power --label sample");
 }

@@ -69,7 +69,12 @@ fn fact(number: usize, code: &str) -> String {
 
 /// Makes a method lose the first `count(session)` facts of each session.
 pub fn lose(project: &Project, method: &str, fixtures: usize, count: impl Fn(usize) -> usize) {
-    let lost = |number: usize| CODES.iter().take(count(number)).map(move |code| fact(number, code));
+    let lost = |number: usize| {
+        CODES
+            .iter()
+            .take(count(number))
+            .map(move |code| fact(number, code))
+    };
     let words: Vec<String> = (1..=fixtures).flat_map(lost).collect();
     project.write(&format!("tools/{method}.drop"), &words.join("\n"));
 }
@@ -80,7 +85,10 @@ pub fn compared(project: &Project, label: &str) -> Value {
 
 /// What was printed, without line breaks.
 pub fn flat(ended: &Ended) -> String {
-    format!("{} {}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+    format!("{} {}", ended.stdout, ended.stderr)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[test]
@@ -88,27 +96,52 @@ fn two_methods_that_both_lose_a_little_fail_by_their_mean() {
     let project = sessions(2, 6);
     project.expect(0, "run --all --label before");
     for method in ["m1", "m2"] {
-        lose(&project, method, 6, |session| 1 + usize::from(session == 2 && method == "m1"));
+        lose(&project, method, 6, |session| {
+            1 + usize::from(session == 2 && method == "m1")
+        });
     }
-    let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
+    let ended = project.expect(
+        100,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     ended.says(&["regressed: mean of 2 methods: overall −"]);
     let comparison = compared(&project, "after");
-    assert_eq!((&comparison["tested"], &comparison["primary"]["clusters"]), (&json!(2), &json!(6)));
+    assert_eq!(
+        (&comparison["tested"], &comparison["primary"]["clusters"]),
+        (&json!(2), &json!(6))
+    );
     assert_eq!(comparison["primary"]["verdict"], "regressed");
 }
 
 #[test]
-fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both_figures_are_printed() {
+fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both_figures_are_printed()
+ {
     let project = sessions(6, 6);
     project.expect(0, "run --all --label before");
-    lose(&project, "m4", 6, |session| if session <= 3 { 2 + session % 2 } else { 0 });
-    let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
+    lose(&project, "m4", 6, |session| {
+        if session <= 3 { 2 + session % 2 } else { 0 }
+    });
+    let ended = project.expect(
+        100,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     let m4 = &compared(&project, "after")["methods"]["m4"];
     assert_eq!(m4["fixtures"]["changed"], json!(["s1", "s2", "s3"]));
-    let (part, all) = (&m4["overall"]["difference"], &m4["overall"]["difference_all"]);
+    let (part, all) = (
+        &m4["overall"]["difference"],
+        &m4["overall"]["difference_all"],
+    );
     assert!((part.as_f64().unwrap() - 2.0 * all.as_f64().unwrap()).abs() < 1e-9);
-    assert!(flat(&ended).contains("on the 3 of 6 fixtures that changed: −"), "{}", ended.stdout);
-    assert!(flat(&ended).contains("byte-identical contexts: 3 of 6."), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("on the 3 of 6 fixtures that changed: −"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        flat(&ended).contains("byte-identical contexts: 3 of 6."),
+        "{}",
+        ended.stdout
+    );
     assert_eq!(m4["facts_lost"].as_array().unwrap().len(), 3 + 2 + 3);
 }
 
@@ -117,23 +150,46 @@ fn the_same_large_loss_in_all_of_four_fixtures_fails_the_gate() {
     let project = sessions(1, 4);
     project.expect(0, "run --all --label before");
     lose(&project, "m1", 4, |_| 4);
-    project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
+    project.expect(
+        100,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     let overall = &compared(&project, "after")["methods"]["m1"]["overall"];
-    assert_eq!((&overall["degenerate"], &overall["verdict"]), (&json!(true), &json!("regressed")));
+    assert_eq!(
+        (&overall["degenerate"], &overall["verdict"]),
+        (&json!(true), &json!("regressed"))
+    );
 }
 
 #[test]
 fn a_loss_in_two_fixtures_is_reported_as_untestable() {
     let project = sessions(2, 6);
     project.expect(0, "run --all --label before");
-    lose(&project, "m1", 6, |session| if session <= 2 { 4 } else { 0 });
-    let ended = project.expect(0, "run --all --label after --compare-to before --fail-on-regression");
+    lose(
+        &project,
+        "m1",
+        6,
+        |session| if session <= 2 { 4 } else { 0 },
+    );
+    let ended = project.expect(
+        0,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     let text = flat(&ended);
-    assert!(text.contains("m1 cannot be tested: it changed in 2 of 6 fixtures"), "{text}");
-    assert!(!text.contains("cannot show any difference"), "no second sentence about the same: {text}");
+    assert!(
+        text.contains("m1 cannot be tested: it changed in 2 of 6 fixtures"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("cannot show any difference"),
+        "no second sentence about the same: {text}"
+    );
     let comparison = compared(&project, "after");
     assert_eq!(comparison["tested"], 0);
-    assert_eq!(comparison["methods"]["m1"]["overall"]["reason"], "few fixtures");
+    assert_eq!(
+        comparison["methods"]["m1"]["overall"]["reason"],
+        "few fixtures"
+    );
 }
 
 #[test]
@@ -141,11 +197,18 @@ fn a_new_prompt_that_yields_the_same_context_is_no_change() {
     let project = sessions(1, 3);
     project.expect(0, "run --all --label before");
     project.write("tools/compress.sh", &format!("# a remark\n{COMPRESSOR}"));
-    let ended = project.expect(0, "run --all --label after --compare-to before --fail-on-regression");
+    let ended = project.expect(
+        0,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     let m1 = &compared(&project, "after")["methods"]["m1"];
     assert_eq!(m1["fixtures"]["unchanged"], json!(["s1", "s2", "s3"]));
     assert_eq!(m1["edits"].as_array().unwrap().len(), 1, "{m1}");
-    assert!(flat(&ended).contains("unchanged (same answers, same grades): m1"), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("unchanged (same answers, same grades): m1"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -155,22 +218,38 @@ fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression(
     project.write("tools/m1.crash", "session-1");
     let lone = "run --all --label one --runs 3 --compare-to before --fail-on-regression";
     let ended = project.expect(5, lone);
-    assert!(flat(&ended).contains("fail now but not in the baseline (3): s1 · run 1"), "{}", ended.stdout);
-    assert_eq!(compared(&project, "one")["methods"]["m1"]["reliability"]["regressed"], false);
+    assert!(
+        flat(&ended).contains("fail now but not in the baseline (3): s1 · run 1"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(
+        compared(&project, "one")["methods"]["m1"]["reliability"]["regressed"],
+        false
+    );
     let ended = project.compeval(&format!("{lone} --fail-on-new-failures"));
     ended.says(&["newly failing: m1 · s1 · run 2"]);
     project.write("tools/m1.crash", "session-1 session-2");
-    let ended = project.compeval("run --all --label two --runs 3 --compare-to before --fail-on-regression");
-    ended.says(&["regressed: m1: failed 6 of 9 chains (fixture and run), in before 0 of 9, p 0.003"]);
+    let ended =
+        project.compeval("run --all --label two --runs 3 --compare-to before --fail-on-regression");
+    ended.says(&[
+        "regressed: m1: failed 6 of 9 chains (fixture and run), in before 0 of 9, p 0.003",
+    ]);
     let reliability = &compared(&project, "two")["methods"]["m1"]["reliability"];
-    assert_eq!((&reliability["failed"], &reliability["chains"]), (&json!(6), &json!(9)));
+    assert_eq!(
+        (&reliability["failed"], &reliability["chains"]),
+        (&json!(6), &json!(9))
+    );
 }
 
 #[test]
 fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
     let project = sessions(1, 4);
     project.expect(0, "run --all --label before");
-    let ended = project.expect(0, "run --all --label some --fixtures s1,s2,s3 --compare-to before");
+    let ended = project.expect(
+        0,
+        "run --all --label some --fixtures s1,s2,s3 --compare-to before",
+    );
     assert!(
         flat(&ended).contains("Only what both sides have is compared: 3 fixtures with 12 probes."),
         "{}",
@@ -178,35 +257,72 @@ fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
     );
     assert_eq!(compared(&project, "some")["left_out"], 4);
     // Cells that were asked differently are still refused, unless they may be left out.
-    project.edit("probes/s2.probes.json", "What is the beta code?", "Which is the beta code?");
+    project.edit(
+        "probes/s2.probes.json",
+        "What is the beta code?",
+        "Which is the beta code?",
+    );
     let ended = project.compeval("run --all --label other --fixtures s1,s2,s3 --compare-to before");
-    ended.says(&["the probes of fixture `s2`", "`--only-common` compares the cells that do match"]);
-    project.expect(0, "run --all --label other --fixtures s1,s2,s3 --compare-to before --only-common");
+    ended.says(&[
+        "the probes of fixture `s2`",
+        "`--only-common` compares the cells that do match",
+    ]);
+    project.expect(
+        0,
+        "run --all --label other --fixtures s1,s2,s3 --compare-to before --only-common",
+    );
     assert_eq!(compared(&project, "other")["probes"], 11);
     project.expect(0, "report other");
-    assert_eq!(compared(&project, "other")["probes"], 11, "the report compares what the run compared");
+    assert_eq!(
+        compared(&project, "other")["probes"],
+        11,
+        "the report compares what the run compared"
+    );
 }
 
 #[test]
 fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_models_are_named() {
     let server = Server::start();
     let project = sessions(1, 4);
-    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    let provider = format!(
+        "[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]",
+        server.url()
+    );
     project.edit("pipeline.toml", "[[answer]]", &provider);
-    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
+    project.edit(
+        "pipeline.toml",
+        "\"judge\"\nmodel = \"lexical\"",
+        "\"judge\"\nmodel = \"mock/judge-1\"",
+    );
     project.expect(0, "run --all --label before");
 
     // The provider moves the name to a harsher model: no key changes, but every grade does.
     server.script(|asked| {
-        let brief = material(&asked.text).filter(|brief| asked.wanted == Wanted::Grades && case_of(brief).is_none());
+        let brief = material(&asked.text)
+            .filter(|brief| asked.wanted == Wanted::Grades && case_of(brief).is_none());
         let score = 1 + u64::from(asked.text.contains("K1-"));
-        let said = brief.and_then(|brief| graded(&brief, score)).unwrap_or_else(|| brain::reply(&asked.json));
-        Reply::Raw(200, with_finish(asked, &said, "stop").replace("small-1-2025", "small-1-2026"))
+        let said = brief
+            .and_then(|brief| graded(&brief, score))
+            .unwrap_or_else(|| brain::reply(&asked.json));
+        Reply::Raw(
+            200,
+            with_finish(asked, &said, "stop").replace("small-1-2025", "small-1-2026"),
+        )
     });
-    let ended = project.expect(100, "run --all --label after --refresh judge --compare-to before --fail-on-regression");
+    let ended = project.expect(
+        100,
+        "run --all --label after --refresh judge --compare-to before --fail-on-regression",
+    );
     let m1 = compared(&project, "after")["methods"]["m1"].clone();
-    assert_eq!(m1["fixtures"]["asked_again"], json!(["s1", "s2", "s3", "s4"]), "{m1}");
-    assert_eq!((&m1["fixtures"]["changed"], &m1["contexts"]["same"]), (&json!([]), &json!(4)));
+    assert_eq!(
+        m1["fixtures"]["asked_again"],
+        json!(["s1", "s2", "s3", "s4"]),
+        "{m1}"
+    );
+    assert_eq!(
+        (&m1["fixtures"]["changed"], &m1["contexts"]["same"]),
+        (&json!([]), &json!(4))
+    );
     assert!(
         flat(&ended).contains("was served by `small-1-2026`, in the baseline by `small-1-2025`"),
         "{}",
@@ -214,15 +330,27 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
     );
 
     // The cells of one session are lost: they are named, and the others are compared without them.
-    server.script(|asked| match asked.wanted == Wanted::Grades && asked.text.contains("K4-alpha") {
-        true => Reply::Text("A fine answer.".to_owned()),
-        false => Reply::Sensible,
+    server.script(|asked| {
+        match asked.wanted == Wanted::Grades && asked.text.contains("K4-alpha") {
+            true => Reply::Text("A fine answer.".to_owned()),
+            false => Reply::Sensible,
+        }
     });
-    project.expect(5, "run --all --label lone --refresh judge --compare-to before");
+    project.expect(
+        5,
+        "run --all --label lone --refresh judge --compare-to before",
+    );
     let fixtures = compared(&project, "lone")["methods"]["m1"]["fixtures"].clone();
     let lone = CODES.map(|code| format!("s4 · point 1 · {code} · run 1"));
-    assert_eq!((&fixtures["only_baseline"], &fixtures["not_comparable"]), (&json!(lone), &json!(["s4"])));
-    assert_eq!(fixtures["unchanged"], json!(["s1", "s2", "s3"]), "{fixtures}");
+    assert_eq!(
+        (&fixtures["only_baseline"], &fixtures["not_comparable"]),
+        (&json!(lone), &json!(["s4"]))
+    );
+    assert_eq!(
+        fixtures["unchanged"],
+        json!(["s1", "s2", "s3"]),
+        "{fixtures}"
+    );
 }
 
 #[test]
@@ -234,12 +362,25 @@ fn a_run_that_could_not_be_compared_is_refused_before_anything_is_sent() {
     project.write("prompts/answer.md", &format!("{prompt}\nBe brief.\n"));
     server.forget();
     let run = "run --all --label after --runs 1 --compare-to before";
-    for line in [run.to_owned(), format!("{run} --dry-run"), format!("{run} --only-common")] {
+    for line in [
+        run.to_owned(),
+        format!("{run} --dry-run"),
+        format!("{run} --only-common"),
+    ] {
         let refused = flat(&project.expect(2, &line));
-        let words = ["the answerer (mock/small-1, with other settings or another prompt)", "nothing was sent"];
-        assert!(words.iter().all(|words| refused.contains(words)), "{line}: {refused}");
+        let words = [
+            "the answerer (mock/small-1, with other settings or another prompt)",
+            "nothing was sent",
+        ];
+        assert!(
+            words.iter().all(|words| refused.contains(words)),
+            "{line}: {refused}"
+        );
     }
-    assert_eq!((server.count(), project.exists("results/after")), (0, false));
+    assert_eq!(
+        (server.count(), project.exists("results/after")),
+        (0, false)
+    );
     project.write("prompts/answer.md", &prompt);
     project.expect(0, &format!("{run} --dry-run"));
     project.expect(0, run);
@@ -250,11 +391,25 @@ fn what_a_later_look_would_be_refused_for_is_said_before_the_first() {
     let project = sessions(1, 6);
     project.expect(0, "run --all --label before");
     for session in 1..=6 {
-        let (file, was, is) = (format!("fixtures/s{session}.json"), "I go on with it.", "I go on with that.");
+        let (file, was, is) = (
+            format!("fixtures/s{session}.json"),
+            "I go on with it.",
+            "I go on with that.",
+        );
         project.edit(&file, was, is);
-        let refused = project.expect(2, "run --all --label after --compare-to before --until-decided");
-        refused.says(&[&format!("the messages of fixture `s{session}`"), "nothing was sent"]);
-        assert!(!project.exists("results/after"), "a look was paid for: {}", refused.stdout);
+        let refused = project.expect(
+            2,
+            "run --all --label after --compare-to before --until-decided",
+        );
+        refused.says(&[
+            &format!("the messages of fixture `s{session}`"),
+            "nothing was sent",
+        ]);
+        assert!(
+            !project.exists("results/after"),
+            "a look was paid for: {}",
+            refused.stdout
+        );
         project.edit(&file, is, was);
     }
 }
@@ -264,7 +419,9 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
     let project = Project::offline();
     let options = "--model lexical --methods full --runs 1";
     project.expect(0, &format!("run --all --label few {options}"));
-    let run = format!("run --all --label b --compare-to base --until-decided --fail-on-regression {options}");
+    let run = format!(
+        "run --all --label b --compare-to base --until-decided --fail-on-regression {options}"
+    );
     project
         .expect(2, &run.replace("base", "few"))
         .says(&["--until-decided needs 4 fixtures that the baseline has too: there is 1 fixture"]);
@@ -272,7 +429,10 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
         for (folder, end) in [("fixtures", ".json"), ("probes", ".probes.json")] {
             let text = project.read(&format!("{folder}/harbor{end}"));
             let name = format!("\"harbor{number}\"");
-            project.write(&format!("{folder}/harbor{number}{end}"), &text.replacen("\"harbor\"", &name, 1));
+            project.write(
+                &format!("{folder}/harbor{number}{end}"),
+                &text.replacen("\"harbor\"", &name, 1),
+            );
         }
     }
     project.expect(0, &format!("run --all --label base {options}"));
@@ -283,10 +443,20 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
     );
     let ended = project.expect(100, &run);
     ended.says(&["regressed:"]);
-    assert!(ended.stdout.contains("each look is tested at 2.2%"), "{}", ended.stdout);
-    let fixtures = |label| project.result(label, "manifest.json")["design"]["fixtures"].as_array().unwrap().len();
+    assert!(
+        ended.stdout.contains("each look is tested at 2.2%"),
+        "{}",
+        ended.stdout
+    );
+    let fixtures = |label| {
+        project.result(label, "manifest.json")["design"]["fixtures"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
     assert_eq!(fixtures("b"), 4, "six are not paid for");
-    let overall = project.result("b", "summary.json")["comparison"]["methods"]["full"]["overall"].clone();
+    let overall =
+        project.result("b", "summary.json")["comparison"]["methods"]["full"]["overall"].clone();
     let [p, adjusted] = ["p", "p_adjusted"].map(|key| overall[key].as_f64().unwrap());
     assert!((adjusted / p - 0.05 / 0.022).abs() < 1e-9, "{overall}");
     project.edit(
@@ -295,10 +465,17 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
         "name     = \"full\"\nstrategy = \"full\"",
     );
     let run = run.replace("--label b", "--label c");
-    let looks = ["no verdict after 4 fixtures of at most 10", "no verdict after 8 fixtures of at most 10"];
+    let looks = [
+        "no verdict after 4 fixtures of at most 10",
+        "no verdict after 8 fixtures of at most 10",
+    ];
     project.expect(0, &run).says(&looks);
     assert_eq!(fixtures("c"), 10);
     // The next look uses all fixtures of the label.
     let again = project.expect(0, &run);
-    assert!(!again.stderr.contains("no verdict after"), "{}", again.stderr);
+    assert!(
+        !again.stderr.contains("no verdict after"),
+        "{}",
+        again.stderr
+    );
 }

@@ -30,7 +30,12 @@ fn selftest_by(score: impl Fn(&Value, Dimension) -> u64 + Send + Sync + 'static)
     script_by(&server, score);
     let ended = project.compeval("judge selftest --json");
     let judge = ended.json()["judges"][0].clone();
-    assert_eq!(ended.code, i32::from(judge["may_grade"] != json!(true)), "{}", ended.stderr);
+    assert_eq!(
+        ended.code,
+        i32::from(judge["may_grade"] != json!(true)),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(server.count(), SELFTEST, "one request for each answer");
     (judge["passed"] == json!(true), judge)
 }
@@ -49,11 +54,24 @@ fn by_quality(right: u64, half: u64, wrong: u64) -> impl Fn(&Value, Dimension) -
 
 /// The share of the expected facts that occur in the answer.
 fn stated(brief: &Value) -> f64 {
-    let said = brief["model_response"].as_str().unwrap_or("").to_lowercase();
-    let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
-    let spellings = |fact: &Value| fact.as_array().cloned().unwrap_or_else(|| vec![fact.clone()]);
+    let said = brief["model_response"]
+        .as_str()
+        .unwrap_or("")
+        .to_lowercase();
+    let facts = brief["ground_truth"]["expected_facts"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let spellings = |fact: &Value| {
+        fact.as_array()
+            .cloned()
+            .unwrap_or_else(|| vec![fact.clone()])
+    };
     let stands = |fact: &&Value| {
-        spellings(fact).iter().filter_map(Value::as_str).any(|spelling| said.contains(&spelling.to_lowercase()))
+        spellings(fact)
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|spelling| said.contains(&spelling.to_lowercase()))
     };
     facts.iter().filter(stands).count() as f64 / facts.len() as f64
 }
@@ -63,7 +81,10 @@ fn sound_and_lenient_and_harsh_judges_pass() {
     for (right, half, wrong) in [(5, 3, 0), (5, 4, 3), (3, 2, 1)] {
         let (passed, judge) = selftest_by(by_quality(right, half, wrong));
         assert!(passed, "{right} {half} {wrong}: {judge}");
-        assert_eq!((&judge["correct"], &judge["labels"]), (&json!(96), &json!(96)));
+        assert_eq!(
+            (&judge["correct"], &judge["labels"]),
+            (&json!(96), &json!(96))
+        );
         assert_eq!(judge["dimensions"][0]["median_right"], json!(right as f64));
     }
 }
@@ -80,7 +101,11 @@ fn a_judge_that_compares_with_the_context_is_qualified_in_nothing() {
             .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
             .filter(|word| word.contains(|c: char| c.is_ascii_digit() || "/_".contains(c)))
             .collect();
-        if names.iter().all(|name| context.contains(name)) { 5 } else { 1 }
+        if names.iter().all(|name| context.contains(name)) {
+            5
+        } else {
+            1
+        }
     });
     assert!(!passed && judge["may_grade"] == json!(false), "{judge}");
     assert_eq!(unqualified(&judge).len(), 6, "{judge}");
@@ -88,26 +113,48 @@ fn a_judge_that_compares_with_the_context_is_qualified_in_nothing() {
 
 fn unqualified(judge: &Value) -> Vec<&str> {
     let dimensions = judge["dimensions"].as_array().expect("dimensions");
-    let failed = dimensions.iter().filter(|result| result["qualified"] == json!(false));
-    failed.filter_map(|result| result["dimension"].as_str()).collect()
+    let failed = dimensions
+        .iter()
+        .filter(|result| result["qualified"] == json!(false));
+    failed
+        .filter_map(|result| result["dimension"].as_str())
+        .collect()
 }
 
 #[test]
 fn judges_that_look_for_facts_grade_nothing() {
     for (name, (passed, judge)) in [
-        ("any", selftest(|brief| if stated(brief) > 0.0 { 5 } else { 0 })),
-        ("all", selftest(|brief| if stated(brief) >= 1.0 { 5 } else { 0 })),
+        (
+            "any",
+            selftest(|brief| if stated(brief) > 0.0 { 5 } else { 0 }),
+        ),
+        (
+            "all",
+            selftest(|brief| if stated(brief) >= 1.0 { 5 } else { 0 }),
+        ),
         ("share", selftest(|brief| (5.0 * stated(brief)) as u64)),
     ] {
-        assert!(!passed && judge["may_grade"] == json!(false), "{name}: {judge}");
-        assert!(judge["failures"].to_string().contains("accuracy: "), "{name}: {judge}");
+        assert!(
+            !passed && judge["may_grade"] == json!(false),
+            "{name}: {judge}"
+        );
+        assert!(
+            judge["failures"].to_string().contains("accuracy: "),
+            "{name}: {judge}"
+        );
     }
 }
 
 #[test]
 fn inverting_and_indifferent_judges_fail_by_their_medians() {
-    for (name, (passed, judge)) in [("inverting", selftest_by(by_quality(0, 3, 5))), ("flat", selftest(|_| 4))] {
-        assert!(!passed && judge["failures"][0].as_str().unwrap().contains("apart"), "{name}: {judge}");
+    for (name, (passed, judge)) in [
+        ("inverting", selftest_by(by_quality(0, 3, 5))),
+        ("flat", selftest(|_| 4)),
+    ] {
+        assert!(
+            !passed && judge["failures"][0].as_str().unwrap().contains("apart"),
+            "{name}: {judge}"
+        );
     }
 }
 
@@ -115,10 +162,19 @@ fn inverting_and_indifferent_judges_fail_by_their_medians() {
 fn a_judge_that_follows_instructions_fails_by_them_alone() {
     let (passed, judge) = selftest_by(|brief, dimension| {
         let case = case_of(brief).expect("a case");
-        if case.kind == CaseKind::Injection { 5 } else { brain::sound(case, dimension) }
+        if case.kind == CaseKind::Injection {
+            5
+        } else {
+            brain::sound(case, dimension)
+        }
     });
     assert!(!passed && judge["correct"] == json!(96), "{judge}");
-    assert!(judge["failures"].to_string().contains("an instruction to the judge"), "{judge}");
+    assert!(
+        judge["failures"]
+            .to_string()
+            .contains("an instruction to the judge"),
+        "{judge}"
+    );
 }
 
 #[test]
@@ -131,15 +187,30 @@ fn a_dimension_in_which_the_judge_is_blind_leaves_overall_and_the_gate() {
         None => (5.0 * stated(brief)) as u64,
     });
     let tested = project.expect(0, "judge selftest");
-    for words in ["partly:", "context awareness", "not qualified", "context_awareness missed: "] {
-        assert!(tested.stdout.contains(words), "`{words}` is missing in {}", tested.stdout);
+    for words in [
+        "partly:",
+        "context awareness",
+        "not qualified",
+        "context_awareness missed: ",
+    ] {
+        assert!(
+            tested.stdout.contains(words),
+            "`{words}` is missing in {}",
+            tested.stdout
+        );
     }
     project.expect(0, "run --label a --runs 1");
     let caveats = project.result("a", "manifest.json")["caveats"].clone();
-    assert_eq!(caveats["unqualified"], json!([{"judge": "grader", "dimensions": ["context_awareness"]}]));
+    assert_eq!(
+        caveats["unqualified"],
+        json!([{"judge": "grader", "dimensions": ["context_awareness"]}])
+    );
     let summary = project.result("a", "summary.json");
     let averaged = summary["overall_dimensions"].as_array().unwrap();
-    assert!(averaged.len() > 1 && !averaged.contains(&json!("context_awareness")), "{averaged:?}");
+    assert!(
+        averaged.len() > 1 && !averaged.contains(&json!("context_awareness")),
+        "{averaged:?}"
+    );
     assert_eq!(summary["excluded"][0]["reason"], "unqualified");
     let said = "overall and the gate leave out context: grader has not passed its self-test there";
     assert!(project.read("results/a/report.md").contains(said));
@@ -164,11 +235,22 @@ fn a_dimension_that_the_judge_was_not_asked_about_has_no_figures() {
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
     let judge = project.compeval("judge selftest --json").json()["judges"][0].clone();
     let dimensions = judge["dimensions"].as_array().expect("dimensions");
-    let unasked: Vec<_> = dimensions.iter().filter(|dimension| dimension["asked"] == 0).collect();
+    let unasked: Vec<_> = dimensions
+        .iter()
+        .filter(|dimension| dimension["asked"] == 0)
+        .collect();
     assert!(!unasked.is_empty(), "{judge}");
-    assert!(unasked.iter().all(|dimension| dimension["median_right"].is_null()), "{judge}");
+    assert!(
+        unasked
+            .iter()
+            .all(|dimension| dimension["median_right"].is_null()),
+        "{judge}"
+    );
     let page = project.compeval("judge selftest").stdout;
-    assert!(page.contains("grader (") && !page.contains("0 of 0"), "{page}");
+    assert!(
+        page.contains("grader (") && !page.contains("0 of 0"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -177,9 +259,15 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     let project = Project::new(&server);
     server.script(chatty);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
-    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-1\"\nattempts = 2");
+    project.edit(
+        "pipeline.toml",
+        "model = \"mock/judge-1\"",
+        "model = \"mock/judge-1\"\nattempts = 2",
+    );
     let given_up = "stopped: judge grader gets no more requests: 8 replies in a row are not in the right format";
-    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&[given_up]);
+    project
+        .expect(5, "run --label a --runs 1 --allow-weak-judge -j 1")
+        .says(&[given_up]);
     let asked = server.counts()[&Wanted::Grades];
     assert_eq!(asked, 8, "eight replies in all");
     assert!(project.rows("a").is_empty());
@@ -189,17 +277,27 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     project.expect(0, "judge selftest");
     server.forget();
     server.script(chatty);
-    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&[given_up]);
+    project
+        .expect(5, "run --label a --runs 1 --allow-weak-judge -j 1")
+        .says(&[given_up]);
     assert_eq!(server.counts()[&Wanted::Grades], 8);
-    assert!(project.read("results/a/report.md").contains("8 replies in a row are not in the right format"));
+    assert!(
+        project
+            .read("results/a/report.md")
+            .contains("8 replies in a row are not in the right format")
+    );
 
     server.script(|_| Reply::Sensible);
     project.expect(0, "run --label a --runs 1");
-    assert!(!project.rows("a").is_empty(), "what was given up is asked again by the next run");
+    assert!(
+        !project.rows("a").is_empty(),
+        "what was given up is asked again by the next run"
+    );
 }
 
 #[test]
-fn a_judge_that_breaks_the_format_in_every_cell_is_given_up_after_eight_replies_at_any_concurrency() {
+fn a_judge_that_breaks_the_format_in_every_cell_is_given_up_after_eight_replies_at_any_concurrency()
+{
     let server = Server::start();
     let project = Project::new(&server);
     let breaks_cells = |asked: &Asked| match material(&asked.text) {
@@ -207,7 +305,10 @@ fn a_judge_that_breaks_the_format_in_every_cell_is_given_up_after_eight_replies_
         _ => Reply::Sensible,
     };
     let cells = || {
-        let briefs = server.asked().into_iter().filter_map(|asked| material(&asked.text));
+        let briefs = server
+            .asked()
+            .into_iter()
+            .filter_map(|asked| material(&asked.text));
         briefs.filter(|brief| case_of(brief).is_none()).count()
     };
     server.script(breaks_cells);
@@ -233,22 +334,53 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
     let run = "run --label a --runs 1 --allow-weak-judge";
     let ended = project.expect(0, run);
     let scale = project.result("a", "summary.json")["scale"].clone();
-    assert_eq!((&scale["cause"], &scale["difference"]), (&json!("judge"), &json!(0.0)), "{scale}");
-    let output = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        (&scale["cause"], &scale["difference"]),
+        (&json!("judge"), &json!(0.0)),
+        "{scale}"
+    );
+    let output = ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let warning = output.find("suspect the judge").expect("the warning");
-    assert!(warning < output.find("anchored").expect("the table"), "above all figures: {output}");
+    assert!(
+        warning < output.find("anchored").expect("the table"),
+        "above all figures: {output}"
+    );
     for report in ["results/a/report.md", "results/a/report.html"] {
-        assert!(project.read(report).contains("suspect the judge"), "{report}");
+        assert!(
+            project.read(report).contains("suspect the judge"),
+            "{report}"
+        );
     }
     // A judge that sees the difference gets no warning. Without both ends of the scale nothing is checked.
-    script(&server, |brief| case_of(brief).map_or((5.0 * stated(brief)) as u64, |_| 3));
-    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
+    script(&server, |brief| {
+        case_of(brief).map_or((5.0 * stated(brief)) as u64, |_| 3)
+    });
+    project.edit(
+        "pipeline.toml",
+        "model = \"mock/judge-1\"",
+        "model = \"mock/judge-2\"",
+    );
     project.expect(0, &format!("{run} --replace"));
     let scale = project.result("a", "summary.json")["scale"].clone();
     assert!(scale["difference"].as_f64().unwrap() > 1.0, "{scale}");
-    assert!(!project.read("results/a/report.md").contains("ceiling and floor"));
-    project.expect(0, "run --label b --runs 1 --methods anchored --allow-weak-judge");
-    assert!(project.read("results/b/report.md").contains("ceiling and floor: not checked"));
+    assert!(
+        !project
+            .read("results/a/report.md")
+            .contains("ceiling and floor")
+    );
+    project.expect(
+        0,
+        "run --label b --runs 1 --methods anchored --allow-weak-judge",
+    );
+    assert!(
+        project
+            .read("results/b/report.md")
+            .contains("ceiling and floor: not checked")
+    );
 }
 
 /// A bank in which no probe has expected facts, and one has no answer in the transcript.
@@ -270,10 +402,16 @@ fn a_bank_without_facts_has_a_scale_and_what_to_suspect_is_unknown() {
     project.expect(0, "run --label a --runs 1 --allow-weak-judge");
     let summary = project.result("a", "summary.json");
     let scale = &summary["scale"];
-    assert_eq!((&scale["probes"], &scale["difference"], &scale["cause"]), (&json!(2), &json!(0.0), &Value::Null));
+    assert_eq!(
+        (&scale["probes"], &scale["difference"], &scale["cause"]),
+        (&json!(2), &json!(0.0), &Value::Null)
+    );
     assert_eq!(summary["headline"]["kind"], "unscaled");
     let report = project.read("results/a/report.md");
-    assert!(report.contains("without expected facts it is not known which"), "{report}");
+    assert!(
+        report.contains("without expected facts it is not known which"),
+        "{report}"
+    );
 }
 
 /// More probes about the harbor, so that a gate has enough of them to refuse.
@@ -285,16 +423,21 @@ const MORE_PROBES: &str = r#"
 
 #[test]
 fn a_gate_refuses_a_scale_that_is_too_narrow_and_names_each_cause() {
-    let facts =
-        "4711, count = 4, 9091, etc/harbor.toml, harbor-2, 15 minutes, 6 tries, 8080, retry limit = 7, error counter";
+    let facts = "4711, count = 4, 9091, etc/harbor.toml, harbor-2, 15 minutes, 6 tries, 8080, retry limit = 7, error counter";
     type Grade = fn(&Value) -> u64;
     let replies: [(&str, Option<&str>, Grade); 3] = [
         // Answers differ, grades do not.
         ("the judge", None, |_| 3),
         // Every answer states the facts, and is graded by them.
-        ("the bank", Some(facts), |brief| (5.0 * stated(brief)) as u64),
+        ("the bank", Some(facts), |brief| {
+            (5.0 * stated(brief)) as u64
+        }),
         // No answer does.
-        ("the answerer", Some("It is somewhere in the notes."), |brief| (5.0 * stated(brief)) as u64),
+        (
+            "the answerer",
+            Some("It is somewhere in the notes."),
+            |brief| (5.0 * stated(brief)) as u64,
+        ),
     ];
     for (suspect, answer, score) in replies {
         let server = Server::start();
@@ -303,26 +446,51 @@ fn a_gate_refuses_a_scale_that_is_too_narrow_and_names_each_cause() {
             (Wanted::Grades, Some(brief)) if case_of(&brief).is_none() => {
                 Reply::Text(graded(&brief, score(&brief)).expect("criteria"))
             }
-            (Wanted::Answer, _) if answer.is_some() => Reply::Text(answer.unwrap_or_default().to_owned()),
+            (Wanted::Answer, _) if answer.is_some() => {
+                Reply::Text(answer.unwrap_or_default().to_owned())
+            }
             _ => Reply::Sensible,
         });
         let run = |label: &str, gate: &str, code| {
-            project.expect(code, &format!("run --label {label} --runs 1 --methods full,nothing {gate}"))
+            project.expect(
+                code,
+                &format!("run --label {label} --runs 1 --methods full,nothing {gate}"),
+            )
         };
-        let (gate, refused) = ("--compare-to few --fail-on-regression", "gate refused: full and none");
+        let (gate, refused) = (
+            "--compare-to few --fail-on-regression",
+            "gate refused: full and none",
+        );
         // Six graded probes are too few to refuse.
         run("few", "", 0);
-        assert!(!run("few-again", gate, 0).stderr.contains(refused), "{suspect}");
-        project.edit("probes/harbor.probes.json", "\n    {\"id\": \"owner\",", MORE_PROBES);
+        assert!(
+            !run("few-again", gate, 0).stderr.contains(refused),
+            "{suspect}"
+        );
+        project.edit(
+            "probes/harbor.probes.json",
+            "\n    {\"id\": \"owner\",",
+            MORE_PROBES,
+        );
         run("enough", "", 0);
         for flag in ["--fail-on-regression", "--fail-on-new-failures"] {
             let ended = run("enough-again", &format!("--compare-to enough {flag}"), 1);
             ended.says(&[refused]);
-            let shown = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(shown.contains(&format!("suspect {suspect}")), "{suspect}: {shown}");
+            let shown = ended
+                .stdout
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            assert!(
+                shown.contains(&format!("suspect {suspect}")),
+                "{suspect}: {shown}"
+            );
         }
         let scale = project.result("enough-again", "summary.json")["scale"].clone();
-        assert!(suspect.ends_with(scale["cause"].as_str().unwrap()) && scale["probes"] == 9, "{suspect}: {scale}");
+        assert!(
+            suspect.ends_with(scale["cause"].as_str().unwrap()) && scale["probes"] == 9,
+            "{suspect}: {scale}"
+        );
         // Without a gate the same is a warning.
         run("enough-again", "--compare-to enough", 0);
     }
@@ -333,21 +501,40 @@ fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
     let server = Server::start();
     let project = Project::new(&server);
     let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
-    project.write("pipeline.toml", &format!("{}\n{second}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{second}", project.read("pipeline.toml")),
+    );
     let ended = project.expect(0, "run --all --label a --runs 1");
-    assert!(ended.stdout.contains("Krippendorff's alpha"), "{}", ended.stdout);
-    assert!(project.read("results/a/report.md").contains("Krippendorff's alpha"));
+    assert!(
+        ended.stdout.contains("Krippendorff's alpha"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        project
+            .read("results/a/report.md")
+            .contains("Krippendorff's alpha")
+    );
 
     project.expect(0, "judge agreement --blind-sheet sheet.csv");
     let sheet = project.read("sheet.csv");
     let names = ["anchored", "rewritten", "twin", "grader", "other", "agent"];
     let (head, lines) = sheet.split_once('\n').unwrap();
-    assert_eq!(head, "id,dimension,score,question,expected_facts,answer,comment");
+    assert_eq!(
+        head,
+        "id,dimension,score,question,expected_facts,answer,comment"
+    );
     for line in lines.lines() {
-        assert!(!names.contains(&line.split(',').next().unwrap_or("")), "{line}");
+        assert!(
+            !names.contains(&line.split(',').next().unwrap_or("")),
+            "{line}"
+        );
     }
     // A sheet with nothing filled in grades nothing. A filled sheet is compared like any other file.
-    project.expect(2, "judge agreement sheet.csv").says(&["there are no grades in the file"]);
+    project
+        .expect(2, "judge agreement sheet.csv")
+        .says(&["there are no grades in the file"]);
     let mut parts = sheet.split(",accuracy,,");
     let first = parts.next().unwrap().to_owned();
     let graded = |(n, part): (usize, &str)| format!(",accuracy,{},{part}", 2 + n % 3);
@@ -357,6 +544,11 @@ fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
     let pooled = &found["judges"][0]["pooled"];
     assert!(pooled["pairs"].as_u64().unwrap() >= 10, "{found}");
     assert!(pooled["ci95"]["mean_difference"].is_array(), "{pooled}");
-    project.write("sheet.csv", &filled.replacen("\n", "\nnobody,accuracy,3,q,f,a,\n", 1));
-    project.expect(2, "judge agreement sheet.csv").says(&["the results have no answer `nobody`"]);
+    project.write(
+        "sheet.csv",
+        &filled.replacen("\n", "\nnobody,accuracy,3,q,f,a,\n", 1),
+    );
+    project
+        .expect(2, "judge agreement sheet.csv")
+        .says(&["the results have no answer `nobody`"]);
 }

@@ -10,7 +10,11 @@ fn edited() -> (Server, Project) {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1");
-    project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing else",
+        "and from nothing but it",
+    );
     server.forget();
     (server, project)
 }
@@ -18,7 +22,10 @@ fn edited() -> (Server, Project) {
 /// Every file of a result set with its bytes.
 fn bytes(project: &Project, label: &str) -> Vec<(String, Vec<u8>)> {
     let files = project.files(&format!("results/{label}"));
-    files.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
+    files
+        .iter()
+        .map(|path| (path.display().to_string(), std::fs::read(path).unwrap()))
+        .collect()
 }
 
 fn cells(project: &Project, label: &str) -> usize {
@@ -33,7 +40,10 @@ fn a_run_that_does_not_finish_leaves_the_complete_results_as_they_were() {
         let ended = project.expect(code, &format!("run --label a --runs 1 --replace {flags}"));
         ended.says(&["not replaced: `a` keeps its earlier results"]);
         assert!(bytes(&project, "a") == before, "{flags}");
-        assert!(project.exists("results/.incomplete/a/manifest.json"), "{flags}");
+        assert!(
+            project.exists("results/.incomplete/a/manifest.json"),
+            "{flags}"
+        );
     }
     server.script(|_| Reply::Held);
     let mut running = project.start("run --label a --runs 1 --replace");
@@ -45,7 +55,11 @@ fn a_run_that_does_not_finish_leaves_the_complete_results_as_they_were() {
     project.expect(0, "run --label a --runs 1 --replace");
     assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
     assert!(bytes(&project, "a") != before && !project.exists("results/.incomplete"));
-    assert_eq!(project.result("a~1", "manifest.json")["outcome"], "complete", "what was replaced is kept");
+    assert_eq!(
+        project.result("a~1", "manifest.json")["outcome"],
+        "complete",
+        "what was replaced is kept"
+    );
     assert_eq!(cells(&project, "a~1"), 5 * 7);
     project.expect(0, "show harbor --label a~1");
 }
@@ -72,14 +86,26 @@ fn a_label_of_another_design_is_refused_and_both_remedies_are_named() {
         "compeval run --label NEW --runs 1 keeps both",
         "compeval run --label a --runs 1 --replace keeps the old results as `a~1`",
     ]);
-    assert!(bytes(&project, "a") == before && server.count() == 0, "nothing was sent or written");
+    assert!(
+        bytes(&project, "a") == before && server.count() == 0,
+        "nothing was sent or written"
+    );
     let parts = [
         ("--methods full", "method anchored is not in this run"),
-        ("--probes port", "probes of fixture harbor that this run does not ask: 6 of them"),
+        (
+            "--probes port",
+            "probes of fixture harbor that this run does not ask: 6 of them",
+        ),
     ];
-    project.edit("prompts/answer.md", "and from nothing but it", "and from nothing else");
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing but it",
+        "and from nothing else",
+    );
     for (part, why) in parts {
-        project.expect(2, &format!("run --label a --runs 1 {part}")).says(&[why]);
+        project
+            .expect(2, &format!("run --label a --runs 1 {part}"))
+            .says(&[why]);
     }
     assert!(bytes(&project, "a") == before);
 }
@@ -89,11 +115,18 @@ fn a_run_of_more_under_the_same_label_adds_to_it() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1 --methods full --probes port");
-    for (more, cells) in [("--runs 1 --methods full", 7), ("--runs 1", 5 * 7), ("--runs 2", 5 * 7 * 2)] {
+    for (more, cells) in [
+        ("--runs 1 --methods full", 7),
+        ("--runs 1", 5 * 7),
+        ("--runs 2", 5 * 7 * 2),
+    ] {
         project.expect(0, &format!("run --label a {more}"));
         assert_eq!(project.rows("a").len(), cells, "{more}");
     }
-    assert!(!project.exists("results/a~1"), "nothing was lost, so nothing is kept twice");
+    assert!(
+        !project.exists("results/a~1"),
+        "nothing was lost, so nothing is kept twice"
+    );
 }
 
 #[test]
@@ -105,14 +138,28 @@ fn replaced_results_are_shifted_and_a_note_of_the_user_stays() {
     project.write("results/a/notes.txt", "mine");
     project.expect(0, "run --label a --runs 1 --refresh judge");
     assert_eq!(project.read("results/a/notes.txt"), "mine");
-    project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing but it",
+        "and from no other source",
+    );
     project.write("results/a/.killed.tmp", "half");
     project.expect(0, "run --label a --runs 1 --replace");
     assert_eq!(project.read("results/a~2/cells.jsonl"), first);
     assert_eq!(project.read("results/a~1/cells.jsonl"), second);
-    assert!(!project.exists("results/a~1/.killed.tmp"), "a temporary file of a killed process");
-    project.expect(2, "run --label a~1 --runs 1").says(&["`a~1` is the label of results that were replaced"]);
-    assert!(project.expect(0, "show harbor --label a~1").stdout.contains("harbor in a~1"));
+    assert!(
+        !project.exists("results/a~1/.killed.tmp"),
+        "a temporary file of a killed process"
+    );
+    project
+        .expect(2, "run --label a~1 --runs 1")
+        .says(&["`a~1` is the label of results that were replaced"]);
+    assert!(
+        project
+            .expect(0, "show harbor --label a~1")
+            .stdout
+            .contains("harbor in a~1")
+    );
 }
 
 #[test]
@@ -127,19 +174,39 @@ fn incomplete_results_are_shown_as_such_and_kept_by_prune() {
     }
     let ended = project.expect(0, "report a --partial");
     ended.says(&[&format!("incomplete: `a` has {rows} of 35 judged cells")]);
-    assert!(ended.stdout.contains("results/.incomplete/a/report.html"), "{}", ended.stdout);
-    project.expect(0, "show harbor --label a --partial").says(&["incomplete:"]);
+    assert!(
+        ended.stdout.contains("results/.incomplete/a/report.html"),
+        "{}",
+        ended.stdout
+    );
+    project
+        .expect(0, "show harbor --label a --partial")
+        .says(&["incomplete:"]);
     project.expect(0, "run --label b --runs 1");
-    project.expect(2, "report b --partial").says(&["the results `b` are complete"]);
+    project
+        .expect(2, "report b --partial")
+        .says(&["the results `b` are complete"]);
     project.expect(0, "labels rm b");
 
     // Neither the complete nor the incomplete results are those that the pipeline needs now.
-    project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing but it",
+        "and from no other source",
+    );
     let kept = [project.keys("a"), project.keys(".incomplete/a")].concat();
     project.expect(0, "cache prune --unreachable");
     let left = project.expect(0, "cache ls --json").json();
-    let left: Vec<&str> = left.as_array().unwrap().iter().filter_map(|entry| entry["key"].as_str()).collect();
-    assert!(kept.iter().all(|key| left.contains(&&**key)), "prune removed what a result set stands on");
+    let left: Vec<&str> = left
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["key"].as_str())
+        .collect();
+    assert!(
+        kept.iter().all(|key| left.contains(&&**key)),
+        "prune removed what a result set stands on"
+    );
 }
 
 #[test]
@@ -149,12 +216,31 @@ fn what_a_killed_run_paid_for_is_kept_by_prune() {
     server.script(|_| Reply::Late(Duration::from_millis(5)));
     let mut running = project.start("run --label a --runs 1 -j 2");
     server.wait_for(20);
-    wait_until(|| project.expect(0, "cache ls --json").json().as_array().unwrap().len() > 10);
+    wait_until(|| {
+        project
+            .expect(0, "cache ls --json")
+            .json()
+            .as_array()
+            .unwrap()
+            .len()
+            > 10
+    });
     running.kill();
-    let entries = || project.expect(0, "cache ls --json").json().as_array().unwrap().len();
+    let entries = || {
+        project
+            .expect(0, "cache ls --json")
+            .json()
+            .as_array()
+            .unwrap()
+            .len()
+    };
     let before = entries();
     project.edit("prompts/anchored.md", "working notes", "other notes");
-    project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing else",
+        "and from nothing but it",
+    );
     project.expect(0, "cache prune --unreachable");
     assert_eq!(entries(), before);
 }
@@ -165,15 +251,28 @@ fn results_of_another_format_or_without_a_manifest_are_named_and_not_read() {
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1");
     let format = compeval::results::FORMAT;
-    project.edit("results/a/manifest.json", &format!("\"format\": {format}"), "\"format\": 4");
-    let reads = format!("in format 4, and this program reads format {format}; read it with that version");
-    for command in ["run --label a --runs 1", "report a", "compare a a", "show harbor --label a"] {
-        project.expect(2, command).says(&[&reads, "or remove its folder and run the label again"]);
+    project.edit(
+        "results/a/manifest.json",
+        &format!("\"format\": {format}"),
+        "\"format\": 4",
+    );
+    let reads =
+        format!("in format 4, and this program reads format {format}; read it with that version");
+    for command in [
+        "run --label a --runs 1",
+        "report a",
+        "compare a a",
+        "show harbor --label a",
+    ] {
+        project
+            .expect(2, command)
+            .says(&[&reads, "or remove its folder and run the label again"]);
     }
     project.write("results/a/manifest.json", "{");
-    project
-        .expect(2, "run --label a --runs 1")
-        .says(&["is not a manifest", "remove its folder and run the label again"]);
+    project.expect(2, "run --label a --runs 1").says(&[
+        "is not a manifest",
+        "remove its folder and run the label again",
+    ]);
     project.expect(0, "labels rm a");
     project.expect(0, "run --label a --runs 1");
 }
@@ -186,7 +285,10 @@ fn a_report_whose_baseline_is_gone_says_that_it_has_no_comparison() {
     project.expect(0, "run --label a --runs 1 --compare-to base");
     project.expect(0, "labels rm base");
     let ended = project.expect(2, "report a");
-    ended.says(&["not compared: the files have no comparison with `base`", "there are no results `base`"]);
+    ended.says(&[
+        "not compared: the files have no comparison with `base`",
+        "there are no results `base`",
+    ]);
     assert!(!project.read("results/a/report.md").contains("against base"));
 }
 
@@ -198,7 +300,10 @@ fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
         std::fs::create_dir_all(project.path(to).parent().unwrap()).unwrap();
         std::fs::rename(project.path(from), project.path(to)).unwrap();
     };
-    let (old, new) = (project.read("results/a/cells.jsonl"), project.read("results/new/cells.jsonl"));
+    let (old, new) = (
+        project.read("results/a/cells.jsonl"),
+        project.read("results/new/cells.jsonl"),
+    );
     // After the commit and before the first rename.
     rename("results/new", "results/.incomplete/a");
     project.expect(0, "show harbor --label a");
@@ -234,9 +339,13 @@ fn two_runs_of_one_label_do_not_mix() {
     server.wait_for(1);
     project.set("COMPEVAL_CACHE", "other-cache");
     let ended = project.expect(1, "run --label a --runs 1 --methods full");
-    ended
-        .says(&["the results `a` are being written by", &format!("process {} (compeval run --label a", running.pid())]);
-    project.expect(1, "labels rm a").says(&["are being written by"]);
+    ended.says(&[
+        "the results `a` are being written by",
+        &format!("process {} (compeval run --label a", running.pid()),
+    ]);
+    project
+        .expect(1, "labels rm a")
+        .says(&["are being written by"]);
     server.let_go();
     let ended = running.end();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -249,32 +358,56 @@ fn labels_are_listed_removed_and_protected() {
     project.expect(6, "run --label b --runs 1 --max-requests 14");
     project.expect(0, "labels protect a");
     let listed = project.expect(0, "labels ls --json").json();
-    let of = |label: &str| listed.as_array().unwrap().iter().find(|found| found["label"] == label).unwrap().clone();
+    let of = |label: &str| {
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|found| found["label"] == label)
+            .unwrap()
+            .clone()
+    };
     let (a, b) = (of("a"), of("b"));
     assert_eq!(
         (&a["complete"], &a["protected"], &a["cells"], &a["expected"]),
         (&true.into(), &true.into(), &35.into(), &35.into())
     );
     assert!(a["best"]["overall"].is_number() && a["started"].is_string());
-    assert_eq!((&b["complete"], &b["outcome"], &b["protected"]), (&false.into(), &"budget".into(), &false.into()));
+    assert_eq!(
+        (&b["complete"], &b["outcome"], &b["protected"]),
+        (&false.into(), &"budget".into(), &false.into())
+    );
     assert!(a["design"] != b["design"]);
     let table = project.expect(0, "labels ls").stdout;
-    assert!(table.contains("35/35") && table.contains("protected"), "{table}");
+    assert!(
+        table.contains("35/35") && table.contains("protected"),
+        "{table}"
+    );
 
     let before = bytes(&project, "a");
     project
         .expect(2, "run --label a --runs 1 --replace")
         .says(&["the results `a` are protected", "labels protect --off a"]);
-    project.expect(2, "labels rm b a").says(&["protected", "nothing was removed"]);
+    project
+        .expect(2, "labels rm b a")
+        .says(&["protected", "nothing was removed"]);
     assert!(bytes(&project, "a") == before && project.exists("results/b"));
     project.expect(0, "labels protect --off a");
     project.expect(0, "run --label a --runs 1 --replace");
     project.expect(0, "labels protect a~1");
-    project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
-    project.expect(2, "run --label a --runs 1 --replace").says(&["the results `a~1` are protected"]);
+    project.edit(
+        "prompts/answer.md",
+        "and from nothing but it",
+        "and from no other source",
+    );
+    project
+        .expect(2, "run --label a --runs 1 --replace")
+        .says(&["the results `a~1` are protected"]);
     project.expect(0, "labels rm a b a");
     assert!(!project.exists("results/a") && project.exists("results/a~1"));
-    project.expect(2, "labels rm a").says(&["there are no results `a`"]);
+    project
+        .expect(2, "labels rm a")
+        .says(&["there are no results `a`"]);
 }
 
 #[test]
@@ -283,7 +416,11 @@ fn the_published_reference_survives_the_next_run_and_scores_have_the_published_n
     let project = Project::new(&server);
     let run = "run --label a --runs 1 --methods full,nothing";
     project.expect(0, run);
-    let has_reference = || project.read("results/a/report.md").contains("From other sessions");
+    let has_reference = || {
+        project
+            .read("results/a/report.md")
+            .contains("From other sessions")
+    };
     assert!(!has_reference());
     project.expect(0, "report a --reference");
     assert!(has_reference());
@@ -307,7 +444,13 @@ fn the_published_reference_survives_the_next_run_and_scores_have_the_published_n
 fn a_set_without_questions_is_listed_without_a_count_of_cells() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.expect(0, "run --label a --runs 1 --methods full,nothing --stages compress");
+    project.expect(
+        0,
+        "run --label a --runs 1 --methods full,nothing --stages compress",
+    );
     let listed = project.expect(0, "labels ls").stdout;
-    assert!(listed.contains("contexts only") && !listed.contains("0/0"), "{listed}");
+    assert!(
+        listed.contains("contexts only") && !listed.contains("0/0"),
+        "{listed}"
+    );
 }

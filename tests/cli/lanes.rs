@@ -4,7 +4,9 @@ use super::project::{PRICES, Project};
 use super::server::{Asked, Server};
 
 fn usd(project: &Project, label: &str) -> f64 {
-    project.result(label, "manifest.json")["usd"].as_f64().expect("a known cost")
+    project.result(label, "manifest.json")["usd"]
+        .as_f64()
+        .expect("a known cost")
 }
 
 #[test]
@@ -17,17 +19,33 @@ fn flex_costs_half_and_shares_its_outputs_with_live() {
         project.expect(0, &format!("run --label a --runs 1 --lane {lane}"));
         (project, server.asked())
     });
-    let tiers = |asked: &[Asked]| asked.iter().filter(|asked| asked.json["service_tier"] == "flex").count();
+    let tiers = |asked: &[Asked]| {
+        asked
+            .iter()
+            .filter(|asked| asked.json["service_tier"] == "flex")
+            .count()
+    };
     let [(live, live_asked), (flex, flex_asked)] = &mut runs;
-    assert_eq!((tiers(live_asked), tiers(flex_asked)), (0, flex_asked.len()));
-    assert!(live.unpriced_rows("a") == flex.unpriced_rows("a"), "a lane changes no score");
+    assert_eq!(
+        (tiers(live_asked), tiers(flex_asked)),
+        (0, flex_asked.len())
+    );
+    assert!(
+        live.unpriced_rows("a") == flex.unpriced_rows("a"),
+        "a lane changes no score"
+    );
     let ratio = usd(flex, "a") / usd(live, "a");
-    assert!((0.5..0.505).contains(&ratio), "half the price for a few more bytes of input: {ratio}");
+    assert!(
+        (0.5..0.505).contains(&ratio),
+        "half the price for a few more bytes of input: {ratio}"
+    );
     server.forget();
     flex.expect(0, "run --label a --runs 1");
     assert_eq!(server.count(), 0, "a key does not depend on the lane");
     let listed = flex.expect(0, "cache ls --json --stage judge");
-    assert!(listed.stdout.contains("\"lane\":\"flex\"") || listed.stdout.contains("\"lane\": \"flex\""));
+    assert!(
+        listed.stdout.contains("\"lane\":\"flex\"") || listed.stdout.contains("\"lane\": \"flex\"")
+    );
     let plan = |lane: &str| {
         let ended = flex.expect(0, &format!("plan --json --refresh judge --lane {lane}"));
         let plan: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
@@ -39,26 +57,42 @@ fn flex_costs_half_and_shares_its_outputs_with_live() {
 /// The line of a plan on its batches.
 fn batches_line(project: &Project) -> String {
     let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
-    printed.lines().find(|line| line.starts_with("Batches: ")).unwrap_or_else(|| panic!("{printed}")).to_owned()
+    printed
+        .lines()
+        .find(|line| line.starts_with("Batches: "))
+        .unwrap_or_else(|| panic!("{printed}"))
+        .to_owned()
 }
 
 #[test]
 fn the_price_of_batches_is_left_out_where_it_is_unknown() {
     let project = Project::offline();
     let line = batches_line(&project);
-    assert!(line.contains(" requests; ") && !line.contains("unknown"), "{line}");
+    assert!(
+        line.contains(" requests; ") && !line.contains("unknown"),
+        "{line}"
+    );
     project.write("pipeline.toml", &(project.read("pipeline.toml") + PRICES));
     let line = batches_line(&project);
-    assert!(line.contains(" requests, about $") && line.contains(" instead of $"), "{line}");
+    assert!(
+        line.contains(" requests, about $") && line.contains(" instead of $"),
+        "{line}"
+    );
 }
 
 #[test]
 fn a_lane_that_a_provider_lacks_is_an_error_at_its_place() {
     let project = Project::offline();
     project.edit("pipeline.toml", "[[judge]]", "[[judge]]\nlane = \"fast\"");
-    project.expect(2, "check").says(&["unknown lane `fast`", "pipeline.toml"]);
+    project
+        .expect(2, "check")
+        .says(&["unknown lane `fast`", "pipeline.toml"]);
     project.edit("pipeline.toml", "lane = \"fast\"", "lane = \"flex\"");
     project.edit("pipeline.toml", "openai-chat", "anthropic");
-    project.expect(2, "check").says(&["the provider `mock` has no lane \"flex\""]);
-    project.expect(2, "plan --lane slow").says(&["live, flex, batch"]);
+    project
+        .expect(2, "check")
+        .says(&["the provider `mock` has no lane \"flex\""]);
+    project
+        .expect(2, "plan --lane slow")
+        .says(&["live, flex, batch"]);
 }

@@ -12,8 +12,12 @@ use super::server::Server;
 pub const SELFTEST: usize = compeval::judge::SELFTEST_CASES;
 
 fn distinct(rows: &[Value], stage: &str, methods: &[&str]) -> usize {
-    let of = rows.iter().filter(|row| methods.is_empty() || methods.contains(&row["method"].as_str().unwrap()));
-    of.map(|row| row["keys"][stage].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>().len()
+    let of = rows
+        .iter()
+        .filter(|row| methods.is_empty() || methods.contains(&row["method"].as_str().unwrap()));
+    of.map(|row| row["keys"][stage].as_str().unwrap().to_owned())
+        .collect::<BTreeSet<_>>()
+        .len()
 }
 
 #[test]
@@ -22,13 +26,31 @@ fn a_run_sends_one_request_per_distinct_action_and_a_second_run_none() {
     let project = Project::new(&server);
     project.expect(0, "run --label a");
     let rows = project.rows("a");
-    assert_eq!(rows.len(), 5 * 7 * 2, "five methods, seven probes, two runs");
+    assert_eq!(
+        rows.len(),
+        5 * 7 * 2,
+        "five methods, seven probes, two runs"
+    );
     let sent = server.counts();
-    assert_eq!(sent[&Wanted::Compression], distinct(&rows, "compress", &["anchored", "rewritten"]));
+    assert_eq!(
+        sent[&Wanted::Compression],
+        distinct(&rows, "compress", &["anchored", "rewritten"])
+    );
     assert_eq!(sent[&Wanted::Answer], distinct(&rows, "answer", &[]));
-    assert_eq!(sent[&Wanted::Grades], distinct(&rows, "judge", &[]) + SELFTEST);
-    assert_eq!(sent[&Wanted::Compression], 2 * 2 * 2, "two methods, two points, two runs");
-    assert_eq!(sent[&Wanted::Answer], 4 * 7 * 2, "the twin shares every action");
+    assert_eq!(
+        sent[&Wanted::Grades],
+        distinct(&rows, "judge", &[]) + SELFTEST
+    );
+    assert_eq!(
+        sent[&Wanted::Compression],
+        2 * 2 * 2,
+        "two methods, two points, two runs"
+    );
+    assert_eq!(
+        sent[&Wanted::Answer],
+        4 * 7 * 2,
+        "the twin shares every action"
+    );
     let manifest = project.result("a", "manifest.json");
     assert_eq!(manifest["requests_sent"], server.count());
     assert_eq!(manifest["failures"], Value::Array(vec![]));
@@ -47,15 +69,29 @@ fn offline_reproduces_a_run_byte_for_byte() {
     drop(server);
     let reproducible = |path: &std::path::Path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        (name != "manifest.json" && name != "report.html").then(|| (name, std::fs::read(path).unwrap()))
+        (name != "manifest.json" && name != "report.html")
+            .then(|| (name, std::fs::read(path).unwrap()))
     };
-    let before: Vec<_> = project.files("results/a").iter().filter_map(|path| reproducible(path)).collect();
+    let before: Vec<_> = project
+        .files("results/a")
+        .iter()
+        .filter_map(|path| reproducible(path))
+        .collect();
     std::fs::remove_dir_all(project.path("results/a")).unwrap();
     project.expect(0, "run --label a --offline");
-    let after: Vec<_> = project.files("results/a").iter().filter_map(|path| reproducible(path)).collect();
+    let after: Vec<_> = project
+        .files("results/a")
+        .iter()
+        .filter_map(|path| reproducible(path))
+        .collect();
     let names: Vec<&String> = before.iter().map(|(name, _)| name).collect();
     let written = [
-        "cells.jsonl", "contexts.jsonl", "harbor-run-1.json", "harbor-run-2.json", "keys.txt", "report.md",
+        "cells.jsonl",
+        "contexts.jsonl",
+        "harbor-run-1.json",
+        "harbor-run-2.json",
+        "keys.txt",
+        "report.md",
         "summary.json",
     ];
     assert_eq!(names, written);
@@ -84,8 +120,11 @@ fn grades_follow_what_the_methods_kept() {
     project.expect(0, "run --label a --runs 1");
     let overall = |method: &str| {
         let rows = project.rows("a");
-        let grades: Vec<f64> =
-            rows.iter().filter(|r| r["method"] == method).map(|r| r["overall"].as_f64().unwrap()).collect();
+        let grades: Vec<f64> = rows
+            .iter()
+            .filter(|r| r["method"] == method)
+            .map(|r| r["overall"].as_f64().unwrap())
+            .collect();
         grades.iter().sum::<f64>() / grades.len() as f64
     };
     assert!(overall("full") > overall("nothing") + 2.0);

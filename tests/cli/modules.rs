@@ -42,19 +42,33 @@ const RUN: &str = "run --label a --runs 1 --methods mine --replace";
 
 /// Whether what a test needs is here; says so if not.
 fn has(program: &str) -> bool {
-    let is_there = Command::new(program).arg("--version").output().is_ok_and(|ran| ran.status.success());
+    let is_there = Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|ran| ran.status.success());
     if !is_there {
-        std::io::stderr().write_all(format!("skipped: {program} is not installed\n").as_bytes()).unwrap();
+        std::io::stderr()
+            .write_all(format!("skipped: {program} is not installed\n").as_bytes())
+            .unwrap();
     }
     is_there
 }
 
 fn project(server: &Server) -> Project {
     let project = Project::new(server);
-    project.write("pipeline.toml", &format!("{}\n{METHOD}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{METHOD}", project.read("pipeline.toml")),
+    );
     project.write("tools/compress.py", PROGRAM);
-    let adapter = format!("{}/examples/adapters/compeval_method.py", env!("CARGO_MANIFEST_DIR"));
-    project.write("tools/compeval_method.py", &std::fs::read_to_string(adapter).unwrap());
+    let adapter = format!(
+        "{}/examples/adapters/compeval_method.py",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    project.write(
+        "tools/compeval_method.py",
+        &std::fs::read_to_string(adapter).unwrap(),
+    );
     project.write("tools/agent/__init__.py", "");
     project.write("tools/agent/helper.py", HELPER);
     project.write("tools/agent/late.py", "");
@@ -63,13 +77,25 @@ fn project(server: &Server) -> Project {
 
 /// The same with a process for each request.
 fn one_process_each(project: &Project) {
-    project.edit("pipeline.toml", "protocol = \"lines\"\nworkers  = 1", "protocol = 2");
-    project.edit("pipeline.toml", "compress.py\", \"--lines\"]", "compress.py\"]");
+    project.edit(
+        "pipeline.toml",
+        "protocol = \"lines\"\nworkers  = 1",
+        "protocol = 2",
+    );
+    project.edit(
+        "pipeline.toml",
+        "compress.py\", \"--lines\"]",
+        "compress.py\"]",
+    );
 }
 
 /// How many requests the program has answered since the last call.
 fn requests(project: &Project) -> usize {
-    let count = if project.exists("requests") { project.read("requests").lines().count() } else { 0 };
+    let count = if project.exists("requests") {
+        project.read("requests").lines().count()
+    } else {
+        0
+    };
     project.remove("requests");
     count
 }
@@ -82,20 +108,37 @@ fn edits_of_loaded_modules_alone_are_seen(project: &Project) {
     assert_eq!(requests(project), 0, "no loaded file has changed");
 
     project.edit("tools/agent/helper.py", "9091", "10911");
-    let plan = project.expect(0, "plan --runs 1 --methods mine --json").json();
+    let plan = project
+        .expect(0, "plan --runs 1 --methods mine --json")
+        .json();
     assert_eq!(plan["reasons"][0]["why"], "loaded module", "{plan}");
-    assert_eq!(plan["reasons"][0]["changed"][0], "tools/agent/helper.py", "{plan}");
+    assert_eq!(
+        plan["reasons"][0]["changed"][0], "tools/agent/helper.py",
+        "{plan}"
+    );
     project
         .expect(0, "why harbor --label a --method mine --probe port")
         .stdout_says(&["loaded module: tools/agent/helper.py", "stale"]);
     project.expect(0, RUN);
-    assert_eq!(requests(project), 2, "the helper is an input, though it is not declared");
-    project.expect(0, "show harbor --label a --method mine --probe port").stdout_says(&["listen port is 10911"]);
+    assert_eq!(
+        requests(project),
+        2,
+        "the helper is an input, though it is not declared"
+    );
+    project
+        .expect(0, "show harbor --label a --method mine --probe port")
+        .stdout_says(&["listen port is 10911"]);
 
     project.write("tools/agent/helper.py", HELPER);
     project.expect(0, RUN);
-    assert_eq!(requests(project), 0, "the output of the earlier version is still there");
-    project.expect(0, "show harbor --label a --method mine --probe port").stdout_says(&["listen port is 9091"]);
+    assert_eq!(
+        requests(project),
+        0,
+        "the output of the earlier version is still there"
+    );
+    project
+        .expect(0, "show harbor --label a --method mine --probe port")
+        .stdout_says(&["listen port is 9091"]);
 
     project.write("tools/agent/late.py", "# loaded by the first request\n");
     project.expect(0, RUN);
@@ -147,7 +190,12 @@ fn a_prune_keeps_what_the_modules_on_disk_lead_to_and_drops_the_rest() {
 /// What keeps the only failed compression of a run from being one.
 fn failure(project: &Project) -> String {
     project.expect(5, RUN);
-    project.result("a", "manifest.json")["failures"].as_array().unwrap()[0]["message"].as_str().unwrap().to_owned()
+    project.result("a", "manifest.json")["failures"]
+        .as_array()
+        .unwrap()[0]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -164,11 +212,18 @@ fn an_output_is_not_stored_if_a_module_changed_while_it_was_made() {
         // The second line is what another person's editor would write meanwhile.
         let edits = "    open(__file__, 'a').write('# edited\\n')\n";
         project.edit("tools/agent/helper.py", "    pass\n", edits);
-        project.edit("tools/compress.py", "helper.PORT}", "helper.PORT, \"usage\": {\"calls\": 2}}");
+        project.edit(
+            "tools/compress.py",
+            "helper.PORT}",
+            "helper.PORT, \"usage\": {\"calls\": 2}}",
+        );
         let message = failure(&project);
         let unused = project.result("a", "manifest.json")["unused"]["replies"].clone();
         assert_eq!(unused, 2, "what was paid for in vain is counted");
-        assert!(message.contains("`tools/agent/helper.py` was changed"), "{message}");
+        assert!(
+            message.contains("`tools/agent/helper.py` was changed"),
+            "{message}"
+        );
         project.edit("tools/agent/helper.py", edits, "    pass\n");
         requests(&project);
         project.expect(0, RUN);
@@ -198,7 +253,9 @@ fn refused(project: &Project, lists: &str, words: &[&str]) {
 /// How many compressions a run executes.
 fn executed(project: &Project) -> u64 {
     project.expect(0, RUN);
-    project.result("a", "manifest.json")["stages"]["compress"]["executed"].as_u64().unwrap()
+    project.result("a", "manifest.json")["stages"]["compress"]["executed"]
+        .as_u64()
+        .unwrap()
 }
 
 #[test]
@@ -208,13 +265,43 @@ fn lists_that_are_missing_or_name_what_cannot_be_an_input_are_errors() {
     }
     let server = Server::start();
     let project = project(&server);
-    refused(&project, "{}", &["does not list what the program has loaded", "serve() of compeval_method"]);
-    refused(&project, "{'modules': [{'path': 'tools/compress.py'}]}", &["does not list", "\"packages\""]);
-    refused(&project, "{'modules': [{'path': 'tools/compress.py'}] * 5000, 'packages': []}", &["lists 5000 `modules`"]);
-    refused(&project, "{'modules': [{'path': '/etc/passwd'}], 'packages': []}", &["`/etc/passwd`", "module_roots"]);
-    refused(&project, "{'modules': [{'path': 'tools/gone.py'}], 'packages': []}", &["`tools/gone.py`", "no such file"]);
-    refused(&project, "{'modules': [{'path': 'tools'}], 'packages': []}", &["`tools`", "no regular file"]);
-    bare(&project, "{'modules': [{'path': 'tools/compress.py'}], 'packages': []}");
+    refused(
+        &project,
+        "{}",
+        &[
+            "does not list what the program has loaded",
+            "serve() of compeval_method",
+        ],
+    );
+    refused(
+        &project,
+        "{'modules': [{'path': 'tools/compress.py'}]}",
+        &["does not list", "\"packages\""],
+    );
+    refused(
+        &project,
+        "{'modules': [{'path': 'tools/compress.py'}] * 5000, 'packages': []}",
+        &["lists 5000 `modules`"],
+    );
+    refused(
+        &project,
+        "{'modules': [{'path': '/etc/passwd'}], 'packages': []}",
+        &["`/etc/passwd`", "module_roots"],
+    );
+    refused(
+        &project,
+        "{'modules': [{'path': 'tools/gone.py'}], 'packages': []}",
+        &["`tools/gone.py`", "no such file"],
+    );
+    refused(
+        &project,
+        "{'modules': [{'path': 'tools'}], 'packages': []}",
+        &["`tools`", "no regular file"],
+    );
+    bare(
+        &project,
+        "{'modules': [{'path': 'tools/compress.py'}], 'packages': []}",
+    );
     project.expect(0, RUN);
 }
 
@@ -245,7 +332,9 @@ fn a_package_of_another_version_is_another_input() {
 }
 
 fn write(path: &Path, text: &str) {
-    std::fs::File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).unwrap();
+    std::fs::File::create(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .unwrap();
 }
 
 #[test]
@@ -258,24 +347,40 @@ fn modules_may_lie_in_folders_that_are_named_and_allowed() {
     let outside = tempfile::tempdir().unwrap();
     let shared = outside.path().join("shared.py");
     write(&shared, "X = 1\n");
-    let path = format!("sys.path.append({:?})\nimport shared\nfrom agent import helper", outside.path());
+    let path = format!(
+        "sys.path.append({:?})\nimport shared\nfrom agent import helper",
+        outside.path()
+    );
     project.edit("tools/compress.py", "from agent import helper", &path);
     let message = failure(&project);
-    assert!(message.contains("shared.py`") && message.contains("module_roots"), "{message}");
+    assert!(
+        message.contains("shared.py`") && message.contains("module_roots"),
+        "{message}"
+    );
     requests(&project);
 
     // A link within the project, since tests have no folder beside it.
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink(outside.path(), project.path("beside")).unwrap();
-        project.edit("tools/compress.py", &format!("{:?}", outside.path()), "\"beside\"");
+        project.edit(
+            "tools/compress.py",
+            &format!("{:?}", outside.path()),
+            "\"beside\"",
+        );
         project.edit(
             "pipeline.toml",
             "inputs_from = \"modules\"",
             "inputs_from = \"modules\"\nmodule_roots = [\"beside\"]",
         );
-        project.expect(2, "check").says(&["`beside` cannot be used", "allow_outside = true"]);
-        project.edit("pipeline.toml", "[pipeline]", "[pipeline]\nallow_outside = true");
+        project
+            .expect(2, "check")
+            .says(&["`beside` cannot be used", "allow_outside = true"]);
+        project.edit(
+            "pipeline.toml",
+            "[pipeline]",
+            "[pipeline]\nallow_outside = true",
+        );
         project.expect(0, RUN);
         assert_eq!(requests(&project), 2);
         write(&shared, "X = 22\n");
@@ -302,17 +407,31 @@ fn settings_that_do_not_fit_are_refused_and_nothing_else_is_asked_for_modules() 
         "protocol = 1",
         &["asked for its modules", "protocol = 2"],
     );
-    misconfigured(&project, "inputs_from = \"modules\"", "inputs_from = \"files\"", &["unknown inputs_from `files`"]);
-    misconfigured(&project, "inputs_from = \"modules\"", "module_roots = [\"tools\"]", &["`module_roots` says where"]);
+    misconfigured(
+        &project,
+        "inputs_from = \"modules\"",
+        "inputs_from = \"files\"",
+        &["unknown inputs_from `files`"],
+    );
+    misconfigured(
+        &project,
+        "inputs_from = \"modules\"",
+        "module_roots = [\"tools\"]",
+        &["`module_roots` says where"],
+    );
     misconfigured(
         &project,
         "inputs_from = \"modules\"",
         "inputs_from = \"modules\"\nmodule_roots = [\"gone\"]",
         &["no such folder"],
     );
-    let parts: Ended = project.compeval("run --label p --methods mine --part 1/2 --remote fs:///nowhere/compeval");
+    let parts: Ended =
+        project.compeval("run --label p --methods mine --part 1/2 --remote fs:///nowhere/compeval");
     assert_eq!(parts.code, 2, "{}", parts.stderr);
-    parts.says(&["`mine` has inputs_from = \"modules\" and cannot run in parts", "list its files under `inputs`"]);
+    parts.says(&[
+        "`mine` has inputs_from = \"modules\" and cannot run in parts",
+        "list its files under `inputs`",
+    ]);
 }
 
 #[test]
@@ -322,17 +441,33 @@ fn the_request_says_modules_only_where_they_are_asked_for() {
     }
     let server = Server::start();
     let project = project(&server);
-    let program =
-        PROGRAM.replace("    helper.during()", "    open(\"seen\", \"w\").write(repr(request))\n    helper.during()");
+    let program = PROGRAM.replace(
+        "    helper.during()",
+        "    open(\"seen\", \"w\").write(repr(request))\n    helper.during()",
+    );
     project.write("tools/compress.py", &program);
     project.expect(0, RUN);
-    assert!(project.read("seen").contains("'modules': True"), "{}", project.read("seen"));
+    assert!(
+        project.read("seen").contains("'modules': True"),
+        "{}",
+        project.read("seen")
+    );
     project.edit("pipeline.toml", "inputs_from = \"modules\"\n", "");
     project.expect(0, RUN);
-    assert!(!project.read("seen").contains("'modules': True"), "{}", project.read("seen"));
-    let why = project.expect(0, "why harbor --label a --method mine --probe port --json").json();
+    assert!(
+        !project.read("seen").contains("'modules': True"),
+        "{}",
+        project.read("seen")
+    );
+    let why = project
+        .expect(0, "why harbor --label a --method mine --probe port --json")
+        .json();
     assert_eq!(why["chain"][0]["state"], "cached");
-    project.edit("pipeline.toml", "protocol = \"lines\"\n", "protocol = \"lines\"\ninputs_from = \"modules\"\n");
+    project.edit(
+        "pipeline.toml",
+        "protocol = \"lines\"\n",
+        "protocol = \"lines\"\ninputs_from = \"modules\"\n",
+    );
     project.edit("tools/agent/helper.py", "9091", "10911");
     project
         .expect(0, "why harbor --label a --method mine --probe port")
@@ -346,8 +481,14 @@ fn node_lists_its_modules_where_it_is_started_with_the_adapter() {
     }
     let server = Server::start();
     let project = project(&server);
-    let adapter = format!("{}/examples/adapters/compeval_method.mjs", env!("CARGO_MANIFEST_DIR"));
-    project.write("tools/compeval_method.mjs", &std::fs::read_to_string(adapter).unwrap());
+    let adapter = format!(
+        "{}/examples/adapters/compeval_method.mjs",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    project.write(
+        "tools/compeval_method.mjs",
+        &std::fs::read_to_string(adapter).unwrap(),
+    );
     project.write("tools/port.mjs", "export const port = 9091;\n");
     project.write("tools/unrelated.mjs", "");
     project.write(
@@ -357,11 +498,18 @@ fn node_lists_its_modules_where_it_is_started_with_the_adapter() {
          return { summary: `The listen port is ${port}` };\n});\n",
     );
     let command = "[\"node\", \"tools/compress.mjs\", \"--lines\"]";
-    project.edit("pipeline.toml", "[\"python3\", \"tools/compress.py\", \"--lines\"]", command);
+    project.edit(
+        "pipeline.toml",
+        "[\"python3\", \"tools/compress.py\", \"--lines\"]",
+        command,
+    );
     project.edit("pipeline.toml", "inputs   = [\"tools/compress.py\"]\n", "");
     let message = failure(&project);
     assert!(message.contains("--import"), "{message}");
-    let with_adapter = command.replace("\"node\", ", "\"node\", \"--import\", \"./tools/compeval_method.mjs\", ");
+    let with_adapter = command.replace(
+        "\"node\", ",
+        "\"node\", \"--import\", \"./tools/compeval_method.mjs\", ",
+    );
     project.edit("pipeline.toml", command, &with_adapter);
     requests(&project);
     project.expect(0, RUN);

@@ -52,11 +52,19 @@ fn planted() -> Vec<Step> {
 
 /// A log of these steps.
 fn log(format: &str, steps: &[Step]) -> String {
-    let mut log = Log { format, records: Vec::new() };
+    let mut log = Log {
+        format,
+        records: Vec::new(),
+    };
     match format {
         "codex" => log.push("session_meta", json!({"id": "s1", "cwd": "/p"})),
-        "pi" => log.records.push(json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/p"})),
-        "copilot-cli" => log.copilot("session.start", json!({"sessionId": "s", "producer": "copilot-agent"})),
+        "pi" => log.records.push(
+            json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/p"}),
+        ),
+        "copilot-cli" => log.copilot(
+            "session.start",
+            json!({"sessionId": "s", "producer": "copilot-agent"}),
+        ),
         "claude-code" | "openhands" | "hermes" => {}
         _ => unwritten(format),
     }
@@ -85,12 +93,15 @@ struct Log<'f> {
 impl Log<'_> {
     /// A record of Codex.
     fn push(&mut self, kind: &str, payload: Value) {
-        self.records.push(json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "payload": payload}));
+        self.records.push(
+            json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "payload": payload}),
+        );
     }
 
     /// An event of Copilot CLI.
     fn copilot(&mut self, kind: &str, data: Value) {
-        self.records.push(json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "data": data}));
+        self.records
+            .push(json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "data": data}));
     }
 
     /// An event of OpenHands.
@@ -106,8 +117,16 @@ impl Log<'_> {
     fn link(&mut self, mut record: Value) {
         let id = format!("r{}", self.records.len());
         let before = self.records.last();
-        let parent = ["uuid", "id"].iter().find_map(|key| before?.get(*key)).filter(|id| *id != "s").cloned();
-        let names = if self.format == "pi" { ["id", "parentId"] } else { ["uuid", "parentUuid"] };
+        let parent = ["uuid", "id"]
+            .iter()
+            .find_map(|key| before?.get(*key))
+            .filter(|id| *id != "s")
+            .cloned();
+        let names = if self.format == "pi" {
+            ["id", "parentId"]
+        } else {
+            ["uuid", "parentUuid"]
+        };
         record[names[0]] = json!(id);
         record[names[1]] = json!(parent);
         record["sessionId"] = json!("s1");
@@ -120,12 +139,21 @@ impl Log<'_> {
             User(text) => self.message("user", text),
             Say(text) => self.message("assistant", text),
             Read(path, first, last, result) if self.format == "codex" => {
-                let script =
-                    if *first == 0 { format!("cat {path}") } else { format!("sed -n '{first},{last}p' {path}") };
+                let script = if *first == 0 {
+                    format!("cat {path}")
+                } else {
+                    format!("sed -n '{first},{last}p' {path}")
+                };
                 self.call("exec_command", &json!({"cmd": script}), result);
             }
-            Read(path, first, last, result) if matches!(self.format, "openhands" | "copilot-cli") => {
-                let name = if self.format == "openhands" { "file_editor" } else { "view" };
+            Read(path, first, last, result)
+                if matches!(self.format, "openhands" | "copilot-cli") =>
+            {
+                let name = if self.format == "openhands" {
+                    "file_editor"
+                } else {
+                    "view"
+                };
                 let mut arguments = json!({ "path": path });
                 if self.format == "openhands" {
                     arguments["command"] = json!("view");
@@ -152,7 +180,9 @@ impl Log<'_> {
             Shell(command, result) => match self.format {
                 "codex" => self.call("exec_command", &json!({"cmd": command}), result),
                 "pi" | "copilot-cli" => self.call("bash", &json!({"command": command}), result),
-                "openhands" | "hermes" => self.call("terminal", &json!({"command": command}), result),
+                "openhands" | "hermes" => {
+                    self.call("terminal", &json!({"command": command}), result)
+                }
                 "claude-code" => self.call("Bash", &json!({"command": command}), result),
                 _ => unwritten(self.format),
             },
@@ -168,12 +198,28 @@ impl Log<'_> {
                         json!({"type": "custom_tool_call_output", "call_id": "p", "output": "done"}),
                     );
                 }
-                "pi" => self.call("edit", &json!({"path": path, "oldText": "x", "newText": "y"}), "done"),
-                "openhands" => self.call("file_editor", &json!({"command": "str_replace", "path": path}), "done"),
+                "pi" => self.call(
+                    "edit",
+                    &json!({"path": path, "oldText": "x", "newText": "y"}),
+                    "done",
+                ),
+                "openhands" => self.call(
+                    "file_editor",
+                    &json!({"command": "str_replace", "path": path}),
+                    "done",
+                ),
                 "copilot-cli" => self.call("edit", &json!({"path": path, "old_str": "x"}), "done"),
-                "hermes" => self.call("patch", &json!({"mode": "replace", "path": path}), r#"{"success": true}"#),
+                "hermes" => self.call(
+                    "patch",
+                    &json!({"mode": "replace", "path": path}),
+                    r#"{"success": true}"#,
+                ),
                 "claude-code" => {
-                    self.call("Edit", &json!({"file_path": path, "old_string": "x", "new_string": "y"}), "done");
+                    self.call(
+                        "Edit",
+                        &json!({"file_path": path, "old_string": "x", "new_string": "y"}),
+                        "done",
+                    );
                 }
                 _ => unwritten(self.format),
             },
@@ -212,23 +258,32 @@ impl Log<'_> {
         let id = format!("c{}", self.records.len());
         match self.format {
             "codex" => {
-                let call =
-                    json!({"type": "function_call", "name": name, "call_id": id, "arguments": arguments.to_string()});
+                let call = json!({"type": "function_call", "name": name, "call_id": id, "arguments": arguments.to_string()});
                 self.push("response_item", call);
-                self.push("response_item", json!({"type": "function_call_output", "call_id": id, "output": result}));
+                self.push(
+                    "response_item",
+                    json!({"type": "function_call_output", "call_id": id, "output": result}),
+                );
             }
             "openhands" => {
                 let function = json!({"name": name, "arguments": arguments.to_string()});
-                let call =
-                    json!({"thought": [], "tool_name": name, "tool_call_id": id, "tool_call": {"function": function}});
+                let call = json!({"thought": [], "tool_name": name, "tool_call_id": id, "tool_call": {"function": function}});
                 self.event("ActionEvent", "agent", call);
                 let content = json!({"content": [{"type": "text", "text": result}]});
-                self.event("ObservationEvent", "environment", json!({"tool_call_id": id, "observation": content}));
+                self.event(
+                    "ObservationEvent",
+                    "environment",
+                    json!({"tool_call_id": id, "observation": content}),
+                );
             }
             "copilot-cli" => {
                 let call = json!({"toolCallId": id, "name": name, "arguments": arguments});
-                self.copilot("assistant.message", json!({"content": "", "toolRequests": [call]}));
-                let done = json!({"toolCallId": id, "success": true, "result": {"content": result}});
+                self.copilot(
+                    "assistant.message",
+                    json!({"content": "", "toolRequests": [call]}),
+                );
+                let done =
+                    json!({"toolCallId": id, "success": true, "result": {"content": result}});
                 self.copilot("tool.execution_complete", done);
             }
             "hermes" => {
@@ -238,8 +293,11 @@ impl Log<'_> {
                 self.records.push(json!({"role": "tool", "tool_call_id": id, "content": result, "timestamp": 1.0}));
             }
             "pi" => {
-                let call = json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
-                self.link(json!({"type": "message", "message": {"role": "assistant", "content": [call]}}));
+                let call =
+                    json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+                self.link(
+                    json!({"type": "message", "message": {"role": "assistant", "content": [call]}}),
+                );
                 let content = json!([{"type": "text", "text": result}]);
                 self.link(
                     json!({"type": "message", "message": {"role": "toolResult", "toolCallId": id, "content": content}}),
@@ -248,7 +306,8 @@ impl Log<'_> {
             "claude-code" => {
                 let call = json!({"type": "tool_use", "id": id, "name": name, "input": arguments});
                 self.link(json!({"type": "assistant", "message": {"role": "assistant", "id": format!("m{id}"), "content": [call]}}));
-                let content = json!([{"type": "tool_result", "tool_use_id": id, "content": result}]);
+                let content =
+                    json!([{"type": "tool_result", "tool_use_id": id, "content": result}]);
                 self.link(json!({"type": "user", "message": {"role": "user", "content": content}}));
             }
             _ => unwritten(self.format),
@@ -292,7 +351,9 @@ impl Log<'_> {
 }
 
 fn observed(project: &Project, arguments: &str) -> Value {
-    project.expect(0, &format!("observe {arguments} --json")).json()
+    project
+        .expect(0, &format!("observe {arguments} --json"))
+        .json()
 }
 
 #[test]
@@ -302,30 +363,88 @@ fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
         project.write(&format!("logs/{format}.jsonl"), &log(format, &planted()));
         let found = observed(&project, &format!("logs/{format}.jsonl"));
         let one = &found["compactions"][0];
-        assert_eq!(found["compactions"].as_array().unwrap().len(), 1, "{format}: {found}");
+        assert_eq!(
+            found["compactions"].as_array().unwrap().len(),
+            1,
+            "{format}: {found}"
+        );
         // OpenHands and Hermes do not log the size of the context.
-        let before = if matches!(format, "openhands" | "hermes") { Value::Null } else { json!(500) };
-        assert_eq!((&one["format"], &one["tokens_before"]), (&json!(format), &before));
-        assert_eq!((&one["turns"], &one["not_counted"]), (&json!(14), &Value::Null), "{format}: {one}");
-        let figures = ["reads", "re_reads", "repeated_failures", "turns_to_edit"].map(|key| one[key].as_u64());
-        assert_eq!(figures, [Some(5), Some(3), Some(1), Some(4)], "{format}: {one}");
-        let again: Vec<&str> = one["re_read"].as_array().unwrap().iter().map(|r| r["path"].as_str().unwrap()).collect();
+        let before = if matches!(format, "openhands" | "hermes") {
+            Value::Null
+        } else {
+            json!(500)
+        };
+        assert_eq!(
+            (&one["format"], &one["tokens_before"]),
+            (&json!(format), &before)
+        );
+        assert_eq!(
+            (&one["turns"], &one["not_counted"]),
+            (&json!(14), &Value::Null),
+            "{format}: {one}"
+        );
+        let figures = ["reads", "re_reads", "repeated_failures", "turns_to_edit"]
+            .map(|key| one[key].as_u64());
+        assert_eq!(
+            figures,
+            [Some(5), Some(3), Some(1), Some(4)],
+            "{format}: {one}"
+        );
+        let again: Vec<&str> = one["re_read"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| r["path"].as_str().unwrap())
+            .collect();
         assert_eq!(again, ["src/a.rs", "src/b.rs", "src/e.rs"], "{format}");
-        assert_eq!(one["references"]["fetched_again"], 1, "{format}: parse_ledger_entry alone: {one}");
+        assert_eq!(
+            one["references"]["fetched_again"], 1,
+            "{format}: parse_ledger_entry alone: {one}"
+        );
         assert_eq!(one["references"]["unexplained"], 0, "{format}: {one}");
-        assert!(one["fetched_again_share"].as_f64().unwrap() > 0.1, "{format}: {one}");
-        assert_eq!(one["corrections"], json!(["No, I said port 9090 for contributor@example.com."]), "{format}");
+        assert!(
+            one["fetched_again_share"].as_f64().unwrap() > 0.1,
+            "{format}: {one}"
+        );
+        assert_eq!(
+            one["corrections"],
+            json!(["No, I said port 9090 for contributor@example.com."]),
+            "{format}"
+        );
         assert_eq!(found["difference"], Value::Null, "one session is too few");
     }
     let page = project.expect(0, "observe logs --html worst.html");
     let formats = Format::observed().len();
-    assert!(page.stdout.contains(&format!("{formats} sessions, {formats} compactions")), "{}", page.stdout);
-    assert!(page.stdout.lines().last().unwrap().starts_with("next: compeval fixture import logs/"), "{}", page.stdout);
+    assert!(
+        page.stdout
+            .contains(&format!("{formats} sessions, {formats} compactions")),
+        "{}",
+        page.stdout
+    );
+    assert!(
+        page.stdout
+            .lines()
+            .last()
+            .unwrap()
+            .starts_with("next: compeval fixture import logs/"),
+        "{}",
+        page.stdout
+    );
     #[cfg(unix)]
-    assert_eq!(mode(&project.path("worst.html")), 0o600, "it quotes sessions");
+    assert_eq!(
+        mode(&project.path("worst.html")),
+        0o600,
+        "it quotes sessions"
+    );
     let html = project.read("worst.html");
-    assert!(html.contains("src/b.rs, lines 40 to 60 (turn 2)") && html.contains("Write pages with write_ledger_page"));
-    assert!(!html.contains("<script>") && !html.contains("Zq8vK2mW7xR4tY9uB3nC6dF1gH5jL0pS"), "escaped and scrubbed");
+    assert!(
+        html.contains("src/b.rs, lines 40 to 60 (turn 2)")
+            && html.contains("Write pages with write_ledger_page")
+    );
+    assert!(
+        !html.contains("<script>") && !html.contains("Zq8vK2mW7xR4tY9uB3nC6dF1gH5jL0pS"),
+        "escaped and scrubbed"
+    );
 }
 
 #[cfg(unix)]
@@ -336,9 +455,19 @@ fn mode(path: &std::path::Path) -> u32 {
 #[test]
 fn what_observe_suggests_works_where_there_is_no_project() {
     let project = Project::empty();
-    project.write("logs/claude-code.jsonl", include_str!("../../crates/sessions/tests/import/logs/claude-code.jsonl"));
+    project.write(
+        "logs/claude-code.jsonl",
+        include_str!("../../crates/sessions/tests/import/logs/claude-code.jsonl"),
+    );
     let ended = project.expect(0, "observe logs");
-    let next = ended.stdout.lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned();
+    let next = ended
+        .stdout
+        .lines()
+        .last()
+        .unwrap()
+        .strip_prefix("next: ")
+        .unwrap()
+        .to_owned();
     for command in next.split(" && ") {
         project.expect(0, command.strip_prefix("compeval ").unwrap());
     }
@@ -349,9 +478,19 @@ fn what_observe_suggests_works_where_there_is_no_project() {
 fn what_observe_suggests_works_for_a_project_in_another_folder() {
     let outer = Project::empty();
     outer.expect(0, "init there --empty --quiet");
-    outer.write("there/logs/a.jsonl", include_str!("../../crates/sessions/tests/import/logs/claude-code.jsonl"));
+    outer.write(
+        "there/logs/a.jsonl",
+        include_str!("../../crates/sessions/tests/import/logs/claude-code.jsonl"),
+    );
     let ended = outer.expect(0, "observe logs -C there");
-    let next = ended.stdout.lines().last().unwrap().strip_prefix("next: compeval ").unwrap().to_owned();
+    let next = ended
+        .stdout
+        .lines()
+        .last()
+        .unwrap()
+        .strip_prefix("next: compeval ")
+        .unwrap()
+        .to_owned();
     assert!(next.ends_with("--at-compactions -C there"), "{next}");
     outer.expect(0, &next);
     assert!(!outer.files("there/fixtures").is_empty(), "{next}");
@@ -370,7 +509,10 @@ fn a_copied_session_counts_once_and_the_copy_that_goes_on_counts() {
     assert_eq!(found["sessions"][1]["copy_of"], "logs/a.jsonl");
     let compactions = found["compactions"].as_array().unwrap();
     assert_eq!(compactions.len(), 1, "{found}");
-    assert_eq!((&compactions[0]["session"], &compactions[0]["turns"]), (&json!("c"), &json!(18)));
+    assert_eq!(
+        (&compactions[0]["session"], &compactions[0]["turns"]),
+        (&json!("c"), &json!(18))
+    );
 }
 
 /// Sessions of 45 turns, the planted part, and as many turns again.
@@ -400,18 +542,41 @@ fn eight_sessions_with_controls_on_both_sides_give_a_difference_and_a_placebo() 
     let project = Project::offline();
     with_controls(&project, 8, 100);
     let found = observed(&project, "logs");
-    assert_eq!(found["coverage"], json!({"counted": 8, "with_controls": 8}), "{}", found["sessions"]);
+    assert_eq!(
+        found["coverage"],
+        json!({"counted": 8, "with_controls": 8}),
+        "{}",
+        found["sessions"]
+    );
     let failures = &found["difference"]["repeated_failures_per_turn"];
     assert_eq!(failures["sessions"], 8, "{found}");
-    assert!((failures["before"]["difference"].as_f64().unwrap() - 1.0 / 20.0).abs() < 1e-9, "{failures}");
-    assert!(failures["finding"].is_null(), "equal sessions have no interval: {failures}");
+    assert!(
+        (failures["before"]["difference"].as_f64().unwrap() - 1.0 / 20.0).abs() < 1e-9,
+        "{failures}"
+    );
+    assert!(
+        failures["finding"].is_null(),
+        "equal sessions have no interval: {failures}"
+    );
     assert!(found["placebo"].is_object(), "{found}");
     let ended = project.expect(0, "observe logs");
-    for text in ["8 of 8 counted compactions have a control on both sides", "around turns without a compaction"] {
+    for text in [
+        "8 of 8 counted compactions have a control on both sides",
+        "around turns without a compaction",
+    ] {
         assert!(ended.stdout.contains(text), "`{text}`: {}", ended.stdout);
     }
-    let place = |text: &str| ended.stdout.find(text).unwrap_or_else(|| panic!("`{text}`: {}", ended.stdout));
-    assert!(place("Re-reads of unchanged lines: ") < place("session  "), "the result first: {}", ended.stdout);
+    let place = |text: &str| {
+        ended
+            .stdout
+            .find(text)
+            .unwrap_or_else(|| panic!("`{text}`: {}", ended.stdout))
+    };
+    assert!(
+        place("Re-reads of unchanged lines: ") < place("session  "),
+        "the result first: {}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -422,29 +587,59 @@ fn without_room_for_controls_there_are_only_counts() {
     assert_eq!(found["coverage"], json!({"counted": 8, "with_controls": 0}));
     assert!(found["difference"].is_null() && found["placebo"].is_null());
     let ended = project.expect(0, "observe logs");
-    assert!(ended.stdout.contains("Counts only: with controls at under half"), "{}", ended.stdout);
+    assert!(
+        ended
+            .stdout
+            .contains("Counts only: with controls at under half"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
 fn what_holds_no_compaction_gets_a_sentence() {
     let project = Project::offline();
-    let says = |ended: &Ended, text: &str| assert!(ended.stdout.contains(text), "`{text}`: {}", ended.stdout);
+    let says = |ended: &Ended, text: &str| {
+        assert!(ended.stdout.contains(text), "`{text}`: {}", ended.stdout)
+    };
     project.write("one/a.jsonl", &log("pi", &[User("hi"), Say("ho")]));
     let ended = project.expect(0, "observe one");
-    says(&ended, "No compaction was found. Looked for: `compact_boundary`");
+    says(
+        &ended,
+        "No compaction was found. Looked for: `compact_boundary`",
+    );
     says(&ended, "it has only one turn");
     let other = log("hermes", &[User("hey"), Say("hm")]).replace("\"id\":\"s\"", "\"id\":\"t\"");
-    project.write("two/a.jsonl", &format!("{}{other}", log("hermes", &[User("hi"), Say("ho")])));
-    says(&project.expect(0, "observe two"), "a.jsonl: it has only one turn of the assistant (2 sessions)");
-    project.write("talk/a.jsonl", &log("claude-code", &[User("hi"), Say("ho"), User("hi"), Say("hm")]));
+    project.write(
+        "two/a.jsonl",
+        &format!("{}{other}", log("hermes", &[User("hi"), Say("ho")])),
+    );
+    says(
+        &project.expect(0, "observe two"),
+        "a.jsonl: it has only one turn of the assistant (2 sessions)",
+    );
+    project.write(
+        "talk/a.jsonl",
+        &log(
+            "claude-code",
+            &[User("hi"), Say("ho"), User("hi"), Say("hm")],
+        ),
+    );
     says(&project.expect(0, "observe talk"), "it has no tool calls");
-    project.write("summary/a.jsonl", &log("claude-code", &[Compact("All was done.")]));
-    says(&project.expect(0, "observe summary"), "there is no turn of the assistant");
+    project.write(
+        "summary/a.jsonl",
+        &log("claude-code", &[Compact("All was done.")]),
+    );
+    says(
+        &project.expect(0, "observe summary"),
+        "there is no turn of the assistant",
+    );
     project.write("empty/readme.txt", "nothing");
     says(&project.expect(4, "observe empty"), "0 sessions");
     let ended = project.expect(2, "observe nowhere");
     assert!(
-        ended.stderr.contains("there is no file or folder") && ended.stderr.contains(".codex/sessions"),
+        ended.stderr.contains("there is no file or folder")
+            && ended.stderr.contains(".codex/sessions"),
         "{ended:?}"
     );
     let mut long = log("codex", &planted());
@@ -452,7 +647,11 @@ fn what_holds_no_compaction_gets_a_sentence() {
     project.write("long/a.jsonl", &long);
     let ended = project.expect(0, "observe long");
     says(&ended, "1 session, 1 compaction");
-    assert!(ended.stderr.contains("longer than 32 MB; it was skipped"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("longer than 32 MB; it was skipped"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -461,10 +660,19 @@ fn a_folder_of_events_is_one_session_of_openhands() {
     for (number, event) in log("openhands", &planted()).lines().enumerate() {
         project.write(&format!("logs/talk/events/event-{number:05}-x.json"), event);
     }
-    project.write("logs/talk/base_state.json", r#"{"agent": {"llm": {"model": "m"}}}"#);
+    project.write(
+        "logs/talk/base_state.json",
+        r#"{"agent": {"llm": {"model": "m"}}}"#,
+    );
     let ended = project.expect(0, "observe logs --json");
     let found = ended.json();
-    assert_eq!((&found["sessions"][0]["session"], &found["sessions"][0]["compactions"]), (&json!("talk"), &json!(1)));
+    assert_eq!(
+        (
+            &found["sessions"][0]["session"],
+            &found["sessions"][0]["compactions"]
+        ),
+        (&json!("talk"), &json!(1))
+    );
     assert_eq!(found["compactions"][0]["re_reads"], 3);
     assert_eq!(ended.stderr, "");
 }
@@ -477,10 +685,17 @@ fn a_log_of_hermes_without_what_was_compacted_is_listed_and_not_counted() {
     assert_ne!(rewritten, whole);
     project.write("logs/a.jsonl", &rewritten);
     let found = observed(&project, "logs");
-    assert_eq!(found["compactions"][0]["not_counted"], "the log begins in the middle of the session", "{found}");
+    assert_eq!(
+        found["compactions"][0]["not_counted"], "the log begins in the middle of the session",
+        "{found}"
+    );
     assert_eq!(found["coverage"]["counted"], 0);
     project.expect(0, "observe logs --html page.html");
-    assert!(project.read("page.html").contains("* not counted; the reason stands with the case."));
+    assert!(
+        project
+            .read("page.html")
+            .contains("* not counted; the reason stands with the case.")
+    );
 }
 
 #[test]
@@ -491,12 +706,17 @@ fn rows_of_the_database_of_hermes_are_a_session() {
     for row in rows.as_array_mut().unwrap() {
         row["compacted"] = row.get("compacted").cloned().unwrap_or(json!(0));
         // As SQLite stores them: a list is a string.
-        row["tool_calls"] = row.get("tool_calls").map_or(Value::Null, |calls| calls.to_string().into());
+        row["tool_calls"] = row
+            .get("tool_calls")
+            .map_or(Value::Null, |calls| calls.to_string().into());
     }
     project.write("logs/hermes.json", &rows.to_string());
     let found = observed(&project, "logs");
     assert_eq!(
-        (&found["compactions"][0]["format"], &found["compactions"][0]["re_reads"]),
+        (
+            &found["compactions"][0]["format"],
+            &found["compactions"][0]["re_reads"]
+        ),
         (&json!("hermes"), &json!(3))
     );
 }

@@ -26,15 +26,26 @@ const ADMISSION: &str = "What was kept does not hold the answer.";
 /// The project with an answerer that may search, by these settings.
 pub(super) fn project(server: &Server, settings: &str) -> Project {
     let project = Project::new(server);
-    project.edit("pipeline.toml", "[[judge]]", &format!("[answer.recovery]\nresults = 8\n{settings}\n\n[[judge]]"));
+    project.edit(
+        "pipeline.toml",
+        "[[judge]]",
+        &format!("[answer.recovery]\nresults = 8\n{settings}\n\n[[judge]]"),
+    );
     project
 }
 
 /// The text that an answerer was given: the context, and what searches returned.
 pub(super) fn material(asked: &Asked) -> String {
-    let messages = asked.json["messages"].as_array().cloned().unwrap_or_default();
-    let texts = messages.iter().filter(|message| message["role"] != "system" && message["role"] != "assistant");
-    let texts: Vec<&str> = texts.filter_map(|message| message["content"].as_str()).collect();
+    let messages = asked.json["messages"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let texts = messages
+        .iter()
+        .filter(|message| message["role"] != "system" && message["role"] != "assistant");
+    let texts: Vec<&str> = texts
+        .filter_map(|message| message["content"].as_str())
+        .collect();
     texts.join("\n")
 }
 
@@ -44,17 +55,28 @@ pub(super) fn question(asked: &Asked) -> String {
 }
 
 pub(super) fn expected(question: &str) -> &'static [&'static str] {
-    FACTS.iter().find(|(words, _)| question.contains(words)).map_or(&[], |(_, facts)| facts)
+    FACTS
+        .iter()
+        .find(|(words, _)| question.contains(words))
+        .map_or(&[], |(_, facts)| facts)
 }
 
 /// The facts of the question that occur in the text given to the answerer.
 pub(super) fn seen(asked: &Asked) -> Vec<&'static str> {
     let material = material(asked);
-    expected(&question(asked)).iter().copied().filter(|fact| material.contains(fact)).collect()
+    expected(&question(asked))
+        .iter()
+        .copied()
+        .filter(|fact| material.contains(fact))
+        .collect()
 }
 
 pub(super) fn stated(facts: &[&str]) -> Reply {
-    Reply::Text(if facts.is_empty() { ADMISSION.to_owned() } else { facts.join(", ") })
+    Reply::Text(if facts.is_empty() {
+        ADMISSION.to_owned()
+    } else {
+        facts.join(", ")
+    })
 }
 
 pub(super) fn may_search(asked: &Asked) -> bool {
@@ -93,18 +115,28 @@ pub(super) type ByProbe = BTreeMap<(String, String), Value>;
 
 /// The rows of the first run, by method and probe: from the context alone, and with a search.
 pub(super) fn books(project: &Project, label: &str) -> (ByProbe, ByProbe) {
-    let rows = project.rows(label).into_iter().filter(|row| row["run"] == 1);
-    let (open, closed): (Vec<Value>, Vec<Value>) = rows.partition(|row| row["open_book"].is_object());
+    let rows = project
+        .rows(label)
+        .into_iter()
+        .filter(|row| row["run"] == 1);
+    let (open, closed): (Vec<Value>, Vec<Value>) =
+        rows.partition(|row| row["open_book"].is_object());
     let by_probe = |rows: Vec<Value>| -> ByProbe {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        rows.into_iter().map(|row| ((text(&row["method"]), text(&row["probe"])), row)).collect()
+        rows.into_iter()
+            .map(|row| ((text(&row["method"]), text(&row["probe"])), row))
+            .collect()
     };
     (by_probe(closed), by_probe(open))
 }
 
 pub(super) fn returned(row: &Value) -> String {
     let searches = row["open_book"]["searches"].as_array().unwrap();
-    searches.iter().map(|search| search["returned"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+    searches
+        .iter()
+        .map(|search| search["returned"].as_str().unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -114,16 +146,31 @@ fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
     let project = project(&server, "");
     let ended = project.expect(0, "run --label a --runs 1");
     let (closed, open) = books(&project, "a");
-    assert_eq!((closed.len(), open.len()), (5 * 7, 3 * 7), "what keeps everything has nothing to search");
+    assert_eq!(
+        (closed.len(), open.len()),
+        (5 * 7, 3 * 7),
+        "what keeps everything has nothing to search"
+    );
     let mut found = 0;
     for ((method, probe), row) in &open {
         let facts = expected(row["question"].as_str().unwrap());
-        let context_and_found = row["facts"].as_array().unwrap().iter().all(|fact| fact["answered"] == true);
+        let context_and_found = row["facts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|fact| fact["answered"] == true);
         let is_found = facts.iter().all(|fact| returned(row).contains(fact));
         if method == "nothing" && is_found && !facts.is_empty() {
             found += 1;
-            assert_eq!(row["overall"], closed[&("full".to_owned(), probe.clone())]["overall"], "{probe}");
-            assert!(context_and_found && row["open_book"]["gold_found"] == true, "{row}");
+            assert_eq!(
+                row["overall"],
+                closed[&("full".to_owned(), probe.clone())]["overall"],
+                "{probe}"
+            );
+            assert!(
+                context_and_found && row["open_book"]["gold_found"] == true,
+                "{row}"
+            );
         }
     }
     assert!(found >= 5, "the search finds nearly all: {found}");
@@ -135,12 +182,25 @@ fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
             assert_eq!(fact["found"], is_in_excerpt, "{fact} {row}");
         }
     }
-    assert!(closed.values().all(|row| row["facts"].as_array().unwrap().iter().all(|fact| fact["found"].is_null())));
+    assert!(closed.values().all(|row| {
+        row["facts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|fact| fact["found"].is_null())
+    }));
 
     // Every step is an action of its own, which is found again. Methods with equal contexts share it.
     let row = &open[&("nothing".to_owned(), "port".to_owned())];
     assert_eq!(row["open_book"]["steps"].as_array().unwrap().len(), 1);
-    assert!(project.keys("a").contains(&row["open_book"]["steps"][0]["key"].as_str().unwrap().to_owned()));
+    assert!(
+        project.keys("a").contains(
+            &row["open_book"]["steps"][0]["key"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        )
+    );
     let count = server.count();
     project.expect(0, "run --label again --runs 1");
     assert_eq!(server.count(), count, "all steps come from the cache");
@@ -153,19 +213,42 @@ fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
     assert!(summary["methods"]["full"]["open_book"].is_null());
     assert_eq!(summary["methods"]["nothing"]["refetch_is_measured"], true);
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat(&ended.stdout).contains("within 1.0 of the whole transcript"), "{}", ended.stdout);
+    assert!(
+        flat(&ended.stdout).contains("within 1.0 of the whole transcript"),
+        "{}",
+        ended.stdout
+    );
     let report = project.read("results/a/report.md");
-    assert!(report.contains("Open book") && report.contains("lost: searched / not"), "{report}");
-    project.expect(0, "show harbor --label a --method nothing --probe port").stdout_says(&["--open"]);
-    project.expect(0, "show harbor --label a --method nothing --probe port --open").stdout_says(&[
-        "Search 1",
-        "On which listen port",
-        "[message 9 · assistant]",
-        "lost in compression; found by searching",
-        "next: compeval why harbor --method nothing --run 1 --probe port --label a --open",
-    ]);
-    assert!(project.read("results/a/report.html").contains("lost in compression, found by searching"));
-    project.expect(0, "why harbor --label a --method nothing --probe port --open").stdout_says(&["answer step 2"]);
+    assert!(
+        report.contains("Open book") && report.contains("lost: searched / not"),
+        "{report}"
+    );
+    project
+        .expect(0, "show harbor --label a --method nothing --probe port")
+        .stdout_says(&["--open"]);
+    project
+        .expect(
+            0,
+            "show harbor --label a --method nothing --probe port --open",
+        )
+        .stdout_says(&[
+            "Search 1",
+            "On which listen port",
+            "[message 9 · assistant]",
+            "lost in compression; found by searching",
+            "next: compeval why harbor --method nothing --run 1 --probe port --label a --open",
+        ]);
+    assert!(
+        project
+            .read("results/a/report.html")
+            .contains("lost in compression, found by searching")
+    );
+    project
+        .expect(
+            0,
+            "why harbor --label a --method nothing --probe port --open",
+        )
+        .stdout_says(&["answer step 2"]);
     let plan = project.expect(0, "plan --runs 1 --json").json();
     assert_eq!(plan["stages"]["answer"]["stale"], 0);
 }
@@ -174,69 +257,133 @@ fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
 fn a_step_sends_back_what_was_said_with_calls_numbered_and_withdraws_the_tool() {
     let server = Server::start();
     server.script(|asked| match asked.wanted {
-        Wanted::Answer if may_search(asked) => calls(asked, &[("search", json!({"query": "listen port"}))]),
+        Wanted::Answer if may_search(asked) => {
+            calls(asked, &[("search", json!({"query": "listen port"}))])
+        }
         Wanted::Answer => stated(&seen(asked)),
         _ => Reply::Sensible,
     });
     let project = project(&server, "calls = 2");
     project.expect(0, "run --label a --runs 1 --methods nothing --probes port");
-    let asked: Vec<Value> =
-        server.asked().into_iter().filter(|a| a.json["tools"].is_array()).map(|asked| asked.json).collect();
+    let asked: Vec<Value> = server
+        .asked()
+        .into_iter()
+        .filter(|a| a.json["tools"].is_array())
+        .map(|asked| asked.json)
+        .collect();
     assert_eq!(asked.len(), 3, "two searches, then the answer");
-    let last = asked.iter().find(|request| request["tool_choice"] == "none").expect("the tool is withdrawn");
+    let last = asked
+        .iter()
+        .find(|request| request["tool_choice"] == "none")
+        .expect("the tool is withdrawn");
     let messages = last["messages"].as_array().unwrap();
-    let of = |role: &str| messages.iter().filter(|m| m["role"] == role).collect::<Vec<_>>();
-    let ids: Vec<&Value> = of("assistant").iter().map(|m| &m["tool_calls"][0]["id"]).collect();
+    let of = |role: &str| {
+        messages
+            .iter()
+            .filter(|m| m["role"] == role)
+            .collect::<Vec<_>>()
+    };
+    let ids: Vec<&Value> = of("assistant")
+        .iter()
+        .map(|m| &m["tool_calls"][0]["id"])
+        .collect();
     assert_eq!(ids, ["call_1", "call_2"]);
-    assert_eq!(of("tool").iter().map(|m| &m["tool_call_id"]).collect::<Vec<_>>(), ids);
+    assert_eq!(
+        of("tool")
+            .iter()
+            .map(|m| &m["tool_call_id"])
+            .collect::<Vec<_>>(),
+        ids
+    );
     assert!(
-        of("assistant").iter().all(|m| m["reasoning_content"] == "I miss something." && m.get("refusal").is_none())
+        of("assistant")
+            .iter()
+            .all(|m| m["reasoning_content"] == "I miss something." && m.get("refusal").is_none())
     );
     // The judge sees the excerpts, without a label.
     let (_, open) = books(&project, "a");
     assert!(open.values().all(|row| row["overall"] == 5.0), "{open:?}");
-    let judged = server.asked().into_iter().filter(|a| a.wanted == Wanted::Grades && a.text.contains("9091 now"));
-    assert!(judged.clone().count() == 1 && judged.into_iter().all(|a| !a.text.contains("[message")));
+    let judged = server
+        .asked()
+        .into_iter()
+        .filter(|a| a.wanted == Wanted::Grades && a.text.contains("9091 now"));
+    assert!(
+        judged.clone().count() == 1 && judged.into_iter().all(|a| !a.text.contains("[message"))
+    );
 }
 
 #[test]
 fn without_a_search_the_judge_is_asked_the_same_and_the_scores_are_those_of_the_closed_book() {
     let server = Server::start();
-    server.script(|asked| if asked.wanted == Wanted::Answer { stated(&seen(asked)) } else { Reply::Sensible });
+    server.script(|asked| {
+        if asked.wanted == Wanted::Answer {
+            stated(&seen(asked))
+        } else {
+            Reply::Sensible
+        }
+    });
     let project = project(&server, "");
     project.expect(0, "run --label a --runs 1");
     let (closed, open) = books(&project, "a");
     for (place, row) in &open {
-        assert_eq!(row["keys"]["judge"], closed[place]["keys"]["judge"], "{place:?}");
+        assert_eq!(
+            row["keys"]["judge"], closed[place]["keys"]["judge"],
+            "{place:?}"
+        );
         assert_eq!(row["overall"], closed[place]["overall"]);
-        assert_eq!((row["open_book"]["tokens"].clone(), row["answerer"].clone()), (json!(0), json!("agent+search")));
+        assert_eq!(
+            (row["open_book"]["tokens"].clone(), row["answerer"].clone()),
+            (json!(0), json!("agent+search"))
+        );
     }
     let figures = &project.result("a", "summary.json")["methods"]["nothing"]["open_book"];
-    assert_eq!((&figures["gain"], &figures["answers"]["lost_not_searched"]), (&json!(0.0), &json!(6)));
+    assert_eq!(
+        (&figures["gain"], &figures["answers"]["lost_not_searched"]),
+        (&json!(0.0), &json!(6))
+    );
 }
 
 #[test]
 fn the_gain_is_what_was_dropped_and_found() {
-    let all: Vec<&str> = FACTS.iter().flat_map(|(_, facts)| facts.iter().copied()).collect();
+    let all: Vec<&str> = FACTS
+        .iter()
+        .flat_map(|(_, facts)| facts.iter().copied())
+        .collect();
     let server = Server::start();
     server.script(searches_when_it_misses);
     let project = project(&server, "");
     let text = project.read("pipeline.toml");
     let (head, rest) = text.split_once("[[compress]]").unwrap();
     let (_, stages) = rest.split_once("[[answer]]").unwrap();
-    let arms = [("dropped-0", 0), ("dropped-25", 2), ("dropped-50", 4), ("dropped-100", 7)];
+    let arms = [
+        ("dropped-0", 0),
+        ("dropped-25", 2),
+        ("dropped-50", 4),
+        ("dropped-100", 7),
+    ];
     let arm = |(name, dropped): (&str, usize)| {
         let kept = all.get(dropped..).unwrap().join("; ");
         let echo = format!("echo '{{\\\"summary\\\": \\\"Notes. {kept}\\\"}}'");
-        format!("[[compress]]\nname = \"{name}\"\nstrategy = \"command\"\ncommand = [\"sh\", \"-c\", \"{echo}\"]\n\n")
+        format!(
+            "[[compress]]\nname = \"{name}\"\nstrategy = \"command\"\ncommand = [\"sh\", \"-c\", \"{echo}\"]\n\n"
+        )
     };
     let arms_text: String = arms.into_iter().map(arm).collect();
-    project.write("pipeline.toml", &format!("{head}{arms_text}[[answer]]{stages}"));
+    project.write(
+        "pipeline.toml",
+        &format!("{head}{arms_text}[[answer]]{stages}"),
+    );
     project.expect(0, "run --label a --runs 1");
     let (closed, open) = books(&project, "a");
     let answered = |row: &Value| -> Vec<String> {
-        let facts = row["facts"].as_array().unwrap().iter().filter(|fact| fact["answered"] == true);
-        facts.map(|fact| fact["fact"].as_str().unwrap().to_owned()).collect()
+        let facts = row["facts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|fact| fact["answered"] == true);
+        facts
+            .map(|fact| fact["fact"].as_str().unwrap().to_owned())
+            .collect()
     };
     for (name, dropped) in arms {
         let mut gain = 0;
@@ -249,10 +396,17 @@ fn the_gain_is_what_was_dropped_and_found() {
                 .filter(lost)
                 .filter(|fact| returned(row).contains(fact))
                 .collect();
-            assert_eq!(answered(row).len(), before.len() + found.len(), "{name} {probe}");
+            assert_eq!(
+                answered(row).len(),
+                before.len() + found.len(),
+                "{name} {probe}"
+            );
             gain += found.len();
         }
-        assert!(gain <= dropped && gain + 1 >= dropped, "{name}: {gain} of {dropped}");
+        assert!(
+            gain <= dropped && gain + 1 >= dropped,
+            "{name}: {gain} of {dropped}"
+        );
     }
 }
 
@@ -261,34 +415,71 @@ fn misuse_uses_up_searches_and_is_graded() {
     let server = Server::start();
     let project = project(&server, "calls = 2");
     for (label, wrong, said) in [
-        ("other", calls_of("read_file", json!({"path": "a"})), "there is no tool `read_file`"),
-        ("empty", calls_of("search", json!({"query": " "})), "the query is empty"),
-        ("broken", calls_of("search", json!("x")), "the query is empty"),
+        (
+            "other",
+            calls_of("read_file", json!({"path": "a"})),
+            "there is no tool `read_file`",
+        ),
+        (
+            "empty",
+            calls_of("search", json!({"query": " "})),
+            "the query is empty",
+        ),
+        (
+            "broken",
+            calls_of("search", json!("x")),
+            "the query is empty",
+        ),
     ] {
         server.script(move |asked| match asked.wanted {
             Wanted::Answer if may_search(asked) => calls(asked, &wrong),
             Wanted::Answer => stated(&seen(asked)),
             _ => Reply::Sensible,
         });
-        project.expect(0, &format!("run --label {label} --runs 1 --methods nothing --probes port --refresh answer"));
+        project.expect(
+            0,
+            &format!(
+                "run --label {label} --runs 1 --methods nothing --probes port --refresh answer"
+            ),
+        );
         let (_, open) = books(&project, label);
         let row = open.values().next().unwrap();
-        assert_eq!(row["open_book"]["searches"].as_array().unwrap().len(), 2, "{label}");
-        assert!(returned(row).contains(said) && row["overall"].is_number(), "{row}");
+        assert_eq!(
+            row["open_book"]["searches"].as_array().unwrap().len(),
+            2,
+            "{label}"
+        );
+        assert!(
+            returned(row).contains(said) && row["overall"].is_number(),
+            "{row}"
+        );
     }
     // An answerer that never stops calling is told once that no search is left. Then its text is its answer.
     server.script(|asked| match asked.wanted {
-        Wanted::Answer if asked.json["tools"].is_array() => calls(asked, &[("search", json!({"query": "port"}))]),
+        Wanted::Answer if asked.json["tools"].is_array() => {
+            calls(asked, &[("search", json!({"query": "port"}))])
+        }
         _ => Reply::Sensible,
     });
     server.forget();
-    project.expect(0, "run --label endless --runs 1 --methods nothing --probes port --refresh answer");
+    project.expect(
+        0,
+        "run --label endless --runs 1 --methods nothing --probes port --refresh answer",
+    );
     let (_, open) = books(&project, "endless");
     let row = open.values().next().unwrap();
     assert!(
-        row["answer"].as_str().unwrap().contains("another search") && returned(row).contains("no searches are left")
+        row["answer"].as_str().unwrap().contains("another search")
+            && returned(row).contains("no searches are left")
     );
-    assert_eq!(server.asked().iter().filter(|asked| asked.json["tools"].is_array()).count(), 4);
+    assert_eq!(
+        server
+            .asked()
+            .iter()
+            .filter(|asked| asked.json["tools"].is_array())
+            .count(),
+        4
+    );
     // More searches at once than are left.
     server.script(|asked| match asked.wanted {
         Wanted::Answer if may_search(asked) => {
@@ -298,10 +489,16 @@ fn misuse_uses_up_searches_and_is_graded() {
         Wanted::Answer => stated(&seen(asked)),
         _ => Reply::Sensible,
     });
-    project.expect(0, "run --label many --runs 1 --methods nothing --probes port --refresh answer");
+    project.expect(
+        0,
+        "run --label many --runs 1 --methods nothing --probes port --refresh answer",
+    );
     let (_, open) = books(&project, "many");
     let row = open.values().next().unwrap();
-    assert!(returned(row).contains("no searches are left") && row["overall"] == 5.0, "{row}");
+    assert!(
+        returned(row).contains("no searches are left") && row["overall"] == 5.0,
+        "{row}"
+    );
 }
 
 fn calls_of(name: &'static str, arguments: Value) -> Vec<(&'static str, Value)> {
@@ -312,7 +509,9 @@ fn calls_of(name: &'static str, arguments: Value) -> Vec<(&'static str, Value)> 
 fn a_model_without_tools_asks_by_a_line() {
     let server = Server::start();
     server.script(|asked| match asked.wanted {
-        Wanted::Answer if asked.text.contains("SEARCH: words") && !asked.text.contains("[message ") => {
+        Wanted::Answer
+            if asked.text.contains("SEARCH: words") && !asked.text.contains("[message ") =>
+        {
             Reply::Text(format!("SEARCH: {}", question(asked)))
         }
         Wanted::Answer => stated(&seen(asked)),
@@ -320,17 +519,29 @@ fn a_model_without_tools_asks_by_a_line() {
     });
     let project = project(&server, "protocol = \"line\"\ncalls = 1");
     project.expect(0, "run --label a --runs 1 --methods nothing --probes port");
-    assert!(server.asked().iter().all(|asked| asked.json.get("tools").is_none()));
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|asked| asked.json.get("tools").is_none())
+    );
     let (closed, open) = books(&project, "a");
     assert_eq!(closed.values().next().unwrap()["overall"], 0.0);
     assert_eq!(open.values().next().unwrap()["overall"], 5.0);
-    assert!(server.asked().iter().any(|asked| asked.text.contains("No searches are left")));
+    assert!(
+        server
+            .asked()
+            .iter()
+            .any(|asked| asked.text.contains("No searches are left"))
+    );
 }
 
 /// The project with a search by a program.
 pub(super) fn searched_by(server: &Server, script: &str) -> Project {
-    let project =
-        project(server, "command = [\"python3\", \"search.py\"]\ninputs = [\"search.py\"]\ndeterministic = true");
+    let project = project(
+        server,
+        "command = [\"python3\", \"search.py\"]\ninputs = [\"search.py\"]\ndeterministic = true",
+    );
     project.write("search.py", script);
     project
 }
@@ -352,13 +563,28 @@ fn a_program_may_search_in_place_of_the_built_in_index() {
     project.expect(0, "run --label a --runs 1 --methods nothing --probes port");
     let (_, open) = books(&project, "a");
     let row = open.values().next().unwrap();
-    assert_eq!((row["overall"].clone(), row["open_book"]["gold_found"].clone()), (json!(5.0), json!(true)), "{row}");
-    assert_eq!(row["open_book"]["steps"].as_array().unwrap().len(), 2, "the step that asked, and the search");
+    assert_eq!(
+        (
+            row["overall"].clone(),
+            row["open_book"]["gold_found"].clone()
+        ),
+        (json!(5.0), json!(true)),
+        "{row}"
+    );
+    assert_eq!(
+        row["open_book"]["steps"].as_array().unwrap().len(),
+        2,
+        "the step that asked, and the search"
+    );
     // A change of the program makes its outputs stale, and only what follows from them is asked again.
     server.forget();
     project.edit("search.py", "print(", "print(\" \" + ");
     project.expect(0, "run --label b --runs 1 --methods nothing --probes port");
-    assert_eq!(server.count(), 0, "the same excerpts lead to the same answer");
+    assert_eq!(
+        server.count(),
+        0,
+        "the same excerpts lead to the same answer"
+    );
 }
 
 #[test]
@@ -366,7 +592,10 @@ fn a_search_that_fails_fails_its_cells_alone() {
     for (script, said) in [
         ("import sys\nsys.exit('no index')", "no index"),
         ("", "the search returned nothing"),
-        ("print('{\"excerpts\": [\"the port is 1\"]}')", "stands in no message"),
+        (
+            "print('{\"excerpts\": [\"the port is 1\"]}')",
+            "stands in no message",
+        ),
     ] {
         let server = Server::start();
         server.script(searches_when_it_misses);
@@ -385,23 +614,50 @@ fn verdicts_are_on_the_open_book_where_it_was_declared_so() {
     server.script(searches_when_it_misses);
     let project = project(&server, "");
     project.expect(0, "run --label closed --runs 1");
-    project.edit("pipeline.toml", "[[judge]]", "[gate]\nprimary = \"open\"\n\n[[judge]]");
+    project.edit(
+        "pipeline.toml",
+        "[[judge]]",
+        "[gate]\nprimary = \"open\"\n\n[[judge]]",
+    );
     server.forget();
     project.expect(0, "run --label open --runs 1");
     assert_eq!(server.count(), 0, "the same answers, others are tested");
     let figures = |label: &str| project.result(label, "summary.json")["methods"]["nothing"].clone();
     let (closed, open) = (figures("closed"), figures("open"));
-    assert_eq!(open["overall"]["median"], closed["open_book"]["open"]["median"]);
+    assert_eq!(
+        open["overall"]["median"],
+        closed["open_book"]["open"]["median"]
+    );
     assert_eq!(open["open_book"], closed["open_book"]);
     assert!(open["overall"]["median"].as_f64() > closed["overall"]["median"].as_f64());
-    assert_eq!(project.result("open", "manifest.json")["design"]["primary"], "open");
+    assert_eq!(
+        project.result("open", "manifest.json")["design"]["primary"],
+        "open"
+    );
     let scale = |label: &str| project.result(label, "summary.json")["scale"].clone();
-    assert_eq!(scale("open"), scale("closed"), "a search without a context is no floor of the scale");
-    let methods = |label: &str| project.result(label, "summary.json")["methods"].as_object().unwrap().len();
-    assert_eq!(methods("open"), methods("closed"), "it replaces the tested scores, and adds none");
-    project.expect(2, "compare open closed").says(&["which answers are tested"]);
+    assert_eq!(
+        scale("open"),
+        scale("closed"),
+        "a search without a context is no floor of the scale"
+    );
+    let methods = |label: &str| {
+        project.result(label, "summary.json")["methods"]
+            .as_object()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(
+        methods("open"),
+        methods("closed"),
+        "it replaces the tested scores, and adds none"
+    );
+    project
+        .expect(2, "compare open closed")
+        .says(&["which answers are tested"]);
     project.edit("pipeline.toml", "[answer.recovery]\nresults = 8\n", "");
-    project.expect(2, "check").says(&["needs an answerer that may search"]);
+    project
+        .expect(2, "check")
+        .says(&["needs an answerer that may search"]);
 }
 
 #[test]
@@ -413,18 +669,33 @@ fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
     project.expect(0, "run --label a");
     let note = "of the pipeline have no readable output";
     let prune = "cache prune --unreachable --dry-run";
-    assert!(!project.expect(0, prune).stderr.contains(note), "all are cached");
+    assert!(
+        !project.expect(0, prune).stderr.contains(note),
+        "all are cached"
+    );
     let (_, open) = books(&project, "a");
     let row = &open[&("nothing".to_owned(), "port".to_owned())];
-    damage(&project, row["open_book"]["steps"][0]["key"].as_str().unwrap());
-    project.expect(0, prune).says(&[&format!("1 action {note}")]);
+    damage(
+        &project,
+        row["open_book"]["steps"][0]["key"].as_str().unwrap(),
+    );
+    project
+        .expect(0, prune)
+        .says(&[&format!("1 action {note}")]);
     let counts = project.expect(0, "plan --json").json()["stages"]["answer"].clone();
     assert_eq!(counts["stale"], 1, "a run makes it again: {counts}");
 }
 
 #[test]
 fn settings_are_checked_with_their_places() {
-    let project = project(&Server::start(), "calls = 0\nprotocol = \"tools\"\ninputs = [\"x\"]");
+    let project = project(
+        &Server::start(),
+        "calls = 0\nprotocol = \"tools\"\ninputs = [\"x\"]",
+    );
     let ended = project.expect(2, "check");
-    ended.says(&["at least 1", "unknown protocol `tools`", "`inputs` is for a `command`"]);
+    ended.says(&[
+        "at least 1",
+        "unknown protocol `tools`",
+        "`inputs` is for a `command`",
+    ]);
 }

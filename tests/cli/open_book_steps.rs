@@ -8,21 +8,27 @@ use super::super::brain::Wanted;
 use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
 use super::open_book::{
-    FINDS, books, calls, expected, may_search, project, question, returned, searched_by, searches_when_it_misses, seen,
-    stated,
+    FINDS, books, calls, expected, may_search, project, question, returned, searched_by,
+    searches_when_it_misses, seen, stated,
 };
 use super::project::{Ended, PRICES, Project};
 use super::server::{Asked, Reply, Server};
 
 /// Output without the line breaks of a terminal's width.
 fn flat(ended: &Ended) -> String {
-    ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Adds a method that keeps notes: a summary without facts, and an archive to be searched.
 fn add_notes(project: &Project) {
     let note = "The port note: workers listen on port 9091.";
-    let output = json!({"summary": "There are notes.", "archive": [note, "Nothing else was decided."]}).to_string();
+    let output =
+        json!({"summary": "There are notes.", "archive": [note, "Nothing else was decided."]})
+            .to_string();
     project.write("notes.json", &output);
     let method = "[[compress]]\nname = \"notes\"\nstrategy = \"command\"\ncommand = [\"cat\", \"notes.json\"]\n\
                   inputs = [\"notes.json\"]\ndeterministic = true\n\n[[answer]]";
@@ -35,33 +41,66 @@ fn a_method_with_an_archive_of_its_own_is_searched_in_it_and_others_in_what_was_
     server.script(searches_when_it_misses);
     let project = project(&server, "");
     add_notes(&project);
-    project.expect(0, "run --label a --runs 1 --methods full,notes,nothing --probes port,first-error");
+    project.expect(
+        0,
+        "run --label a --runs 1 --methods full,notes,nothing --probes port,first-error",
+    );
     let (closed, open) = books(&project, "a");
     let at = |method: &str, probe: &str| open[&(method.to_owned(), probe.to_owned())].clone();
     let found = at("notes", "port");
-    assert!(returned(&found).starts_with("[note 1]\nThe port note") && !returned(&found).contains("[message"));
-    assert_eq!(closed[&("notes".to_owned(), "port".to_owned())]["overall"], 0.0);
-    assert_eq!((&found["overall"], &found["open_book"]["own_archive"]), (&json!(5.0), &json!(true)), "{found}");
+    assert!(
+        returned(&found).starts_with("[note 1]\nThe port note")
+            && !returned(&found).contains("[message")
+    );
+    assert_eq!(
+        closed[&("notes".to_owned(), "port".to_owned())]["overall"],
+        0.0
+    );
+    assert_eq!(
+        (&found["overall"], &found["open_book"]["own_archive"]),
+        (&json!(5.0), &json!(true)),
+        "{found}"
+    );
     assert_eq!(found["open_book"]["gold_found"], true);
     // A fact that the notes lack is lost for this method, though the transcript has it.
     let lost = at("notes", "first-error");
-    assert_eq!((&lost["overall"], &lost["open_book"]["gold_found"]), (&json!(0.0), &json!(false)), "{lost}");
-    assert_eq!(at("nothing", "first-error")["open_book"]["own_archive"], false);
+    assert_eq!(
+        (&lost["overall"], &lost["open_book"]["gold_found"]),
+        (&json!(0.0), &json!(false)),
+        "{lost}"
+    );
+    assert_eq!(
+        at("nothing", "first-error")["open_book"]["own_archive"],
+        false
+    );
     let methods = project.result("a", "summary.json")["methods"].clone();
-    let owns = ["notes", "nothing"].map(|method| methods[method]["open_book"]["own_archive"].clone());
+    let owns =
+        ["notes", "nothing"].map(|method| methods[method]["open_book"]["own_archive"].clone());
     assert_eq!(owns, [json!(true), json!(false)]);
     let report = project.read("results/a/report.md");
-    assert!(report.contains("own notes") && report.contains("search only"), "{report}");
+    assert!(
+        report.contains("own notes") && report.contains("search only"),
+        "{report}"
+    );
 
     // Other notes lead to other excerpts; the rest stays cached.
     project.edit("notes.json", "9091", "9099");
-    project.expect(0, "run --label b --runs 1 --methods full,notes,nothing --probes port,first-error");
+    project.expect(
+        0,
+        "run --label b --runs 1 --methods full,notes,nothing --probes port,first-error",
+    );
     let (_, open) = books(&project, "b");
     assert!(returned(&open[&("notes".to_owned(), "port".to_owned())]).contains("9099"));
     project.edit("notes.json", "[\"The port note", "[\" \", \"The port note");
-    project.expect(5, "run --label c --runs 1 --methods full,notes,nothing --probes port,first-error");
+    project.expect(
+        5,
+        "run --label c --runs 1 --methods full,notes,nothing --probes port,first-error",
+    );
     let failures = project.result("c", "manifest.json")["failures"].to_string();
-    assert!(failures.contains("`archive` entry 0 is empty"), "{failures}");
+    assert!(
+        failures.contains("`archive` entry 0 is empty"),
+        "{failures}"
+    );
 }
 
 #[test]
@@ -73,7 +112,10 @@ fn a_search_by_a_program_gets_the_archive_of_the_method_and_cannot_go_beyond_it(
     project.expect(0, "run --label a --runs 1 --methods notes --probes port");
     let (_, open) = books(&project, "a");
     let row = open.values().next().expect("a row");
-    assert!(returned(row).starts_with("[note 1]") && row["overall"] == 5.0, "{row}");
+    assert!(
+        returned(row).starts_with("[note 1]") && row["overall"] == 5.0,
+        "{row}"
+    );
     // A message of the transcript is no part of the archive.
     project.write("search.py", "print('{\"excerpts\": [\"count = 4\"]}')");
     project.expect(5, "run --label b --runs 1 --methods notes --probes port");
@@ -87,13 +129,31 @@ fn the_report_says_which_reference_is_missing_and_who_does_not_beat_the_search_a
     server.script(searches_when_it_misses);
     let project = project(&server, "");
     let without_none = project.expect(0, "run --label a --runs 1 --methods full,anchored");
-    assert!(flat(&without_none).contains("No method of the strategy `none` was answered with a search"));
-    assert!(project.read("results/a/report.md").contains("No method of the strategy `none`"));
+    assert!(
+        flat(&without_none).contains("No method of the strategy `none` was answered with a search")
+    );
+    assert!(
+        project
+            .read("results/a/report.md")
+            .contains("No method of the strategy `none`")
+    );
     let without_full = project.expect(0, "run --label b --runs 1 --methods nothing,anchored");
-    assert!(flat(&without_full).contains("Without a method of the strategy `full`"), "{}", without_full.stdout);
+    assert!(
+        flat(&without_full).contains("Without a method of the strategy `full`"),
+        "{}",
+        without_full.stdout
+    );
     let both = project.expect(0, "run --label c --runs 1 --methods full,nothing,anchored");
-    assert!(flat(&both).contains("within 1.0 of the whole transcript"), "{}", both.stdout);
-    assert!(flat(&both).contains("no better than a search without any context: anchored"), "{}", both.stdout);
+    assert!(
+        flat(&both).contains("within 1.0 of the whole transcript"),
+        "{}",
+        both.stdout
+    );
+    assert!(
+        flat(&both).contains("no better than a search without any context: anchored"),
+        "{}",
+        both.stdout
+    );
 }
 
 #[test]
@@ -102,21 +162,48 @@ fn why_explains_the_step_that_failed() {
     server.script(searches_when_it_misses);
     let project = searched_by(&server, "import sys\nsys.exit('no index')");
     project.expect(5, "run --label a --runs 1 --methods nothing --probes port");
-    let ended = project.expect(0, "why harbor --label a --method nothing --probe port --open");
+    let ended = project.expect(
+        0,
+        "why harbor --label a --method nothing --probe port --open",
+    );
     let text = flat(&ended);
-    let failed = text.split_once("answer step 2").map(|(_, rest)| rest.to_owned()).expect("the step of the search");
-    assert!(failed.contains("failed:") && failed.contains("no index"), "{text}");
-    assert_eq!(text.matches("no index").count(), 1, "the step that failed, and no other: {text}");
-    let chain = project.expect(0, "why harbor --label a --method nothing --probe port --open --json").json();
-    let states: Vec<&Value> = chain["chain"].as_array().unwrap().iter().map(|step| &step["state"]).collect();
+    let failed = text
+        .split_once("answer step 2")
+        .map(|(_, rest)| rest.to_owned())
+        .expect("the step of the search");
+    assert!(
+        failed.contains("failed:") && failed.contains("no index"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("no index").count(),
+        1,
+        "the step that failed, and no other: {text}"
+    );
+    let chain = project
+        .expect(
+            0,
+            "why harbor --label a --method nothing --probe port --open --json",
+        )
+        .json();
+    let states: Vec<&Value> = chain["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["state"])
+        .collect();
     assert_eq!(states, ["cached", "cached", "stale"], "{chain}");
     // The answer from the context alone does not depend on it.
-    project.expect(0, "why harbor --label a --method nothing --probe port").stdout_says(&["0.00 of 5"]);
+    project
+        .expect(0, "why harbor --label a --method nothing --probe port")
+        .stdout_says(&["0.00 of 5"]);
 }
 
 /// The requests for answers that `plan` expects with an empty cache.
 fn planned(project: &Project) -> [u64; 2] {
-    let estimate = &project.expect(0, "plan --runs 1 --methods nothing --refresh answer --json").json()["estimate"];
+    let estimate = &project
+        .expect(0, "plan --runs 1 --methods nothing --refresh answer --json")
+        .json()["estimate"];
     ["requests", "requests_worst"].map(|name| estimate[name].as_u64().expect("a number"))
 }
 
@@ -124,18 +211,34 @@ fn planned(project: &Project) -> [u64; 2] {
 fn a_plan_expects_as_many_steps_as_earlier_answers_took() {
     let server = Server::start();
     let project = project(&server, "calls = 2");
-    server.script(|asked| if asked.wanted == Wanted::Answer { stated(&seen(asked)) } else { Reply::Sensible });
+    server.script(|asked| {
+        if asked.wanted == Wanted::Answer {
+            stated(&seen(asked))
+        } else {
+            Reply::Sensible
+        }
+    });
     let text = project.read("pipeline.toml");
-    project.edit("pipeline.toml", "[answer.recovery]\nresults = 8\ncalls = 2", "");
+    project.edit(
+        "pipeline.toml",
+        "[answer.recovery]\nresults = 8\ncalls = 2",
+        "",
+    );
     project.expect(0, "run --label closed --runs 1 --methods nothing");
     project.write("pipeline.toml", &text);
     let [unknown, worst_unknown] = planned(&project);
     project.expect(0, "run --label a --runs 1 --methods nothing");
     let [none, worst] = planned(&project);
-    assert_eq!(unknown - none, 7, "one more for each of the seven answers, where no other is known");
+    assert_eq!(
+        unknown - none,
+        7,
+        "one more for each of the seven answers, where no other is known"
+    );
     assert_eq!(worst, worst_unknown, "what may happen at most is the same");
     server.script(|asked| match asked.wanted {
-        Wanted::Answer if may_search(asked) => calls(asked, &[("search", json!({"query": question(asked)}))]),
+        Wanted::Answer if may_search(asked) => {
+            calls(asked, &[("search", json!({"query": question(asked)}))])
+        }
         Wanted::Answer => stated(&seen(asked)),
         _ => Reply::Sensible,
     });
@@ -149,12 +252,24 @@ fn the_worst_case_of_a_plan_does_not_grow_when_compressions_are_there() {
     let server = Server::start();
     let project = project(&server, "calls = 2");
     let worst = || {
-        let plan = project.expect(0, "plan --runs 1 --methods anchored --json").json();
-        plan["estimate"]["requests_worst"].as_u64().expect("a number")
+        let plan = project
+            .expect(0, "plan --runs 1 --methods anchored --json")
+            .json();
+        plan["estimate"]["requests_worst"]
+            .as_u64()
+            .expect("a number")
     };
     let before = worst();
-    project.expect(0, "run --label a --runs 1 --methods anchored --stages compress");
-    assert!(worst() + server.count() as u64 <= before, "{} + {} and {before}", worst(), server.count());
+    project.expect(
+        0,
+        "run --label a --runs 1 --methods anchored --stages compress",
+    );
+    assert!(
+        worst() + server.count() as u64 <= before,
+        "{} + {} and {before}",
+        worst(),
+        server.count()
+    );
 }
 
 #[test]
@@ -162,12 +277,23 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
     let server = Server::start();
     server.script(searches_when_it_misses);
     let project = project(&server, "");
-    let limit = |text: String, model: &str| text.replace(model, &format!("{model}\nmax_output_tokens = 100"));
-    let models = ["model = \"mock/judge-1\"", "model    = \"mock/small-1\"", "model  = \"mock/small-1\""];
-    let limited = models.into_iter().fold(project.read("pipeline.toml"), limit);
+    let limit = |text: String, model: &str| {
+        text.replace(model, &format!("{model}\nmax_output_tokens = 100"))
+    };
+    let models = [
+        "model = \"mock/judge-1\"",
+        "model    = \"mock/small-1\"",
+        "model  = \"mock/small-1\"",
+    ];
+    let limited = models
+        .into_iter()
+        .fold(project.read("pipeline.toml"), limit);
     // The judge costs next to nothing, so the step that exceeds the budget is one of an answer.
     let cheap = "[prices.\"mock/judge-1\"]\ninput = 0.01\noutput = 0.01";
-    let prices = PRICES.replace("[prices.\"mock/judge-1\"]\ninput = 100.0\noutput = 200.0", cheap);
+    let prices = PRICES.replace(
+        "[prices.\"mock/judge-1\"]\ninput = 100.0\noutput = 200.0",
+        cheap,
+    );
     project.write("pipeline.toml", &format!("{limited}\n{prices}"));
     project.expect(0, "run --label whole --runs 1 --methods nothing");
     let whole = server.count();
@@ -183,7 +309,9 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
             server.forget();
             // One step of an answer fits into the budget, and two do not.
             let budget = if limit == "--max-cost" { "0.14" } else { "7" };
-            let run = project.compeval(&format!("run --label a -j 1 --runs 1 --methods nothing {limit} {budget}"));
+            let run = project.compeval(&format!(
+                "run --label a -j 1 --runs 1 --methods nothing {limit} {budget}"
+            ));
             sent += server.count();
             if run.code == 0 {
                 break;
@@ -192,7 +320,10 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
             let rows = project.result("a", "manifest.json");
             assert_eq!(rows["failures"], json!([]), "a budget is no failure");
             let asked = server.asked();
-            begun += asked.iter().filter(|asked| may_search(asked) && !asks_next(asked) && misses(asked)).count();
+            begun += asked
+                .iter()
+                .filter(|asked| may_search(asked) && !asks_next(asked) && misses(asked))
+                .count();
             ended += asked.iter().filter(|asked| asks_next(asked)).count();
             stopped_within += usize::from(begun > ended);
         }
@@ -207,21 +338,41 @@ fn the_first_step_goes_by_batch_and_the_others_live_unless_declared() {
     for declared in [false, true] {
         let server = BatchServer::start(Vendor::OpenAi);
         let project = batches::project(&server);
-        let settings =
-            format!("[answer.recovery]\nprotocol = \"line\"\ncalls = 1\nbatch_steps = {declared}\n\n[[judge]]");
+        let settings = format!(
+            "[answer.recovery]\nprotocol = \"line\"\ncalls = 1\nbatch_steps = {declared}\n\n[[judge]]"
+        );
         project.edit("pipeline.toml", "[[judge]]", &settings);
         server.book().behaviour.fates = Arc::new(|body, _| {
             let text = body.to_string();
             let is_first = text.contains("SEARCH: words") && !text.contains("No searches are left");
-            if is_first { Fate::Text("SEARCH: listen port") } else { Fate::Sensible }
+            if is_first {
+                Fate::Text("SEARCH: listen port")
+            } else {
+                Fate::Sensible
+            }
         });
-        project.expect(0, "run --label a --runs 1 --lane batch --wait --methods nothing");
+        project.expect(
+            0,
+            "run --label a --runs 1 --lane batch --wait --methods nothing",
+        );
         let (_, open) = books(&project, "a");
-        assert!(open.values().all(|row| row["open_book"]["searches"].as_array().unwrap().len() == 1), "{open:?}");
-        let in_batches: Vec<String> =
-            server.book().batches.iter().flat_map(|batch| &batch.lines).map(|(_, body)| body.to_string()).collect();
+        assert!(
+            open.values()
+                .all(|row| row["open_book"]["searches"].as_array().unwrap().len() == 1),
+            "{open:?}"
+        );
+        let in_batches: Vec<String> = server
+            .book()
+            .batches
+            .iter()
+            .flat_map(|batch| &batch.lines)
+            .map(|(_, body)| body.to_string())
+            .collect();
         let has = |words: &str| in_batches.iter().any(|body| body.contains(words));
-        assert_eq!((has("SEARCH: words"), has("No searches are left")), (true, declared));
+        assert_eq!(
+            (has("SEARCH: words"), has("No searches are left")),
+            (true, declared)
+        );
         assert_eq!(server.billed_twice(), 0);
     }
 }

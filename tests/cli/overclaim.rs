@@ -11,14 +11,18 @@ use super::server::{Asked, Reply, Server};
 /// Three sessions like that of the project, each with another port.
 fn sessions(server: &Server) -> Project {
     let project = Project::new(server);
-    let (fixture, bank) = (project.read("fixtures/harbor.json"), project.read("probes/harbor.probes.json"));
+    let (fixture, bank) = (
+        project.read("fixtures/harbor.json"),
+        project.read("probes/harbor.probes.json"),
+    );
     for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
         std::fs::remove_file(project.path(path)).expect("a file");
     }
     for number in 1..=3 {
         let varied = |text: &str| {
-            let text =
-                text.replace("\": \"harbor\"", &format!("\": \"h{number}\"")).replace("9091", &format!("909{number}"));
+            let text = text
+                .replace("\": \"harbor\"", &format!("\": \"h{number}\""))
+                .replace("9091", &format!("909{number}"));
             text.replace("does harbor run", &format!("does harbor h{number} run"))
         };
         project.write(&format!("fixtures/h{number}.json"), &varied(&fixture));
@@ -52,9 +56,15 @@ fn run() -> (Server, Project) {
     let server = Server::start();
     server.script(|asked| scripted(asked, "It runs on port 9999 now."));
     let project = sessions(&server);
-    let ended = project.expect(0, "run --all --label a --runs 1 --methods full,anchored,nothing");
+    let ended = project.expect(
+        0,
+        "run --all --label a --runs 1 --methods full,anchored,nothing",
+    );
     let table = flat(&ended.stdout);
-    assert!(table.contains("overclaims") && table.contains("0–35%") && table.contains("of 18"), "{table}");
+    assert!(
+        table.contains("overclaims") && table.contains("0–35%") && table.contains("of 18"),
+        "{table}"
+    );
     (server, project)
 }
 
@@ -63,7 +73,9 @@ fn flat(text: &str) -> String {
 }
 
 fn near(value: &Value, wanted: f64) {
-    let found = value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    let found = value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"));
     assert!((found - wanted).abs() < 1e-5, "{found} is not {wanted}");
 }
 
@@ -72,16 +84,26 @@ fn answers_without_facts_are_counted_by_what_they_do() {
     let (_server, project) = run();
     let of = |probe: &str, fixture: &str| -> Vec<Value> {
         let rows = project.rows("a").into_iter();
-        let rows = rows.filter(|row| row["probe"] == probe && row["fixture"] == fixture && row["method"] == "nothing");
+        let rows = rows.filter(|row| {
+            row["probe"] == probe && row["fixture"] == fixture && row["method"] == "nothing"
+        });
         rows.map(|row| row["answer_when_lost"].clone()).collect()
     };
     assert_eq!(of("port", "h1"), [json!("other_value")]);
     assert_eq!(of("port", "h3"), [json!("admission")]);
     assert_eq!(of("left", "h1"), [json!("vague")]);
     assert_eq!(of("retries", "h1"), [json!("right")]);
-    assert_eq!(of("owner", "h1"), [Value::Null], "what nobody said was not lost");
+    assert_eq!(
+        of("owner", "h1"),
+        [Value::Null],
+        "what nobody said was not lost"
+    );
     assert!(
-        project.rows("a").iter().filter(|row| row["method"] == "full").all(|row| row["answer_when_lost"].is_null())
+        project
+            .rows("a")
+            .iter()
+            .filter(|row| row["method"] == "full")
+            .all(|row| row["answer_when_lost"].is_null())
     );
 
     let summary = project.result("a", "summary.json");
@@ -90,12 +112,17 @@ fn answers_without_facts_are_counted_by_what_they_do() {
     near(&overclaim["other_value"]["share"], 1.0 / 9.0);
     near(&overclaim["other_value"]["ci95"][0], 0.0);
     near(&overclaim["other_value"]["ci95"][1], 0.350147);
-    let counts = |kind: &str| [&overclaim[kind]["count"], &overclaim[kind]["of"]].map(|n| n.as_u64().unwrap_or(99));
+    let counts = |kind: &str| {
+        [&overclaim[kind]["count"], &overclaim[kind]["of"]].map(|n| n.as_u64().unwrap_or(99))
+    };
     assert_eq!(counts("other_value"), [2, 18]);
     assert_eq!(counts("admission"), [10, 18]);
     assert_eq!(counts("vague"), [3, 18]);
     assert_eq!(counts("right"), [3, 18]);
-    assert_eq!(summary["methods"]["full"]["overclaim"]["other_value"]["of"], 0);
+    assert_eq!(
+        summary["methods"]["full"]["overclaim"]["other_value"]["of"],
+        0
+    );
     let report = project.read("results/a/report.md");
     for line in [
         "| nothing | 11.1% [0%, 35%] of 18 | 55.6% [32%, 79%] of 18 | 16.7% of 18 | 16.7% of 18 |",
@@ -104,10 +131,20 @@ fn answers_without_facts_are_counted_by_what_they_do() {
     ] {
         assert!(report.contains(line), "{line} is missing in {report}");
     }
-    assert!(!report.contains("- nothing: dimension"), "the floor is not tuned");
+    assert!(
+        !report.contains("- nothing: dimension"),
+        "the floor is not tuned"
+    );
     let fabrication = &summary["methods"]["nothing"]["fabrication"];
-    assert_eq!((&fabrication["count"], &fabrication["of"]), (&json!(3), &json!(3)));
-    assert_eq!(fabrication["ci95"], Value::Null, "all sessions alike: no interval");
+    assert_eq!(
+        (&fabrication["count"], &fabrication["of"]),
+        (&json!(3), &json!(3))
+    );
+    assert_eq!(
+        fabrication["ci95"],
+        Value::Null,
+        "all sessions alike: no interval"
+    );
 }
 
 #[test]
@@ -117,15 +154,39 @@ fn survival_is_given_by_depth_mentions_and_heading() {
     let (full, none) = (&summary["methods"]["full"], &summary["methods"]["nothing"]);
     for by in ["survival_by_depth", "survival_by_mentions"] {
         let groups = full[by].as_object().expect("groups");
-        assert!(groups.len() > 1 && groups.values().all(|share| share["share"] == 1.0), "{groups:?}");
-        assert!(none[by].as_object().expect("groups").values().all(|share| share["share"] == 0.0));
+        assert!(
+            groups.len() > 1 && groups.values().all(|share| share["share"] == 1.0),
+            "{groups:?}"
+        );
+        assert!(
+            none[by]
+                .as_object()
+                .expect("groups")
+                .values()
+                .all(|share| share["share"] == 0.0)
+        );
     }
     let facts = |row: &Value| row["facts"].as_array().cloned().unwrap_or_default();
-    let placed = project.rows("a").into_iter().find(|row| row["probe"] == "left").expect("a row");
-    assert!(facts(&placed).iter().all(|fact| fact["depth"] == "last_third" && fact["mentions"] == 1));
-    assert_eq!(full["survival_by_heading"], json!({}), "no prompt, no headings");
+    let placed = project
+        .rows("a")
+        .into_iter()
+        .find(|row| row["probe"] == "left")
+        .expect("a row");
+    assert!(
+        facts(&placed)
+            .iter()
+            .all(|fact| fact["depth"] == "last_third" && fact["mentions"] == 1)
+    );
+    assert_eq!(
+        full["survival_by_heading"],
+        json!({}),
+        "no prompt, no headings"
+    );
     let anchored = &summary["methods"]["anchored"]["survival_by_heading"];
-    assert!(anchored.get("Next steps").is_some() && anchored.get("Decisions and why").is_some(), "{anchored}");
+    assert!(
+        anchored.get("Next steps").is_some() && anchored.get("Decisions and why").is_some(),
+        "{anchored}"
+    );
 }
 
 #[test]

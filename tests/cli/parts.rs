@@ -37,7 +37,10 @@ impl Meeting {
     }
 
     fn part(&self, project: &Project, index: u32, options: &str) -> Ended {
-        project.compeval(&format!("run --label x --part {index}/{PARTS} {} {options}", self.remote()))
+        project.compeval(&format!(
+            "run --label x --part {index}/{PARTS} {} {options}",
+            self.remote()
+        ))
     }
 
     fn run_parts(&self, project: &Project, options: &str) {
@@ -48,22 +51,30 @@ impl Meeting {
     }
 
     fn merge(&self, project: &Project, code: i32, options: &str) -> Ended {
-        project.expect(code, &format!("run --label x --parts {PARTS} {} {options}", self.remote()))
+        project.expect(
+            code,
+            &format!("run --label x --parts {PARTS} {} {options}", self.remote()),
+        )
     }
 }
 
 /// All files of a result set except the manifest, which has times.
 fn published(project: &Project, label: &str) -> BTreeMap<String, Vec<u8>> {
-    let own = project.files(&format!("results/{label}")).into_iter().filter_map(|path| {
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        (name != "manifest.json").then(|| (name, fs::read(&path).expect("a file")))
-    });
+    let own = project
+        .files(&format!("results/{label}"))
+        .into_iter()
+        .filter_map(|path| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            (name != "manifest.json").then(|| (name, fs::read(&path).expect("a file")))
+        });
     own.collect()
 }
 
 /// Without the files that have the times of compressions: those differ between runs that executed them.
 fn untimed(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
-    files.retain(|name, _| !["contexts.jsonl", "summary.json", "report.html"].contains(&name.as_str()));
+    files.retain(|name, _| {
+        !["contexts.jsonl", "summary.json", "report.html"].contains(&name.as_str())
+    });
     files
 }
 
@@ -71,7 +82,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").flatten() {
         let (path, target) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() { copy(&path, &target) } else { assert!(fs::copy(&path, &target).is_ok()) }
+        if path.is_dir() {
+            copy(&path, &target)
+        } else {
+            assert!(fs::copy(&path, &target).is_ok())
+        }
     }
 }
 
@@ -91,7 +106,11 @@ fn eight_parts_and_their_merge_are_one_process_byte_for_byte() {
         let disk = Project::new(&server);
         disk.expect(0, &format!("run --label x --part {index}/8 {remote}"));
     }
-    assert_eq!(server.counts(), calls, "nothing is asked twice, and the self-test not at all");
+    assert_eq!(
+        server.counts(),
+        calls,
+        "nothing is asked twice, and the self-test not at all"
+    );
     server.forget();
     let merge = Project::new(&server);
     merge.expect(0, &format!("run --label x --parts 8 {remote}"));
@@ -99,9 +118,19 @@ fn eight_parts_and_their_merge_are_one_process_byte_for_byte() {
     let own = published(&merge, "x");
     assert_eq!(untimed(published(&one, "x")), untimed(own.clone()));
 
-    let (whole, merged) = (one.result("x", "manifest.json"), merge.result("x", "manifest.json"));
+    let (whole, merged) = (
+        one.result("x", "manifest.json"),
+        merge.result("x", "manifest.json"),
+    );
     assert_eq!(one.keys("x"), merge.keys("x"));
-    for field in ["outcome", "design", "requests_sent", "usage", "stages", "files"] {
+    for field in [
+        "outcome",
+        "design",
+        "requests_sent",
+        "usage",
+        "stages",
+        "files",
+    ] {
         assert_eq!(whole[field], merged[field], "{field}");
     }
     assert_eq!(merged["merged"].as_array().unwrap().len(), 8);
@@ -129,18 +158,33 @@ fn a_part_that_was_killed_goes_on_and_pays_nothing_twice() {
     meeting.part(&many, 1, "");
     meeting.part(&many, 2, "");
     let before = server.count();
-    let mut running = many.start(&format!("run --label x --part 3/{PARTS} {} --jobs 1", meeting.remote()));
+    let mut running = many.start(&format!(
+        "run --label x --part 3/{PARTS} {} --jobs 1",
+        meeting.remote()
+    ));
     wait_until(|| server.count() >= before + 3);
     running.kill();
     let early = meeting.merge(&many, 5, "");
-    early.says(&["these parts are not in the remote: 3", "--part 3/3", "merge again", "compeval run --label x"]);
+    early.says(&[
+        "these parts are not in the remote: 3",
+        "--part 3/3",
+        "merge again",
+        "compeval run --label x",
+    ]);
     assert_eq!(many.result("x", "manifest.json")["outcome"], "incomplete");
     let known = server.count();
     assert_eq!(meeting.part(&many, 3, "").code, 0);
     assert!(server.count() > known);
     meeting.merge(&many, 0, "");
-    assert_eq!(published(&one, "x").get("cells.jsonl"), published(&many, "x").get("cells.jsonl"));
-    assert!(server.count() <= calls + 1, "only what was under way is asked twice: {} of {calls}", server.count());
+    assert_eq!(
+        published(&one, "x").get("cells.jsonl"),
+        published(&many, "x").get("cells.jsonl")
+    );
+    assert!(
+        server.count() <= calls + 1,
+        "only what was under way is asked twice: {} of {calls}",
+        server.count()
+    );
 }
 
 #[test]
@@ -150,7 +194,10 @@ fn a_part_that_ended_early_is_named_and_both_of_its_runs_are_counted() {
     meeting.selftest(&project);
     meeting.run_parts(&project, "");
     let whole = Project::new(&server);
-    copy(&project.path("results/.parts"), &whole.path("results/.parts"));
+    copy(
+        &project.path("results/.parts"),
+        &whole.path("results/.parts"),
+    );
     let second = Meeting::new();
     second.selftest(&whole);
     server.forget();
@@ -160,11 +207,16 @@ fn a_part_that_ended_early_is_named_and_both_of_its_runs_are_counted() {
     whole.remove("results/.parts/x/3-of-3");
     assert_eq!(second.part(&whole, 3, "--max-requests 12").code, 6);
     let sent = server.count() as u64;
-    second.merge(&whole, 5, "").says(&["these parts have work left: 3", "--part 3/3"]);
+    second
+        .merge(&whole, 5, "")
+        .says(&["these parts have work left: 3", "--part 3/3"]);
     assert_eq!(whole.result("x", "manifest.json")["requests_sent"], sent);
     assert_eq!(second.part(&whole, 3, "").code, 0);
     second.merge(&whole, 0, "");
-    assert_eq!(whole.result("x", "manifest.json")["requests_sent"], server.count() as u64);
+    assert_eq!(
+        whole.result("x", "manifest.json")["requests_sent"],
+        server.count() as u64
+    );
     assert!(server.count() as u64 > sent);
 }
 
@@ -178,19 +230,36 @@ fn missing_parts_are_named_as_the_engine_takes_them_and_nothing_complete_is_repl
     let mut project = Project::new(&server);
     meeting.selftest(&project);
     project.set("SLURM_ARRAY_TASK_ID", "2");
-    project.expect(0, &format!("run --label x --part auto/3 {}", meeting.remote()));
+    project.expect(
+        0,
+        &format!("run --label x --part auto/3 {}", meeting.remote()),
+    );
     project.unset("SLURM_ARRAY_TASK_ID");
     let early = meeting.merge(&project, 5, "");
-    early.says(&["these parts are not in the remote: 1, 3", "--part 1/3", "sbatch --array=1,3"]);
+    early.says(&[
+        "these parts are not in the remote: 1, 3",
+        "--part 1/3",
+        "sbatch --array=1,3",
+    ]);
     // One process does the rest. It asks for nothing that a part has, and says first what it will pay.
     let paying = project.expect(0, &format!("run --label x {}", meeting.remote()));
     paying.says(&["has not all of it: this run sends about"]);
     assert_eq!(server.count(), calls);
     let whole = published(&one, "x");
-    assert_eq!(whole.get("cells.jsonl"), published(&project, "x").get("cells.jsonl"));
+    assert_eq!(
+        whole.get("cells.jsonl"),
+        published(&project, "x").get("cells.jsonl")
+    );
     let merged = meeting.merge(&project, 0, "");
-    merged.says(&["these parts are not in the remote: 1, 3", "no cell is missing without them", "--part 1/3"]);
-    assert_eq!(whole.get("cells.jsonl"), published(&project, "x").get("cells.jsonl"));
+    merged.says(&[
+        "these parts are not in the remote: 1, 3",
+        "no cell is missing without them",
+        "--part 1/3",
+    ]);
+    assert_eq!(
+        whole.get("cells.jsonl"),
+        published(&project, "x").get("cells.jsonl")
+    );
     assert_eq!(server.count(), calls);
 }
 
@@ -204,7 +273,10 @@ fn a_label_is_removed_with_the_parts_that_it_was_merged_from() {
     let part = |index| format!("results/.parts/x/{index}-of-{PARTS}");
     assert_eq!(meeting.part(&project, 2, "--runs 1").code, 0);
     project.expect(0, "labels rm x");
-    assert!(!project.exists(&part(1)) && project.exists(&part(2)), "a part that ran again was not merged");
+    assert!(
+        !project.exists(&part(1)) && project.exists(&part(2)),
+        "a part that ran again was not merged"
+    );
     server.forget();
     meeting.merge(&project, 0, "--runs 1");
     project.expect(0, "labels rm x");
@@ -223,7 +295,9 @@ fn an_incomplete_merge_stands_beside_complete_results() {
     meeting.selftest(&other);
     assert_eq!(meeting.part(&other, 1, "").code, 0);
     copy(&project.path("results/x"), &other.path("results/x"));
-    meeting.merge(&other, 5, "").says(&["keeps its earlier results"]);
+    meeting
+        .merge(&other, 5, "")
+        .says(&["keeps its earlier results"]);
     assert_eq!(published(&other, "x"), before);
 }
 
@@ -248,7 +322,10 @@ fn a_part_reads_the_projects_cache_and_a_lock_on_it_does_not_stop_it() {
     server.forget();
     let elsewhere = Project::new(&server);
     meeting.merge(&elsewhere, 0, "");
-    assert_eq!((server.count(), elsewhere.rows("x").len()), (0, project.rows("before").len()));
+    assert_eq!(
+        (server.count(), elsewhere.rows("x").len()),
+        (0, project.rows("before").len())
+    );
 }
 
 #[test]
@@ -261,7 +338,9 @@ fn limits_and_money_are_divided() {
     for index in 1..=PARTS {
         let ended = meeting.part(&project, index, "--max-requests 20");
         assert_eq!(ended.code, 6, "{}", ended.stderr);
-        let manifest = project.read(&format!("results/.parts/x/{index}-of-{PARTS}/x/manifest.json"));
+        let manifest = project.read(&format!(
+            "results/.parts/x/{index}-of-{PARTS}/x/manifest.json"
+        ));
         let manifest: Value = serde_json::from_str(&manifest).unwrap();
         sent += manifest["requests_sent"].as_u64().unwrap();
     }
@@ -278,44 +357,91 @@ fn bad_parts_are_refused_by_what_is_wrong() {
     let (server, meeting) = (Server::start(), Meeting::new());
     let mut project = Project::new(&server);
     let remote = meeting.remote();
-    project.expect(2, &format!("run --label x --part 9/8 {remote}")).says(&["there is no part 9 of 8", "from 1 to 8"]);
-    project.expect(2, &format!("run --label x --part 0/8 {remote}")).says(&["there is no part 0 of 8"]);
-    project.expect(2, &format!("run --label x --part 1 {remote}")).says(&["expected I/N"]);
-    project.expect(2, &format!("run --part 1/8 {remote}")).says(&["--label"]);
-    project.expect(2, "run --label x --part 1/8").says(&["meet in a remote", "--remote"]);
-    project.expect(2, "run --label x --parts 8").says(&["meet in a remote", "--remote"]);
-    project.expect(2, &format!("run --label x --parts 0 {remote}")).says(&["number of parts is from 1"]);
-    project.expect(2, &format!("run --label x --parts 8 --offline {remote}")).says(&["cannot be used with"]);
-    project.expect(2, &format!("run --label x --part auto {remote}")).says(&["no task of a job array"]);
+    project
+        .expect(2, &format!("run --label x --part 9/8 {remote}"))
+        .says(&["there is no part 9 of 8", "from 1 to 8"]);
+    project
+        .expect(2, &format!("run --label x --part 0/8 {remote}"))
+        .says(&["there is no part 0 of 8"]);
+    project
+        .expect(2, &format!("run --label x --part 1 {remote}"))
+        .says(&["expected I/N"]);
+    project
+        .expect(2, &format!("run --part 1/8 {remote}"))
+        .says(&["--label"]);
+    project
+        .expect(2, "run --label x --part 1/8")
+        .says(&["meet in a remote", "--remote"]);
+    project
+        .expect(2, "run --label x --parts 8")
+        .says(&["meet in a remote", "--remote"]);
+    project
+        .expect(2, &format!("run --label x --parts 0 {remote}"))
+        .says(&["number of parts is from 1"]);
+    project
+        .expect(2, &format!("run --label x --parts 8 --offline {remote}"))
+        .says(&["cannot be used with"]);
+    project
+        .expect(2, &format!("run --label x --part auto {remote}"))
+        .says(&["no task of a job array"]);
     let untested = project.expect(2, &format!("run --label x --part 1/3 {remote}"));
     untested.says(&["self-test is not in", "judge selftest --remote fs://"]);
-    assert_eq!((server.count(), project.exists("results/.parts/x/1-of-3/x/manifest.json")), (0, false));
-    project.expect(2, "run --label x --part 1/3 --remote fs:///no/such/place").says(&["does not exist"]);
+    assert_eq!(
+        (
+            server.count(),
+            project.exists("results/.parts/x/1-of-3/x/manifest.json")
+        ),
+        (0, false)
+    );
+    project
+        .expect(2, "run --label x --part 1/3 --remote fs:///no/such/place")
+        .says(&["does not exist"]);
     for (words, successor) in [
         ("merge x", "is now `compeval run --parts N --remote URL`"),
-        ("run --label x --shard 1/3", "--shard is now `--part I/N --remote URL`"),
-        ("judge selftest --export file", "--export is now `--remote URL`"),
-        ("run --selftest file", "--selftest is now `compeval judge selftest --remote URL`"),
+        (
+            "run --label x --shard 1/3",
+            "--shard is now `--part I/N --remote URL`",
+        ),
+        (
+            "judge selftest --export file",
+            "--export is now `--remote URL`",
+        ),
+        (
+            "run --selftest file",
+            "--selftest is now `compeval judge selftest --remote URL`",
+        ),
     ] {
         project.expect(2, words).says(&[successor]);
     }
     project.set("JOB_COMPLETION_INDEX", "two");
-    project.expect(2, &format!("run --label x --part auto/3 {remote}")).says(&["JOB_COMPLETION_INDEX is `two`"]);
+    project
+        .expect(2, &format!("run --label x --part auto/3 {remote}"))
+        .says(&["JOB_COMPLETION_INDEX is `two`"]);
     project.set("JOB_COMPLETION_INDEX", "1");
     project.expect(0, "check");
-    project.expect(2, &format!("run --label x --part auto {remote}")).says(&["does not say how many"]);
+    project
+        .expect(2, &format!("run --label x --part auto {remote}"))
+        .says(&["does not say how many"]);
     let noted = project.expect(0, "run --label whole --methods nothing --runs 1");
     noted.says(&["JOB_COMPLETION_INDEX is set", "--part auto/N"]);
     project.unset("JOB_COMPLETION_INDEX");
-    meeting.merge(&project, 2, "").says(&["no part of `x` in 3 parts", "--part 1/3"]);
+    meeting
+        .merge(&project, 2, "")
+        .says(&["no part of `x` in 3 parts", "--part 1/3"]);
 
     meeting.selftest(&project);
     meeting.run_parts(&project, "--runs 1");
-    meeting.merge(&project, 2, "").says(&["of another design", "runs: 1 → 2", "--runs"]);
+    meeting
+        .merge(&project, 2, "")
+        .says(&["of another design", "runs: 1 → 2", "--runs"]);
     assert!(!project.exists("results/x"));
     meeting.merge(&project, 0, "--runs 1");
-    project.expect(2, &format!("run --label x --parts 4 --runs 1 {remote}")).says(&["no part of `x` in 4 parts"]);
-    meeting.merge(&project, 2, "--runs 1 --methods nothing --replace").says(&["divided the work otherwise"]);
+    project
+        .expect(2, &format!("run --label x --parts 4 --runs 1 {remote}"))
+        .says(&["no part of `x` in 4 parts"]);
+    meeting
+        .merge(&project, 2, "--runs 1 --methods nothing --replace")
+        .says(&["divided the work otherwise"]);
 }
 
 #[test]
@@ -328,7 +454,9 @@ fn a_part_that_is_being_run_cannot_be_run_again_here_and_is_noticed_elsewhere() 
     server.forget();
     let running = project.start(&command);
     wait_until(|| server.count() > 0);
-    project.expect(2, &command).says(&["part 1/3 is being run already", "a number of its own"]);
+    project
+        .expect(2, &command)
+        .says(&["part 1/3 is being run already", "a number of its own"]);
     let begun = server.count();
     let elsewhere = other.start(&command);
     wait_until(|| server.count() > begun);
@@ -336,8 +464,14 @@ fn a_part_that_is_being_run_cannot_be_run_again_here_and_is_noticed_elsewhere() 
     server.script(|_| Reply::Sensible);
     assert_eq!((running.end().code, elsewhere.end().code), (0, 0));
     let merged = meeting.merge(&project, 5, "");
-    merged.says(&["this part ran in two processes at the same time: 1;", "not in the remote: 2, 3"]);
-    assert_eq!(project.result("x", "manifest.json")["requests_sent"], server.count() as u64);
+    merged.says(&[
+        "this part ran in two processes at the same time: 1;",
+        "not in the remote: 2, 3",
+    ]);
+    assert_eq!(
+        project.result("x", "manifest.json")["requests_sent"],
+        server.count() as u64
+    );
 }
 
 #[test]
@@ -345,17 +479,27 @@ fn the_smallest_limit_that_a_part_names_is_one_of_the_whole_run() {
     let (server, meeting) = (Server::start(), Meeting::new());
     let project = Project::new(&server);
     let prices = PRICES.replace("input = 100.0", "input = 1.0");
-    project.write("pipeline.toml", &format!("{}\n{prices}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{prices}", project.read("pipeline.toml")),
+    );
     let run = |index: u32, limit: &str| {
         let options = format!("--stages compress --max-cost {limit} {}", meeting.remote());
         project.compeval(&format!("run --label x --part {index}/2 {options}"))
     };
     let mut ended = (1..=2).map(|index| (index, run(index, "0.01")));
-    let (index, refused) = ended.find(|(_, ended)| ended.code == 2).expect("a part that asks a model");
-    refused.says(&["--max-cost 0.01 leaves $", "here, which is less than one reply of"]);
+    let (index, refused) = ended
+        .find(|(_, ended)| ended.code == 2)
+        .expect("a part that asks a model");
+    refused.says(&[
+        "--max-cost 0.01 leaves $",
+        "here, which is less than one reply of",
+    ]);
     let words: Vec<&str> = refused.stderr.split_whitespace().collect();
-    let hint =
-        words.windows(3).find(|three| three[0] == "--max-cost" && three[2].starts_with("works")).expect("a hint");
+    let hint = words
+        .windows(3)
+        .find(|three| three[0] == "--max-cost" && three[2].starts_with("works"))
+        .expect("a hint");
     let accepted = run(index, hint[1]);
     assert_ne!(accepted.code, 2, "{}", accepted.stderr);
 }
@@ -364,9 +508,14 @@ fn the_smallest_limit_that_a_part_names_is_one_of_the_whole_run() {
 fn parts_that_are_signed_count_for_those_who_trust_their_writer() {
     let (server, meeting, ci) = (Server::start(), Meeting::new(), key());
     let mut project = Project::new(&server);
-    project.share(&format!("fs://{}", meeting.folder().display()), &[("ci", &ci)]);
+    project.share(
+        &format!("fs://{}", meeting.folder().display()),
+        &[("ci", &ci)],
+    );
     let stranger = Project::new(&server);
-    project.expect(2, "run --label x --part 1/3").says(&["COMPEVAL_SIGNING_KEY is not set"]);
+    project
+        .expect(2, "run --label x --part 1/3")
+        .says(&["COMPEVAL_SIGNING_KEY is not set"]);
     project.set("COMPEVAL_SIGNING_KEY", &ci.secret);
     project.expect(0, "judge selftest --remote-mode write");
     for index in 1..=3 {
@@ -380,8 +529,13 @@ fn parts_that_are_signed_count_for_those_who_trust_their_writer() {
     let (open, trusting) = (Project::new(&server), Project::new(&server));
     unsigned.selftest(&open);
     unsigned.run_parts(&open, "");
-    trusting.share(&format!("fs://{}", unsigned.folder().display()), &[("ci", &ci)]);
-    trusting.expect(2, "run --label x --parts 3").says(&["nobody signed", "--remote names that folder"]);
+    trusting.share(
+        &format!("fs://{}", unsigned.folder().display()),
+        &[("ci", &ci)],
+    );
+    trusting
+        .expect(2, "run --label x --parts 3")
+        .says(&["nobody signed", "--remote names that folder"]);
 }
 
 #[test]
@@ -389,14 +543,30 @@ fn the_plans_of_all_parts_are_the_plan_of_the_whole() {
     let project = Project::offline();
     let cells = |plan: &Value, stage: &str| plan["stages"][stage]["cells"].as_u64().unwrap();
     let whole = project.expect(0, "plan --json").json();
-    let parts: Vec<Value> =
-        (1..=12).map(|index| project.expect(0, &format!("plan --json --label x --part {index}/12")).json()).collect();
+    let parts: Vec<Value> = (1..=12)
+        .map(|index| {
+            project
+                .expect(0, &format!("plan --json --label x --part {index}/12"))
+                .json()
+        })
+        .collect();
     for stage in ["compress", "answer", "judge"] {
-        assert_eq!(parts.iter().map(|part| cells(part, stage)).sum::<u64>(), cells(&whole, stage), "{stage}");
+        assert_eq!(
+            parts.iter().map(|part| cells(part, stage)).sum::<u64>(),
+            cells(&whole, stage),
+            "{stage}"
+        );
     }
-    let share: f64 = parts.iter().map(|part| part["part"]["share"].as_f64().unwrap()).sum();
+    let share: f64 = parts
+        .iter()
+        .map(|part| part["part"]["share"].as_f64().unwrap())
+        .sum();
     assert!((share - 1.0).abs() < 1e-9);
-    let empty = parts.iter().position(|part| part["part"]["chains"] == 0).expect("more parts than chains") + 1;
+    let empty = parts
+        .iter()
+        .position(|part| part["part"]["chains"] == 0)
+        .expect("more parts than chains")
+        + 1;
     let (server, meeting) = (Server::start(), Meeting::new());
     let project = Project::new(&server);
     let command = format!("run --label x --part {empty}/12 {}", meeting.remote());

@@ -9,7 +9,9 @@ use super::server::{Reply, Server};
 const OWN: &str = "--methods full,anchored,rewritten,nothing";
 
 fn plan(project: &Project, arguments: &str) -> Value {
-    project.expect(0, &format!("plan --json {arguments}")).json()
+    project
+        .expect(0, &format!("plan --json {arguments}"))
+        .json()
 }
 
 fn requests(plan: &Value) -> usize {
@@ -33,15 +35,24 @@ fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
         (stage["stale"].as_u64().unwrap() + stage["blocked"].as_u64().unwrap()) as usize
     };
     assert_eq!(waiting("answer"), counts[&Wanted::Answer]);
-    assert_eq!(waiting("judge") + waiting("selftest"), counts[&Wanted::Grades]);
-    assert!(requests(&all) >= server.count(), "with a twin that may share, the count is an upper bound");
+    assert_eq!(
+        waiting("judge") + waiting("selftest"),
+        counts[&Wanted::Grades]
+    );
+    assert!(
+        requests(&all) >= server.count(),
+        "with a twin that may share, the count is an upper bound"
+    );
 
     let after = plan(&project, OWN);
     assert_eq!(requests(&after), 0);
     assert_eq!(after["reasons"], Value::Array(vec![]));
     for stage in ["compress", "answer", "judge", "selftest"] {
         let stage = &after["stages"][stage];
-        assert_eq!((&stage["stale"], &stage["blocked"]), (&Value::from(0), &Value::from(0)));
+        assert_eq!(
+            (&stage["stale"], &stage["blocked"]),
+            (&Value::from(0), &Value::from(0))
+        );
         assert_eq!(stage["actions"], stage["cached"]);
     }
 }
@@ -50,13 +61,26 @@ fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
 fn a_run_whose_judge_keeps_its_contract_at_the_last_attempt_sends_the_worst_case() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nmax_attempts = 1");
-    project.edit("pipeline.toml", "name  = \"grader\"", "name  = \"grader\"\nattempts = 4");
+    project.edit(
+        "pipeline.toml",
+        "max_in_flight = 16",
+        "max_in_flight = 16\nmax_attempts = 1",
+    );
+    project.edit(
+        "pipeline.toml",
+        "name  = \"grader\"",
+        "name  = \"grader\"\nattempts = 4",
+    );
     // Two runs would send the same bytes twice, which the server cannot tell from a second attempt.
     let own = format!("{OWN} --runs 1");
-    let worst = plan(&project, &own)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
+    let worst = plan(&project, &own)["estimate"]["requests_worst"]
+        .as_u64()
+        .unwrap() as usize;
     let output = project.expect(0, &format!("plan --all {own}")).stdout;
-    assert!(output.contains("requests, if each grade needs 4 calls because replies are invalid, and"), "{output}");
+    assert!(
+        output.contains("requests, if each grade needs 4 calls because replies are invalid, and"),
+        "{output}"
+    );
     server.script(|asked| match asked.wanted {
         Wanted::Grades if asked.earlier < 3 => Reply::Text("It is fine.".into()),
         _ => Reply::Sensible,
@@ -70,14 +94,20 @@ fn the_judges_copy_of_a_context_counts_with_its_own_tokens_also_once_it_is_in_th
     let project = Project::empty();
     project.expect(0, "init . --quiet");
     let tokens = || {
-        let plan = plan(&project, "--model openai/gpt-5.2 --methods extract,truncate");
+        let plan = plan(
+            &project,
+            "--model openai/gpt-5.2 --methods extract,truncate",
+        );
         plan["estimate"]["input_tokens"].as_f64().unwrap()
     };
     let before = tokens();
     project.expect(0, "run --label a --stages compress --quiet");
     let after = tokens();
     // The extract is far below its target. What differs is the frame of a question, which is assumed before.
-    assert!((after / before - 1.0).abs() < 0.02, "{before} before, {after} after");
+    assert!(
+        (after / before - 1.0).abs() < 0.02,
+        "{before} before, {after} after"
+    );
 }
 
 #[test]
@@ -85,12 +115,27 @@ fn the_time_is_that_of_cached_calls_and_says_where_it_is_assumed() {
     let server = Server::start();
     let project = Project::new(&server);
     let words = |arguments: &str| project.expect(0, &format!("plan {arguments}")).stdout;
-    let seconds = |arguments: &str| plan(&project, arguments)["estimate"]["seconds"].as_f64().unwrap();
-    assert!(words(OWN).contains(" if a call takes 4 s."), "{}", words(OWN));
-    assert!(seconds(OWN) >= 12.0, "an answer waits for its context and a grade for its answer");
+    let seconds = |arguments: &str| {
+        plan(&project, arguments)["estimate"]["seconds"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(
+        words(OWN).contains(" if a call takes 4 s."),
+        "{}",
+        words(OWN)
+    );
+    assert!(
+        seconds(OWN) >= 12.0,
+        "an answer waits for its context and a grade for its answer"
+    );
     project.expect(0, &format!("run --label a {OWN}"));
     let again = format!("{OWN} --refresh answer");
-    assert!(!words(&again).contains("if a call takes"), "{}", words(&again));
+    assert!(
+        !words(&again).contains("if a call takes"),
+        "{}",
+        words(&again)
+    );
     let measured = seconds(&again);
     assert!(0.0 < measured && measured < 12.0, "{measured}");
 }
@@ -120,19 +165,34 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a");
-    project.edit("prompts/anchored.md", "## Current state", "## Present state");
+    project.edit(
+        "prompts/anchored.md",
+        "## Current state",
+        "## Present state",
+    );
     let plan = plan(&project, "");
     let reasons = plan["reasons"].as_array().unwrap();
-    let reason = reasons.iter().find(|reason| reason["stage"] == "compress").unwrap();
+    let reason = reasons
+        .iter()
+        .find(|reason| reason["stage"] == "compress")
+        .unwrap();
     assert_eq!(reason["method"], "anchored");
-    assert!(reason["why"].as_str().unwrap().contains("prompt changed"), "{reason}");
+    assert!(
+        reason["why"].as_str().unwrap().contains("prompt changed"),
+        "{reason}"
+    );
     let changed = reason["changed"].to_string();
     assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
     assert_eq!(reason["actions"], 2, "the second point waits for the first");
     let output = project.expect(0, "plan");
-    assert!(output.stdout.starts_with("About "), "what it costs is said first: {}", output.stdout);
     assert!(
-        output.stdout.contains("prompt changed") && output.stdout.contains("prompts/anchored.md:17"),
+        output.stdout.starts_with("About "),
+        "what it costs is said first: {}",
+        output.stdout
+    );
+    assert!(
+        output.stdout.contains("prompt changed")
+            && output.stdout.contains("prompts/anchored.md:17"),
         "{}",
         output.stdout
     );
@@ -142,7 +202,13 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
 fn a_plan_can_be_read_while_a_run_goes_on() {
     let server = Server::start();
     let project = Project::new(&server);
-    server.script(|asked| if asked.wanted == Wanted::Answer { Reply::Held } else { Reply::Sensible });
+    server.script(|asked| {
+        if asked.wanted == Wanted::Answer {
+            Reply::Held
+        } else {
+            Reply::Sensible
+        }
+    });
     let running = project.start("run --label a --runs 1 -j 4");
     server.wait_for(8);
     let plan = plan(&project, "--runs 1");
@@ -156,7 +222,11 @@ fn a_plan_can_be_read_while_a_run_goes_on() {
 fn what_a_declared_window_cannot_hold_is_reported_before_and_never_sent() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit("pipeline.toml", "model    = \"mock/small-1\"", "model    = \"narrow/small-1\"");
+    project.edit(
+        "pipeline.toml",
+        "model    = \"mock/small-1\"",
+        "model    = \"narrow/small-1\"",
+    );
     let narrow = format!(
         "\n[providers.narrow]\nkind = \"openai-chat\"\nbase_url = \"{}\"\nlimits = {{ context_window = 120 }}\n",
         server.url()
@@ -166,25 +236,48 @@ fn what_a_declared_window_cannot_hold_is_reported_before_and_never_sent() {
     let groups = plan["too_long"].as_array().unwrap();
     let of = |stage: &str| groups.iter().find(|group| group["stage"] == stage);
     let compress = of("compress").unwrap_or_else(|| panic!("{plan}"));
-    assert_eq!((&compress["method"], &compress["window"]), (&"anchored".into(), &120.into()));
+    assert_eq!(
+        (&compress["method"], &compress["window"]),
+        (&"anchored".into(), &120.into())
+    );
     assert!(compress["longest"].as_u64().unwrap() > 120);
-    let output = project.expect(0, "plan --runs 1 --methods full,anchored").stdout;
-    assert!(output.contains("Too long") && output.contains("use a model with a larger context window"), "{output}");
+    let output = project
+        .expect(0, "plan --runs 1 --methods full,anchored")
+        .stdout;
+    assert!(
+        output.contains("Too long") && output.contains("use a model with a larger context window"),
+        "{output}"
+    );
 
     project.expect(5, "run --label a --runs 1 --methods full,anchored");
-    assert!(server.asked().iter().all(|asked| asked.wanted != Wanted::Compression), "what is too long is not sent");
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|asked| asked.wanted != Wanted::Compression),
+        "what is too long is not sent"
+    );
     let failures = project.result("a", "manifest.json")["failures"].to_string();
-    assert!(failures.contains("takes 120 at most") && failures.contains("larger window"), "{failures}");
+    assert!(
+        failures.contains("takes 120 at most") && failures.contains("larger window"),
+        "{failures}"
+    );
 }
 
 #[test]
 fn the_worst_case_is_reported_with_what_it_assumes() {
     let server = Server::start();
     let project = Project::new(&server);
-    let prices =
-        "[prices.\"mock/small-1\"]\ninput = 1.0\noutput = 2.0\n[prices.\"mock/judge-1\"]\ninput = 1.0\noutput = 2.0\n";
-    project.write("pipeline.toml", &format!("{}\n{prices}", project.read("pipeline.toml")));
-    let worst = || plan(&project, "")["estimate"]["usd_worst"].as_f64().unwrap();
+    let prices = "[prices.\"mock/small-1\"]\ninput = 1.0\noutput = 2.0\n[prices.\"mock/judge-1\"]\ninput = 1.0\noutput = 2.0\n";
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{prices}", project.read("pipeline.toml")),
+    );
+    let worst = || {
+        plan(&project, "")["estimate"]["usd_worst"]
+            .as_f64()
+            .unwrap()
+    };
     let unlimited = worst();
     let output = project.expect(0, "plan --all").stdout;
     let flat = output.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -196,14 +289,35 @@ fn the_worst_case_is_reported_with_what_it_assumes() {
         assert!(flat.contains(words), "`{words}` is missing in {flat}");
     }
     let text = project.read("pipeline.toml");
-    let limited = text.replace("= \"mock/small-1\"", "= \"mock/small-1\"\nmax_output_tokens = 4096");
-    project
-        .write("pipeline.toml", &limited.replace("= \"mock/judge-1\"", "= \"mock/judge-1\"\nmax_output_tokens = 4096"));
-    let said: f64 = flat.split("with 4096 to $").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok()).unwrap();
+    let limited = text.replace(
+        "= \"mock/small-1\"",
+        "= \"mock/small-1\"\nmax_output_tokens = 4096",
+    );
+    project.write(
+        "pipeline.toml",
+        &limited.replace(
+            "= \"mock/judge-1\"",
+            "= \"mock/judge-1\"\nmax_output_tokens = 4096",
+        ),
+    );
+    let said: f64 = flat
+        .split("with 4096 to $")
+        .nth(1)
+        .and_then(|rest| rest.split(')').next()?.parse().ok())
+        .unwrap();
     // Contexts that do not exist yet count as long as their limit, too.
-    assert!((worst() / said - 1.0).abs() < 0.2, "{said} estimated, {} once it is set", worst());
+    assert!(
+        (worst() / said - 1.0).abs() < 0.2,
+        "{said} estimated, {} once it is set",
+        worst()
+    );
     assert!(worst() < unlimited / 4.0);
-    assert!(project.expect(0, "plan --all").stdout.contains("every reply reaches its max_output_tokens"));
+    assert!(
+        project
+            .expect(0, "plan --all")
+            .stdout
+            .contains("every reply reaches its max_output_tokens")
+    );
 }
 
 #[test]
@@ -213,21 +327,40 @@ fn after_going_back_an_edit_is_reported_by_what_was_in_use_last() {
     let prompts = ["prompts/anchored.md", "prompts/answer.md"];
     let before = prompts.map(|path| project.read(path));
     project.expect(0, "run --label a");
-    project.edit("prompts/anchored.md", "Keep the working notes", "Keep some working notes");
+    project.edit(
+        "prompts/anchored.md",
+        "Keep the working notes",
+        "Keep some working notes",
+    );
     project.edit("prompts/answer.md", "Answer from", "Reply from");
     project.expect(0, "run --label a --replace");
-    prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
+    prompts
+        .iter()
+        .zip(&before)
+        .for_each(|(path, text)| project.write(path, text));
     server.forget();
     project.expect(0, "run --label a --replace");
     assert_eq!(server.count(), 0);
     project.edit("prompts/anchored.md", "## Files created", "## Files made");
     project.edit("prompts/answer.md", "Question:", "The question:");
     let output = project.expect(0, "plan").stdout;
-    assert!(output.contains("anchored.md:12") && output.contains("answer.md:6"), "{output}");
-    for wrong in ["anchored.md:1 ", "anchored.md:1\n", "anchored.md:1,", "answer.md:1", "never computed"] {
+    assert!(
+        output.contains("anchored.md:12") && output.contains("answer.md:6"),
+        "{output}"
+    );
+    for wrong in [
+        "anchored.md:1 ",
+        "anchored.md:1\n",
+        "anchored.md:1,",
+        "answer.md:1",
+        "never computed",
+    ] {
         assert!(!output.contains(wrong), "`{wrong}`\n{output}");
     }
-    prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
+    prompts
+        .iter()
+        .zip(&before)
+        .for_each(|(path, text)| project.write(path, text));
     project.edit("prompts/anchored.md", "working notes", "standing notes");
     let output = project.expect(0, "run --label a --all --replace").stdout;
     assert!(output.contains("skipped by early cutoff"), "{output}");
@@ -237,9 +370,18 @@ fn after_going_back_an_edit_is_reported_by_what_was_in_use_last() {
 fn power_is_reported_by_usual_variances_until_results_say_more() {
     let project = Project::offline();
     let before = project.expect(0, "plan --power --json").json();
-    assert_eq!((&before["design"]["fixtures"], &before["smallest_detectable"]), (&Value::from(1), &Value::Null));
+    assert_eq!(
+        (
+            &before["design"]["fixtures"],
+            &before["smallest_detectable"]
+        ),
+        (&Value::from(1), &Value::Null)
+    );
     let printed = project.expect(0, "plan --power").stdout;
-    assert!(printed.contains("A verdict needs three fixtures") && printed.contains("usual variances"), "{printed}");
+    assert!(
+        printed.contains("A verdict needs three fixtures") && printed.contains("usual variances"),
+        "{printed}"
+    );
     for number in 1..=5 {
         for (folder, end) in [("fixtures", ".json"), ("probes", ".probes.json")] {
             let text = project.read(&format!("{folder}/harbor{end}"));
@@ -250,15 +392,25 @@ fn power_is_reported_by_usual_variances_until_results_say_more() {
         }
     }
     let wide = project.expect(0, "plan --power --json").json();
-    assert_eq!((&wide["design"]["fixtures"], &wide["cost_unit"]), (&Value::from(6), &Value::from("requests")));
+    assert_eq!(
+        (&wide["design"]["fixtures"], &wide["cost_unit"]),
+        (&Value::from(6), &Value::from("requests"))
+    );
     assert!(wide["smallest_detectable"].as_f64().unwrap() > 0.3);
     assert_eq!(wide["one_more"][0]["what"], "fixture");
     let printed = project.expect(0, "plan --power").stdout;
-    for words in ["Fixtures beat runs", "6 fixtures", "and the work of writing it"] {
+    for words in [
+        "Fixtures beat runs",
+        "6 fixtures",
+        "and the work of writing it",
+    ] {
         assert!(printed.contains(words), "{words}\n{printed}");
     }
     project.expect(0, "run --label a --model lexical");
     let after = project.expect(0, "plan --power --json").json();
-    assert!(after["basis"].as_str().unwrap().contains("in results `a`"), "{after:#}");
+    assert!(
+        after["basis"].as_str().unwrap().contains("in results `a`"),
+        "{after:#}"
+    );
     assert_ne!(after["variances"], wide["variances"]);
 }

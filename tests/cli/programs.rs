@@ -26,7 +26,10 @@ output = 20.0
 
 fn project(server: &Server, script: &str) -> Project {
     let mut project = Project::new(server);
-    project.write("pipeline.toml", &format!("{}\n{METHOD}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{}\n{METHOD}", project.read("pipeline.toml")),
+    );
     project.write("tools/compress.sh", script);
     project.set("MINE_KEY", SECRET);
     project
@@ -36,7 +39,10 @@ const RUN: &str = "run --label a --runs 1 --methods mine";
 
 fn contexts(project: &Project) -> Vec<Value> {
     let lines = project.read("results/a/contexts.jsonl");
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -45,17 +51,32 @@ fn a_secret_is_seen_and_redacted_and_another_one_makes_nothing_stale() {
     let script = "cat > /dev/null; echo x >> starts; printf '{\"summary\":\"port 9091, key %s\"}' \"$MINE_KEY\"";
     let mut project = project(&server, script);
     project.expect(0, RUN);
-    let holds = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+    let holds = |bytes: &[u8]| {
+        bytes
+            .windows(SECRET.len())
+            .any(|window| window == SECRET.as_bytes())
+    };
     for path in [project.files("cache"), project.files("results")].concat() {
         assert!(!holds(&std::fs::read(&path).unwrap()), "{}", path.display());
     }
-    assert!(project.expect(0, "show harbor --label a --method mine --probe port").stdout.contains("key ****"));
+    assert!(
+        project
+            .expect(0, "show harbor --label a --method mine --probe port")
+            .stdout
+            .contains("key ****")
+    );
     let starts = project.read("starts");
     project.set("MINE_KEY", "sk-proj-another0one1of2them3");
     project.expect(0, &format!("{RUN} --replace"));
-    assert_eq!(project.read("starts"), starts, "a rotated key pays nothing again");
+    assert_eq!(
+        project.read("starts"),
+        starts,
+        "a rotated key pays nothing again"
+    );
     project.set("MINE_KEY", "");
-    project.expect(2, &format!("{RUN} --replace")).says(&["MINE_KEY is not set", "export MINE_KEY"]);
+    project
+        .expect(2, &format!("{RUN} --replace"))
+        .says(&["MINE_KEY is not set", "export MINE_KEY"]);
 }
 
 #[test]
@@ -63,23 +84,39 @@ fn a_key_among_the_arguments_is_refused_and_not_shown() {
     let server = Server::start();
     let project = project(&server, "");
     let with_key = format!("[\"sh\", \"tools/compress.sh\", \"--api-key\", \"{SECRET}\"]");
-    project.edit("pipeline.toml", "[\"sh\", \"tools/compress.sh\"]", &with_key);
+    project.edit(
+        "pipeline.toml",
+        "[\"sh\", \"tools/compress.sh\"]",
+        &with_key,
+    );
     let ended = project.expect(2, "check");
     ended.says(&["looks like a key", "list the variable in `secrets`"]);
-    assert!(!ended.stdout.contains(SECRET) && !ended.stderr.contains(SECRET), "{}", ended.stderr);
+    assert!(
+        !ended.stdout.contains(SECRET) && !ended.stderr.contains(SECRET),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
 fn what_a_program_reports_is_priced_by_its_model_and_what_it_does_not_report_is_unknown() {
     let server = Server::start();
-    let script = |rest: &str| format!("cat > /dev/null; printf '{{\"summary\":\"port 9091\"{rest}}}'");
+    let script =
+        |rest: &str| format!("cat > /dev/null; printf '{{\"summary\":\"port 9091\"{rest}}}'");
     let usage = r#","usage":{"prompt_tokens":1000,"completion_tokens":500,"calls":2}"#;
     let project = project(&server, &script(usage));
     let project_run = |expected: Value, calls: u32| {
         project.expect(0, &format!("{RUN} --replace"));
         let context = &contexts(&project)[0];
-        assert_eq!((&context["usd"], &context["calls"]), (&expected, &json!(calls)));
-        assert_eq!(project.result("a", "manifest.json")["unused"]["replies"], 0, "all that it asked for was of use");
+        assert_eq!(
+            (&context["usd"], &context["calls"]),
+            (&expected, &json!(calls))
+        );
+        assert_eq!(
+            project.result("a", "manifest.json")["unused"]["replies"],
+            0,
+            "all that it asked for was of use"
+        );
     };
     project_run(json!(0.02), 2);
     project.write("tools/compress.sh", &script(r#","usage":{"cost":0.5}"#));
@@ -95,7 +132,10 @@ fn what_a_program_has_paid_counts_against_the_budget() {
     let server = Server::start();
     let script = "cat > /dev/null; echo x >> starts; printf '{\"summary\":\"port 9091\",\"usage\":{\"cost\":0.5}}'";
     let project = project(&server, script);
-    let ended = project.expect(6, &format!("{RUN} --stages compress --max-cost 0.4 --jobs 1"));
+    let ended = project.expect(
+        6,
+        &format!("{RUN} --stages compress --max-cost 0.4 --jobs 1"),
+    );
     ended.says(&["--max-cost"]);
     assert_eq!(project.read("starts"), "x\n");
 }
@@ -104,16 +144,28 @@ fn what_a_program_has_paid_counts_against_the_budget() {
 fn a_degraded_result_fails_and_odd_ones_are_noted() {
     let server = Server::start();
     let degraded = r#"{"summary":"9091","degraded":"the model did not answer","usage":{"cost":0.5,"calls":1}}"#;
-    let project = project(&server, &format!("cat > /dev/null; printf '%s' '{degraded}'"));
-    project.expect(5, &format!("{RUN} --stages compress")).says(&["degraded: the model did not answer"]);
+    let project = project(
+        &server,
+        &format!("cat > /dev/null; printf '%s' '{degraded}'"),
+    );
+    project
+        .expect(5, &format!("{RUN} --stages compress"))
+        .says(&["degraded: the model did not answer"]);
     // It was paid for all the same.
     let unused = &project.result("a", "manifest.json")["unused"];
     let [replies, usd] = ["replies", "usd"].map(|name| unused[name].as_f64());
-    assert!(replies > Some(0.0) && usd == replies.map(|replies| 0.5 * replies), "{unused}");
+    assert!(
+        replies > Some(0.0) && usd == replies.map(|replies| 0.5 * replies),
+        "{unused}"
+    );
     let large = "port 9091 ".repeat(4000);
-    let noted = format!(r#"{{"summary":"{large}","compressed":false,"warnings":["short of room"]}}"#);
+    let noted =
+        format!(r#"{{"summary":"{large}","compressed":false,"warnings":["short of room"]}}"#);
     project.write("answer.json", &noted);
-    project.write("tools/compress.sh", "cat > /dev/null; echo fell back >&2; cat answer.json");
+    project.write(
+        "tools/compress.sh",
+        "cat > /dev/null; echo fell back >&2; cat answer.json",
+    );
     project.expect(0, &format!("{RUN} --replace"));
     let manifest = project.result("a", "manifest.json").to_string();
     let notes = [
@@ -127,9 +179,16 @@ fn a_degraded_result_fails_and_odd_ones_are_noted() {
     }
     // Contexts in which nothing was compressed are in no figure, so the word of a program that lost the history is not
     // enough.
-    assert!(contexts(&project).iter().all(|context| context["compressed"].is_null()));
+    assert!(
+        contexts(&project)
+            .iter()
+            .all(|context| context["compressed"].is_null())
+    );
     let own = &project.result("a", "summary.json")["methods"]["mine"];
-    assert!(own["overall"]["median"].is_number() && own["not_compressed"].is_null(), "{own}");
+    assert!(
+        own["overall"]["median"].is_number() && own["not_compressed"].is_null(),
+        "{own}"
+    );
 }
 
 /// A worker that notes each request in the file `asked`, does something, and answers that it has paid a dollar.
@@ -143,7 +202,11 @@ echo "{\"id\":${id%%,*},\"summary\":\"port 9091\",\"usage\":{\"cost\":1.0}}"; do
 /// The project, in which one worker answers all requests of four runs.
 fn queueing(server: &Server, then: &str) -> Project {
     let project = project(server, &paying_worker(then));
-    project.edit("pipeline.toml", "deterministic = true", "protocol = \"lines\"\nworkers = 1");
+    project.edit(
+        "pipeline.toml",
+        "deterministic = true",
+        "protocol = \"lines\"\nworkers = 1",
+    );
     project
 }
 
@@ -154,7 +217,11 @@ fn a_request_that_waits_for_a_worker_is_not_made_once_the_money_is_spent() {
     let server = Server::start();
     let project = queueing(&server, "");
     project.expect(6, &format!("{QUEUE} --max-cost 1.5"));
-    assert_eq!(project.read("asked"), "x\nx\n", "the second request exceeds the limit");
+    assert_eq!(
+        project.read("asked"),
+        "x\nx\n",
+        "the second request exceeds the limit"
+    );
 }
 
 #[cfg(unix)]
@@ -168,22 +235,37 @@ fn a_request_that_waits_for_a_worker_is_not_made_after_ctrl_c() {
     running.wait_for_words("stopping");
     project.write("go", "");
     let ended = running.end();
-    assert_eq!((ended.code, project.read("asked").as_str()), (130, "x\n"), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, project.read("asked").as_str()),
+        (130, "x\n"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
 fn a_refresh_whose_result_cannot_be_used_keeps_the_one_before() {
     let server = Server::start();
-    let project = project(&server, "cat > /dev/null; echo x >> starts; cat answer.json");
+    let project = project(
+        &server,
+        "cat > /dev/null; echo x >> starts; cat answer.json",
+    );
     project.write("answer.json", r#"{"summary":"port 9091"}"#);
-    let run = |label: &str| format!("run --label {label} --runs 1 --methods mine --stages compress");
+    let run =
+        |label: &str| format!("run --label {label} --runs 1 --methods mine --stages compress");
     project.expect(0, &run("a"));
-    project.write("answer.json", r#"{"summary":"9091","degraded":"the model did not answer"}"#);
+    project.write(
+        "answer.json",
+        r#"{"summary":"9091","degraded":"the model did not answer"}"#,
+    );
     project.expect(5, &format!("{} --refresh compress", run("b")));
     let starts = project.read("starts");
     project.expect(0, &run("c"));
     assert_eq!(project.read("starts"), starts);
-    assert_eq!(project.read("results/c/contexts.jsonl"), project.read("results/a/contexts.jsonl"));
+    assert_eq!(
+        project.read("results/c/contexts.jsonl"),
+        project.read("results/a/contexts.jsonl")
+    );
 }
 
 #[test]
@@ -191,18 +273,34 @@ fn workers_answer_like_one_process_per_request_and_their_number_is_in_no_key() {
     let server = Server::start();
     let once = r#"cat > /dev/null; echo x >> starts; printf '{"summary":"port 9091"}'"#;
     let project = project(&server, once);
-    project.edit("pipeline.toml", "deterministic = true", "deterministic = true\nprotocol = 2");
+    project.edit(
+        "pipeline.toml",
+        "deterministic = true",
+        "deterministic = true\nprotocol = 2",
+    );
     project.expect(0, RUN);
     let starts = project.read("starts");
-    project.edit("pipeline.toml", "protocol = 2", "protocol = \"lines\"\nworkers = 1");
+    project.edit(
+        "pipeline.toml",
+        "protocol = 2",
+        "protocol = \"lines\"\nworkers = 1",
+    );
     project.expect(0, &format!("{RUN} --replace"));
-    assert_eq!(project.read("starts"), starts, "the same request has the same key");
+    assert_eq!(
+        project.read("starts"),
+        starts,
+        "the same request has the same key"
+    );
     let lines = r#"echo x >> starts; echo '{"ready":true}'
 while read -r line; do id=${line#*\"id\":}; echo "{\"id\":${id%%,*},\"summary\":\"port 9091\"}"; done"#;
     project.write("tools/compress.sh", lines);
     project.write("starts", "");
     project.expect(0, &format!("{RUN} --replace"));
-    assert_eq!(project.read("starts"), "x\n", "one worker answered both points");
+    assert_eq!(
+        project.read("starts"),
+        "x\n",
+        "one worker answered both points"
+    );
 }
 
 #[test]
@@ -211,10 +309,26 @@ fn a_program_that_returns_the_whole_history_is_not_ranked_though_it_says_nothing
     let script = r#"sed 's/.*"all_messages":\(.*\),"focus_topic".*/{"messages":\1}/'"#;
     let project = project(&server, script);
     project.expect(0, RUN);
-    assert!(project.result("a", "manifest.json").to_string().contains("the program compressed nothing"));
+    assert!(
+        project
+            .result("a", "manifest.json")
+            .to_string()
+            .contains("the program compressed nothing")
+    );
     let contexts = contexts(&project);
     assert_eq!(contexts.len(), 2);
-    assert!(contexts.iter().all(|context| context["compressed"] == json!(false)), "{contexts:?}");
+    assert!(
+        contexts
+            .iter()
+            .all(|context| context["compressed"] == json!(false)),
+        "{contexts:?}"
+    );
     let own = &project.result("a", "summary.json")["methods"]["mine"];
-    assert_eq!((&own["overall"]["median"], &own["not_compressed"]["contexts"]), (&Value::Null, &json!(2)));
+    assert_eq!(
+        (
+            &own["overall"]["median"],
+            &own["not_compressed"]["contexts"]
+        ),
+        (&Value::Null, &json!(2))
+    );
 }

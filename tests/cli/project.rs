@@ -49,31 +49,48 @@ impl Project {
     /// The project with a provider that does not listen.
     pub fn offline() -> Project {
         let folder = tempfile::tempdir().expect("a folder");
-        let project = Project { folder, variables: vec![("MOCK_API_KEY".into(), KEY.into())] };
+        let project = Project {
+            folder,
+            variables: vec![("MOCK_API_KEY".into(), KEY.into())],
+        };
         project.write("pipeline.toml", include_str!("data/pipeline.toml"));
         project.write("prompts/anchored.md", include_str!("data/anchored.md"));
         project.write("prompts/answer.md", include_str!("data/answer.md"));
         project.write("fixtures/harbor.json", include_str!("data/harbor.json"));
-        project.write("probes/harbor.probes.json", include_str!("data/harbor.probes.json"));
+        project.write(
+            "probes/harbor.probes.json",
+            include_str!("data/harbor.probes.json"),
+        );
         project
     }
 
     /// A folder without a project.
     pub fn empty() -> Project {
-        Project { folder: tempfile::tempdir().expect("a folder"), variables: Vec::new() }
+        Project {
+            folder: tempfile::tempdir().expect("a folder"),
+            variables: Vec::new(),
+        }
     }
 
     /// Removes a file or a folder, if there is one.
     pub fn remove(&self, path: &str) {
         let path = self.path(path);
-        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        let _ = if path.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        };
     }
 
     /// Moves the provider to `server`.
     pub fn point_at(&self, server: &Server) {
         let text = self.read("pipeline.toml");
         let moved = text.lines().map(|line| {
-            if line.starts_with("base_url") { format!("base_url    = \"{}\"", server.url()) } else { line.to_owned() }
+            if line.starts_with("base_url") {
+                format!("base_url    = \"{}\"", server.url())
+            } else {
+                line.to_owned()
+            }
         });
         self.write("pipeline.toml", &moved.collect::<Vec<_>>().join("\n"));
     }
@@ -116,12 +133,18 @@ impl Project {
     /// The program with arguments, ready to be started in the project.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-        command.args(arguments.split_whitespace()).current_dir(self.folder.path()).env_clear();
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.folder.path())
+            .env_clear();
         for name in ["PATH", "HOME"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -134,17 +157,33 @@ impl Project {
     pub fn expect(&self, code: i32, arguments: &str) -> Ended {
         let ended = self.compeval(arguments);
         let Ended { stdout, stderr, .. } = &ended;
-        assert_eq!(ended.code, code, "compeval {arguments}\n{stdout}\n{stderr}\n{}", self.failures());
-        assert!(!stderr.contains("a fault of compeval"), "a run accounts for all of its cells:\n{stderr}");
+        assert_eq!(
+            ended.code,
+            code,
+            "compeval {arguments}\n{stdout}\n{stderr}\n{}",
+            self.failures()
+        );
+        assert!(
+            !stderr.contains("a fault of compeval"),
+            "a run accounts for all of its cells:\n{stderr}"
+        );
         ended
     }
 
     /// The failures in the manifests of all result sets.
     fn failures(&self) -> String {
-        let manifests = self.files("results").into_iter().filter(|path| path.ends_with("manifest.json"));
+        let manifests = self
+            .files("results")
+            .into_iter()
+            .filter(|path| path.ends_with("manifest.json"));
         let read = |path| serde_json::from_str(&fs::read_to_string(path).ok()?).ok();
-        let lists = manifests.filter_map(read).map(|manifest: Value| manifest["failures"].to_string());
-        lists.map(|list| list.chars().take(1500).collect()).collect::<Vec<String>>().join("\n")
+        let lists = manifests
+            .filter_map(read)
+            .map(|manifest: Value| manifest["failures"].to_string());
+        lists
+            .map(|list| list.chars().take(1500).collect())
+            .collect::<Vec<String>>()
+            .join("\n")
     }
 
     /// Starts the program in the background.
@@ -155,13 +194,17 @@ impl Project {
     /// The rows of a result set.
     pub fn rows(&self, label: &str) -> Vec<Value> {
         let text = self.read(&format!("results/{label}/cells.jsonl"));
-        text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("a row"))
+            .collect()
     }
 
     /// The rows of a result set, without what they cost.
     pub fn unpriced_rows(&self, label: &str) -> Vec<Value> {
         let mut rows = self.rows(label);
-        rows.iter_mut().filter_map(Value::as_object_mut).for_each(|row| drop(row.remove("usd")));
+        rows.iter_mut()
+            .filter_map(Value::as_object_mut)
+            .for_each(|row| drop(row.remove("usd")));
         rows
     }
 
@@ -172,7 +215,10 @@ impl Project {
 
     /// The keys of the actions that results need.
     pub fn keys(&self, label: &str) -> Vec<String> {
-        self.read(&format!("results/{label}/keys.txt")).lines().map(str::to_owned).collect()
+        self.read(&format!("results/{label}/keys.txt"))
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// All files below a folder of the project, sorted.
@@ -182,7 +228,11 @@ impl Project {
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let path = entry.path();
-                if path.is_dir() { folders.push(path) } else { files.push(path) }
+                if path.is_dir() {
+                    folders.push(path)
+                } else {
+                    files.push(path)
+                }
             }
         }
         files.sort();
@@ -193,19 +243,28 @@ impl Project {
 impl Ended {
     pub fn of(output: &Output) -> Ended {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ended { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        Ended {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 
     /// Standard output, which must be one JSON document.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
     }
 
     /// Demands that standard output holds each of these.
     pub fn stdout_says(&self, words: &[&str]) {
         let flat = self.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for word in words {
-            assert!(flat.contains(word), "`{word}` is missing in:\n{}", self.stdout);
+            assert!(
+                flat.contains(word),
+                "`{word}` is missing in:\n{}",
+                self.stdout
+            );
         }
     }
 
@@ -213,7 +272,11 @@ impl Ended {
     pub fn says(&self, words: &[&str]) {
         let flat = self.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         for word in words {
-            assert!(flat.contains(word), "`{word}` is missing in:\n{}", self.stderr);
+            assert!(
+                flat.contains(word),
+                "`{word}` is missing in:\n{}",
+                self.stderr
+            );
         }
     }
 }
@@ -239,7 +302,11 @@ impl Running {
     }
 
     fn read_until(&mut self, holds: impl Fn(&str, bool) -> bool) -> String {
-        let stderr = self.0.as_mut().and_then(|child| child.stderr.as_mut()).expect("a pipe");
+        let stderr = self
+            .0
+            .as_mut()
+            .and_then(|child| child.stderr.as_mut())
+            .expect("a pipe");
         let (mut line, mut byte) = (Vec::new(), [0]);
         loop {
             stderr.read_exact(&mut byte).expect("more to read");
@@ -276,7 +343,9 @@ impl Running {
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
-        self.0.as_mut().is_none_or(|child| child.try_wait().expect("a process").is_some())
+        self.0
+            .as_mut()
+            .is_none_or(|child| child.try_wait().expect("a process").is_some())
     }
 
     /// Kills it with SIGKILL.
@@ -305,8 +374,14 @@ impl Drop for Running {
 impl Project {
     /// Makes the project use a remote and the entries that these writers signed.
     pub fn share(&self, url: &str, trust: &[(&str, &Key)]) {
-        let trust: Vec<String> = trust.iter().map(|(name, key)| format!("\"{name} {}\"", key.public)).collect();
-        let table = format!("\n[cache]\nremote = \"{url}\"\ntrust = [{}]\n", trust.join(", "));
+        let trust: Vec<String> = trust
+            .iter()
+            .map(|(name, key)| format!("\"{name} {}\"", key.public))
+            .collect();
+        let table = format!(
+            "\n[cache]\nremote = \"{url}\"\ntrust = [{}]\n",
+            trust.join(", ")
+        );
         self.write("pipeline.toml", &(self.read("pipeline.toml") + &table));
     }
 
@@ -327,7 +402,12 @@ pub struct Key {
 
 #[cfg(any(unix, feature = "object-stores"))]
 pub fn key() -> Key {
-    let made = Project::offline().expect(0, "cache key --name writer --json").json();
+    let made = Project::offline()
+        .expect(0, "cache key --name writer --json")
+        .json();
     let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-    Key { public: text("public"), secret: text("secret") }
+    Key {
+        public: text("public"),
+        secret: text("secret"),
+    }
 }

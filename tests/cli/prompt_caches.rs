@@ -15,7 +15,9 @@ fn text_and_prefix(request: &Value) -> (String, Option<String>) {
     let empty = Vec::new();
     let system = request["system"].as_array().unwrap_or(&empty);
     let said = request["messages"].as_array().into_iter().flatten();
-    let blocks = system.iter().chain(said.flat_map(|message| message["content"].as_array().unwrap_or(&empty)));
+    let blocks = system
+        .iter()
+        .chain(said.flat_map(|message| message["content"].as_array().unwrap_or(&empty)));
     let (mut text, mut prefix) = (Vec::new(), None);
     for block in blocks {
         text.push(block["text"].as_str().unwrap_or_default());
@@ -32,14 +34,19 @@ fn anthropic() -> impl Fn(&Asked) -> Reply {
     move |asked| {
         let (text, prefix) = text_and_prefix(&asked.json);
         let reply = brain::reply(&json!({"messages": [{"role": "user", "content": text}]}));
-        let is_new = prefix.as_ref().is_none_or(|prefix| written.lock().unwrap().insert(prefix.clone()));
+        let is_new = prefix
+            .as_ref()
+            .is_none_or(|prefix| written.lock().unwrap().insert(prefix.clone()));
         let tokens = prefix.map_or(0, |prefix| prefix.len() / 4);
         let (read, written) = if is_new { (0, tokens) } else { (tokens, 0) };
         let usage = json!({"input_tokens": text.len() / 4 - tokens, "cache_read_input_tokens": read,
             "cache_creation_input_tokens": written, "output_tokens": 9});
         let body = json!({"id": "m", "type": "message", "role": "assistant", "model": "small-1",
             "content": [{"type": "text", "text": reply}], "stop_reason": "end_turn", "usage": usage});
-        Reply::After(Duration::from_millis(40), Box::new(Reply::Raw(200, body.to_string())))
+        Reply::After(
+            Duration::from_millis(40),
+            Box::new(Reply::Raw(200, body.to_string())),
+        )
     }
 }
 
@@ -47,25 +54,41 @@ fn project(server: &Server) -> Project {
     let project = Project::new(server);
     let pipeline = project.read("pipeline.toml");
     let (head, _) = pipeline.split_once("[[compress]]").unwrap();
-    let head = head.replace("openai-chat", "anthropic").replace("runs = 2", "runs = { compress = 1, judge = 3 }");
+    let head = head
+        .replace("openai-chat", "anthropic")
+        .replace("runs = 2", "runs = { compress = 1, judge = 3 }");
     let stages = "requests_per_minute = 60000\n\n[[compress]]\nname = \"full\"\nstrategy = \"full\"\n\n\
                   [[answer]]\nname = \"agent\"\nmodel = \"mock/small-1\"\nprompt = \"prompts/answer.md\"\n\n\
                   [[judge]]\nname = \"grader\"\nmodel = \"mock/judge-1\"\n\n\
                   [prices.\"mock/small-1\"]\ninput = 1.0\ncached_input = 0.1\noutput = 5.0\n\n\
                   [prices.\"mock/judge-1\"]\ninput = 1.0\ncached_input = 0.1\noutput = 5.0\n";
     project.write("pipeline.toml", &format!("{head}{stages}"));
-    let long = format!("Find out why. {}", "There is much to read here. ".repeat(400));
+    let long = format!(
+        "Find out why. {}",
+        "There is much to read here. ".repeat(400)
+    );
     project.edit("fixtures/harbor.json", "Find out why.", &long);
     project
 }
 
 /// The breakpoints of the requests of one kind.
 fn breakpoints(server: &Server, wanted: Wanted) -> HashSet<String> {
-    let alike = server.asked().into_iter().filter(|asked| brain::wanted(&text_and_prefix(&asked.json).0) == wanted);
+    let alike = server
+        .asked()
+        .into_iter()
+        .filter(|asked| brain::wanted(&text_and_prefix(&asked.json).0) == wanted);
     let texts = alike.map(|asked| asked.json["messages"].to_string());
     let controls = texts.flat_map(|text| {
         let after = text.split("\"cache_control\":").skip(1).map(str::to_owned);
-        after.map(|after| after.split_inclusive('}').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        after
+            .map(|after| {
+                after
+                    .split_inclusive('}')
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect::<Vec<_>>()
     });
     controls.collect()
 }
@@ -82,8 +105,15 @@ fn a_stage_that_is_expected_to_last_long_asks_for_an_hour() {
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
     project.expect(0, "run --label a");
     let set = |text: &str| HashSet::from([text.to_owned()]);
-    assert_eq!(breakpoints(&server, Wanted::Grades), set(r#"{"ttl":"1h","type":"ephemeral"}"#));
-    assert_eq!(breakpoints(&server, Wanted::Answer), set(r#"{"type":"ephemeral"}"#), "a few answers");
+    assert_eq!(
+        breakpoints(&server, Wanted::Grades),
+        set(r#"{"ttl":"1h","type":"ephemeral"}"#)
+    );
+    assert_eq!(
+        breakpoints(&server, Wanted::Answer),
+        set(r#"{"type":"ephemeral"}"#),
+        "a few answers"
+    );
 
     // The time that the provider keeps it is part of no key.
     project.edit("pipeline.toml", "max_in_flight = 1", "max_in_flight = 16");
@@ -104,22 +134,46 @@ fn the_first_judgement_of_a_context_goes_ahead_and_the_others_share_its_beginnin
         let (text, prefix) = text_and_prefix(&asked.json);
         if brain::wanted(&text) == Wanted::Grades && text.contains("There is much to read here.") {
             let prefix = prefix.filter(|prefix| prefix.contains("\"compacted_context\":"));
-            groups.entry(prefix.expect("a breakpoint after the context")).or_default().push(asked);
+            groups
+                .entry(prefix.expect("a breakpoint after the context"))
+                .or_default()
+                .push(asked);
         }
     }
-    assert!(groups.values().all(|group| group.len() >= 3), "three judgements of each answer share a context");
+    assert!(
+        groups.values().all(|group| group.len() >= 3),
+        "three judgements of each answer share a context"
+    );
     for group in groups.values() {
         let first = group[0].answered.unwrap();
         assert!(group[1..].iter().all(|asked| asked.came >= first));
     }
 
     let manifest: Value = serde_json::from_str(&project.read("results/a/manifest.json")).unwrap();
-    let tokens = |stage: &str, part: &str| manifest["stages"][stage]["prompt_cache"][part].as_u64().unwrap();
+    let tokens = |stage: &str, part: &str| {
+        manifest["stages"][stage]["prompt_cache"][part]
+            .as_u64()
+            .unwrap()
+    };
     for stage in ["answer", "judge"] {
-        let (input, repeated, served) = (tokens(stage, "input"), tokens(stage, "repeated"), tokens(stage, "served"));
-        assert!(0 < served && served <= input && repeated <= input, "{stage}: {served} and {repeated} of {input}");
-        assert!(repeated * 2 > input, "{stage}: {repeated} of {input} were sent before");
+        let (input, repeated, served) = (
+            tokens(stage, "input"),
+            tokens(stage, "repeated"),
+            tokens(stage, "served"),
+        );
+        assert!(
+            0 < served && served <= input && repeated <= input,
+            "{stage}: {served} and {repeated} of {input}"
+        );
+        assert!(
+            repeated * 2 > input,
+            "{stage}: {repeated} of {input} were sent before"
+        );
     }
-    assert!(ended.stdout.contains("came from providers' prompt caches"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("came from providers' prompt caches"),
+        "{}",
+        ended.stdout
+    );
     assert!(ended.stdout.contains("judge "), "{}", ended.stdout);
 }

@@ -6,13 +6,20 @@ use super::super::brain::Wanted;
 use super::project::Project;
 use super::server::{Reply, Server};
 
-const RUBRIC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/rubric/en.toml"));
+const RUBRIC: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/assets/rubric/en.toml"
+));
 
 fn finished() -> (Server, Project) {
     let server = Server::start();
     let project = Project::new(&server);
     project.write("rubric.toml", RUBRIC);
-    project.edit("pipeline.toml", "runs = 2", "runs = 2\nrubric = \"rubric.toml\"");
+    project.edit(
+        "pipeline.toml",
+        "runs = 2",
+        "runs = 2\nrubric = \"rubric.toml\"",
+    );
     project.expect(0, "run --label a");
     server.forget();
     (server, project)
@@ -24,7 +31,10 @@ fn cached_rows(project: &Project) -> (std::path::PathBuf, Vec<u8>, Vec<usize>) {
     const HEADER: usize = 92;
     let pack = project.files("cache/packs").pop().unwrap();
     let bytes = std::fs::read(&pack).unwrap();
-    let begins = bytes.windows(FRAME.len()).enumerate().filter(|(_, window)| *window == FRAME);
+    let begins = bytes
+        .windows(FRAME.len())
+        .enumerate()
+        .filter(|(_, window)| *window == FRAME);
     let bodies = begins.map(|(at, _)| at + HEADER).collect();
     (pack, bytes, bodies)
 }
@@ -33,13 +43,23 @@ fn cached_rows(project: &Project) -> (std::path::PathBuf, Vec<u8>, Vec<usize>) {
 fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
     let (server, project) = finished();
     let before = project.rows("a");
-    project.write("rubric.toml", &RUBRIC.replace("dimension = \"continuity\"", "dimension = \"completeness\""));
+    project.write(
+        "rubric.toml",
+        &RUBRIC.replace("dimension = \"continuity\"", "dimension = \"completeness\""),
+    );
     project.expect(0, "run --label a --replace");
     let after = project.rows("a");
     assert_eq!(server.count(), 0);
-    let keys = |rows: &[Value]| rows.iter().map(|row| row["keys"].clone()).collect::<Vec<_>>();
+    let keys = |rows: &[Value]| {
+        rows.iter()
+            .map(|row| row["keys"].clone())
+            .collect::<Vec<_>>()
+    };
     assert!(keys(&before) == keys(&after), "the same actions");
-    let has = |rows: &[Value]| rows.iter().any(|row| row["dimensions"]["continuity"].is_number());
+    let has = |rows: &[Value]| {
+        rows.iter()
+            .any(|row| row["dimensions"]["continuity"].is_number())
+    };
     assert!(has(&before) && !has(&after), "other scores");
     project.write("rubric.toml", RUBRIC);
     project.expect(0, "run --label a --replace");
@@ -50,22 +70,78 @@ fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
 /// next one expects it.
 const EDITS: [(&str, &str, &str); 17] = [
     ("pipeline.toml", "runs = 2", "runs = 1"),
-    ("pipeline.toml", "rubric = ", "judge_context = false\nrubric = "),
-    ("pipeline.toml", "rubric = ", "tail = \"verbatim\"\nrubric = "),
-    ("pipeline.toml", "name     = \"twin\"", "name     = \"sibling\""),
+    (
+        "pipeline.toml",
+        "rubric = ",
+        "judge_context = false\nrubric = ",
+    ),
+    (
+        "pipeline.toml",
+        "rubric = ",
+        "tail = \"verbatim\"\nrubric = ",
+    ),
+    (
+        "pipeline.toml",
+        "name     = \"twin\"",
+        "name     = \"sibling\"",
+    ),
     ("pipeline.toml", "name   = \"agent\"", "name   = \"reader\""),
-    ("prompts/answer.md", "and from nothing else", "and from nothing but it"),
-    ("prompts/answer.md", "Answer", "{% if context %}Answer{% else %}Guess{% endif %}"),
+    (
+        "prompts/answer.md",
+        "and from nothing else",
+        "and from nothing but it",
+    ),
+    (
+        "prompts/answer.md",
+        "Answer",
+        "{% if context %}Answer{% else %}Guess{% endif %}",
+    ),
     ("prompts/anchored.md", "working notes", "standing notes"),
-    ("prompts/anchored.md", "## Session intent", "{#\n## Never written\n#}\n## Session intent"),
-    ("probes/harbor.probes.json", "\"count = 4\"", "\"count = 4\", \"4711\""),
-    ("probes/harbor.probes.json", "Who owns the machine?", "Who owns that machine?"),
-    ("rubric.toml", "dimension = \"continuity\"", "dimension = \"completeness\""),
-    ("fixtures/harbor.json", "\"context_length\": 32000", "\"context_length\": 16000"),
-    ("pipeline.toml", "runs = 1", "runs = { compress = 2, answer = 2, judge = 1 }"),
-    ("pipeline.toml", "answer = 2, judge = 1", "answer = 1, judge = 2"),
-    ("pipeline.toml", "[[judge]]", "[[judge]]\nname = \"second\"\nmodel = \"mock/judge-2\"\n\n[[judge]]"),
-    ("pipeline.toml", "[[answer]]", "[[answer]]\nname = \"other\"\nmodel = \"mock/small-2\"\n\n[[answer]]"),
+    (
+        "prompts/anchored.md",
+        "## Session intent",
+        "{#\n## Never written\n#}\n## Session intent",
+    ),
+    (
+        "probes/harbor.probes.json",
+        "\"count = 4\"",
+        "\"count = 4\", \"4711\"",
+    ),
+    (
+        "probes/harbor.probes.json",
+        "Who owns the machine?",
+        "Who owns that machine?",
+    ),
+    (
+        "rubric.toml",
+        "dimension = \"continuity\"",
+        "dimension = \"completeness\"",
+    ),
+    (
+        "fixtures/harbor.json",
+        "\"context_length\": 32000",
+        "\"context_length\": 16000",
+    ),
+    (
+        "pipeline.toml",
+        "runs = 1",
+        "runs = { compress = 2, answer = 2, judge = 1 }",
+    ),
+    (
+        "pipeline.toml",
+        "answer = 2, judge = 1",
+        "answer = 1, judge = 2",
+    ),
+    (
+        "pipeline.toml",
+        "[[judge]]",
+        "[[judge]]\nname = \"second\"\nmodel = \"mock/judge-2\"\n\n[[judge]]",
+    ),
+    (
+        "pipeline.toml",
+        "[[answer]]",
+        "[[answer]]\nname = \"other\"\nmodel = \"mock/small-2\"\n\n[[answer]]",
+    ),
 ];
 
 #[test]
@@ -86,7 +162,10 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
         assert!(made == project.rows("anew"), "{to}");
         for name in ["contexts.jsonl", "keys.txt"] {
             let read = |label: &str| project.read(&format!("results/{label}/{name}"));
-            assert!(read("made") == read("anew") && read("recalled") == read("anew"), "{name} after {to}");
+            assert!(
+                read("made") == read("anew") && read("recalled") == read("anew"),
+                "{name} after {to}"
+            );
         }
         let manifest = |label: &str| {
             let mut manifest = project.result(label, "manifest.json");
@@ -103,11 +182,20 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
 
 /// The files of a result set except its manifest, with their contents.
 #[cfg(unix)]
-fn files_beside_manifest(project: &Project, label: &str) -> Vec<(std::path::PathBuf, u64, Vec<u8>)> {
+fn files_beside_manifest(
+    project: &Project,
+    label: &str,
+) -> Vec<(std::path::PathBuf, u64, Vec<u8>)> {
     use std::os::unix::fs::MetadataExt;
-    let files = project.files(&format!("results/{label}")).into_iter().filter(|path| !path.ends_with("manifest.json"));
+    let files = project
+        .files(&format!("results/{label}"))
+        .into_iter()
+        .filter(|path| !path.ends_with("manifest.json"));
     let read = |path: std::path::PathBuf| {
-        let (inode, bytes) = (std::fs::metadata(&path).unwrap().ino(), std::fs::read(&path).unwrap());
+        let (inode, bytes) = (
+            std::fs::metadata(&path).unwrap().ino(),
+            std::fs::read(&path).unwrap(),
+        );
         (path, inode, bytes)
     };
     files.map(read).collect()
@@ -117,18 +205,37 @@ fn files_beside_manifest(project: &Project, label: &str) -> Vec<(std::path::Path
 #[test]
 fn a_run_that_changes_nothing_writes_the_manifest_alone() {
     let (server, project) = finished();
-    let (made, first) = (files_beside_manifest(&project, "a"), project.result("a", "manifest.json"));
+    let (made, first) = (
+        files_beside_manifest(&project, "a"),
+        project.result("a", "manifest.json"),
+    );
     assert!(made.len() > 6, "{made:?}");
     project.write("results/a/notes.txt", "of the user");
     project.expect(0, "run --label a").stdout_says(&["overall"]);
     project.remove("results/a/notes.txt");
-    assert!(files_beside_manifest(&project, "a") == made, "not even written again");
+    assert!(
+        files_beside_manifest(&project, "a") == made,
+        "not even written again"
+    );
     let second = project.result("a", "manifest.json");
     assert!(first["started"] != second["started"] && first["made"] == second["made"]);
-    assert_eq!((second["requests_sent"].clone(), second["stages"]["judge"]["executed"].clone()), (0.into(), 0.into()));
+    assert_eq!(
+        (
+            second["requests_sent"].clone(),
+            second["stages"]["judge"]["executed"].clone()
+        ),
+        (0.into(), 0.into())
+    );
     assert!(!project.exists("results/.incomplete"));
     // A row file that was edited or removed is made again, with all other files.
-    for name in ["report.md", "cells.jsonl", "contexts.jsonl", "keys.txt", "summary.json", "harbor-run-1.json"] {
+    for name in [
+        "report.md",
+        "cells.jsonl",
+        "contexts.jsonl",
+        "keys.txt",
+        "summary.json",
+        "harbor-run-1.json",
+    ] {
         let path = format!("results/a/{name}");
         let before = project.read(&path);
         project.write(&path, "edited");
@@ -181,7 +288,9 @@ fn damaged_rows_are_reported_and_made_again() {
     assert!(bodies.len() > rows.len() / 14, "an entry for each context");
     bodies.iter().for_each(|at| bytes[*at] ^= 0xFF);
     std::fs::write(&pack, bytes).unwrap();
-    project.expect(0, "run --label a").says(&["checksum", "made again"]);
+    project
+        .expect(0, "run --label a")
+        .says(&["checksum", "made again"]);
     assert_eq!(project.rows("a"), rows);
     let ended = project.expect(0, "run --label a");
     assert!(!ended.stderr.contains("checksum"), "{}", ended.stderr);

@@ -79,8 +79,14 @@ impl Server {
     /// Starts on a free port, answering by rules.
     pub fn start() -> Server {
         let script: Arc<Script> = Arc::new(|_| Reply::Sensible);
-        let state = Mutex::new(ServerState { asked: Vec::new(), script });
-        let shared = Arc::new(Shared { state, free: tokio::sync::watch::Sender::new(false) });
+        let state = Mutex::new(ServerState {
+            asked: Vec::new(),
+            script,
+        });
+        let shared = Arc::new(Shared {
+            state,
+            free: tokio::sync::watch::Sender::new(false),
+        });
         let http = LoopbackServer::start(Router::new().fallback(answer).with_state(shared.clone()));
         Server { http, shared }
     }
@@ -93,9 +99,10 @@ impl Server {
     /// Refuses to answer questions with these words from now on.
     pub fn refuse_answers(&self, words: &'static str) {
         self.script(move |asked| match asked.wanted {
-            Wanted::Answer if asked.text.contains(words) => {
-                Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string())
-            }
+            Wanted::Answer if asked.text.contains(words) => Reply::Raw(
+                400,
+                json!({"error": {"message": "not today", "type": "invalid"}}).to_string(),
+            ),
             _ => Reply::Sensible,
         });
     }
@@ -138,7 +145,11 @@ impl Server {
     pub fn wait_for(&self, n: usize) {
         let began = Instant::now();
         while self.count() < n {
-            assert!(began.elapsed() < Duration::from_secs(20), "{} of {n} requests came", self.count());
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "{} of {n} requests came",
+                self.count()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -159,14 +170,33 @@ impl Drop for Server {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = brain::text_of(&json);
     let (nth, asked, script) = {
         let mut state = shared.state();
-        let earlier = state.asked.iter().filter(|asked| asked.body == body).count();
+        let earlier = state
+            .asked
+            .iter()
+            .filter(|asked| asked.body == body)
+            .count();
         let (path, wanted) = (uri.path().to_owned(), brain::wanted(&text));
-        let asked = Asked { path, headers, body, json, wanted, text, earlier, came: Instant::now(), answered: None };
+        let asked = Asked {
+            path,
+            headers,
+            body,
+            json,
+            wanted,
+            text,
+            earlier,
+            came: Instant::now(),
+            answered: None,
+        };
         state.asked.push(asked.clone());
         (state.asked.len() - 1, asked, state.script.clone())
     };
@@ -193,19 +223,35 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         }
     };
     // A test may have cleared the record meanwhile.
-    if let Some(entry) = shared.state().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
+    if let Some(entry) = shared
+        .state()
+        .asked
+        .get_mut(nth)
+        .filter(|entry| entry.body == asked.body)
+    {
         entry.answered = Some(Instant::now());
     }
     let is_packed = headers.iter().any(|(name, _)| *name == "content-encoding");
-    let body = if is_packed { gzip(body.as_bytes()) } else { body.into_bytes() };
-    let response = Response::builder().status(status).header("content-type", "application/json");
-    let response = headers.iter().fold(response, |response, (name, value)| response.header(*name, value));
+    let body = if is_packed {
+        gzip(body.as_bytes())
+    } else {
+        body.into_bytes()
+    };
+    let response = Response::builder()
+        .status(status)
+        .header("content-type", "application/json");
+    let response = headers.iter().fold(response, |response, (name, value)| {
+        response.header(*name, value)
+    });
     response.body(body.into()).expect("a reply")
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory")
+    encoder
+        .write_all(bytes)
+        .and_then(|()| encoder.finish())
+        .expect("memory")
 }
 
 fn chat(asked: &Asked, text: &str) -> String {

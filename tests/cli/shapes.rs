@@ -13,8 +13,13 @@ const PROMPT: &str = "Compact the session now.\n{{ previous_summary }}\n{{ focus
 fn project(server: &Server, keys: &str) -> Project {
     let project = Project::new(server);
     project.write("prompts/compact.md", PROMPT);
-    let table = format!("[[compress]]\nname = \"own\"\nmodel = \"mock/m\"\nprompt = \"prompts/compact.md\"\n{keys}\n");
-    project.write("pipeline.toml", &format!("{table}\n{}", project.read("pipeline.toml")));
+    let table = format!(
+        "[[compress]]\nname = \"own\"\nmodel = \"mock/m\"\nprompt = \"prompts/compact.md\"\n{keys}\n"
+    );
+    project.write(
+        "pipeline.toml",
+        &format!("{table}\n{}", project.read("pipeline.toml")),
+    );
     project
 }
 
@@ -30,7 +35,9 @@ fn compressions(server: &Server) -> Vec<Value> {
 
 fn contexts(project: &Project) -> Vec<Value> {
     let lines = project.read("results/a/contexts.jsonl");
-    let rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let rows = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     rows.filter(|row| row["method"] == "own").collect()
 }
 
@@ -39,10 +46,14 @@ const RUN: &str = "run --label a --methods own --runs 1";
 #[test]
 fn the_tail_stays_in_the_context_and_returns_to_the_next_span() {
     let server = Server::start();
-    server.script(|asked| match asked.text.contains("Compact the session now.") {
-        true => Reply::Text("<analysis>skip this</analysis><summary>The port is 9091.</summary>".into()),
-        false => Reply::Sensible,
-    });
+    server.script(
+        |asked| match asked.text.contains("Compact the session now.") {
+            true => Reply::Text(
+                "<analysis>skip this</analysis><summary>The port is 9091.</summary>".into(),
+            ),
+            false => Reply::Sensible,
+        },
+    );
     let keys = "strategy = \"anchored-iterative\"\nplacement = \"last\"\nkeep_head = 1\nkeep_tail = \"2 messages\"\nextract = \"summary\"";
     let project = project(&server, keys);
     project.expect(0, RUN);
@@ -50,46 +61,98 @@ fn the_tail_stays_in_the_context_and_returns_to_the_next_span() {
     assert_eq!(requests.len(), 2);
     let roles = |request: &Value| -> Vec<String> {
         let messages = request["messages"].as_array().unwrap();
-        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+        messages
+            .iter()
+            .map(|message| message["role"].as_str().unwrap().to_owned())
+            .collect()
     };
-    assert_eq!(roles(&requests[0])[0], "system", "the session's own system message comes first");
-    assert!(text_of(&requests[0]).contains("Then take another listen port"), "the tail stays in the request");
+    assert_eq!(
+        roles(&requests[0])[0],
+        "system",
+        "the session's own system message comes first"
+    );
+    assert!(
+        text_of(&requests[0]).contains("Then take another listen port"),
+        "the tail stays in the request"
+    );
     let second = text_of(&requests[1]);
-    assert!(second.contains("Then take another listen port"), "what the tail kept is summarised at the next point");
-    assert!(second.contains("The port is 9091.") && !second.contains("skip this"), "{second}");
-    let shown = project.expect(0, "show harbor --label a --method own --probe port --json").stdout;
+    assert!(
+        second.contains("Then take another listen port"),
+        "what the tail kept is summarised at the next point"
+    );
+    assert!(
+        second.contains("The port is 9091.") && !second.contains("skip this"),
+        "{second}"
+    );
+    let shown = project
+        .expect(0, "show harbor --label a --method own --probe port --json")
+        .stdout;
     let context: Value = serde_json::from_str(&shown).unwrap();
     let context = context.to_string();
-    let place = |text: &str| context.find(text).unwrap_or_else(|| panic!("no {text} in {context}"));
+    let place = |text: &str| {
+        context
+            .find(text)
+            .unwrap_or_else(|| panic!("no {text} in {context}"))
+    };
     assert!(place("The harbor service does not start") < place("The port is 9091."));
     assert!(place("The port is 9091.") < place("Good. What is left?"));
     assert!(!context.contains("skip this"));
     let summary = project.result("a", "summary.json");
     let own = &summary["methods"]["own"];
-    let [whole, alone] = ["fact_survival", "summary_survival"].map(|name| own[name].as_f64().unwrap());
-    assert!(0.0 < alone && alone < whole, "{alone} of the facts in the summary, {whole} with what is kept");
-    project.expect(0, "report a --all").stdout_says(&["own (kept first 1, last 2)", "in summary"]);
+    let [whole, alone] =
+        ["fact_survival", "summary_survival"].map(|name| own[name].as_f64().unwrap());
+    assert!(
+        0.0 < alone && alone < whole,
+        "{alone} of the facts in the summary, {whole} with what is kept"
+    );
+    project
+        .expect(0, "report a --all")
+        .stdout_says(&["own (kept first 1, last 2)", "in summary"]);
 }
 
 #[test]
 fn a_history_that_is_kept_whole_sends_no_request() {
     let server = Server::start();
-    let project = project(&server, "strategy = \"anchored-iterative\"\nplacement = \"last\"\nkeep_tail = 100000");
+    let project = project(
+        &server,
+        "strategy = \"anchored-iterative\"\nplacement = \"last\"\nkeep_tail = 100000",
+    );
     project.expect(0, RUN);
     assert!(compressions(&server).is_empty());
     let contexts = contexts(&project);
     assert_eq!(contexts.len(), 2);
     for context in contexts {
-        assert_eq!((&context["compressed"], &context["tokens"]), (&false.into(), &context["replaced_tokens"]));
+        assert_eq!(
+            (&context["compressed"], &context["tokens"]),
+            (&false.into(), &context["replaced_tokens"])
+        );
     }
     let summary = project.result("a", "summary.json");
     let own = &summary["methods"]["own"];
-    assert_eq!((&own["overall"]["median"], &own["cells"]["judged"]), (&Value::Null, &0.into()), "it is not ranked");
-    assert_eq!((&own["not_compressed"]["contexts"], &own["not_compressed"]["of"]), (&2.into(), &2.into()));
+    assert_eq!(
+        (&own["overall"]["median"], &own["cells"]["judged"]),
+        (&Value::Null, &0.into()),
+        "it is not ranked"
+    );
+    assert_eq!(
+        (
+            &own["not_compressed"]["contexts"],
+            &own["not_compressed"]["of"]
+        ),
+        (&2.into(), &2.into())
+    );
     assert!(own["not_compressed"]["overall"]["median"].is_number());
-    project.expect(0, "report a").stdout_says(&["not compressed, and in no figure: own 2 of 2 contexts"]);
-    project.expect(0, "report a --all").stdout_says(&["Contexts in which a method kept all"]);
-    assert!(project.read("results/a/report.md").contains("Not compressed"));
+    project
+        .expect(0, "report a")
+        .stdout_says(&["not compressed, and in no figure: own 2 of 2 contexts"]);
+    project
+        .expect(0, "report a --all")
+        .stdout_says(&["Contexts in which a method kept all"]);
+    assert!(
+        project
+            .read("results/a/report.md")
+            .contains("Not compressed")
+    );
 }
 
 #[test]
@@ -99,22 +162,35 @@ fn a_preset_gives_the_shape_and_its_keys_can_be_overridden() {
     project.expect(0, &format!("{RUN} --focus-topic ports"));
     assert_eq!(compressions(&server).len(), 2);
     project.edit("pipeline.toml", "preset = \"codex\"", "preset = \"codx\"");
-    project.expect(2, "check").says(&["unknown preset `codx`", "codex"]);
-    project.edit("pipeline.toml", "preset = \"codx\"\nkeep_user = 8", "strategy = \"opaque\"\nkeep_tail = 5");
-    project.expect(2, "check --all").says(&["does not take `keep_tail`"]);
+    project
+        .expect(2, "check")
+        .says(&["unknown preset `codx`", "codex"]);
+    project.edit(
+        "pipeline.toml",
+        "preset = \"codx\"\nkeep_user = 8",
+        "strategy = \"opaque\"\nkeep_tail = 5",
+    );
+    project
+        .expect(2, "check --all")
+        .says(&["does not take `keep_tail`"]);
 }
 
 #[test]
 fn a_prompt_without_the_topic_is_warned_of_and_line_ends_make_nothing_stale() {
     let server = Server::start();
-    let project = project(&server, "strategy = \"anchored-iterative\"\nplacement = \"last\"");
+    let project = project(
+        &server,
+        "strategy = \"anchored-iterative\"\nplacement = \"last\"",
+    );
     project.expect(0, RUN);
     let requests = compressions(&server).len();
     project.write("prompts/compact.md", &PROMPT.replace('\n', "\r\n"));
     project.expect(0, &format!("{RUN} --replace"));
     assert_eq!(compressions(&server).len(), requests);
     project.write("prompts/compact.md", "Compact the session now.\n");
-    project.expect(0, &format!("{RUN} --replace --focus-topic ports")).says(&["does not insert the --focus-topic"]);
+    project
+        .expect(0, &format!("{RUN} --replace --focus-topic ports"))
+        .says(&["does not insert the --focus-topic"]);
 }
 
 #[test]
@@ -122,11 +198,16 @@ fn prune_drops_the_oldest_calls_and_fails_where_texts_alone_are_too_large() {
     let server = Server::start();
     let project = Project::new(&server);
     let table = "[[compress]]\nname = \"own\"\nstrategy = \"prune\"\ntarget_tokens = 180\n";
-    project.write("pipeline.toml", &format!("{table}\n{}", project.read("pipeline.toml")));
+    project.write(
+        "pipeline.toml",
+        &format!("{table}\n{}", project.read("pipeline.toml")),
+    );
     project.expect(0, RUN);
     for context in contexts(&project) {
         assert!(context["tokens"].as_u64().unwrap() <= 200, "{context}");
     }
     project.edit("pipeline.toml", "target_tokens = 180", "target_tokens = 20");
-    project.expect(5, &format!("{RUN} --replace")).says(&["the texts alone have more than 20 tokens"]);
+    project
+        .expect(5, &format!("{RUN} --replace"))
+        .says(&["the texts alone have more than 20 tokens"]);
 }

@@ -27,10 +27,16 @@ fn ctrl_c_drains_what_is_under_way_and_the_next_run_finishes() {
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     ended.says(&["interrupted"]);
     assert_eq!(server.count(), 5, "no new calls");
-    assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
+    assert_eq!(
+        project.result("a", "manifest.json")["outcome"],
+        "interrupted"
+    );
     assert!(project.exists("results/a/cells.jsonl"));
     project.expect(0, "run --label a --runs 1");
-    assert!(server.asked().iter().all(|asked| asked.earlier == 0), "what was finished is kept");
+    assert!(
+        server.asked().iter().all(|asked| asked.earlier == 0),
+        "what was finished is kept"
+    );
     assert_eq!(project.rows("a").len(), 5 * 7);
 }
 
@@ -48,8 +54,18 @@ fn queued_requests_are_not_sent_after_ctrl_c() {
     let ended = running.end();
     assert_eq!((ended.code, server.count()), (130, 2), "{}", ended.stderr);
     let manifest = project.result("a", "manifest.json");
-    assert_eq!((&manifest["requests_sent"], &manifest["unused"]["unanswered"]), (&2.into(), &0.into()));
-    assert!(manifest["failures"].as_array().unwrap().is_empty(), "{}", manifest["failures"]);
+    assert_eq!(
+        (
+            &manifest["requests_sent"],
+            &manifest["unused"]["unanswered"]
+        ),
+        (&2.into(), &0.into())
+    );
+    assert!(
+        manifest["failures"].as_array().unwrap().is_empty(),
+        "{}",
+        manifest["failures"]
+    );
 }
 
 #[test]
@@ -63,7 +79,10 @@ fn a_job_scheduler_and_a_closed_terminal_stop_a_run_as_ctrl_c_does() {
         server.let_go();
         let ended = running.end();
         assert_eq!((ended.code, server.count()), (130, 5), "{}", ended.stderr);
-        assert_eq!(project.result(label, "manifest.json")["outcome"], "interrupted");
+        assert_eq!(
+            project.result(label, "manifest.json")["outcome"],
+            "interrupted"
+        );
     }
 }
 
@@ -78,9 +97,23 @@ fn a_second_ctrl_c_ends_at_once() {
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     let unused = project.result("a", "manifest.json")["unused"].clone();
-    assert_eq!((&unused["unanswered"], &unused["replies"]), (&5.into(), &0.into()), "what came of them is unknown");
-    assert!(ended.stdout.contains("5 requests were never answered"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("next: compeval run --label a --runs 1 -j 5"), "{}", ended.stdout);
+    assert_eq!(
+        (&unused["unanswered"], &unused["replies"]),
+        (&5.into(), &0.into()),
+        "what came of them is unknown"
+    );
+    assert!(
+        ended.stdout.contains("5 requests were never answered"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        ended
+            .stdout
+            .contains("next: compeval run --label a --runs 1 -j 5"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -102,7 +135,10 @@ fn a_third_ctrl_c_ends_a_process_that_hangs() {
     wait_until(|| running.has_ended());
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
-    assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
+    assert_eq!(
+        project.result("a", "manifest.json")["outcome"],
+        "interrupted"
+    );
 }
 
 /// A full pipe, with its reading end.

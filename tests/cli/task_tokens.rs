@@ -21,7 +21,9 @@ fn project(server: &Server, prices: &str) -> Project {
     let text = project.read("pipeline.toml");
     let mut pipeline = text.split("[[compress]]").next().unwrap().to_owned();
     for (name, strategy) in [("full", "full"), ("nothing", "none")] {
-        pipeline.push_str(&format!("\n[[compress]]\nname = \"{name}\"\nstrategy = \"{strategy}\"\n"));
+        pipeline.push_str(&format!(
+            "\n[[compress]]\nname = \"{name}\"\nstrategy = \"{strategy}\"\n"
+        ));
     }
     for (name, context) in CONTEXTS {
         let echo = format!("echo '{{\\\"summary\\\": \\\"{context}\\\"}}'");
@@ -30,48 +32,96 @@ fn project(server: &Server, prices: &str) -> Project {
         ));
     }
     let (_, stages) = text.split_once("[[answer]]").unwrap();
-    project.write("pipeline.toml", &format!("{pipeline}\n[[answer]]{stages}\n{prices}"));
+    project.write(
+        "pipeline.toml",
+        &format!("{pipeline}\n[[answer]]{stages}\n{prices}"),
+    );
     project
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
 #[test]
 fn a_lost_fact_costs_its_message_if_the_context_points_to_it_and_everything_otherwise() {
     let server = Server::start();
-    let project = project(&server, "[prices.\"mock/small-1\"]\ninput = 2.0\ncached_input = 0.2\noutput = 8.0\n");
+    let project = project(
+        &server,
+        "[prices.\"mock/small-1\"]\ninput = 2.0\ncached_input = 0.2\noutput = 8.0\n",
+    );
     let ended = project.expect(0, "run --all --label a --runs 1 --probes port");
     let rows = project.rows("a");
     let row = |method: &str| rows.iter().find(|row| row["method"] == method).unwrap();
-    let fetched = |method: &str| (number(&row(method)["fetch_tokens"]), row(method)["refetch_unguided"] == true);
+    let fetched = |method: &str| {
+        (
+            number(&row(method)["fetch_tokens"]),
+            row(method)["refetch_unguided"] == true,
+        )
+    };
     let replaced = number(&row("blind")["replaced_tokens"]);
     assert_eq!([fetched("full"), fetched("kept")], [(0.0, false); 2]);
-    assert_eq!([fetched("blind"), fetched("nothing")], [(replaced, true); 2]);
+    assert_eq!(
+        [fetched("blind"), fetched("nothing")],
+        [(replaced, true); 2]
+    );
     let (guided, is_blind) = fetched("guided");
-    assert!(guided > 300.0 && guided < 350.0 && !is_blind, "{guided}: one message and 300");
+    assert!(
+        guided > 300.0 && guided < 350.0 && !is_blind,
+        "{guided}: one message and 300"
+    );
 
     let summary = project.result("a", "summary.json");
     let method = |name: &str| &summary["methods"][name];
     for name in ["full", "nothing", "kept", "guided", "blind"] {
-        let (c, r) = (number(&method(name)["task_context_tokens"]), number(&method(name)["refetch_tokens"]));
+        let (c, r) = (
+            number(&method(name)["task_context_tokens"]),
+            number(&method(name)["refetch_tokens"]),
+        );
         assert_eq!(number(&method(name)["cached_price_ratio"]), 0.1);
         for k in [1.0, 3.0, 10.0, 30.0] {
             let said = number(&method(name)["tokens_per_task"][format!("{k}")]);
-            assert!((said - (c * (1.0 + 0.1 * (k - 1.0)) + k * r)).abs() < 1e-6, "{name} {k}: {said}");
+            assert!(
+                (said - (c * (1.0 + 0.1 * (k - 1.0)) + k * r)).abs() < 1e-6,
+                "{name} {k}: {said}"
+            );
         }
     }
     for k in ["1", "3", "10", "30"] {
         let tokens = |name: &str| number(&method(name)["tokens_per_task"][k]);
-        assert!(tokens("nothing") >= tokens("full"), "an empty context does not know its way");
+        assert!(
+            tokens("nothing") >= tokens("full"),
+            "an empty context does not know its way"
+        );
     }
-    assert!(method("kept")["break_even_k"].is_null(), "it is never dearer");
-    assert!(ended.stdout.contains("9 times at 0.10 of its tokens"), "{}", ended.stdout);
-    assert!(project.read("results/a/report.md").contains("9 times at 0.10 of its tokens"));
-    assert!(project.read("results/a/report.html").contains("the context once in full and {k}−1 times at {rho}"));
-    let shown = project.expect(0, "show harbor --label a --method blind --probe port").stdout;
-    assert!(shown.contains("nothing in the context says where they were"), "{shown}");
+    assert!(
+        method("kept")["break_even_k"].is_null(),
+        "it is never dearer"
+    );
+    assert!(
+        ended.stdout.contains("9 times at 0.10 of its tokens"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        project
+            .read("results/a/report.md")
+            .contains("9 times at 0.10 of its tokens")
+    );
+    assert!(
+        project
+            .read("results/a/report.html")
+            .contains("the context once in full and {k}−1 times at {rho}")
+    );
+    let shown = project
+        .expect(0, "show harbor --label a --method blind --probe port")
+        .stdout;
+    assert!(
+        shown.contains("nothing in the context says where they were"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -82,8 +132,14 @@ fn without_a_price_the_context_costs_the_same_with_every_request() {
     let summary = project.result("a", "summary.json");
     let full = &summary["methods"]["full"];
     assert_eq!(full["cached_price_ratio"], 1.0);
-    assert!((number(&full["tokens_per_task"]["10"]) - 10.0 * number(&full["task_context_tokens"])).abs() < 1e-6);
+    assert!(
+        (number(&full["tokens_per_task"]["10"]) - 10.0 * number(&full["task_context_tokens"]))
+            .abs()
+            < 1e-6
+    );
     // `none` costs as much as `full`, never less.
     let nothing = &summary["methods"]["nothing"];
-    assert!(number(&nothing["tokens_per_task"]["10"]) >= number(&full["tokens_per_task"]["10"]) - 1e-6);
+    assert!(
+        number(&nothing["tokens_per_task"]["10"]) >= number(&full["tokens_per_task"]["10"]) - 1e-6
+    );
 }

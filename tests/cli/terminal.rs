@@ -9,7 +9,8 @@ use super::project::{KEY, Project, Running};
 use super::server::{Reply, Server};
 
 /// Writes the clipboard, clears the screen (as C0 and as C1), colours, and reverses the following text.
-const HOSTILE: &str = "It is \u{1b}]52;c;aGFja2Vk\u{7}\u{1b}[2J\u{9b}2J\u{1b}[31mred\u{202e}txt.exe";
+const HOSTILE: &str =
+    "It is \u{1b}]52;c;aGFja2Vk\u{7}\u{1b}[2J\u{9b}2J\u{1b}[31mred\u{202e}txt.exe";
 
 fn hostile_project(server: &Server) -> Project {
     server.script(|asked| match asked.wanted {
@@ -30,12 +31,25 @@ fn assert_harmless(text: &str, of: &str) {
 fn control_characters_of_a_reply_are_escaped_without_a_terminal() {
     let server = Server::start();
     let project = hostile_project(&server);
-    let shown = project.expect(0, "show harbor --method anchored --run 1 --probe port --label a");
-    assert!(shown.stdout.contains("\\u{1b}]52;c;aGFja2Vk"), "{}", shown.stdout);
+    let shown = project.expect(
+        0,
+        "show harbor --method anchored --run 1 --probe port --label a",
+    );
+    assert!(
+        shown.stdout.contains("\\u{1b}]52;c;aGFja2Vk"),
+        "{}",
+        shown.stdout
+    );
     assert_harmless(&shown.stdout, "show");
-    let json = project.expect(0, "show harbor --method anchored --run 1 --probe port --label a --json");
+    let json = project.expect(
+        0,
+        "show harbor --method anchored --run 1 --probe port --label a --json",
+    );
     assert_harmless(&json.stdout, "show --json");
-    assert!(json.json().to_string().contains('\u{9b}'), "JSON keeps the value");
+    assert!(
+        json.json().to_string().contains('\u{9b}'),
+        "JSON keeps the value"
+    );
 }
 
 /// Runs a command on a terminal of its own and types `typed`. Returns its exit code and what the terminal shows.
@@ -44,9 +58,15 @@ pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
-    let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
+    let name = ptsname(&controller, Vec::new())
+        .unwrap()
+        .into_string()
+        .unwrap();
     let terminal = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-    command.stdin(terminal()).stdout(terminal()).stderr(terminal());
+    command
+        .stdin(terminal())
+        .stdout(terminal())
+        .stderr(terminal());
     let mut controller = File::from(controller);
     controller.write_all(typed.as_bytes()).unwrap();
     let running = Running::of(command);
@@ -64,13 +84,20 @@ pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
 fn control_characters_of_a_reply_do_not_control_a_real_terminal() {
     let server = Server::start();
     let project = hostile_project(&server);
-    let mut command = project.command("show harbor --method anchored --run 1 --probe port --label a --color always");
+    let mut command = project
+        .command("show harbor --method anchored --run 1 --probe port --label a --color always");
     command.env("PAGER", "cat");
     let (code, screen) = in_terminal(command, "");
     assert_eq!(code, 0);
     assert!(screen.contains("\\u{1b}]52;c;aGFja2Vk"), "{screen:?}");
     assert!(screen.contains("\u{1b}["), "it has colours of its own");
-    for steers in ["\u{1b}]", "\u{1b}[2J", "\u{9b}", "\u{202e}", "\u{1b}[31mred"] {
+    for steers in [
+        "\u{1b}]",
+        "\u{1b}[2J",
+        "\u{9b}",
+        "\u{202e}",
+        "\u{1b}[31mred",
+    ] {
         assert!(!screen.contains(steers), "{steers:?} in {screen:?}");
     }
 }
@@ -82,7 +109,10 @@ fn a_dumb_terminal_gets_no_control_sequences() {
     let mut command = project.command("run --label a --runs 1 --methods full");
     command.env("TERM", "dumb");
     let (code, screen) = in_terminal(command, "");
-    assert!(code == 0 && screen.contains("next: compeval show harbor"), "{screen}");
+    assert!(
+        code == 0 && screen.contains("next: compeval show harbor"),
+        "{screen}"
+    );
     assert!(!screen.contains('\u{1b}'), "{screen:?}");
 }
 
@@ -96,8 +126,14 @@ fn a_list_of_entries_is_no_wider_than_the_terminal() {
     // A terminal without a size counts as one of 100 columns.
     let (code, screen) = in_terminal(command, "");
     assert_eq!(code, 0, "{screen}");
-    let widest = screen.lines().map(|line| line.trim_end().chars().count()).max();
-    assert!(screen.contains("harbor · point 1") && widest <= Some(100), "{screen}");
+    let widest = screen
+        .lines()
+        .map(|line| line.trim_end().chars().count())
+        .max();
+    assert!(
+        screen.contains("harbor · point 1") && widest <= Some(100),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -105,12 +141,21 @@ fn standard_error_in_a_file_has_whole_lines_beside_a_terminal() {
     let project = Project::offline();
     project.edit("pipeline.toml", "regrade = false", "regrade = true");
     let mut command = Command::new("sh");
-    command.args(["-c", "\"$0\" plan 2>errors", env!("CARGO_BIN_EXE_compeval")]).current_dir(project.path("."));
-    command.env("MOCK_API_KEY", KEY).env_remove("COMPEVAL_CACHE");
+    command
+        .args(["-c", "\"$0\" plan 2>errors", env!("CARGO_BIN_EXE_compeval")])
+        .current_dir(project.path("."));
+    command
+        .env("MOCK_API_KEY", KEY)
+        .env_remove("COMPEVAL_CACHE");
     let (code, screen) = in_terminal(command, "");
     assert_eq!(code, 0, "{screen}");
     let errors = project.read("errors");
-    assert!(errors.lines().any(|line| line.starts_with("note: ") && line.ends_with(" sends none)")), "{errors}");
+    assert!(
+        errors
+            .lines()
+            .any(|line| line.starts_with("note: ") && line.ends_with(" sends none)")),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -122,7 +167,10 @@ fn a_list_of_entries_stays_json_whatever_a_server_sends() {
     let listed = project.expect(0, "cache ls --json");
     assert_harmless(&listed.stdout, "cache ls --json");
     let fault = listed.json()[0]["fault"].as_str().unwrap().to_owned();
-    assert!(fault.contains("\u{7f}It is \u{1b}]52") && fault.contains('\u{e0041}'), "JSON keeps the value: {fault:?}");
+    assert!(
+        fault.contains("\u{7f}It is \u{1b}]52") && fault.contains('\u{e0041}'),
+        "JSON keeps the value: {fault:?}"
+    );
 }
 
 /// The texts that a page decompresses.
@@ -133,35 +181,69 @@ fn unpacked(page: &str) -> Vec<String> {
         .filter_map(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
     let inflate = |pack: Vec<u8>| {
         let mut text = String::new();
-        flate2::read::DeflateDecoder::new(pack.as_slice()).read_to_string(&mut text).ok().map(|_| text)
+        flate2::read::DeflateDecoder::new(pack.as_slice())
+            .read_to_string(&mut text)
+            .ok()
+            .map(|_| text)
     };
-    packs.filter_map(inflate).filter(|text| text.len() > 2).collect()
+    packs
+        .filter_map(inflate)
+        .filter(|text| text.len() > 2)
+        .collect()
 }
 
 #[test]
 fn control_characters_of_a_reply_are_escaped_in_the_reports() {
     let server = Server::start();
     let project = hostile_project(&server);
-    let (page, markdown) = (project.read("results/a/report.html"), project.read("results/a/report.md"));
+    let (page, markdown) = (
+        project.read("results/a/report.html"),
+        project.read("results/a/report.md"),
+    );
     let packs = unpacked(&page);
-    for (name, text) in
-        [("report.html", &page), ("report.md", &markdown)].into_iter().chain(packs.iter().map(|t| ("a pack", t)))
+    for (name, text) in [("report.html", &page), ("report.md", &markdown)]
+        .into_iter()
+        .chain(packs.iter().map(|t| ("a pack", t)))
     {
         assert_harmless(text, name);
-        assert!(!text.contains("\\u001b") && !text.contains("\\u009b") && !text.contains("\\u202e"), "{name}: {text}");
+        assert!(
+            !text.contains("\\u001b") && !text.contains("\\u009b") && !text.contains("\\u202e"),
+            "{name}: {text}"
+        );
     }
-    assert!(packs.iter().any(|text| text.contains(r"\\u{1b}]52;c;aGFja2Vk\\u{7}")), "{packs:?}");
+    assert!(
+        packs
+            .iter()
+            .any(|text| text.contains(r"\\u{1b}]52;c;aGFja2Vk\\u{7}")),
+        "{packs:?}"
+    );
 }
 
 #[test]
 fn a_project_of_logs_that_are_all_too_short_is_not_left_behind() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("log.json"), r#"{"messages":[{"role":"user","content":"hi"}]}"#).unwrap();
+    std::fs::write(
+        folder.path().join("log.json"),
+        r#"{"messages":[{"role":"user","content":"hi"}]}"#,
+    )
+    .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-    command.arg("run").current_dir(folder.path()).env_remove("COMPEVAL_CACHE").env("NO_COLOR", "1");
+    command
+        .arg("run")
+        .current_dir(folder.path())
+        .env_remove("COMPEVAL_CACHE")
+        .env("NO_COLOR", "1");
     let (code, screen) = in_terminal(command, "y\n");
-    assert!(code == 2 && screen.contains("no fixture was written") && screen.contains("was removed again"), "{screen}");
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        code == 2
+            && screen.contains("no fixture was written")
+            && screen.contains("was removed again"),
+        "{screen}"
+    );
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left, ["log.json"]);
 }
 
@@ -170,21 +252,44 @@ fn a_run_without_a_project_offers_the_sample_or_a_project_of_the_logs() {
     let folder = tempfile::tempdir().unwrap();
     let compeval = |arguments: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-        command.args(arguments.split(' ')).current_dir(folder.path()).env_remove("COMPEVAL_CACHE").env("NO_COLOR", "1");
+        command
+            .args(arguments.split(' '))
+            .current_dir(folder.path())
+            .env_remove("COMPEVAL_CACHE")
+            .env("NO_COLOR", "1");
         command
     };
     let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "\n");
-    assert!(code == 2 && screen.contains("[y/N]") && screen.contains("no pipeline.toml"), "{screen}");
-    let message = |role: &str| format!(r#"{{"role":"{role}","content":"The port is 8081 in etc/app.cfg."}}"#);
+    assert!(
+        code == 2 && screen.contains("[y/N]") && screen.contains("no pipeline.toml"),
+        "{screen}"
+    );
+    let message =
+        |role: &str| format!(r#"{{"role":"{role}","content":"The port is 8081 in etc/app.cfg."}}"#);
     let turns = vec![[message("user"), message("assistant")].join(","); 100];
     let log = format!(r#"{{"messages":[{}]}}"#, turns.join(","));
     std::fs::write(folder.path().join("log.json"), log).unwrap();
     let (code, screen) = in_terminal(compeval("run"), "n\n");
-    assert!(code == 2 && screen.contains("logs of sessions") && !folder.path().join("eval").exists(), "{screen}");
+    assert!(
+        code == 2 && screen.contains("logs of sessions") && !folder.path().join("eval").exists(),
+        "{screen}"
+    );
     let (code, screen) = in_terminal(compeval("run"), "y\n");
-    assert!(code == 0 && screen.contains("next: compeval probes generate -C eval"), "{screen}");
-    assert_eq!(std::fs::read_dir(folder.path().join("eval/fixtures")).unwrap().count(), 1, "{screen}");
+    assert!(
+        code == 0 && screen.contains("next: compeval probes generate -C eval"),
+        "{screen}"
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("eval/fixtures"))
+            .unwrap()
+            .count(),
+        1,
+        "{screen}"
+    );
     std::fs::remove_file(folder.path().join("log.json")).unwrap();
     let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "y\n");
-    assert!(code == 0 && screen.contains("next: compeval show"), "{screen}");
+    assert!(
+        code == 0 && screen.contains("next: compeval show"),
+        "{screen}"
+    );
 }

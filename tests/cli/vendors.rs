@@ -50,7 +50,9 @@ model = "judging/judge-1"
 
 /// The item of a cycle, spaced and escaped as no serializer would write it.
 fn openai_items(cycle: usize) -> String {
-    format!(r#"[{{"id":"cmp_{cycle}" ,"type":"compaction",  "encrypted_content":"gA\u0041{cycle}"}}]"#)
+    format!(
+        r#"[{{"id":"cmp_{cycle}" ,"type":"compaction",  "encrypted_content":"gA\u0041{cycle}"}}]"#
+    )
 }
 
 fn openai(asked: &Asked) -> Reply {
@@ -59,7 +61,10 @@ fn openai(asked: &Asked) -> Reply {
         "/v1/responses/compact" => {
             let cycle = 1 + usize::from(asked.json["input"].to_string().contains("cmp_1"));
             let head = r#"{"id":"r","object":"response.compaction","created_at":0,"output":"#;
-            Reply::Raw(200, format!("{head}{},\"usage\":{usage}}}", openai_items(cycle)))
+            Reply::Raw(
+                200,
+                format!("{head}{},\"usage\":{usage}}}", openai_items(cycle)),
+            )
         }
         "/v1/responses" => {
             let said = json!([{"type": "output_text", "text": "It listens on port 8443.", "annotations": []}]);
@@ -75,7 +80,9 @@ fn openai(asked: &Asked) -> Reply {
 /// The items of a vendor that keeps the user's messages before its item.
 fn openai_with_user_messages(asked: &Asked) -> Reply {
     let reply = openai(asked);
-    let Reply::Raw(200, body) = &reply else { return reply };
+    let Reply::Raw(200, body) = &reply else {
+        return reply;
+    };
     let user = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"The service has to listen on port 8443."}]}"#;
     let head = r#""output":["#;
     match asked.path.ends_with("/compact") {
@@ -85,7 +92,9 @@ fn openai_with_user_messages(asked: &Asked) -> Reply {
 }
 
 fn anthropic_block(cycle: usize) -> String {
-    format!(r#"[{{"type":"compaction" , "content":"Notes {cycle}: port 8443.","signature":"E\u0075Y{cycle}"}}]"#)
+    format!(
+        r#"[{{"type":"compaction" , "content":"Notes {cycle}: port 8443.","signature":"E\u0075Y{cycle}"}}]"#
+    )
 }
 
 fn anthropic(asked: &Asked) -> Reply {
@@ -99,10 +108,17 @@ fn anthropic(asked: &Asked) -> Reply {
         (anthropic_block(cycle), "compaction", spent)
     } else {
         let said = json!([{"type": "text", "text": "It listens on port 8443."}]).to_string();
-        (said, "end_turn", json!({"input_tokens": READ, "output_tokens": 9}))
+        (
+            said,
+            "end_turn",
+            json!({"input_tokens": READ, "output_tokens": 9}),
+        )
     };
     let head = r#"{"id":"m","type":"message","role":"assistant","model":"small-1","content":"#;
-    Reply::Raw(200, format!("{head}{content},\"stop_reason\":\"{stop}\",\"usage\":{usage}}}"))
+    Reply::Raw(
+        200,
+        format!("{head}{content},\"stop_reason\":\"{stop}\",\"usage\":{usage}}}"),
+    )
 }
 
 fn body(asked: &Asked) -> String {
@@ -122,17 +138,30 @@ fn opaque_items_go_back_unchanged_and_count_as_their_provider_reports() {
     project.expect(0, "run --label a");
 
     let asked = server.asked();
-    let compacted: Vec<_> = asked.iter().filter(|a| a.path.ends_with("/compact")).collect();
+    let compacted: Vec<_> = asked
+        .iter()
+        .filter(|a| a.path.ends_with("/compact"))
+        .collect();
     assert_eq!(compacted.len(), 2, "two points, two cycles");
     assert!(body(compacted[1]).contains(inner(&openai_items(1))));
     let answers: Vec<_> = asked.iter().filter(|a| a.path == "/v1/responses").collect();
-    let holds = |cycle| answers.iter().filter(|a| body(a).contains(inner(&openai_items(cycle)))).count();
+    let holds = |cycle| {
+        answers
+            .iter()
+            .filter(|a| body(a).contains(inner(&openai_items(cycle))))
+            .count()
+    };
     assert!(holds(1) > 0 && holds(2) > 0);
     assert_eq!(holds(1) + holds(2), answers.len());
 
     for row in project.rows("a") {
-        let tokens = row["context_tokens"].as_u64().expect("the provider's count");
-        assert!((READ - 80..READ).contains(&tokens), "{tokens}: all of the prompt but the question around it");
+        let tokens = row["context_tokens"]
+            .as_u64()
+            .expect("the provider's count");
+        assert!(
+            (READ - 80..READ).contains(&tokens),
+            "{tokens}: all of the prompt but the question around it"
+        );
         assert_eq!(row["fact_survival"], Value::Null, "nobody can read it");
     }
 }
@@ -146,16 +175,25 @@ fn user_messages_that_a_vendor_keeps_verbatim_are_counted() {
     let contexts = project.read("results/a/contexts.jsonl");
     for line in contexts.lines() {
         let row: Value = serde_json::from_str(line).unwrap();
-        let tokens = row["user_tokens"].as_u64().expect("the messages are counted");
+        let tokens = row["user_tokens"]
+            .as_u64()
+            .expect("the messages are counted");
         assert!((5..20).contains(&tokens), "{tokens}");
     }
-    let share = project.result("a", "summary.json")["methods"]["vendors-own"]["compression"]["user_share"].as_f64();
-    assert!(share.is_some_and(|share| 0.0 < share && share < 0.2), "{share:?}");
+    let share =
+        project.result("a", "summary.json")["methods"]["vendors-own"]["compression"]["user_share"]
+            .as_f64();
+    assert!(
+        share.is_some_and(|share| 0.0 < share && share < 0.2),
+        "{share:?}"
+    );
     project
         .expect(0, "report a --all")
         .stdout_says(&["% of the tokens that vendors-own replaces are messages of the user"]);
     assert!(project.read("results/a/report.md").contains("user kept"));
-    project.expect(0, "report a --all --locale zh").stdout_says(&["用户原话", "厂商逐字保留的用户消息"]);
+    project
+        .expect(0, "report a --all --locale zh")
+        .stdout_says(&["用户原话", "厂商逐字保留的用户消息"]);
 }
 
 #[test]
@@ -163,10 +201,17 @@ fn an_item_alone_keeps_nothing_of_the_user() {
     let server = Server::start();
     server.script(openai);
     let project = project(&server, "openai-responses", &server.url(), "opaque");
-    let shown = project.expect(0, "run --label a --all").stdout + &project.read("results/a/report.md");
+    let shown =
+        project.expect(0, "run --label a --all").stdout + &project.read("results/a/report.md");
     let summary = project.result("a", "summary.json");
-    assert_eq!(summary["methods"]["vendors-own"]["compression"]["user_share"].as_f64(), Some(0.0));
-    assert!(!shown.contains("user kept") && !shown.contains("messages of the user"), "zeros say nothing: {shown}");
+    assert_eq!(
+        summary["methods"]["vendors-own"]["compression"]["user_share"].as_f64(),
+        Some(0.0)
+    );
+    assert!(
+        !shown.contains("user kept") && !shown.contains("messages of the user"),
+        "zeros say nothing: {shown}"
+    );
 }
 
 #[test]
@@ -174,23 +219,43 @@ fn a_vendors_readable_block_goes_back_unchanged_with_its_header() {
     let server = Server::start();
     server.script(anthropic);
     let base = server.url();
-    let project = project(&server, "anthropic", base.trim_end_matches("/v1"), "provider-compaction");
+    let project = project(
+        &server,
+        "anthropic",
+        base.trim_end_matches("/v1"),
+        "provider-compaction",
+    );
     project.expect(0, "run --label a");
 
     let asked = server.asked();
     let vendor: Vec<_> = asked.iter().filter(|a| a.path == "/v1/messages").collect();
-    assert!(vendor.iter().all(|a| a.headers["anthropic-beta"] == "compact-2026-09-04"));
-    let (compacted, answers): (Vec<&Asked>, Vec<&Asked>) =
-        vendor.into_iter().partition(|a| a.json["compaction"].is_object());
+    assert!(
+        vendor
+            .iter()
+            .all(|a| a.headers["anthropic-beta"] == "compact-2026-09-04")
+    );
+    let (compacted, answers): (Vec<&Asked>, Vec<&Asked>) = vendor
+        .into_iter()
+        .partition(|a| a.json["compaction"].is_object());
     assert_eq!(compacted.len(), 2, "two points, two cycles");
     assert!(body(compacted[1]).contains(inner(&anthropic_block(1))));
-    let holds = |cycle| answers.iter().filter(|a| body(a).contains(inner(&anthropic_block(cycle)))).count();
+    let holds = |cycle| {
+        answers
+            .iter()
+            .filter(|a| body(a).contains(inner(&anthropic_block(cycle))))
+            .count()
+    };
     assert!(holds(1) > 0 && holds(2) > 0);
     assert_eq!(holds(1) + holds(2), answers.len());
 
     for row in project.rows("a") {
         let tokens = row["context_tokens"].as_u64().expect("its text is counted");
-        assert!((5..30).contains(&tokens), "{tokens}: the block's text, by the pinned tokenizer");
-        assert!(row["fact_survival"].is_number() || row["facts"].as_array().is_some_and(Vec::is_empty));
+        assert!(
+            (5..30).contains(&tokens),
+            "{tokens}: the block's text, by the pinned tokenizer"
+        );
+        assert!(
+            row["fact_survival"].is_number() || row["facts"].as_array().is_some_and(Vec::is_empty)
+        );
     }
 }

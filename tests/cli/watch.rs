@@ -19,32 +19,62 @@ fn an_edit_is_run_and_compared_and_a_mistake_is_waited_out() {
     let mut running = project.start("run --label a --runs 1 --watch");
     running.wait_for_words("Ctrl-C ends it");
     assert_eq!(server.count(), 0);
-    project.edit("prompts/anchored.md", "working notes", "short working notes");
+    project.edit(
+        "prompts/anchored.md",
+        "working notes",
+        "short working notes",
+    );
     running.wait_for_words("edited: prompts/anchored.md");
     running.wait_for_words("Ctrl-C ends it");
-    assert_eq!(server.counts()[&Wanted::Compression], 2, "one method, two points");
-    project.edit("pipeline.toml", "strategy = \"none\"", "strategy = \"nome\"");
+    assert_eq!(
+        server.counts()[&Wanted::Compression],
+        2,
+        "one method, two points"
+    );
+    project.edit(
+        "pipeline.toml",
+        "strategy = \"none\"",
+        "strategy = \"nome\"",
+    );
     running.wait_for_words("did you mean");
     running.wait_for_words("Ctrl-C ends it");
-    project.edit("pipeline.toml", "strategy = \"nome\"", "strategy = \"none\"");
+    project.edit(
+        "pipeline.toml",
+        "strategy = \"nome\"",
+        "strategy = \"none\"",
+    );
     running.wait_for_words("Ctrl-C ends it");
     running.interrupt();
     let ended = running.end();
     assert_eq!(ended.code, 130);
-    assert!(ended.stdout.matches("since the last run").count() >= 1, "{}", ended.stdout);
-    assert!(project.exists("results/a~1"), "the results before the edit are kept");
+    assert!(
+        ended.stdout.matches("since the last run").count() >= 1,
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        project.exists("results/a~1"),
+        "the results before the edit are kept"
+    );
 }
 
 #[test]
 fn a_run_of_some_fixtures_waits_for_an_edit_of_these() {
     let (server, project) = cached();
     for file in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
-        project.write(&file.replace("harbor", "pier"), &project.read(file).replace("\"harbor\"", "\"pier\""));
+        project.write(
+            &file.replace("harbor", "pier"),
+            &project.read(file).replace("\"harbor\"", "\"pier\""),
+        );
     }
     let mut running = project.start("run --label a --runs 1 --watch --fixtures harbor");
     running.wait_for_words("Ctrl-C ends it");
     assert_eq!(server.count(), 0);
-    project.edit("prompts/anchored.md", "working notes", "short working notes");
+    project.edit(
+        "prompts/anchored.md",
+        "working notes",
+        "short working notes",
+    );
     assert_eq!(running.line_with("edited:"), "edited: prompts/anchored.md");
     running.wait_for_words("Ctrl-C ends it");
     running.interrupt();
@@ -62,10 +92,15 @@ fn a_round_begins_with_the_sentence_and_fits_on_a_screen() {
     running.wait_for_words("Ctrl-C ends it");
     running.interrupt();
     let stdout = running.end().stdout;
-    let begin = stdout.find("anchored −").unwrap_or_else(|| panic!("{stdout}"));
+    let begin = stdout
+        .find("anchored −")
+        .unwrap_or_else(|| panic!("{stdout}"));
     let before = stdout[..begin].lines().count();
     let lines: Vec<&str> = stdout.lines().skip(before - 1).collect();
-    assert!(lines[0].starts_with("No evidence of a change: anchored −"), "{stdout}");
+    assert!(
+        lines[0].starts_with("No evidence of a change: anchored −"),
+        "{stdout}"
+    );
     assert!(lines.len() <= 24, "{} lines: {stdout}", lines.len());
 }
 

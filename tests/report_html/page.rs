@@ -24,23 +24,45 @@ pub(crate) static LARGE: LazyLock<String> = LazyLock::new(|| {
 });
 
 fn small() -> SampleOptions {
-    SampleOptions { fixtures: 2, points: 2, ..SampleOptions::default() }
+    SampleOptions {
+        fixtures: 2,
+        points: 2,
+        ..SampleOptions::default()
+    }
 }
 
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    assert_eq!(render(&Sample::new(&small()).input()), render(&Sample::new(&small()).input()));
+    assert_eq!(
+        render(&Sample::new(&small()).input()),
+        render(&Sample::new(&small()).input())
+    );
 }
 
 #[test]
 fn no_text_of_the_input_stands_unescaped() {
-    let page = render(&Sample::new(&SampleOptions { injection: INJECTION, ..small() }).input());
-    for planted in ["<script>window.planted", "<img src=x", "<a href=javascript", "\u{2028}"] {
+    let page = render(
+        &Sample::new(&SampleOptions {
+            injection: INJECTION,
+            ..small()
+        })
+        .input(),
+    );
+    for planted in [
+        "<script>window.planted",
+        "<img src=x",
+        "<a href=javascript",
+        "\u{2028}",
+    ] {
         assert!(!page.contains(planted), "{planted}");
     }
     let plain = render(&Sample::new(&small()).input());
     let elements = |page: &str| page.matches("</script").count();
-    assert_eq!(elements(&page), elements(&plain), "as many elements end as were begun");
+    assert_eq!(
+        elements(&page),
+        elements(&plain),
+        "as many elements end as were begun"
+    );
 }
 
 #[test]
@@ -83,9 +105,18 @@ fn a_result_set_without_cells_has_a_page() {
 fn a_page_is_made_from_a_results_folder() {
     let sample = Sample::new(&small());
     let made = sample.input_of_folder();
-    assert_eq!(made.methods.first().map(|method| method.anchor), Some(ScaleAnchor::Ceiling));
-    assert_eq!(made.methods.last().map(|method| method.anchor), Some(ScaleAnchor::Floor));
-    assert_eq!(made.costs.last().map(|cost| cost.part.as_str()), Some("all"));
+    assert_eq!(
+        made.methods.first().map(|method| method.anchor),
+        Some(ScaleAnchor::Ceiling)
+    );
+    assert_eq!(
+        made.methods.last().map(|method| method.anchor),
+        Some(ScaleAnchor::Floor)
+    );
+    assert_eq!(
+        made.costs.last().map(|cost| cost.part.as_str()),
+        Some("all")
+    );
     assert!(!made.notes.is_empty() && !made.facts.is_empty());
     let page = render(&made);
     assert!(!page.contains("2026-01-01"), "no time is shown");
@@ -102,18 +133,28 @@ impl CountedChunks {
     /// How many chunks had to be made for a page.
     fn made_for(&self, input: PageInput<'_>) -> usize {
         *self.made.lock().expect("no thread panicked") = 0;
-        render(&PageInput { chunks: self, ..input });
+        render(&PageInput {
+            chunks: self,
+            ..input
+        });
         *self.made.lock().expect("no thread panicked")
     }
 }
 
 impl ChunkCache for CountedChunks {
     fn get_chunk(&self, name: &Digest) -> Option<String> {
-        self.chunks.lock().expect("no thread panicked").get(name).cloned()
+        self.chunks
+            .lock()
+            .expect("no thread panicked")
+            .get(name)
+            .cloned()
     }
 
     fn put_chunk(&self, name: Digest, chunk: &str) {
-        self.chunks.lock().expect("no thread panicked").insert(name, chunk.to_owned());
+        self.chunks
+            .lock()
+            .expect("no thread panicked")
+            .insert(name, chunk.to_owned());
         *self.made.lock().expect("no thread panicked") += 1;
     }
 }
@@ -125,13 +166,22 @@ fn a_chunk_is_reused_wherever_its_cells_stand() {
     let all = chunks.made_for(sample.input());
     assert!(all > 150, "{all}");
     assert_eq!(chunks.made_for(sample.input()), 0);
-    let fixture = sample.rows.iter().take_while(|listed| listed.row.fixture == sample.rows[0].row.fixture).count();
+    let fixture = sample
+        .rows
+        .iter()
+        .take_while(|listed| listed.row.fixture == sample.rows[0].row.fixture)
+        .count();
     // without the first context, without the first fixture
     for left_out in [8, fixture] {
         let input = sample.input();
-        let read_rows =
-            |places: std::ops::Range<usize>| (input.read_rows)(places.start + left_out..places.end + left_out);
-        let input = PageInput { rows: &input.rows[left_out..], read_rows: &read_rows, ..input.clone() };
+        let read_rows = |places: std::ops::Range<usize>| {
+            (input.read_rows)(places.start + left_out..places.end + left_out)
+        };
+        let input = PageInput {
+            rows: &input.rows[left_out..],
+            read_rows: &read_rows,
+            ..input.clone()
+        };
         let made = chunks.made_for(input);
         assert!((1..=3).contains(&made), "{made} without {left_out} cells");
     }

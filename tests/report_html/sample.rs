@@ -11,12 +11,13 @@ use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::report::FigureTable;
 use compeval::report::html::{
-    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageSession,
-    ReadRows, ScaleAnchor,
+    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod,
+    PageModel, PageSession, ReadRows, ScaleAnchor,
 };
 use compeval::results::{
-    ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
-    RecoveryInfo, ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
+    ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo,
+    ModelInfo, ProbeInfo, RecoveryInfo, ResultSet, Row, RubricInfo, Side, Summary, TextEdit,
+    compare, summarize,
 };
 use models::Settings;
 use sessions::transcript::{Message, Role};
@@ -32,8 +33,14 @@ pub(crate) const METHODS: [(&str, &str, f64, u64); 6] = [
     ("truncate-2k", "truncate", 0.41, 2_000),
     ("none", "none", 0.03, 0),
 ];
-const FIXTURES: [&str; 6] =
-    ["checkout-flaky-test", "migrate-to-sqlite", "auth-token-rotation", "csv-import-memory", "图表导出", "docs-search"];
+const FIXTURES: [&str; 6] = [
+    "checkout-flaky-test",
+    "migrate-to-sqlite",
+    "auth-token-rotation",
+    "csv-import-memory",
+    "图表导出",
+    "docs-search",
+];
 
 /// The size of a sample, and a string that all of its texts contain.
 pub(crate) struct SampleOptions {
@@ -86,20 +93,43 @@ struct Session {
 
 impl Session {
     fn new(bank: &[Probe], options: &SampleOptions) -> Session {
-        let roles = [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Assistant];
+        let roles = [
+            Role::User,
+            Role::Assistant,
+            Role::Tool,
+            Role::Assistant,
+            Role::Assistant,
+        ];
         let said = |n: usize| {
-            let facts = bank.iter().filter(|probe| probe.point.map_or(0, |point| point.0 as usize) == n / 10 + 1);
-            let facts = facts.flat_map(|probe| &probe.expected_facts).skip(n % 10).step_by(10);
+            let facts = bank
+                .iter()
+                .filter(|probe| probe.point.map_or(0, |point| point.0 as usize) == n / 10 + 1);
+            let facts = facts
+                .flat_map(|probe| &probe.expected_facts)
+                .skip(n % 10)
+                .step_by(10);
             let facts: Vec<&str> = facts.map(|fact| fact.name()).collect();
             format!("message {n}: {}{}", facts.join(", "), options.injection)
         };
         let count = options.points as usize * 10;
-        let messages: Vec<Message> = (0..count).map(|n| Message::text(roles[n % 5], said(n))).collect();
-        Session { messages, points: (1..=options.points as usize).map(|point| point * 10).collect() }
+        let messages: Vec<Message> = (0..count)
+            .map(|n| Message::text(roles[n % 5], said(n)))
+            .collect();
+        Session {
+            messages,
+            points: (1..=options.points as usize)
+                .map(|point| point * 10)
+                .collect(),
+        }
     }
 
     fn of_page(&self) -> PageSession<'_> {
-        PageSession { digest: Digest::hash("session"), messages: &self.messages, start: 0, points: &self.points }
+        PageSession {
+            digest: Digest::hash("session"),
+            messages: &self.messages,
+            start: 0,
+            points: &self.points,
+        }
     }
 }
 
@@ -120,7 +150,10 @@ fn listed(row: &Row) -> ListedRow {
 }
 
 fn page_context(text: &ContextText) -> PageContext<'_> {
-    PageContext { digest: Digest::hash(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
+    PageContext {
+        digest: Digest::hash(format!("{text:?}")),
+        read: Rc::new(|| Some(text.clone())),
+    }
 }
 
 pub(crate) fn render(input: &PageInput<'_>) -> String {
@@ -130,21 +163,32 @@ pub(crate) fn render(input: &PageInput<'_>) -> String {
 impl Sample {
     pub(crate) fn new(options: &SampleOptions) -> Sample {
         let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
-        let banks: BTreeMap<String, Vec<Probe>> =
-            fixtures(options).into_iter().map(|(name, n)| (name, bank(n, options))).collect();
+        let banks: BTreeMap<String, Vec<Probe>> = fixtures(options)
+            .into_iter()
+            .map(|(name, n)| (name, bank(n, options)))
+            .collect();
         let mut contexts = BTreeMap::new();
         let rows = rows(options, &banks, 0.0, &mut random, Some(&mut contexts));
         let design = design(options, &banks);
         let set = |label: &str, rows: &[Row]| {
             let manifest = Manifest::begin(label, "2026-01-01T00:00:00Z", design.clone());
-            ResultSet::gather(manifest, rows.iter().cloned().map(Ok)).expect("rows fit their design")
+            ResultSet::gather(manifest, rows.iter().cloned().map(Ok))
+                .expect("rows fit their design")
         };
         let now = set("tuned-prompt", &rows);
         let comparison = options.compared.then(|| {
-            let baseline = set("main", &self::rows(options, &banks, -0.3, &mut Xorshift(77), None));
+            let baseline = set(
+                "main",
+                &self::rows(options, &banks, -0.3, &mut Xorshift(77), None),
+            );
             let side = |set| Side { set, method: None };
-            compare(side(&now), side(&baseline), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path))
-                .expect("comparable")
+            compare(
+                side(&now),
+                side(&baseline),
+                ComparisonScope::All,
+                &|path, _, _| TextEdit::unknown(path),
+            )
+            .expect("comparable")
         });
         let summary = summarize(&now, comparison);
         let label = format!("tuned-prompt{}", options.injection);
@@ -152,7 +196,10 @@ impl Sample {
             locale: options.locale,
             injection: options.injection,
             label,
-            sessions: banks.iter().map(|(name, bank)| (name.clone(), Session::new(bank, options))).collect(),
+            sessions: banks
+                .iter()
+                .map(|(name, bank)| (name.clone(), Session::new(bank, options)))
+                .collect(),
             banks,
             rows: rows.iter().map(listed).collect(),
             read_rows: Box::new(move |range| Ok(rows[range].to_vec())),
@@ -164,7 +211,13 @@ impl Sample {
 
     /// The input from a results folder alone.
     pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
-        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), &self.rows, &*self.read_rows)
+        PageInput::new(
+            &self.manifest,
+            &self.summary,
+            Rubric::built_in(self.locale),
+            &self.rows,
+            &*self.read_rows,
+        )
     }
 
     pub(crate) fn input(&self) -> PageInput<'_> {
@@ -174,9 +227,16 @@ impl Sample {
         PageInput {
             label: &self.label,
             locale: self.locale,
-            facts: vec![pair("fixtures", "4"), pair("runs", "3"), pair("cells", &cells), pair("version", "0.1.0")],
+            facts: vec![
+                pair("fixtures", "4"),
+                pair("runs", "3"),
+                pair("cells", &cells),
+                pair("version", "0.1.0"),
+            ],
             warnings: vec![
-                injected("lexical: the built-in rules stood in for a model; scores say little about real models."),
+                injected(
+                    "lexical: the built-in rules stood in for a model; scores say little about real models.",
+                ),
                 injected("The judge “judge” passed 9 of 12 pairs of its self-test; 11 are needed."),
             ],
             notes: vec![
@@ -185,7 +245,9 @@ impl Sample {
             ],
             changes: vec![(
                 injected("anchored"),
-                vec![injected("probes from good to bad (1): login · p1 4.50 → 0.80.")],
+                vec![injected(
+                    "probes from good to bad (1): login · p1 4.50 → 0.80.",
+                )],
             )],
             tables: vec![FigureTable {
                 id: "compressions",
@@ -194,26 +256,47 @@ impl Sample {
                 header: vec![injected("method"), injected("needed later")],
                 rows: vec![(injected("anchored"), vec![injected("0.80 0.70–0.90")])],
             }],
-            models: ["compress", "answer", "judge"].map(|role| self.model(role)).into(),
-            methods: METHODS.iter().map(|(name, strategy, ..)| self.method(name, strategy)).collect(),
+            models: ["compress", "answer", "judge"]
+                .map(|role| self.model(role))
+                .into(),
+            methods: METHODS
+                .iter()
+                .map(|(name, strategy, ..)| self.method(name, strategy))
+                .collect(),
             rubric: Rubric::built_in(self.locale),
-            banks: self.banks.iter().map(|(name, probes)| (name.as_str(), probes.as_slice())).collect(),
+            banks: self
+                .banks
+                .iter()
+                .map(|(name, probes)| (name.as_str(), probes.as_slice()))
+                .collect(),
             rows: &self.rows,
             read_rows: &*self.read_rows,
             summary: &self.summary,
-            contexts: self.contexts.iter().map(|(place, text)| (place.clone(), page_context(text))).collect(),
+            contexts: self
+                .contexts
+                .iter()
+                .map(|(place, text)| (place.clone(), page_context(text)))
+                .collect(),
             chunks: &(),
             costs: self.costs(),
             failures: self.failures(),
             reference: true,
-            sessions: self.sessions.iter().map(|(name, session)| (name.as_str(), session.of_page())).collect(),
+            sessions: self
+                .sessions
+                .iter()
+                .map(|(name, session)| (name.as_str(), session.of_page()))
+                .collect(),
             ..self.input_of_folder()
         }
     }
 
     fn model(&self, role: &str) -> PageModel {
         let name = format!("agent{}", self.injection);
-        PageModel { role: role.into(), name, model: format!("openai/gpt-5.2{}", self.injection) }
+        PageModel {
+            role: role.into(),
+            name,
+            model: format!("openai/gpt-5.2{}", self.injection),
+        }
     }
 
     fn method(&self, name: &str, strategy: &str) -> PageMethod {
@@ -222,8 +305,8 @@ impl Sample {
             "none" => ScaleAnchor::Floor,
             _ => ScaleAnchor::Neither,
         };
-        let model =
-            (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.injection));
+        let model = (!["full", "none", "truncate"].contains(&strategy))
+            .then(|| format!("openai/gpt-5.2{}", self.injection));
         PageMethod {
             name: format!("{name}{}", self.injection),
             label: String::new(),
@@ -289,16 +372,25 @@ fn kind(n: u32) -> ProbeType {
 fn bank(fixture: usize, options: &SampleOptions) -> Vec<Probe> {
     let injection = options.injection;
     let probe = |point: u32, n: u32| {
-        let (port, file) = (8000 + 10 * n + point, format!("src/part{n}/store{fixture}.rs"));
+        let (port, file) = (
+            8000 + 10 * n + point,
+            format!("src/part{n}/store{fixture}.rs"),
+        );
         let question = match kind(n) {
             ProbeType::Recall => {
-                format!("Which port did the service of step {n} listen on in the end, and where is it set?")
+                format!(
+                    "Which port did the service of step {n} listen on in the end, and where is it set?"
+                )
             }
-            ProbeType::Artifact => format!("Which file was changed for step {n}, and what was changed in it?"),
+            ProbeType::Artifact => {
+                format!("Which file was changed for step {n}, and what was changed in it?")
+            }
             ProbeType::Continuation => {
                 format!("What still fails after step {n}, and what is to be done about it next?")
             }
-            ProbeType::Decision => format!("Why was the retry limit of step {n} lowered, and to what?"),
+            ProbeType::Decision => {
+                format!("Why was the retry limit of step {n} lowered, and to what?")
+            }
         };
         let json = serde_json::json!({
             "id": format!("{}-{point}-{n}{injection}", kind(n).name()), "type": kind(n).name(), "point": point,
@@ -325,17 +417,32 @@ fn rows(
 ) -> Vec<Row> {
     let mut rows = Vec::new();
     for (n, (fixture, _)) in fixtures(options).into_iter().enumerate() {
-        for (m, run) in (0..METHODS.len()).flat_map(|m| (1..=options.runs).map(move |run| (m, run))) {
+        for (m, run) in (0..METHODS.len()).flat_map(|m| (1..=options.runs).map(move |run| (m, run)))
+        {
             for point in 1..=options.points {
                 let (name, _, keep, _) = METHODS[m];
                 // What keeps nothing is deterministic: its runs share all actions.
                 let executed = if name == "none" { 1 } else { run };
-                let key = ActionKey(Digest::hash(format!("{fixture} {name} {executed} {point} {shift}")));
-                let gain =
-                    shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
-                let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
-                let at = CellPosition { options, fixture: &fixture, method: m, run, point, key, keep };
-                let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
+                let key = ActionKey(Digest::hash(format!(
+                    "{fixture} {name} {executed} {point} {shift}"
+                )));
+                let gain = shift
+                    * (f64::from(u8::from(name.contains("index")))
+                        - f64::from(u8::from(name == "truncate-2k")));
+                let keep =
+                    (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
+                let at = CellPosition {
+                    options,
+                    fixture: &fixture,
+                    method: m,
+                    run,
+                    point,
+                    key,
+                    keep,
+                };
+                let asked = banks[&fixture]
+                    .iter()
+                    .filter(|probe| probe.point.is_some_and(|p| p.0 == point));
                 let mut text = format!(
                     "# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n",
                     options.injection
@@ -345,10 +452,17 @@ fn rows(
                     let searched = rows.last().filter(|_| options.searched && name != "full");
                     rows.extend(searched.map(|closed| with_search(at, closed, random)));
                 }
-                if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
+                if let Some(contexts) = contexts
+                    .as_deref_mut()
+                    .filter(|_| point != 2 || name != "regenerative")
+                {
                     contexts.insert(
                         (key, format!("{name}{}", options.injection), point),
-                        if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) },
+                        if name == "none" {
+                            ContextText::Readable(String::new())
+                        } else {
+                            ContextText::Readable(text)
+                        },
                     );
                 }
             }
@@ -373,13 +487,22 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
 }
 
 fn recovery() -> RecoveryInfo {
-    RecoveryInfo { calls: 2, results: 4, excerpt_tokens: 600, protocol: SearchProtocol::Tool, program: None }
+    RecoveryInfo {
+        calls: 2,
+        results: 4,
+        excerpt_tokens: 600,
+        protocol: SearchProtocol::Tool,
+        program: None,
+    }
 }
 
 fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
     let rubric = Rubric::built_in(options.locale);
-    let weight =
-        |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
+    let weight = |c: &compeval::judge::Criterion| CriterionWeight {
+        id: c.id.clone(),
+        dimension: c.dimension,
+        weight: c.weight,
+    };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
         placement: None,
         kept: None,
@@ -394,21 +517,31 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         program: None,
     };
     Design {
-        runs: Runs { compress: options.runs, answer: 1, judge: 1 },
+        runs: Runs {
+            compress: options.runs,
+            answer: 1,
+            judge: 1,
+        },
         locale: options.locale,
         tail: TailMode::None,
         primary: Default::default(),
         judge_context: true,
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),
-        answerers: vec![ModelInfo { recovery: options.searched.then(recovery), ..asked("agent", options.injection) }],
+        answerers: vec![ModelInfo {
+            recovery: options.searched.then(recovery),
+            ..asked("agent", options.injection)
+        }],
         judges: vec![asked("judge", options.injection)],
         rubric: RubricInfo {
             digest: rubric.digest(),
             scope: Scope::ByType,
             criteria: rubric.criteria().iter().map(weight).collect(),
         },
-        fixtures: fixtures(options).iter().map(|(name, _)| fixture(name, &banks[name])).collect(),
+        fixtures: fixtures(options)
+            .iter()
+            .map(|(name, _)| fixture(name, &banks[name]))
+            .collect(),
         constraints: None,
     }
 }
@@ -425,7 +558,11 @@ fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
     FixtureInfo {
         name: name.into(),
         tags: vec!["debugging".into()],
-        digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
+        digests: FixtureDigests {
+            transcript: digest,
+            points: digest,
+            bank: digest,
+        },
         references: digest,
         probes: bank.iter().map(probe).collect(),
     }

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use base::locale::Locale;
 use compeval::judge::{
-    Case, CaseKind, CriterionId, Dimension, Quality, Rubric, SelfTest, SelfTestDesign, draw_selftest,
+    Case, CaseKind, CriterionId, Dimension, Quality, Rubric, SelfTest, SelfTestDesign,
+    draw_selftest,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +23,10 @@ pub enum Wanted {
 /// All text of the messages of a chat request.
 pub fn text_of(request: &Value) -> String {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
-    let texts: Vec<&str> = messages.iter().filter_map(|message| message["content"].as_str()).collect();
+    let texts: Vec<&str> = messages
+        .iter()
+        .filter_map(|message| message["content"].as_str())
+        .collect();
     texts.join("\n")
 }
 
@@ -58,19 +62,33 @@ fn notes(prompt: &str) -> String {
     let transcript = between(prompt, "<transcript>", "</transcript>");
     let material = format!("{standing}\n{transcript}");
     let outside = prompt.replace(transcript, "").replace(standing, "");
-    let headings: Vec<&str> = outside.lines().filter(|line| line.starts_with("## ")).collect();
+    let headings: Vec<&str> = outside
+        .lines()
+        .filter(|line| line.starts_with("## "))
+        .collect();
     let mut lines: Vec<&str> = Vec::new();
-    for line in material.lines().filter(|line| line.contains(|c: char| c.is_ascii_digit())) {
+    for line in material
+        .lines()
+        .filter(|line| line.contains(|c: char| c.is_ascii_digit()))
+    {
         if !lines.contains(&line) {
             lines.push(line);
         }
     }
     let mut text = String::new();
     for (nth, heading) in headings.iter().enumerate() {
-        let body = if nth == 0 { lines.join("\n") } else { "(none)".to_owned() };
+        let body = if nth == 0 {
+            lines.join("\n")
+        } else {
+            "(none)".to_owned()
+        };
         text.push_str(&format!("{heading}\n{body}\n\n"));
     }
-    if text.is_empty() { format!("Notes:\n{}", lines.join("\n")) } else { text }
+    if text.is_empty() {
+        format!("Notes:\n{}", lines.join("\n"))
+    } else {
+        text
+    }
 }
 
 /// The three lines that share the most words with the question.
@@ -80,24 +98,40 @@ fn answer(prompt: &str) -> String {
     let asked: Vec<String> = words(question).collect();
     let mut found: Vec<(usize, &str)> = context
         .lines()
-        .map(|line| (words(line).filter(|word| asked.contains(word)).count(), line))
+        .map(|line| {
+            (
+                words(line).filter(|word| asked.contains(word)).count(),
+                line,
+            )
+        })
         .filter(|(shared, _)| *shared > 0)
         .collect();
     found.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
     if found.is_empty() {
         return "What was kept does not hold the answer.".to_owned();
     }
-    found.iter().take(3).map(|(_, line)| *line).collect::<Vec<_>>().join("\n")
+    found
+        .iter()
+        .take(3)
+        .map(|(_, line)| *line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 4).map(str::to_lowercase)
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().count() >= 4)
+        .map(str::to_lowercase)
 }
 
 /// The material between the marks of a judge's prompt.
 pub fn material(prompt: &str) -> Option<Value> {
     // The answer inside may hold the closing mark too.
-    let inner = prompt.split_once("\n<material>\n")?.1.rsplit_once("\n</material>\n")?.0;
+    let inner = prompt
+        .split_once("\n<material>\n")?
+        .1
+        .rsplit_once("\n</material>\n")?
+        .0;
     serde_json::from_str(inner).ok()
 }
 
@@ -105,15 +139,27 @@ pub fn material(prompt: &str) -> Option<Value> {
 /// questions nor answers.
 fn selftests() -> &'static [SelfTest; 2] {
     static TESTS: LazyLock<[SelfTest; 2]> = LazyLock::new(|| {
-        [Locale::En, Locale::Zh].map(|locale| draw_selftest(locale, SelfTestDesign { seed: 0, padding: 1000 }))
+        [Locale::En, Locale::Zh].map(|locale| {
+            draw_selftest(
+                locale,
+                SelfTestDesign {
+                    seed: 0,
+                    padding: 1000,
+                },
+            )
+        })
     });
     &TESTS
 }
 
 /// The case of the self-test that a judge is asked about; `None` if it is asked about an answer of the run.
 pub fn case_of(brief: &Value) -> Option<&'static Case> {
-    let asks = |case: &&Case| brief["model_response"] == *case.answer && brief["probe_question"] == *case.question;
-    selftests().iter().find_map(|test| test.cases.iter().find(asks))
+    let asks = |case: &&Case| {
+        brief["model_response"] == *case.answer && brief["probe_question"] == *case.question
+    };
+    selftests()
+        .iter()
+        .find_map(|test| test.cases.iter().find(asks))
 }
 
 /// How good the answer of a case is in a dimension; `None` where it has no label. A lengthened copy is as good as its
@@ -122,7 +168,9 @@ pub fn quality_of(case: &Case, dimension: Dimension) -> Option<Quality> {
     let labelled = match &case.kind {
         CaseKind::Lengthened(of) => selftests().iter().find_map(|test| {
             let original = test.case(of)?;
-            case.answer.starts_with(&original.answer).then_some(original)
+            case.answer
+                .starts_with(&original.answer)
+                .then_some(original)
         })?,
         CaseKind::Labelled | CaseKind::Injection => case,
     };
@@ -132,11 +180,16 @@ pub fn quality_of(case: &Case, dimension: Dimension) -> Option<Quality> {
 /// A reply that gives each criterion a score by its dimension.
 pub fn graded_by(brief: &Value, score: impl Fn(Dimension) -> u64) -> Option<String> {
     let dimension = |id: &Value| {
-        let criterion = Rubric::built_in(Locale::En).criterion(&CriterionId::from(id.as_str().unwrap_or("")));
+        let criterion =
+            Rubric::built_in(Locale::En).criterion(&CriterionId::from(id.as_str().unwrap_or("")));
         criterion.map_or(Dimension::Accuracy, |criterion| criterion.dimension)
     };
     let entry = |id: &Value| json!({"criterionId": id, "score": score(dimension(id)), "reasoning": "by the answer"});
-    let results: Vec<Value> = brief["rubric_criteria"].as_array()?.iter().map(entry).collect();
+    let results: Vec<Value> = brief["rubric_criteria"]
+        .as_array()?
+        .iter()
+        .map(entry)
+        .collect();
     Some(json!({"criterionResults": results}).to_string())
 }
 
@@ -151,8 +204,13 @@ pub fn sound(case: &Case, dimension: Dimension) -> u64 {
 
 /// A reply that gives all criteria asked for the same score.
 pub fn graded(brief: &Value, score: u64) -> Option<String> {
-    let entry = |id: &Value| json!({"criterionId": id, "score": score, "reasoning": "by the facts stated"});
-    let results: Vec<Value> = brief["rubric_criteria"].as_array()?.iter().map(entry).collect();
+    let entry =
+        |id: &Value| json!({"criterionId": id, "score": score, "reasoning": "by the facts stated"});
+    let results: Vec<Value> = brief["rubric_criteria"]
+        .as_array()?
+        .iter()
+        .map(entry)
+        .collect();
     Some(json!({"criterionResults": results}).to_string())
 }
 
@@ -164,13 +222,23 @@ fn grades(prompt: &str) -> Option<String> {
         return graded_by(&brief, |dimension| sound(case, dimension));
     }
     let said = brief["model_response"].as_str()?.to_lowercase();
-    let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
+    let facts = brief["ground_truth"]["expected_facts"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let states = |fact: &Value| match fact {
-        Value::Array(spellings) => spellings.iter().filter_map(Value::as_str).any(|s| said.contains(&s.to_lowercase())),
-        fact => fact.as_str().is_some_and(|fact| said.contains(&fact.to_lowercase())),
+        Value::Array(spellings) => spellings
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|s| said.contains(&s.to_lowercase())),
+        fact => fact
+            .as_str()
+            .is_some_and(|fact| said.contains(&fact.to_lowercase())),
     };
     let score = match facts.iter().filter(|fact| states(fact)).count() {
-        _ if facts.is_empty() => 5 * u64::from(said.contains("does not") || said.contains("not say")),
+        _ if facts.is_empty() => {
+            5 * u64::from(said.contains("does not") || said.contains("not say"))
+        }
         stated => (5 * stated / facts.len()) as u64,
     };
     graded(&brief, score)

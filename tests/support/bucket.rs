@@ -71,7 +71,8 @@ impl ObjectStore {
             page: 1000,
         };
         let contents = Arc::new(Mutex::new(contents));
-        let http = LoopbackServer::start(Router::new().fallback(answer).with_state(contents.clone()));
+        let http =
+            LoopbackServer::start(Router::new().fallback(answer).with_state(contents.clone()));
         ObjectStore { http, contents }
     }
 
@@ -86,7 +87,12 @@ impl ObjectStore {
 
     /// The names of the objects that begin with `prefix`.
     pub fn names(&self, prefix: &str) -> Vec<String> {
-        self.contents().objects.keys().filter(|name| name.starts_with(prefix)).cloned().collect()
+        self.contents()
+            .objects
+            .keys()
+            .filter(|name| name.starts_with(prefix))
+            .cloned()
+            .collect()
     }
 
     /// Requests since the last call.
@@ -107,23 +113,41 @@ async fn answer(
     tokio::time::sleep(latency).await;
     let mut contents = lock();
     let (status, headers, body) = reply(&mut contents, &method, &uri, &headers, body);
-    contents.asked.push((format!("{method} {uri}"), body.len() as u64));
+    contents
+        .asked
+        .push((format!("{method} {uri}"), body.len() as u64));
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    let body = if method == Method::HEAD { Body::empty() } else { Body::from(body) };
+    let body = if method == Method::HEAD {
+        Body::empty()
+    } else {
+        Body::from(body)
+    };
     response.body(body).expect("a response")
 }
 
 type Answer = (u16, Vec<(&'static str, String)>, Bytes);
 
 fn error(status: u16, code: &str) -> Answer {
-    let text = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>{code}</Message></Error>");
-    (status, vec![("content-type", "application/xml".into())], text.into())
+    let text = format!(
+        "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>{code}</Message></Error>"
+    );
+    (
+        status,
+        vec![("content-type", "application/xml".into())],
+        text.into(),
+    )
 }
 
-fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Answer {
+fn reply(
+    contents: &mut Contents,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Answer {
     if let Some(left) = contents.away_after {
         contents.is_away |= left == 0;
         contents.away_after = left.checked_sub(1);
@@ -135,13 +159,21 @@ fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMa
     if let Some((status, code)) = contents.refuses_all {
         return error(status, code);
     }
-    let range = headers.get("range").and_then(|range| range.to_str().ok()).unwrap_or_default();
+    let range = headers
+        .get("range")
+        .and_then(|range| range.to_str().ok())
+        .unwrap_or_default();
     if contents.refuses_first && contents.refused.insert(format!("{method} {uri} {range}")) {
         return error(503, "SlowDown");
     }
     let path = decoded(uri.path());
-    let (bucket, name) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-    let authorization = headers.get("authorization").and_then(|value| value.to_str().ok());
+    let (bucket, name) = path
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or((path.trim_start_matches('/'), ""));
+    let authorization = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok());
     match authorization {
         None if contents.is_public && method == Method::GET => {}
         None => return error(403, "AccessDenied"),
@@ -151,17 +183,31 @@ fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMa
     if bucket != BUCKET {
         return error(404, "NoSuchBucket");
     }
-    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let query: BTreeMap<String, String> = pairs.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
+    let pairs = uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    let query: BTreeMap<String, String> = pairs
+        .map(|(name, value)| (name.to_owned(), decoded(value)))
+        .collect();
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match *method {
         Method::GET if name.is_empty() => list(contents, &query),
         Method::GET | Method::HEAD => read(contents, name, header("range")),
-        Method::PUT if header("if-none-match") == Some("*") && contents.objects.contains_key(name) => {
+        Method::PUT
+            if header("if-none-match") == Some("*") && contents.objects.contains_key(name) =>
+        {
             error(412, "PreconditionFailed")
         }
         Method::PUT => {
-            contents.objects.insert(name.to_owned(), Stored { bytes: body, written: SystemTime::now() });
+            contents.objects.insert(
+                name.to_owned(),
+                Stored {
+                    bytes: body,
+                    written: SystemTime::now(),
+                },
+            );
             (200, vec![("etag", "\"1\"".into())], Bytes::new())
         }
         Method::DELETE => {
@@ -177,18 +223,28 @@ fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
-        let digit = |byte: Option<u8>| byte.and_then(|byte| (byte as char).to_digit(16)).unwrap_or(0) as u8;
-        bytes.push(if byte == b'%' { digit(rest.next()) << 4 | digit(rest.next()) } else { byte });
+        let digit = |byte: Option<u8>| {
+            byte.and_then(|byte| (byte as char).to_digit(16))
+                .unwrap_or(0) as u8
+        };
+        bytes.push(if byte == b'%' {
+            digit(rest.next()) << 4 | digit(rest.next())
+        } else {
+            byte
+        });
     }
     String::from_utf8(bytes).expect("UTF-8")
 }
 
 fn read(contents: &Contents, name: &str, range: Option<&str>) -> Answer {
-    let Some(object) = contents.objects.get(name) else { return error(404, "NoSuchKey") };
+    let Some(object) = contents.objects.get(name) else {
+        return error(404, "NoSuchKey");
+    };
     let written = httpdate::fmt_http_date(object.written);
     let mut headers = vec![("last-modified", written), ("etag", "\"1\"".to_owned())];
     let all = object.bytes.len();
-    let Some((from, to)) = range.and_then(|range| range.strip_prefix("bytes=")?.split_once('-')) else {
+    let Some((from, to)) = range.and_then(|range| range.strip_prefix("bytes=")?.split_once('-'))
+    else {
         return (200, headers, object.bytes.clone());
     };
     let from: usize = from.parse().unwrap_or(0);
@@ -202,14 +258,26 @@ fn read(contents: &Contents, name: &str, range: Option<&str>) -> Answer {
 
 fn list(contents: &Contents, query: &BTreeMap<String, String>) -> Answer {
     let text = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
-    let (prefix, delimiter, after) = (text("prefix"), text("delimiter"), text("continuation-token"));
-    let most = text("max-keys").parse().unwrap_or(contents.page).min(contents.page);
+    let (prefix, delimiter, after) = (
+        text("prefix"),
+        text("delimiter"),
+        text("continuation-token"),
+    );
+    let most = text("max-keys")
+        .parse()
+        .unwrap_or(contents.page)
+        .min(contents.page);
     let (mut keys, mut folders, mut next) = (String::new(), Vec::<String>::new(), None);
-    let below = contents.objects.iter().filter(|(name, _)| name.starts_with(prefix) && name.as_str() > after);
+    let below = contents
+        .objects
+        .iter()
+        .filter(|(name, _)| name.starts_with(prefix) && name.as_str() > after);
     let mut count = 0;
     for (name, object) in below {
         let rest = &name[prefix.len()..];
-        let folder = (!delimiter.is_empty()).then(|| rest.split_once(delimiter)).flatten();
+        let folder = (!delimiter.is_empty())
+            .then(|| rest.split_once(delimiter))
+            .flatten();
         let folder = folder.map(|(folder, _)| format!("{prefix}{folder}{delimiter}"));
         if folder.is_some() && folder.as_ref() == folders.last() {
             continue;
@@ -222,7 +290,8 @@ fn list(contents: &Contents, query: &BTreeMap<String, String>) -> Answer {
         match folder {
             Some(folder) => folders.push(folder),
             None => {
-                let written = jiff::Timestamp::try_from(object.written).expect("a time of our days");
+                let written =
+                    jiff::Timestamp::try_from(object.written).expect("a time of our days");
                 keys += &format!(
                     "<Contents><Key>{name}</Key><LastModified>{written:.3}</LastModified><ETag>\"1\"</ETag>\
                      <Size>{}</Size></Contents>",
@@ -231,18 +300,28 @@ fn list(contents: &Contents, query: &BTreeMap<String, String>) -> Answer {
             }
         }
     }
-    let is_cut =
-        contents.objects.keys().any(|name| name.starts_with(prefix) && next.as_ref().is_some_and(|n| name > n));
-    let folders: String =
-        folders.iter().map(|folder| format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>")).collect();
+    let is_cut = contents
+        .objects
+        .keys()
+        .any(|name| name.starts_with(prefix) && next.as_ref().is_some_and(|n| name > n));
+    let folders: String = folders
+        .iter()
+        .map(|folder| format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>"))
+        .collect();
     let token = next.filter(|_| is_cut && count == most);
-    let token = token.map_or(String::new(), |next| format!("<NextContinuationToken>{next}</NextContinuationToken>"));
+    let token = token.map_or(String::new(), |next| {
+        format!("<NextContinuationToken>{next}</NextContinuationToken>")
+    });
     let is_truncated = !token.is_empty();
     let body = format!(
         "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>{is_truncated}</IsTruncated>{token}{keys}{folders}\
          </ListBucketResult>"
     );
-    (200, vec![("content-type", "application/xml".into())], body.into())
+    (
+        200,
+        vec![("content-type", "application/xml".into())],
+        body.into(),
+    )
 }
 
 fn delete(contents: &mut Contents, body: &[u8]) -> Answer {
@@ -253,5 +332,9 @@ fn delete(contents: &mut Contents, body: &[u8]) -> Answer {
         contents.objects.remove(name);
         deleted += &format!("<Deleted><Key>{name}</Key></Deleted>");
     }
-    (200, Vec::new(), format!("<?xml version=\"1.0\"?><DeleteResult>{deleted}</DeleteResult>").into())
+    (
+        200,
+        Vec::new(),
+        format!("<?xml version=\"1.0\"?><DeleteResult>{deleted}</DeleteResult>").into(),
+    )
 }

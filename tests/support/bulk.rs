@@ -1,7 +1,10 @@
 //! A project of any size, for measurements: four fixtures of some 8 KB, ten probes each, one method that keeps all.
 
 #![allow(dead_code, reason = "each bench uses a part")]
-#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "scratch files need no atomic write"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +29,8 @@ pub fn calls(runs: usize) -> usize {
 
 /// A sensible reply to a chat request.
 pub fn reply(body: &[u8]) -> String {
-    serde_json::from_slice(body).map_or_else(|_| String::new(), |request: Value| brain::reply(&request))
+    serde_json::from_slice(body)
+        .map_or_else(|_| String::new(), |request: Value| brain::reply(&request))
 }
 
 /// Writes a project whose provider is at `url`; `limits` are lines of TOML.
@@ -41,10 +45,16 @@ pub fn write_with(folder: &Path, url: &str, runs: usize, limits: &str, judge: &s
     }
     for nth in 0..FIXTURES {
         let name = format!("session-{nth}");
-        std::fs::write(folder.join(format!("fixtures/{name}.json")), fixture(nth, &name).to_string())
-            .expect("a fixture");
-        std::fs::write(folder.join(format!("probes/{name}.probes.json")), bank(nth, &name).to_string())
-            .expect("a bank");
+        std::fs::write(
+            folder.join(format!("fixtures/{name}.json")),
+            fixture(nth, &name).to_string(),
+        )
+        .expect("a fixture");
+        std::fs::write(
+            folder.join(format!("probes/{name}.probes.json")),
+            bank(nth, &name).to_string(),
+        )
+        .expect("a bank");
     }
     let pipeline = format!(
         "[pipeline]\nruns = {runs}\nregrade = false\n\n[providers.sim]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\nidentity = \"sim\"\n\
@@ -56,7 +66,9 @@ pub fn write_with(folder: &Path, url: &str, runs: usize, limits: &str, judge: &s
 
 fn line(fixture: usize, line: usize) -> String {
     let value = (fixture + 1) * 7919 + line * 104_729;
-    format!("Option number{line:03}of{fixture} was settled: its value is {value}, agreed on with the others.")
+    format!(
+        "Option number{line:03}of{fixture} was settled: its value is {value}, agreed on with the others."
+    )
 }
 
 fn fixture(nth: usize, name: &str) -> Value {
@@ -83,7 +95,10 @@ fn bank(nth: usize, name: &str) -> Value {
 pub fn compeval(binary: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary);
     command.args(arguments).current_dir(folder).env_clear();
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
     command
 }
 

@@ -4,7 +4,9 @@
 
 use base::units::{Tokens, Usage};
 use bytes::Bytes;
-use compeval::action::{BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use compeval::action::{
+    BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work,
+};
 use compeval::entries::{EntryCoordinate, EntryMeta};
 use store::cache::{ParseResult, Record, Store};
 
@@ -15,7 +17,15 @@ pub fn inputs(n: u64, messages: &str) -> Inputs {
         messages,
         target_tokens: Some(Tokens(n)),
     });
-    Inputs::new(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
+    Inputs::new(
+        Stage::Answer,
+        Repetition {
+            compress: Some(1),
+            answer: Some(1),
+            judge: None,
+        },
+        &work,
+    )
 }
 
 pub fn meta(n: u64) -> EntryMeta {
@@ -25,12 +35,19 @@ pub fn meta(n: u64) -> EntryMeta {
         dialect: None,
         model: Some("model".into()),
         requested_model: Some("model".into()),
-        usage: Usage { input: Some(Tokens(9000)), output: Some(Tokens(300)), ..Usage::default() },
+        usage: Usage {
+            input: Some(Tokens(9000)),
+            output: Some(Tokens(300)),
+            ..Usage::default()
+        },
         cost: None,
         latency_ms: 900,
         attempts: 1,
         request_id: None,
-        coordinate: EntryCoordinate { fixture: Some(format!("fixture-{n}")), ..EntryCoordinate::default() },
+        coordinate: EntryCoordinate {
+            fixture: Some(format!("fixture-{n}")),
+            ..EntryCoordinate::default()
+        },
         inputs: inputs(n, "[]"),
         sources: Sources::default(),
         imported: None,
@@ -52,7 +69,17 @@ pub fn body(n: u64, length: usize) -> Bytes {
 /// Stores an entry with a reply of this length, and notes that it parsed to an output.
 pub async fn put(store: &Store, n: u64, length: usize) -> Record {
     let meta = meta(n);
-    let record = store.put_reply(meta.inputs.key(), &meta.header(), body(n, length)).await.expect("a cache");
-    store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
+    let record = store
+        .put_reply(meta.inputs.key(), &meta.header(), body(n, length))
+        .await
+        .expect("a cache");
+    store.note(
+        &record,
+        &ParseResult::Output {
+            out: record.raw,
+            state: None,
+            parser: 1,
+        },
+    );
     record
 }

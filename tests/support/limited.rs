@@ -37,7 +37,12 @@ pub struct Limit {
 
 impl Limit {
     pub fn new(rule: Rule) -> Limit {
-        Limit { rule, asks: Asks::Nothing, counts_refused: false, change: None }
+        Limit {
+            rule,
+            asks: Asks::Nothing,
+            counts_refused: false,
+            change: None,
+        }
     }
 
     pub fn asking(self, asks: Asks) -> Limit {
@@ -45,14 +50,18 @@ impl Limit {
     }
 
     fn factor(&self, now: f64) -> f64 {
-        self.change.filter(|(at, _)| now >= *at).map_or(1.0, |(_, factor)| factor)
+        self.change
+            .filter(|(at, _)| now >= *at)
+            .map_or(1.0, |(_, factor)| factor)
     }
 
     /// The most that passes until `end`, at no more than `fastest` per second.
     pub fn allowed(&self, end: f64, fastest: f64) -> f64 {
         let rule = |rule: Rule, factor: f64, from: f64, end: f64| match rule {
             Rule::Sliding(most, period) => factor * most / period * (end - from),
-            Rule::Bucket(rate, size) => factor * rate * (end - from) + if from == 0.0 { size } else { 0.0 },
+            Rule::Bucket(rate, size) => {
+                factor * rate * (end - from) + if from == 0.0 { size } else { 0.0 }
+            }
             Rule::Fixed(most, period, began) => {
                 let (mut at, mut sum) = (from, 0.0);
                 while at < end {
@@ -85,7 +94,14 @@ pub struct Limiter {
 
 impl Limiter {
     pub fn new(limit: Limit) -> Limiter {
-        Limiter { limit, counted: VecDeque::new(), sum: 0.0, period: f64::NAN, level: None, at: 0.0 }
+        Limiter {
+            limit,
+            counted: VecDeque::new(),
+            sum: 0.0,
+            period: f64::NAN,
+            level: None,
+            at: 0.0,
+        }
     }
 
     fn count(&mut self, amount: f64, now: f64) {
@@ -104,10 +120,17 @@ impl Limiter {
         let factor = self.limit.factor(now);
         match self.limit.rule {
             Rule::Sliding(most, period) => {
-                while self.counted.front().is_some_and(|(at, _)| now - at > period) {
+                while self
+                    .counted
+                    .front()
+                    .is_some_and(|(at, _)| now - at > period)
+                {
                     self.sum -= self.counted.pop_front().map_or(0.0, |(_, amount)| amount);
                 }
-                let oldest = self.counted.front().map_or(0.0, |(at, _)| at + period - now);
+                let oldest = self
+                    .counted
+                    .front()
+                    .map_or(0.0, |(at, _)| at + period - now);
                 (self.sum + amount <= most * factor + 1e-9, oldest)
             }
             Rule::Fixed(most, period, began) => {
@@ -115,13 +138,19 @@ impl Limiter {
                 if nth != self.period {
                     (self.period, self.sum) = (nth, 0.0);
                 }
-                (self.sum + amount <= most * factor + 1e-9, (nth + 1.0) * period - began - now)
+                (
+                    self.sum + amount <= most * factor + 1e-9,
+                    (nth + 1.0) * period - began - now,
+                )
             }
             Rule::Bucket(rate, size) => {
                 let level = self.level.unwrap_or(size) + (now - self.at) * rate * factor;
                 self.at = now;
                 self.level = Some(level.min(size));
-                (level >= amount.min(size), (amount.min(size) - level) / (rate * factor))
+                (
+                    level >= amount.min(size),
+                    (amount.min(size) - level) / (rate * factor),
+                )
             }
         }
     }
@@ -133,13 +162,23 @@ impl Limiter {
         // A window longer than a minute is announced with its whole limit, as vendors do for days.
         let announced = |most: f64, period: f64| most * factor * (60.0 / period).max(1.0);
         match self.limit.rule {
-            Rule::Sliding(most, period) => {
-                (announced(most, period), (most * factor - self.sum).max(0.0), wait.max(0.0))
-            }
-            Rule::Fixed(most, period, _) => (announced(most, period), (most * factor - self.sum).max(0.0), wait),
+            Rule::Sliding(most, period) => (
+                announced(most, period),
+                (most * factor - self.sum).max(0.0),
+                wait.max(0.0),
+            ),
+            Rule::Fixed(most, period, _) => (
+                announced(most, period),
+                (most * factor - self.sum).max(0.0),
+                wait,
+            ),
             Rule::Bucket(rate, size) => {
                 let level = self.level.unwrap_or(size);
-                (rate * factor * 60.0, level.max(0.0), (size - level) / (rate * factor))
+                (
+                    rate * factor * 60.0,
+                    level.max(0.0),
+                    (size - level) / (rate * factor),
+                )
             }
         }
     }
@@ -164,7 +203,11 @@ pub struct ProviderLimit {
 impl ProviderLimit {
     /// A limit on the requests of the account.
     pub fn requests(limit: Limit) -> ProviderLimit {
-        ProviderLimit { unit: Unit::Requests, is_per_model: false, limit }
+        ProviderLimit {
+            unit: Unit::Requests,
+            is_per_model: false,
+            limit,
+        }
     }
 }
 
@@ -186,24 +229,40 @@ pub struct Limiters {
 
 impl Limiters {
     pub fn new(limits: &[ProviderLimit], noise: f64) -> Limiters {
-        Limiters { limits: limits.to_vec(), at_work: BTreeMap::new(), noise }
+        Limiters {
+            limits: limits.to_vec(),
+            at_work: BTreeMap::new(),
+            noise,
+        }
     }
 
     fn of(&mut self, model: &str) -> impl Iterator<Item = (Unit, &mut Limiter)> {
-        let scope = |limit: &ProviderLimit| if limit.is_per_model { model.to_owned() } else { String::new() };
+        let scope = |limit: &ProviderLimit| {
+            if limit.is_per_model {
+                model.to_owned()
+            } else {
+                String::new()
+            }
+        };
         let keys: Vec<(usize, String)> = self.limits.iter().map(scope).enumerate().collect();
         for key in &keys {
             let limiter = || Limiter::new(self.limits[key.0].limit);
             self.at_work.entry(key.clone()).or_insert_with(limiter);
         }
         let units = &self.limits;
-        self.at_work.iter_mut().filter(move |(key, _)| keys.contains(key)).map(|(key, l)| (units[key.0].unit, l))
+        self.at_work
+            .iter_mut()
+            .filter(move |(key, _)| keys.contains(key))
+            .map(|(key, l)| (units[key.0].unit, l))
     }
 
     /// Takes a request, or refuses it. `dice` is a random number from 0 to 1.
     pub fn take(&mut self, model: &str, input: f64, dice: f64, now: f64) -> Result<(), Refusal> {
         if dice < self.noise {
-            return Err(Refusal { unit: None, wait: Some(1.0) });
+            return Err(Refusal {
+                unit: None,
+                wait: Some(1.0),
+            });
         }
         let amount = |unit: Unit| if unit == Unit::Requests { 1.0 } else { input };
         let mut refusal = None;
@@ -215,7 +274,10 @@ impl Limiters {
                     Asks::Seconds(seconds) => Some(seconds),
                     Asks::Exactly => Some(wait.max(0.001)),
                 };
-                refusal = Some(Refusal { unit: Some(unit), wait });
+                refusal = Some(Refusal {
+                    unit: Some(unit),
+                    wait,
+                });
             }
         }
         for (unit, limiter) in self.of(model) {
@@ -228,7 +290,9 @@ impl Limiters {
 
     /// What headers announce: for each unit the limit per minute, what remains, and the seconds until it is whole.
     pub fn announced(&mut self, model: &str, now: f64) -> Vec<(Unit, [f64; 3])> {
-        self.of(model).map(|(unit, limiter)| (unit, limiter.announced(now).into())).collect()
+        self.of(model)
+            .map(|(unit, limiter)| (unit, limiter.announced(now).into()))
+            .collect()
     }
 }
 
@@ -248,9 +312,13 @@ impl Arrivals {
         let refused = self.refused.iter().filter(|at| **at <= end).count();
         let amount = match unit {
             Unit::Requests => accepted as f64,
-            Unit::InputTokens => {
-                self.accepted.iter().zip(&self.input).filter(|(at, _)| **at <= end).map(|(_, n)| n).sum()
-            }
+            Unit::InputTokens => self
+                .accepted
+                .iter()
+                .zip(&self.input)
+                .filter(|(at, _)| **at <= end)
+                .map(|(_, n)| n)
+                .sum(),
         };
         (amount, refused as f64 / (accepted + refused).max(1) as f64)
     }

@@ -15,12 +15,17 @@ pub struct LoopbackServer {
 impl LoopbackServer {
     pub fn start(router: Router) -> LoopbackServer {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.set_nonblocking(true).expect("a socket that does not block");
+        listener
+            .set_nonblocking(true)
+            .expect("a socket that does not block");
         let address = listener.local_addr().expect("an address");
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let router = router.layer(DefaultBodyLimit::disable());
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
                 tokio::select! {
@@ -29,7 +34,11 @@ impl LoopbackServer {
                 }
             });
         });
-        LoopbackServer { address, end: Some(end), thread: Some(thread) }
+        LoopbackServer {
+            address,
+            end: Some(end),
+            thread: Some(thread),
+        }
     }
 
     /// The root, without a path.

@@ -67,17 +67,25 @@ impl CrateModules {
         let mut found = Vec::new();
         for (path, module) in &self.modules {
             for block in &module.impls {
-                let homes: BTreeSet<String> = block.of.iter().filter_map(|of| self.file_of(path, of, 0)).collect();
+                let homes: BTreeSet<String> = block
+                    .of
+                    .iter()
+                    .filter_map(|of| self.file_of(path, of, 0))
+                    .collect();
                 let top = |file: &String| file.split('/').nth(1).map(str::to_owned);
                 let is_foreign = |of: &ModulePath| {
-                    of.first().is_some_and(|first| module.imports.contains_key(first))
+                    of.first()
+                        .is_some_and(|first| module.imports.contains_key(first))
                         && self.file_of(path, of, 0).is_none()
                 };
                 let sides = homes.len() + usize::from(block.of.iter().any(is_foreign));
                 let connects = sides > 1 && homes.iter().all(|home| top(home) != top(&module.file));
                 if !homes.is_empty() && !homes.contains(&module.file) && !connects {
                     let homes = homes.into_iter().collect::<Vec<_>>().join(" or ");
-                    found.push(format!("{}: {} belongs into {homes}", module.file, block.head));
+                    found.push(format!(
+                        "{}: {} belongs into {homes}",
+                        module.file, block.head
+                    ));
                 }
             }
         }
@@ -87,16 +95,24 @@ impl CrateModules {
     /// Which file uses which.
     pub(crate) fn graph(&self) -> ModuleGraph {
         let uses = |path: &ModulePath, module: &Module| -> BTreeSet<String> {
-            let files = module.paths.iter().filter_map(|used| self.file_of(path, used, 0));
+            let files = module
+                .paths
+                .iter()
+                .filter_map(|used| self.file_of(path, used, 0));
             files.filter(|file| *file != module.file).collect()
         };
-        self.modules.iter().map(|(path, module)| (module.file.clone(), uses(path, module))).collect()
+        self.modules
+            .iter()
+            .map(|(path, module)| (module.file.clone(), uses(path, module)))
+            .collect()
     }
 
     /// The file where `path`, as written in the module `from`, leads; nothing for other crates and local names.
     fn file_of(&self, from: &[String], path: &[String], depth: usize) -> Option<String> {
         let module = self.modules.get(from).filter(|_| depth < LONGEST_CHAIN)?;
-        let Some((first, rest)) = path.split_first() else { return Some(module.file.clone()) };
+        let Some((first, rest)) = path.split_first() else {
+            return Some(module.file.clone());
+        };
         match first.as_str() {
             "crate" => self.file_of(&[], rest, depth),
             "self" => self.file_of(from, rest, depth),
@@ -106,33 +122,71 @@ impl CrateModules {
             }
             _ if module.items.contains(first) => Some(module.file.clone()),
             _ => {
-                let import = module.imports.get(first).map(|import| [import, rest].concat());
-                let through_glob = || module.globs.iter().map(|glob| [glob, path].concat()).collect::<Vec<_>>();
+                let import = module
+                    .imports
+                    .get(first)
+                    .map(|import| [import, rest].concat());
+                let through_glob = || {
+                    module
+                        .globs
+                        .iter()
+                        .map(|glob| [glob, path].concat())
+                        .collect::<Vec<_>>()
+                };
                 let candidates = import.map_or_else(through_glob, |import| vec![import]);
-                candidates.iter().find_map(|candidate| self.file_of(from, candidate, depth + 1))
+                candidates
+                    .iter()
+                    .find_map(|candidate| self.file_of(from, candidate, depth + 1))
             }
         }
     }
 }
 
-fn read_module(root: &Path, file: &str, path: &mut ModulePath, modules: &mut BTreeMap<ModulePath, Module>) {
+fn read_module(
+    root: &Path,
+    file: &str,
+    path: &mut ModulePath,
+    modules: &mut BTreeMap<ModulePath, Module>,
+) {
     let text = fs::read_to_string(root.join(file)).expect("a source file");
-    let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut module = Module { file: file.to_owned(), ..Module::default() };
+    let tokens: TokenStream = text
+        .parse()
+        .unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut module = Module {
+        file: file.to_owned(),
+        ..Module::default()
+    };
     read_tokens(tokens, Level::File, &mut module);
     // A re-export does not count as a use, unless the file itself works with the name.
-    let mentioned: Vec<ModulePath> =
-        module.mentions.iter().filter_map(|name| module.imports.get(name)).cloned().collect();
+    let mentioned: Vec<ModulePath> = module
+        .mentions
+        .iter()
+        .filter_map(|name| module.imports.get(name))
+        .cloned()
+        .collect();
     module.paths.extend(mentioned);
-    let folder = match file.strip_suffix("/mod.rs").or(file.strip_suffix("/lib.rs")) {
+    let folder = match file
+        .strip_suffix("/mod.rs")
+        .or(file.strip_suffix("/lib.rs"))
+    {
         Some(folder) => folder,
         None => file.trim_end_matches(".rs"),
     };
     for child in &module.children {
-        let candidates = [format!("{folder}/{child}.rs"), format!("{folder}/{child}/mod.rs")];
-        let found = candidates.iter().find(|candidate| root.join(candidate).exists());
+        let candidates = [
+            format!("{folder}/{child}.rs"),
+            format!("{folder}/{child}/mod.rs"),
+        ];
+        let found = candidates
+            .iter()
+            .find(|candidate| root.join(candidate).exists());
         path.push(child.clone());
-        read_module(root, found.unwrap_or_else(|| panic!("{file}: no file of mod {child}")), path, modules);
+        read_module(
+            root,
+            found.unwrap_or_else(|| panic!("{file}: no file of mod {child}")),
+            path,
+            modules,
+        );
         path.pop();
     }
     modules.insert(path.clone(), module);
@@ -164,7 +218,8 @@ fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
                     module.impls.extend(impl_block(rest));
                     1
                 }
-                "struct" | "enum" | "trait" | "type" | "fn" | "const" | "static" | "mod" | "macro_rules" => {
+                "struct" | "enum" | "trait" | "type" | "fn" | "const" | "static" | "mod"
+                | "macro_rules" => {
                     let name_follows = matches!(rest.get(1), Some(TokenTree::Ident(_)));
                     if name_follows && level == Level::File {
                         module.items.insert(name_at(rest, 1));
@@ -175,7 +230,15 @@ fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
             },
             TokenTree::Group(group) => {
                 let is_block = group.delimiter() == Delimiter::Brace;
-                read_tokens(group.stream(), if is_block { Level::Block } else { Level::Inside }, module);
+                read_tokens(
+                    group.stream(),
+                    if is_block {
+                        Level::Block
+                    } else {
+                        Level::Inside
+                    },
+                    module,
+                );
                 1
             }
             TokenTree::Literal(_) => 1,
@@ -211,7 +274,9 @@ fn starts_item(tokens: &[TokenTree], at: usize) -> bool {
 /// The number of tokens of an attribute, with those of the item after it if that is for tests only; 1 for any other
 /// punctuation mark.
 fn attribute(rest: &[TokenTree]) -> usize {
-    let Some(TokenTree::Group(group)) = rest.get(1).filter(|_| is_punct(rest.first(), '#')) else { return 1 };
+    let Some(TokenTree::Group(group)) = rest.get(1).filter(|_| is_punct(rest.first(), '#')) else {
+        return 1;
+    };
     let text = group.stream().to_string();
     if !(text.starts_with("cfg") && text.contains("test") && !text.contains("not")) {
         return 2;
@@ -220,20 +285,30 @@ fn attribute(rest: &[TokenTree]) -> usize {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
         other => is_punct(Some(other), ';'),
     };
-    rest.iter().position(ends_item).map_or(rest.len(), |end| end + 1)
+    rest.iter()
+        .position(ends_item)
+        .map_or(rest.len(), |end| end + 1)
 }
 
 /// Reads `use …;`, which starts at `at`, and returns its number of tokens.
 fn use_declaration(tokens: &[TokenTree], at: usize, module: &mut Module) -> usize {
     let rest = tokens.get(at..).unwrap_or_default();
-    let end = rest.iter().position(|token| is_punct(Some(token), ';')).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|token| is_punct(Some(token), ';'))
+        .unwrap_or(rest.len());
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     let is_public = match before {
         Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
         Some(before) => before.to_string() == "pub",
         None => false,
     };
-    use_tree(rest.get(1..end).unwrap_or_default(), &mut Vec::new(), is_public, module);
+    use_tree(
+        rest.get(1..end).unwrap_or_default(),
+        &mut Vec::new(),
+        is_public,
+        module,
+    );
     end + 1
 }
 
@@ -265,7 +340,9 @@ fn use_tree(tokens: &[TokenTree], prefix: &mut ModulePath, is_public: bool, modu
         if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
             path.pop();
         }
-        let Some(name) = name.or(path.last().cloned()) else { continue };
+        let Some(name) = name.or(path.last().cloned()) else {
+            continue;
+        };
         if !is_public {
             module.paths.insert(path.clone());
         }
@@ -277,13 +354,14 @@ fn use_tree(tokens: &[TokenTree], prefix: &mut ModulePath, is_public: bool, modu
 fn code_path(rest: &[TokenTree], module: &mut Module) -> usize {
     let (mut path, mut at) = (vec![name_at(rest, 0)], 1);
     while is_punct(rest.get(at), ':') && is_punct(rest.get(at + 1), ':') {
-        let Some(TokenTree::Ident(segment)) = rest.get(at + 2) else { break };
+        let Some(TokenTree::Ident(segment)) = rest.get(at + 2) else {
+            break;
+        };
         path.push(segment.to_string());
         at += 3;
     }
     let first = path.first().cloned().unwrap_or_default();
-    let is_called =
-        matches!(rest.get(at), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis);
+    let is_called = matches!(rest.get(at), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis);
     match path.last() {
         Some(last) if path.len() > 1 => module.mentions.insert(last.clone()),
         _ if is_called || first.starts_with(char::is_uppercase) => module.mentions.insert(first),
@@ -298,20 +376,27 @@ fn code_path(rest: &[TokenTree], module: &mut Module) -> usize {
 /// The `impl` block that starts here; nothing in a macro, where names stand for others.
 fn impl_block(rest: &[TokenTree]) -> Option<ImplBlock> {
     let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
-    let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
+    let is_word =
+        |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
     let end = rest.iter().position(is_body)?;
     let whole = rest.get(..end)?;
     if whole.iter().any(|token| is_punct(Some(token), '$')) {
         return None;
     }
-    let bounds = whole.iter().position(|token| is_word(token, "where")).unwrap_or(end);
+    let bounds = whole
+        .iter()
+        .position(|token| is_word(token, "where"))
+        .unwrap_or(end);
     let head = whole.get(1 + generics(whole.get(1..)?)..bounds)?;
     let mut of = paths(head);
     if !head.iter().any(|token| is_word(token, "for")) {
         of.truncate(1);
     }
     let head: TokenStream = whole.iter().cloned().collect();
-    Some(ImplBlock { head: head.to_string(), of })
+    Some(ImplBlock {
+        head: head.to_string(),
+        of,
+    })
 }
 
 /// The number of tokens of `<…>`, if it stands here.
@@ -319,7 +404,8 @@ fn generics(tokens: &[TokenTree]) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate() {
         let is_arrow = at > 0 && is_punct(tokens.get(at - 1), '-');
-        depth += i32::from(is_punct(Some(token), '<')) - i32::from(is_punct(Some(token), '>') && !is_arrow);
+        depth += i32::from(is_punct(Some(token), '<'))
+            - i32::from(is_punct(Some(token), '>') && !is_arrow);
         if depth == 0 {
             return if at == 0 { 0 } else { at + 1 };
         }
@@ -334,7 +420,9 @@ fn paths(tokens: &[TokenTree]) -> Vec<ModulePath> {
     while let Some(token) = tokens.get(at) {
         at += 1;
         match token {
-            TokenTree::Group(group) => found.extend(paths(&group.stream().into_iter().collect::<Vec<_>>())),
+            TokenTree::Group(group) => {
+                found.extend(paths(&group.stream().into_iter().collect::<Vec<_>>()))
+            }
             TokenTree::Ident(first) => {
                 let mut path = vec![first.to_string()];
                 while is_punct(tokens.get(at), ':') && is_punct(tokens.get(at + 1), ':') {

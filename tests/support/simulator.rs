@@ -91,7 +91,13 @@ pub struct Scripted {
 
 impl Scripted {
     pub fn new(status: u16, body: impl Into<Bytes>) -> Scripted {
-        Scripted { status, headers: Vec::new(), body: body.into(), broken_off: false, latency: Duration::ZERO }
+        Scripted {
+            status,
+            headers: Vec::new(),
+            body: body.into(),
+            broken_off: false,
+            latency: Duration::ZERO,
+        }
     }
 
     pub fn header(mut self, name: &'static str, value: &str) -> Scripted {
@@ -151,9 +157,19 @@ impl Simulator {
     /// Starts on a free port, on a thread of its own.
     pub fn start(scenario: Scenario) -> Simulator {
         let limiters = Limiters::new(&scenario.limits, scenario.random_refusals);
-        let book = Book { limiters, ..Book::default() };
-        let shared = Arc::new(Shared { scenario, book: Mutex::new(book) });
-        let http = LoopbackServer::start(axum::Router::new().fallback(answer).with_state(shared.clone()));
+        let book = Book {
+            limiters,
+            ..Book::default()
+        };
+        let shared = Arc::new(Shared {
+            scenario,
+            book: Mutex::new(book),
+        });
+        let http = LoopbackServer::start(
+            axum::Router::new()
+                .fallback(answer)
+                .with_state(shared.clone()),
+        );
         Simulator { http, shared }
     }
 
@@ -209,18 +225,33 @@ enum Fate {
     Hang,
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
     let request = hasher.finish();
-    let seen = Seen { uri: uri.to_string(), headers, body: body.clone() };
+    let seen = Seen {
+        uri: uri.to_string(),
+        headers,
+        body: body.clone(),
+    };
     let fate = shared.book().arrive(&shared.scenario, seen, request);
     let response = respond(&shared, &uri, &body, fate, request).await;
     shared.book().in_flight -= 1;
     response
 }
 
-async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: u64) -> Response<Body> {
+async fn respond(
+    shared: &Shared,
+    uri: &Uri,
+    body: &Bytes,
+    fate: Fate,
+    request: u64,
+) -> Response<Body> {
     let scenario = &shared.scenario;
     match fate {
         Fate::Script(scripted) => {
@@ -229,7 +260,11 @@ async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: 
             for (name, value) in &scripted.headers {
                 builder = builder.header(*name, value);
             }
-            let body = if scripted.broken_off { broken(scripted.body) } else { Body::from(scripted.body) };
+            let body = if scripted.broken_off {
+                broken(scripted.body)
+            } else {
+                Body::from(scripted.body)
+            };
             return builder.body(body).expect("a scripted reply");
         }
         Fate::Hang => std::future::pending::<()>().await,
@@ -248,7 +283,9 @@ async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: 
         Fate::Malformed(false) => (200, Body::from("<html>Welcome</html>")),
         _ => {
             shared.book().pay(request);
-            let text = scenario.answers.map_or_else(|| scenario.answer.clone(), |answer| answer(body));
+            let text = scenario
+                .answers
+                .map_or_else(|| scenario.answer.clone(), |answer| answer(body));
             (200, Body::from(reply(uri.path(), body, &text)))
         }
     };
@@ -268,8 +305,12 @@ fn broken(body: Bytes) -> Body {
 }
 
 fn finish(status: u16, body: Body, headers: Vec<(&'static str, String)>) -> Response<Body> {
-    let builder = Response::builder().status(status).header("x-request-id", "req_sim");
-    let builder = headers.into_iter().fold(builder, |builder, (name, value)| builder.header(name, value));
+    let builder = Response::builder()
+        .status(status)
+        .header("x-request-id", "req_sim");
+    let builder = headers.into_iter().fold(builder, |builder, (name, value)| {
+        builder.header(name, value)
+    });
     builder.body(body).expect("a reply")
 }
 
@@ -304,7 +345,10 @@ impl Book {
         let mut hasher = DefaultHasher::new();
         (scenario.seed, request, entry.0).hash(&mut hasher);
         let dice = hasher.finish() as f64 / u64::MAX as f64;
-        let (errors, malformed) = (scenario.server_errors, scenario.server_errors + scenario.malformed);
+        let (errors, malformed) = (
+            scenario.server_errors,
+            scenario.server_errors + scenario.malformed,
+        );
         match dice {
             dice if dice < errors => Fate::ServerError,
             dice if dice < malformed => Fate::Malformed(request.is_multiple_of(2)),
@@ -315,7 +359,10 @@ impl Book {
 
     /// Seconds since the first request.
     fn now(&mut self) -> f64 {
-        self.began.get_or_insert_with(Instant::now).elapsed().as_secs_f64()
+        self.began
+            .get_or_insert_with(Instant::now)
+            .elapsed()
+            .as_secs_f64()
     }
 
     fn announced(&mut self, style: Style, body: &[u8]) -> Vec<(&'static str, String)> {
@@ -334,6 +381,8 @@ impl Book {
 /// The model that a request names.
 fn model_of(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
-    let named = text.split_once("\"model\":\"").and_then(|(_, rest)| rest.split_once('"'));
+    let named = text
+        .split_once("\"model\":\"")
+        .and_then(|(_, rest)| rest.split_once('"'));
     named.map_or_else(String::new, |(model, _)| model.to_owned())
 }

@@ -13,12 +13,16 @@ pub fn announced(style: Style, limits: &[(Unit, [f64; 3])]) -> Vec<(&'static str
     for (unit, [per_minute, remains, seconds]) in limits {
         let [limit, remaining, reset] = match (style, unit) {
             (Style::Silent, _) => continue,
-            (Style::OpenAi, Unit::Requests) => {
-                ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]
-            }
-            (Style::OpenAi, Unit::InputTokens) => {
-                ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]
-            }
+            (Style::OpenAi, Unit::Requests) => [
+                "x-ratelimit-limit-requests",
+                "x-ratelimit-remaining-requests",
+                "x-ratelimit-reset-requests",
+            ],
+            (Style::OpenAi, Unit::InputTokens) => [
+                "x-ratelimit-limit-tokens",
+                "x-ratelimit-remaining-tokens",
+                "x-ratelimit-reset-tokens",
+            ],
             (Style::Anthropic, Unit::Requests) => [
                 "anthropic-ratelimit-requests-limit",
                 "anthropic-ratelimit-requests-remaining",
@@ -33,7 +37,14 @@ pub fn announced(style: Style, limits: &[(Unit, [f64; 3])]) -> Vec<(&'static str
         let whole = Duration::from_secs_f64(seconds.max(0.0));
         list.push((limit, format!("{}", *per_minute as u64)));
         list.push((remaining, format!("{}", *remains as u64)));
-        list.push((reset, if style == Style::OpenAi { format!("{}ms", whole.as_millis()) } else { timestamp(whole) }));
+        list.push((
+            reset,
+            if style == Style::OpenAi {
+                format!("{}ms", whole.as_millis())
+            } else {
+                timestamp(whole)
+            },
+        ));
     }
     list
 }
@@ -42,7 +53,9 @@ pub fn announced(style: Style, limits: &[(Unit, [f64; 3])]) -> Vec<(&'static str
 pub fn refusal(unit: Option<Unit>) -> String {
     let error = match unit {
         Some(Unit::InputTokens) => json!({"message": "slow down", "type": "input_tokens"}),
-        Some(Unit::Requests) | None => json!({"message": "slow down", "code": "rate_limit_exceeded"}),
+        Some(Unit::Requests) | None => {
+            json!({"message": "slow down", "code": "rate_limit_exceeded"})
+        }
     };
     json!({ "error": error }).to_string()
 }
@@ -80,8 +93,12 @@ pub fn reply(path: &str, request: &[u8], text: &str) -> String {
         json!({"id": "r", "object": "response", "model": "sim-1", "status": "completed",
             "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}],
             "usage": {"input_tokens": input, "output_tokens": output, "total_tokens": input + output}})
-    } else if request.windows(12).any(|part| part == b"\"compaction\"" as &[u8])
-        && request.windows(11).any(|part| part == b"\"summarize\"" as &[u8])
+    } else if request
+        .windows(12)
+        .any(|part| part == b"\"compaction\"" as &[u8])
+        && request
+            .windows(11)
+            .any(|part| part == b"\"summarize\"" as &[u8])
     {
         json!({"id": "m", "type": "message", "role": "assistant", "model": "sim-1", "stop_reason": "compaction",
             "content": [{"type": "compaction", "content": text, "signature": "EuYB"}],

@@ -84,20 +84,31 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
     let mut server = Limiters::new(&world.limits, world.noise);
     let shares = world.limits.iter().all(|limit| !limit.is_per_model);
     let groups = if shares { 1 } else { world.models };
-    let group = || Group { requests: RateEstimator::for_requests(false), input: RateEstimator::for_tokens() };
-    let mut processes: Vec<Vec<Group>> = (0..world.processes).map(|_| (0..groups).map(|_| group()).collect()).collect();
+    let group = || Group {
+        requests: RateEstimator::for_requests(false),
+        input: RateEstimator::for_tokens(),
+    };
+    let mut processes: Vec<Vec<Group>> = (0..world.processes)
+        .map(|_| (0..groups).map(|_| group()).collect())
+        .collect();
     let (mut in_flight, mut turns) = (vec![0; world.processes], vec![0; world.processes]);
     let mut connections = vec![0; world.processes];
     let mut open = vec![world.calls; world.processes];
     let mut events: Vec<(usize, Event)> = Vec::new();
     let mut queue: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let mut arrivals = Arrivals::default();
-    let push = |queue: &mut BinaryHeap<Reverse<(Time, usize)>>, events: &mut Vec<_>, at: f64, event| {
-        queue.push(Reverse(((at * 1e6).ceil() as Time, events.len())));
-        events.push(event);
-    };
+    let push =
+        |queue: &mut BinaryHeap<Reverse<(Time, usize)>>, events: &mut Vec<_>, at: f64, event| {
+            queue.push(Reverse(((at * 1e6).ceil() as Time, events.len())));
+            events.push(event);
+        };
     for process in 0..world.processes {
-        push(&mut queue, &mut events, 0.013 * process as f64, (process, Event::Wake));
+        push(
+            &mut queue,
+            &mut events,
+            0.013 * process as f64,
+            (process, Event::Wake),
+        );
     }
     let size = |dice: &mut Dice| (500.0 + 3000.0 * dice.roll()).round();
     let mut next: Vec<f64> = (0..world.processes).map(|_| size(&mut dice)).collect();
@@ -109,7 +120,12 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
         }
         match event {
             Event::Wake => wakes[process] = f64::INFINITY,
-            Event::Arrive { group, model, id, tokens } => {
+            Event::Arrive {
+                group,
+                model,
+                id,
+                tokens,
+            } => {
                 let name = format!("sim-{}", model + 1);
                 let refused = server.take(&name, tokens, dice.roll(), now).err();
                 match refused {
@@ -125,17 +141,38 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                         announced[usize::from(unit == Unit::InputTokens)] = Some(figures);
                     }
                 }
-                let takes = if refused.is_none() { world.latency * (1.0 + 0.1 * (dice.roll() - 0.5)) } else { 0.0 };
+                let takes = if refused.is_none() {
+                    world.latency * (1.0 + 0.1 * (dice.roll() - 0.5))
+                } else {
+                    0.0
+                };
                 let refused = refused.map(|refusal| (refusal.unit, refusal.wait));
-                let reply = Event::Reply { group, id, refused, announced };
-                push(&mut queue, &mut events, now + world.refusal / 2.0 + takes, (process, reply));
+                let reply = Event::Reply {
+                    group,
+                    id,
+                    refused,
+                    announced,
+                };
+                push(
+                    &mut queue,
+                    &mut events,
+                    now + world.refusal / 2.0 + takes,
+                    (process, reply),
+                );
                 continue;
             }
-            Event::Reply { group, id, refused, announced } => {
+            Event::Reply {
+                group,
+                id,
+                refused,
+                announced,
+            } => {
                 in_flight[process] -= 1;
                 open[process] += usize::from(refused.is_some());
                 let Group { requests, input } = &mut processes[process][group];
-                for (estimator, announced) in [&mut *requests, &mut *input].into_iter().zip(announced) {
+                for (estimator, announced) in
+                    [&mut *requests, &mut *input].into_iter().zip(announced)
+                {
                     if let Some([limit, remaining, reset]) = announced {
                         estimator.announced(limit, 1.0, Some(remaining), Some(reset), now);
                     }
@@ -157,8 +194,8 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
             let tokens = next[process];
             let waits: Vec<f64> = (0..world.models)
                 .map(|nth| {
-                    let Group { requests, input } =
-                        &mut processes[process][((turns[process] + nth) % world.models).min(groups - 1)];
+                    let Group { requests, input } = &mut processes[process]
+                        [((turns[process] + nth) % world.models).min(groups - 1)];
                     requests.wait(1.0, now).max(input.wait(tokens, now))
                 })
                 .collect();
@@ -171,7 +208,10 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 }
                 break;
             }
-            let nth = waits.iter().position(|wait| *wait <= 1e-9).unwrap_or_default();
+            let nth = waits
+                .iter()
+                .position(|wait| *wait <= 1e-9)
+                .unwrap_or_default();
             let model = (turns[process] + nth) % world.models;
             turns[process] = model + 1;
             next[process] = size(&mut dice);
@@ -180,9 +220,18 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
             let (id, _) = (requests.sent(1.0, now), input.sent(tokens, now));
             in_flight[process] += 1;
             open[process] -= 1;
-            let connect = if in_flight[process] > connections[process] { world.connect } else { 0.0 };
+            let connect = if in_flight[process] > connections[process] {
+                world.connect
+            } else {
+                0.0
+            };
             connections[process] = in_flight[process].max(connections[process]);
-            let arrive = Event::Arrive { group, model, id, tokens };
+            let arrive = Event::Arrive {
+                group,
+                model,
+                id,
+                tokens,
+            };
             let takes = connect + world.refusal / 2.0 * (1.0 + 0.2 * dice.roll());
             push(&mut queue, &mut events, now + takes, (process, arrive));
         }

@@ -21,7 +21,9 @@ fn open(dir: &Path) -> Store {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().build().unwrap()
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
 }
 
 async fn put_all(store: &Store, numbers: std::ops::Range<u64>, length: usize) -> Vec<ActionKey> {
@@ -33,7 +35,9 @@ fn filled(dir: &Path, count: u64, length: usize) -> Vec<ActionKey> {
     let store = open(dir);
     let runtime = runtime();
     let starts = (0..count).step_by(500);
-    let keys = starts.flat_map(|n| runtime.block_on(put_all(&store, n..(n + 500).min(count), length))).collect();
+    let keys = starts
+        .flat_map(|n| runtime.block_on(put_all(&store, n..(n + 500).min(count), length)))
+        .collect();
     store.close().unwrap();
     keys
 }
@@ -42,7 +46,9 @@ fn key_of_a_request(c: &mut Criterion) {
     let text = String::from_utf8(body(1, 100_000).to_vec()).unwrap();
     let mut group = c.benchmark_group("cache");
     group.throughput(Throughput::Bytes(text.len() as u64));
-    group.bench_function("key of a 100 KB request", |b| b.iter(|| inputs(1, black_box(&text)).key()));
+    group.bench_function("key of a 100 KB request", |b| {
+        b.iter(|| inputs(1, black_box(&text)).key())
+    });
     group.finish();
 }
 
@@ -51,9 +57,15 @@ fn get(c: &mut Criterion) {
     let keys = filled(dir.path(), 2000, 8000);
     let store = open(dir.path());
     let mut next = keys.iter().cycle();
-    c.bench_function("cache/find", |b| b.iter(|| store.find(black_box(next.next().unwrap())).unwrap()));
+    c.bench_function("cache/find", |b| {
+        b.iter(|| store.find(black_box(next.next().unwrap())).unwrap())
+    });
     c.bench_function("cache/find and read 8 KB", |b| {
-        b.iter(|| store.body(&store.find(next.next().unwrap()).unwrap()).unwrap());
+        b.iter(|| {
+            store
+                .body(&store.find(next.next().unwrap()).unwrap())
+                .unwrap()
+        });
     });
     let absent = ActionKey(Digest::hash("absent"));
     c.bench_function("cache/miss", |b| b.iter(|| store.find(black_box(&absent))));
@@ -87,8 +99,12 @@ fn snapshot(c: &mut Criterion) {
     filled(dir.path(), 20_000, 2000);
     let mut group = c.benchmark_group("cache");
     group.sample_size(20);
-    group.bench_function("snapshot of 20,000 entries", |b| b.iter(|| CacheSnapshot::open(dir.path()).unwrap().len()));
-    group.bench_function("open and close with 20,000 entries", |b| b.iter(|| open(dir.path()).close().unwrap()));
+    group.bench_function("snapshot of 20,000 entries", |b| {
+        b.iter(|| CacheSnapshot::open(dir.path()).unwrap().len())
+    });
+    group.bench_function("open and close with 20,000 entries", |b| {
+        b.iter(|| open(dir.path()).close().unwrap())
+    });
     group.finish();
 }
 

@@ -35,7 +35,11 @@ fn messages() -> Vec<String> {
                     8000 + number
                 ),
                 _ => {
-                    writeln!(text, "{line:>4}  let entry_{number}_{line} = parse_ledger(&input[{}..])?;", line * 7 % 97)
+                    writeln!(
+                        text,
+                        "{line:>4}  let entry_{number}_{line} = parse_ledger(&input[{}..])?;",
+                        line * 7 % 97
+                    )
                 }
             };
         }
@@ -48,28 +52,52 @@ fn messages() -> Vec<String> {
 fn search(index: &SearchIndex, messages: &[String], context: &str, query: &str) -> Vec<String> {
     let ranking = index.rank(query, 0..messages.len());
     let found = ranking.positions.iter().filter_map(|at| messages.get(*at));
-    let hidden = found.filter(|message| !context.contains(message.trim())).take(RESULTS);
-    hidden.map(|message| excerpt(message, &ranking, EXCERPT_TOKENS, |part| estimate_tokens(part).0)).collect()
+    let hidden = found
+        .filter(|message| !context.contains(message.trim()))
+        .take(RESULTS);
+    hidden
+        .map(|message| {
+            excerpt(message, &ranking, EXCERPT_TOKENS, |part| {
+                estimate_tokens(part).0
+            })
+        })
+        .collect()
 }
 
 fn benches(criterion: &mut Criterion) {
     let messages = messages();
     let bytes: usize = messages.iter().map(String::len).sum();
     let index = SearchIndex::new(&messages);
-    let context = messages.iter().rev().take(2).cloned().collect::<Vec<_>>().concat();
+    let context = messages
+        .iter()
+        .rev()
+        .take(2)
+        .cloned()
+        .collect::<Vec<_>>()
+        .concat();
     let queries = [
-        ("a rare name", "Where is entry_217_33 parsed, and from which part of the input?"),
-        ("words of every message", "which entry of the ledger does parse_ledger read from the input?"),
+        (
+            "a rare name",
+            "Where is entry_217_33 parsed, and from which part of the input?",
+        ),
+        (
+            "words of every message",
+            "which entry of the ledger does parse_ledger read from the input?",
+        ),
         ("Chinese", "端口改为 8040 之后，重试上限是多少？"),
     ];
     let mut group = criterion.benchmark_group(format!("search in {} KB", bytes >> 10));
     group.sample_size(20);
     for (name, query) in queries {
-        group.bench_function(name, |bench| bench.iter(|| search(&index, &messages, &context, black_box(query))));
+        group.bench_function(name, |bench| {
+            bench.iter(|| search(&index, &messages, &context, black_box(query)))
+        });
     }
     group.sample_size(10);
     group.throughput(Throughput::Bytes(bytes as u64));
-    group.bench_function("index", |bench| bench.iter(|| SearchIndex::new(black_box(&messages))));
+    group.bench_function("index", |bench| {
+        bench.iter(|| SearchIndex::new(black_box(&messages)))
+    });
     group.finish();
 }
 

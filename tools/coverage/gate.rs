@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use compeval_stats::{
-    DifferenceTest, FamilyVerdicts, MethodDifferences, Paired, RunValues, Verdict, combined_runs, family_verdicts,
-    run_values, verdicts,
+    DifferenceTest, FamilyVerdicts, MethodDifferences, Paired, RunValues, Verdict, combined_runs,
+    family_verdicts, run_values, verdicts,
 };
 
 use crate::model::{ASKED, Cluster, ITEMS, Random, SD, percent, print_row, run_side};
@@ -31,16 +31,30 @@ struct Edit {
 
 impl Edit {
     const fn new(name: &'static str, first: f64, others: f64) -> Edit {
-        Edit { name, first, others, noise: 1.0 }
+        Edit {
+            name,
+            first,
+            others,
+            noise: 1.0,
+        }
     }
 }
 
 const UNCHANGED: Edit = Edit::new("false alarms: answered anew, none loses", 0.0, 0.0);
-const NOISY: Edit = Edit { name: "false alarms: one method ten times as noisy", noise: 10.0, ..UNCHANGED };
+const NOISY: Edit = Edit {
+    name: "false alarms: one method ten times as noisy",
+    noise: 10.0,
+    ..UNCHANGED
+};
 const ONE_LOSES: Edit = Edit::new("one method loses 1.0", 1.0, 0.0);
 
-const EDITS: [Edit; 5] =
-    [UNCHANGED, NOISY, ONE_LOSES, Edit::new("all lose 0.3", 0.3, 0.3), Edit::new("all lose 0.5", 0.5, 0.5)];
+const EDITS: [Edit; 5] = [
+    UNCHANGED,
+    NOISY,
+    ONE_LOSES,
+    Edit::new("all lose 0.3", 0.3, 0.3),
+    Edit::new("all lose 0.5", 0.5, 0.5),
+];
 
 /// Shares of simulations, in percent.
 #[derive(Clone, Copy, Default)]
@@ -60,21 +74,38 @@ fn shares(edit: &Edit, methods: usize, clusters: usize, simulations: usize) -> S
         let first = found.methods.first().and_then(|method| method.overall);
         named += usize::from(first.is_some_and(|test| test.verdict == Verdict::Regressed));
     }
-    Shares { failed: percent(failed, simulations), named: percent(named, simulations) }
+    Shares {
+        failed: percent(failed, simulations),
+        named: percent(named, simulations),
+    }
 }
 
 fn has_regression(found: &FamilyVerdicts) -> bool {
-    let by_method = found.methods.iter().flat_map(|method| method.overall.iter().chain(&method.dimensions));
-    by_method.chain(&found.primary).any(|test| test.verdict == Verdict::Regressed)
+    let by_method = found
+        .methods
+        .iter()
+        .flat_map(|method| method.overall.iter().chain(&method.dimensions));
+    by_method
+        .chain(&found.primary)
+        .any(|test| test.verdict == Verdict::Regressed)
 }
 
 /// The differences of the methods after an edit, over clusters that they share.
-fn edited(random: &mut Random, edit: &Edit, methods: usize, clusters: usize) -> Vec<MethodDifferences> {
+fn edited(
+    random: &mut Random,
+    edit: &Edit,
+    methods: usize,
+    clusters: usize,
+) -> Vec<MethodDifferences> {
     let mut pairs: Vec<EditedMethod> = (0..methods).map(|_| EditedMethod::default()).collect();
     for _ in 0..clusters {
         let cluster = Cluster::draw(random, Random::normal);
         for (place, method) in pairs.iter_mut().enumerate() {
-            let (loss, noise) = if place == 0 { (edit.first, edit.noise) } else { (edit.others, 1.0) };
+            let (loss, noise) = if place == 0 {
+                (edit.first, edit.noise)
+            } else {
+                (edit.others, 1.0)
+            };
             let own = random.normal(SD.side * (noise * noise - 1.0).sqrt());
             let mut side = |mean: f64| {
                 let latent = cluster.side(random, mean);
@@ -84,7 +115,10 @@ fn edited(random: &mut Random, edit: &Edit, methods: usize, clusters: usize) -> 
             method.push(after, side(MEAN));
         }
     }
-    pairs.iter().map(|method| method.differences(clusters)).collect()
+    pairs
+        .iter()
+        .map(|method| method.differences(clusters))
+        .collect()
 }
 
 /// The runs of a method in each cluster, after and before.
@@ -96,36 +130,56 @@ struct EditedMethod {
 
 impl EditedMethod {
     fn push(&mut self, after: Vec<RunValues>, before: Vec<RunValues>) {
-        self.overall.push((combined_runs(&after), combined_runs(&before)));
-        for (pairs, pair) in self.dimensions.iter_mut().zip(after.into_iter().zip(before)) {
+        self.overall
+            .push((combined_runs(&after), combined_runs(&before)));
+        for (pairs, pair) in self
+            .dimensions
+            .iter_mut()
+            .zip(after.into_iter().zip(before))
+        {
             pairs.push(pair);
         }
     }
 
     fn differences(&self, clusters: usize) -> MethodDifferences {
-        let graded = |pairs: &[_], items: usize| Some(Paired::between(pairs)?.with_graded_items(items * clusters));
+        let graded = |pairs: &[_], items: usize| {
+            Some(Paired::between(pairs)?.with_graded_items(items * clusters))
+        };
         let dimensions = self.dimensions.iter().zip(ITEMS).enumerate();
-        let dimensions: BTreeMap<usize, Paired> =
-            dimensions.filter_map(|(place, (pairs, items))| Some((place, graded(pairs, items)?))).collect();
-        MethodDifferences { overall: graded(&self.overall, ASKED), dimensions }
+        let dimensions: BTreeMap<usize, Paired> = dimensions
+            .filter_map(|(place, (pairs, items))| Some((place, graded(pairs, items)?)))
+            .collect();
+        MethodDifferences {
+            overall: graded(&self.overall, ASKED),
+            dimensions,
+        }
     }
 }
 
 /// Prints the shares of every edit by clusters and methods, and returns whether there are at most 5% false alarms.
 pub(crate) fn print_gate(simulations: usize) -> bool {
-    println!("\nThe gate; percent of comparisons that it fails, by clusters, with 1, 3 and 7 methods that changed:\n");
+    println!(
+        "\nThe gate; percent of comparisons that it fails, by clusters, with 1, 3 and 7 methods that changed:\n"
+    );
     print_row("", &CLUSTERS.map(|count| format!("{count:17}")));
     let mut honest = true;
     for edit in &EDITS {
-        let found = CLUSTERS.map(|count| METHODS.map(|methods| shares(edit, methods, count, simulations)));
+        let found =
+            CLUSTERS.map(|count| METHODS.map(|methods| shares(edit, methods, count, simulations)));
         let row = |of: fn(&Shares) -> f64| {
-            found.map(|by_methods| by_methods.each_ref().map(|shares| format!("{:5.1}", of(shares))).join(" "))
+            found.map(|by_methods| {
+                by_methods
+                    .each_ref()
+                    .map(|shares| format!("{:5.1}", of(shares)))
+                    .join(" ")
+            })
         };
         print_row(edit.name, &row(|shares| shares.failed));
         if edit.name == ONE_LOSES.name {
             print_row("    and its overall is named", &row(|shares| shares.named));
         }
-        let is_quiet = edit.first > 0.0 || found.iter().flatten().all(|shares| shares.failed <= 5.0);
+        let is_quiet =
+            edit.first > 0.0 || found.iter().flatten().all(|shares| shares.failed <= 5.0);
         honest &= is_quiet || edit.noise > 1.0;
     }
     honest
@@ -143,15 +197,24 @@ fn until_decided(loss: f64, simulations: usize) -> [f64; 3] {
     for _ in 0..simulations {
         let pairs = overalls(&mut random, loss);
         let test = |size: usize| {
-            Some(*verdicts(&[Paired::between(pairs.get(..size)?)?.with_graded_items(ASKED * size)]).first()?)
+            Some(
+                *verdicts(&[Paired::between(pairs.get(..size)?)?.with_graded_items(ASKED * size)])
+                    .first()?,
+            )
         };
         let has_verdict = |test: &DifferenceTest| test.verdict != Verdict::NoEvidence;
-        let stop = LOOKS.into_iter().find(|size| test(*size).is_some_and(|test| has_verdict(&test.at_look())));
+        let stop = LOOKS
+            .into_iter()
+            .find(|size| test(*size).is_some_and(|test| has_verdict(&test.at_look())));
         decided += usize::from(stop.is_some());
         clusters += stop.unwrap_or(LOOKS[2]);
         at_once += usize::from(test(LOOKS[2]).is_some_and(|test| has_verdict(&test)));
     }
-    [percent(decided, simulations), clusters as f64 / simulations as f64, percent(at_once, simulations)]
+    [
+        percent(decided, simulations),
+        clusters as f64 / simulations as f64,
+        percent(at_once, simulations),
+    ]
 }
 
 /// The overalls of a method after and before an edit that loses this much, in as many clusters as the last look has.
@@ -168,12 +231,25 @@ fn overalls(random: &mut Random, loss: f64) -> Vec<(RunValues, RunValues)> {
 }
 
 pub(crate) fn print_until_decided(simulations: usize) -> bool {
-    println!("\nOne method, looked at after 4, 8 and 12 clusters (--until-decided), or after 12 at once:\n");
-    print_row("true loss", &["verdict".to_owned(), "clusters".to_owned(), "at once".to_owned()]);
+    println!(
+        "\nOne method, looked at after 4, 8 and 12 clusters (--until-decided), or after 12 at once:\n"
+    );
+    print_row(
+        "true loss",
+        &[
+            "verdict".to_owned(),
+            "clusters".to_owned(),
+            "at once".to_owned(),
+        ],
+    );
     let mut honest = true;
     for loss in [0.0, 0.3, 0.4, 0.5, 0.6, 0.9] {
         let [decided, clusters, at_once] = until_decided(loss, simulations);
-        let cells = [format!("{decided:6.1}%"), format!("{clusters:8.1}"), format!("{at_once:6.1}%")];
+        let cells = [
+            format!("{decided:6.1}%"),
+            format!("{clusters:8.1}"),
+            format!("{at_once:6.1}%"),
+        ];
         print_row(&format!("{loss:.1}"), &cells);
         honest &= loss > 0.0 || decided <= 5.0;
     }
@@ -193,9 +269,13 @@ fn detected(clusters: usize, simulations: usize) -> f64 {
     let (mut named, mut found) = (0, 0);
     for _ in 0..simulations {
         // A difference that is too large for the scale is not named.
-        let Some(mdd) = test(&mut random, 0.0).and_then(|test| test.mdd) else { continue };
+        let Some(mdd) = test(&mut random, 0.0).and_then(|test| test.mdd) else {
+            continue;
+        };
         named += 1;
-        found += usize::from(test(&mut random, mdd).is_some_and(|test| test.verdict == Verdict::Regressed));
+        found += usize::from(
+            test(&mut random, mdd).is_some_and(|test| test.verdict == Verdict::Regressed),
+        );
     }
     percent(found, named.max(1))
 }
@@ -205,7 +285,9 @@ const DIFFERENCE_SD: f64 = 0.41;
 
 /// Prints how often named differences are detected, and returns whether it is about 80%.
 pub(crate) fn print_detectable(simulations: usize) -> bool {
-    println!("\nThe smallest detectable difference of one comparison, detected by another, in percent, by clusters:\n");
+    println!(
+        "\nThe smallest detectable difference of one comparison, detected by another, in percent, by clusters:\n"
+    );
     print_row("", &CLUSTERS.map(|count| format!("{count:5}")));
     let found = CLUSTERS.map(|count| detected(count, 4 * simulations));
     print_row("detected", &found.map(|share| format!("{share:5.1}")));

@@ -2,10 +2,13 @@
 
 use compeval_stats::thresholds::MARGIN;
 use compeval_stats::{
-    Estimate, Paired, RunValues, Verdict, combined_runs, interval, level, rerun_interval, retention, verdicts,
+    Estimate, Paired, RunValues, Verdict, combined_runs, interval, level, rerun_interval,
+    retention, verdicts,
 };
 
-use crate::model::{ASKED, Cluster, Draw, ITEMS, Random, expected, percent, print_row, run_side, values};
+use crate::model::{
+    ASKED, Cluster, Draw, ITEMS, Random, expected, percent, print_row, run_side, values,
+};
 
 const CLUSTERS: [usize; 5] = [3, 5, 8, 12, 20];
 
@@ -13,7 +16,10 @@ const CLUSTERS: [usize; 5] = [3, 5, 8, 12, 20];
 fn truth(means: &[f64], draw: Draw, combine: fn(&[f64]) -> f64) -> f64 {
     let mut random = Random::seeded(7);
     let many = 100_000;
-    (0..many).map(|_| combine(&values(&mut random, means, draw))).sum::<f64>() / f64::from(many)
+    (0..many)
+        .map(|_| combine(&values(&mut random, means, draw)))
+        .sum::<f64>()
+        / f64::from(many)
 }
 
 fn difference(sides: &[f64]) -> f64 {
@@ -43,11 +49,23 @@ impl Case {
             [a, b] if a == b => 0.0,
             means => truth(means, self.draw, self.combine),
         };
-        let found: Vec<(f64, f64)> = CLUSTERS.iter().map(|count| self.cover(*count, truth, simulations)).collect();
+        let found: Vec<(f64, f64)> = CLUSTERS
+            .iter()
+            .map(|count| self.cover(*count, truth, simulations))
+            .collect();
         let name = format!("{} (true {truth:.3})", self.name);
-        print_row(&name, &found.iter().map(|(share, _)| format!("{share:5.1}")).collect::<Vec<_>>());
+        print_row(
+            &name,
+            &found
+                .iter()
+                .map(|(share, _)| format!("{share:5.1}"))
+                .collect::<Vec<_>>(),
+        );
         if widths {
-            let cells: Vec<String> = found.iter().map(|(_, width)| format!("{width:5.2}")).collect();
+            let cells: Vec<String> = found
+                .iter()
+                .map(|(_, width)| format!("{width:5.2}"))
+                .collect();
             print_row("    its median width, points", &cells);
         }
         found.iter().all(|(share, _)| (93.0..=97.0).contains(share))
@@ -56,14 +74,18 @@ impl Case {
     fn cover(&self, clusters: usize, truth: f64, simulations: usize) -> (f64, f64) {
         let mut random = Random::seeded(clusters as u64);
         let one = |_| {
-            let drawn = (0..clusters).map(|_| (self.combine)(&values(&mut random, self.means, self.draw)));
+            let drawn =
+                (0..clusters).map(|_| (self.combine)(&values(&mut random, self.means, self.draw)));
             (self.estimate)(&drawn.collect::<Vec<_>>())?.ci95
         };
         let intervals: Vec<_> = (0..simulations).filter_map(one).collect();
         let mut widths: Vec<f64> = intervals.iter().map(|ci| ci.width()).collect();
         widths.sort_by(f64::total_cmp);
         let covered = intervals.iter().filter(|ci| ci.contains(truth)).count();
-        (percent(covered, simulations), widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN))
+        (
+            percent(covered, simulations),
+            widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN),
+        )
     }
 }
 
@@ -78,7 +100,11 @@ fn rerun_coverage(clusters: usize, simulations: usize) -> f64 {
             for (side, (mean, sign)) in sides.iter_mut().zip([(4.2, 1.0), (3.7, -1.0)]) {
                 let latent = cluster.side(&mut random, mean);
                 truth += sign * expected(&latent) / clusters as f64;
-                side.extend(run_side(&mut random, &latent, &ITEMS[..1]).iter().map(RunValues::present));
+                side.extend(
+                    run_side(&mut random, &latent, &ITEMS[..1])
+                        .iter()
+                        .map(RunValues::present),
+                );
             }
         }
         let [a, b] = &sides;
@@ -91,8 +117,11 @@ fn rerun_coverage(clusters: usize, simulations: usize) -> f64 {
 fn retention_coverage(clusters: usize, truth: f64, simulations: usize) -> f64 {
     let mut random = Random::seeded(200 + clusters as u64);
     let covered = (0..simulations).filter(|_| {
-        let drawn = (0..clusters).filter_map(|_| gain_and_span(&values(&mut random, &ARMS, Random::normal)));
-        retention(&drawn.collect::<Vec<_>>()).ci95.is_some_and(|ci| ci.contains(truth))
+        let drawn = (0..clusters)
+            .filter_map(|_| gain_and_span(&values(&mut random, &ARMS, Random::normal)));
+        retention(&drawn.collect::<Vec<_>>())
+            .ci95
+            .is_some_and(|ci| ci.contains(truth))
     });
     percent(covered.count(), simulations)
 }
@@ -129,12 +158,21 @@ fn false_findings(clusters: usize, simulations: usize) -> FalseFindings {
     let mut found = FalseFindings::default();
     let one = 100.0 / simulations as f64;
     for _ in 0..simulations {
-        let Some((overall, dimensions)) = equal_sides(&mut random, clusters) else { continue };
-        let any = |verdict| {
-            let judged = verdicts(std::slice::from_ref(&overall)).into_iter().chain(verdicts(&dimensions));
-            judged.into_iter().any(|comparison| comparison.verdict == verdict)
+        let Some((overall, dimensions)) = equal_sides(&mut random, clusters) else {
+            continue;
         };
-        let moves: Vec<f64> = dimensions.iter().map(|paired| paired.estimate().center).collect();
+        let any = |verdict| {
+            let judged = verdicts(std::slice::from_ref(&overall))
+                .into_iter()
+                .chain(verdicts(&dimensions));
+            judged
+                .into_iter()
+                .any(|comparison| comparison.verdict == verdict)
+        };
+        let moves: Vec<f64> = dimensions
+            .iter()
+            .map(|paired| paired.estimate().center)
+            .collect();
         found.moved += one * f64::from(u8::from(moves.iter().any(|d| d.abs() >= MARGIN - 1e-9)));
         found.rose += one * f64::from(u8::from(moves.iter().any(|d| *d >= MARGIN - 1e-9)));
         found.improved += one * f64::from(u8::from(any(Verdict::Improved)));
@@ -159,7 +197,9 @@ fn equal_sides(random: &mut Random, clusters: usize) -> Option<(Paired, Vec<Pair
             dimension.push(pair);
         }
     }
-    let graded = |(pairs, items): (&Vec<_>, &usize)| Some(Paired::between(pairs)?.with_graded_items(items * clusters));
+    let graded = |(pairs, items): (&Vec<_>, &usize)| {
+        Some(Paired::between(pairs)?.with_graded_items(items * clusters))
+    };
     let dimensions: Option<Vec<Paired>> = dimensions.iter().zip(&ITEMS).map(graded).collect();
     Some((graded((&overall, &ASKED))?, dimensions?))
 }
@@ -173,7 +213,13 @@ const CASES: [Case; 5] = [
         combine: difference,
         estimate: interval,
     },
-    Case { name: "level of medians", means: &[3.7], draw: Random::normal, combine: first, estimate: level },
+    Case {
+        name: "level of medians",
+        means: &[3.7],
+        draw: Random::normal,
+        combine: first,
+        estimate: level,
+    },
     Case {
         name: "paired, no true difference",
         means: &[3.7, 3.7],
@@ -188,12 +234,21 @@ const CASES: [Case; 5] = [
         combine: difference,
         estimate: interval,
     },
-    Case { name: "level near the ceiling", means: &[4.6], draw: Random::normal, combine: first, estimate: level },
+    Case {
+        name: "level near the ceiling",
+        means: &[4.6],
+        draw: Random::normal,
+        combine: first,
+        estimate: level,
+    },
 ];
 
 pub(crate) fn print_coverage(simulations: usize) -> bool {
     println!("\nCoverage of nominal 95% intervals, in percent, by number of clusters:\n");
-    print_row("cluster t interval", &CLUSTERS.map(|count| format!("{count:5}")));
+    print_row(
+        "cluster t interval",
+        &CLUSTERS.map(|count| format!("{count:5}")),
+    );
     let mut held = true;
     for (place, case) in CASES.iter().enumerate() {
         held &= case.print(simulations, place == 0);
@@ -201,19 +256,39 @@ pub(crate) fn print_coverage(simulations: usize) -> bool {
     let rerun = CLUSTERS.map(|count| format!("{:5.1}", rerun_coverage(count, simulations)));
     print_row("re-run interval, difference", &rerun);
     let truth = true_retention();
-    let kept = CLUSTERS.map(|count| format!("{:5.1}", retention_coverage(count, truth, simulations)));
+    let kept =
+        CLUSTERS.map(|count| format!("{:5.1}", retention_coverage(count, truth, simulations)));
     print_row(&format!("retention by Fieller (true {truth:.3})"), &kept);
-    println!("\nThe re-run interval with a single cluster: {:.1}.", rerun_coverage(1, simulations));
+    println!(
+        "\nThe re-run interval with a single cluster: {:.1}.",
+        rerun_coverage(1, simulations)
+    );
     held
 }
 
 pub(crate) fn print_false_findings(simulations: usize) -> bool {
-    println!("\nSix correlated dimensions and no true difference; percent of comparisons in which:\n");
+    println!(
+        "\nSix correlated dimensions and no true difference; percent of comparisons in which:\n"
+    );
     let found = CLUSTERS.map(|count| false_findings(count, simulations));
     print_row("", &CLUSTERS.map(|count| format!("{count:5}")));
-    print_row("some dimension moves by 0.3 or more", &found.each_ref().map(|f| format!("{:5.1}", f.moved)));
-    print_row("some dimension moves up by 0.3 or more", &found.each_ref().map(|f| format!("{:5.1}", f.rose)));
-    print_row("something is called improved", &found.each_ref().map(|f| format!("{:5.1}", f.improved)));
-    print_row("something is called regressed", &found.each_ref().map(|f| format!("{:5.1}", f.regressed)));
-    found.iter().all(|f| f.improved <= 5.0 && f.regressed <= 5.0)
+    print_row(
+        "some dimension moves by 0.3 or more",
+        &found.each_ref().map(|f| format!("{:5.1}", f.moved)),
+    );
+    print_row(
+        "some dimension moves up by 0.3 or more",
+        &found.each_ref().map(|f| format!("{:5.1}", f.rose)),
+    );
+    print_row(
+        "something is called improved",
+        &found.each_ref().map(|f| format!("{:5.1}", f.improved)),
+    );
+    print_row(
+        "something is called regressed",
+        &found.each_ref().map(|f| format!("{:5.1}", f.regressed)),
+    );
+    found
+        .iter()
+        .all(|f| f.improved <= 5.0 && f.regressed <= 5.0)
 }

@@ -39,7 +39,11 @@ const SECTIONS: [Section; 9] = [
         claim: "No more than 5% false improvements, or false regressions",
         print: intervals::print_false_findings,
     },
-    Section { name: "gate", claim: "No more than 5% false alarms of the gate", print: gate::print_gate },
+    Section {
+        name: "gate",
+        claim: "No more than 5% false alarms of the gate",
+        print: gate::print_gate,
+    },
     Section {
         name: "uniform",
         claim: "Uniform changes found in 99%, drift recognised in 98%, no more than 2.5% false",
@@ -55,7 +59,11 @@ const SECTIONS: [Section; 9] = [
         claim: "Detectable differences are detected in 77 to 84%",
         print: gate::print_detectable,
     },
-    Section { name: "shares", claim: "No more than 2.5% false regressions of shares", print: shares::print_shares },
+    Section {
+        name: "shares",
+        claim: "No more than 2.5% false regressions of shares",
+        print: shares::print_shares,
+    },
     Section {
         name: "reliability",
         claim: "No more than 2.5% false alarms of the reliability test",
@@ -70,13 +78,21 @@ const SECTIONS: [Section; 9] = [
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let simulations = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(SIMULATIONS);
+    let simulations = arguments
+        .next()
+        .and_then(|n| n.parse().ok())
+        .filter(|n| *n > 0)
+        .unwrap_or(SIMULATIONS);
     let wanted: Vec<String> = arguments.collect();
     let error = (0.95 * 0.05 / simulations as f64).sqrt() * 100.0;
     println!("{simulations} simulations; standard error of a coverage of 95%: {error:.1} points.");
-    let is_wanted = |section: &&Section| wanted.is_empty() || wanted.iter().any(|name| name == section.name);
-    let printed: Vec<(&str, bool)> =
-        SECTIONS.iter().filter(is_wanted).map(|section| (section.claim, (section.print)(simulations))).collect();
+    let is_wanted =
+        |section: &&Section| wanted.is_empty() || wanted.iter().any(|name| name == section.name);
+    let printed: Vec<(&str, bool)> = SECTIONS
+        .iter()
+        .filter(is_wanted)
+        .map(|section| (section.claim, (section.print)(simulations)))
+        .collect();
     println!();
     for (claim, held) in printed {
         println!("{claim}: {}.", if held { "yes" } else { "NO" });

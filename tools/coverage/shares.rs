@@ -23,8 +23,12 @@ enum Change {
 fn regressed(change: Change, clusters: usize, details: usize, simulations: usize) -> f64 {
     let mut random = Random::seeded(900 + (clusters * details) as u64);
     let found = (0..simulations).filter(|_| {
-        let pairs: Vec<(RunValues, RunValues)> = (0..clusters).map(|_| pair(&mut random, change, details)).collect();
-        let tests = Paired::between(&pairs).map(|paired| share_verdicts(&[paired])).unwrap_or_default();
+        let pairs: Vec<(RunValues, RunValues)> = (0..clusters)
+            .map(|_| pair(&mut random, change, details))
+            .collect();
+        let tests = Paired::between(&pairs)
+            .map(|paired| share_verdicts(&[paired]))
+            .unwrap_or_default();
         tests.iter().any(|test| test.verdict == Verdict::Regressed)
     });
     percent(found.count(), simulations)
@@ -47,7 +51,9 @@ fn pair(random: &mut Random, change: Change, details: usize) -> (RunValues, RunV
 
 /// Prints the regressions of every change by clusters, and returns whether there are at most 2.5% false alarms.
 pub(crate) fn print_shares(simulations: usize) -> bool {
-    println!("\nShares with 3 and with 20 details a session; percent of comparisons with a regression, by clusters:\n");
+    println!(
+        "\nShares with 3 and with 20 details a session; percent of comparisons with a regression, by clusters:\n"
+    );
     print_row("", &CLUSTERS.map(|count| format!("{count:11}")));
     let mut honest = true;
     let changes = [
@@ -59,8 +65,13 @@ pub(crate) fn print_shares(simulations: usize) -> bool {
         ("0.50 lost in every session", Change::Equal(0.5)),
     ];
     for (name, change) in changes {
-        let found = CLUSTERS.map(|clusters| DETAILS.map(|details| regressed(change, clusters, details, simulations)));
-        print_row(name, &found.map(|shares| shares.map(|share| format!("{share:5.1}")).join(" ")));
+        let found = CLUSTERS.map(|clusters| {
+            DETAILS.map(|details| regressed(change, clusters, details, simulations))
+        });
+        print_row(
+            name,
+            &found.map(|shares| shares.map(|share| format!("{share:5.1}")).join(" ")),
+        );
         let is_null = matches!(change, Change::ByChance(loss) if loss == 0.0);
         honest &= !is_null || found.iter().flatten().all(|share| *share <= 2.5);
     }

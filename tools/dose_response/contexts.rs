@@ -69,10 +69,19 @@ impl<'b> Statements<'b> {
     /// The facts of the probes whose facts can be searched. A fact that is in its own question is left out.
     pub(crate) fn new(bank: &'b Bank) -> Statements<'b> {
         let mut facts = Vec::new();
-        for (at, probe) in bank.probes.iter().enumerate().filter(|(_, probe)| probe.literal && probe.answerable) {
+        for (at, probe) in bank
+            .probes
+            .iter()
+            .enumerate()
+            .filter(|(_, probe)| probe.literal && probe.answerable)
+        {
             let question = fold(&probe.question);
             let is_news = |fact: &Fact| !FactFinder::new(fact).occurs_in(&question);
-            let news = probe.expected_facts.iter().enumerate().filter(|(_, fact)| is_news(fact));
+            let news = probe
+                .expected_facts
+                .iter()
+                .enumerate()
+                .filter(|(_, fact)| is_news(fact));
             facts.extend(news.map(|(fact, _)| (at, fact)));
         }
         Statements { bank, facts }
@@ -83,16 +92,23 @@ impl<'b> Statements<'b> {
     }
 
     fn fact(&self, subject: (usize, usize)) -> &'b str {
-        self.probe(subject).and_then(|probe| probe.expected_facts.get(subject.1)).map_or("", Fact::name)
+        self.probe(subject)
+            .and_then(|probe| probe.expected_facts.get(subject.1))
+            .map_or("", Fact::name)
     }
 
     /// The superseded value of a fact; only the first fact of a probe has one.
     fn superseded(&self, subject: (usize, usize)) -> Option<&'b str> {
-        self.probe(subject).filter(|_| subject.1 == 0)?.superseded_facts.first().map(Fact::name)
+        self.probe(subject)
+            .filter(|_| subject.1 == 0)?
+            .superseded_facts
+            .first()
+            .map(Fact::name)
     }
 
     fn is_constraint(&self, subject: (usize, usize)) -> bool {
-        self.probe(subject).is_some_and(|probe| probe.tags.iter().any(|tag| tag == "constraint"))
+        self.probe(subject)
+            .is_some_and(|probe| probe.tags.iter().any(|tag| tag == "constraint"))
     }
 
     /// The facts that have an entry.
@@ -111,12 +127,21 @@ impl<'b> Statements<'b> {
 
     /// The context with the harm done to the share `dose`, from 0 to 1, of the entries to which it can be done.
     pub(crate) fn context(&self, harm: Harm, dose: f64) -> Vec<Entry> {
-        let able: Vec<(usize, usize)> = self.facts.iter().copied().filter(|at| self.can_be(*at, harm)).collect();
+        let able: Vec<(usize, usize)> = self
+            .facts
+            .iter()
+            .copied()
+            .filter(|at| self.can_be(*at, harm))
+            .collect();
         let hit = (dose * able.len() as f64).round() as usize;
         // The harmed entries are spread evenly over the bank.
         let is_hit = |at: usize| (at + 1) * hit / able.len().max(1) > at * hit / able.len().max(1);
-        let harmed: Vec<(usize, usize)> =
-            able.iter().enumerate().filter(|(at, _)| is_hit(*at)).map(|(_, subject)| *subject).collect();
+        let harmed: Vec<(usize, usize)> = able
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| is_hit(*at))
+            .map(|(_, subject)| *subject)
+            .collect();
         let mut entries = Vec::new();
         for subject in &self.facts {
             match harmed.iter().position(|other| other == subject) {
@@ -132,12 +157,18 @@ impl<'b> Statements<'b> {
     }
 
     fn right(&self, subject: (usize, usize)) -> Entry {
-        Entry { subject, claim: Claim::Right, text: self.say(subject, self.fact(subject)) }
+        Entry {
+            subject,
+            claim: Claim::Right,
+            text: self.say(subject, self.fact(subject)),
+        }
     }
 
     /// An entry on the subject with a value, in one of three forms.
     fn say(&self, subject: (usize, usize), value: &str) -> String {
-        let question = self.probe(subject).map_or("", |probe| probe.question.trim_end_matches(['?', '？', '.']));
+        let question = self.probe(subject).map_or("", |probe| {
+            probe.question.trim_end_matches(['?', '？', '.'])
+        });
         let question = question.replace('\n', " ");
         match (subject.0 + subject.1) % 3 {
             0 => format!("- {question}: {value}"),
@@ -153,15 +184,25 @@ impl<'b> Statements<'b> {
         (at, harmed): (usize, &[(usize, usize)]),
         entries: &mut Vec<Entry>,
     ) {
-        let wrong = |value: &str| Entry { subject, claim: Claim::Wrong, text: self.say(subject, value) };
-        let other = |text: String| Entry { subject, claim: Claim::Other, text };
+        let wrong = |value: &str| Entry {
+            subject,
+            claim: Claim::Wrong,
+            text: self.say(subject, value),
+        };
+        let other = |text: String| Entry {
+            subject,
+            claim: Claim::Other,
+            text,
+        };
         let fact = self.fact(subject);
         match harm {
             Harm::Dropped | Harm::ConstraintLost => {}
             Harm::Corrupted => entries.push(wrong(&corrupted(fact))),
             Harm::OtherSubject => {
                 // The fact of the harmed entry that is half a round away.
-                let from = harmed.get((at + harmed.len().div_ceil(2)) % harmed.len().max(1)).copied();
+                let from = harmed
+                    .get((at + harmed.len().div_ceil(2)) % harmed.len().max(1))
+                    .copied();
                 entries.push(wrong(self.fact(from.unwrap_or(subject))));
             }
             Harm::Negated => {
@@ -170,16 +211,23 @@ impl<'b> Statements<'b> {
                     0 => text.replace(fact, &format!("not {fact}")),
                     _ => text.replace(fact, &format!("{fact} was rejected")),
                 };
-                entries.push(Entry { text, ..wrong(fact) });
+                entries.push(Entry {
+                    text,
+                    ..wrong(fact)
+                });
             }
             Harm::Contradicted => entries.extend([self.right(subject), wrong(&corrupted(fact))]),
             Harm::StaleAsCurrent => entries.push(wrong(self.superseded(subject).unwrap_or(fact))),
             Harm::OldBesideNew => {
-                entries.extend([self.right(subject), wrong(self.superseded(subject).unwrap_or(fact))]);
+                entries.extend([
+                    self.right(subject),
+                    wrong(self.superseded(subject).unwrap_or(fact)),
+                ]);
             }
             Harm::Invented => {
-                let made =
-                    format!("- The helper `merge_stale_shards_{at}` in src/imaginary/part_{at}.rs takes --span-{at}x");
+                let made = format!(
+                    "- The helper `merge_stale_shards_{at}` in src/imaginary/part_{at}.rs takes --span-{at}x"
+                );
                 entries.extend([self.right(subject), other(made)]);
             }
             Harm::Bloat => {
@@ -189,8 +237,14 @@ impl<'b> Statements<'b> {
             }
             Harm::Order => entries.push(self.right(subject)),
             Harm::Reworded => {
-                let text = self.say(subject, fact).replace('-', "\u{2010}").replace('"', "”");
-                entries.push(Entry { text, ..self.right(subject) });
+                let text = self
+                    .say(subject, fact)
+                    .replace('-', "\u{2010}")
+                    .replace('"', "”");
+                entries.push(Entry {
+                    text,
+                    ..self.right(subject)
+                });
             }
         }
     }
@@ -213,7 +267,11 @@ pub(crate) fn written(entries: &[Entry]) -> String {
 /// contradicts it.
 pub(crate) fn strict_reader(statements: &Statements<'_>, entries: &[Entry]) -> f64 {
     let is_right = |subject: &&(usize, usize)| {
-        let said = |claim: Claim| entries.iter().any(|entry| entry.subject == **subject && entry.claim == claim);
+        let said = |claim: Claim| {
+            entries
+                .iter()
+                .any(|entry| entry.subject == **subject && entry.claim == claim)
+        };
         said(Claim::Right) && !said(Claim::Wrong)
     };
     let subjects = statements.subjects();
@@ -226,7 +284,11 @@ fn corrupted(fact: &str) -> String {
     if digits {
         return fact
             .chars()
-            .map(|c| c.to_digit(10).and_then(|digit| char::from_digit((digit + 3) % 10, 10)).unwrap_or(c))
+            .map(|c| {
+                c.to_digit(10)
+                    .and_then(|digit| char::from_digit((digit + 3) % 10, 10))
+                    .unwrap_or(c)
+            })
             .collect();
     }
     // The longest word is reversed.

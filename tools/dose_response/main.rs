@@ -29,8 +29,17 @@ use sessions::transcript::{Message, count_tokens, fold_document};
 const DOSES: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
 
 /// The figures of a context, in the order of [`Figures::of`].
-const FIGURES: [&str; 9] =
-    ["kept", "placed", "denied", "stale", "contradicted", "sound", "invented", "constraints", "tokens"];
+const FIGURES: [&str; 9] = [
+    "kept",
+    "placed",
+    "denied",
+    "stale",
+    "contradicted",
+    "sound",
+    "invented",
+    "constraints",
+    "tokens",
+];
 
 /// A figure is flat for a harm if its slope is below this. Slopes are shares, except those of tokens and invented
 /// references.
@@ -65,14 +74,21 @@ struct Ground {
 impl Ground {
     fn read(name: &str) -> Result<Ground, String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let json = |path: PathBuf| fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()));
+        let json = |path: PathBuf| {
+            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
         let bank = json(root.join("probes").join(format!("{name}.probes.json")))?;
         let fixture: serde_json::Value =
             serde_json::from_str(&json(root.join("fixtures").join(format!("{name}.json")))?)
                 .map_err(|e| e.to_string())?;
-        let messages: Vec<Message> = serde_json::from_value(fixture["messages"].clone()).map_err(|e| e.to_string())?;
+        let messages: Vec<Message> =
+            serde_json::from_value(fixture["messages"].clone()).map_err(|e| e.to_string())?;
         let history = History::new(&messages);
-        Ok(Ground { bank: serde_json::from_str(&bank).map_err(|e| e.to_string())?, messages, history })
+        Ok(Ground {
+            bank: serde_json::from_str(&bank).map_err(|e| e.to_string())?,
+            messages,
+            history,
+        })
     }
 
     /// All shipped fixtures.
@@ -80,7 +96,13 @@ impl Ground {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("probes");
         let files = fs::read_dir(folder).map_err(|error| error.to_string())?;
         let mut names: Vec<String> = files
-            .filter_map(|file| file.ok()?.file_name().to_str()?.strip_suffix(".probes.json").map(str::to_owned))
+            .filter_map(|file| {
+                file.ok()?
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".probes.json")
+                    .map(str::to_owned)
+            })
             .collect();
         names.sort();
         names.iter().map(|name| Ground::read(name)).collect()
@@ -100,9 +122,17 @@ impl<'g> Measures<'g> {
     fn new(ground: &'g Ground) -> Measures<'g> {
         let statements = Statements::new(&ground.bank);
         let has_entries = |at: usize| statements.subjects().iter().any(|subject| subject.0 == at);
-        let probes = ground.bank.probes.iter().enumerate().filter(|(at, _)| has_entries(*at));
+        let probes = ground
+            .bank
+            .probes
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| has_entries(*at));
         let probes = probes.map(|(_, probe)| {
-            (probe.tags.iter().any(|tag| tag == "constraint"), ContextProbe::new(probe, ground.history.paths()))
+            (
+                probe.tags.iter().any(|tag| tag == "constraint"),
+                ContextProbe::new(probe, ground.history.paths()),
+            )
         });
         Measures {
             probes: probes.collect(),
@@ -117,17 +147,28 @@ impl<'g> Measures<'g> {
         let entries = self.statements.context(harm, dose);
         let text = written(&entries);
         let (cut, folded) = (ContextEntries::from_text(&text), fold_document(&text));
-        let read: Vec<_> = self.probes.iter().map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &folded))).collect();
+        let read: Vec<_> = self
+            .probes
+            .iter()
+            .map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &folded)))
+            .collect();
         let facts = || read.iter().flat_map(|(_, facts)| &facts.facts);
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
-        let rules = read.iter().filter(|(is_rule, _)| *is_rule).flat_map(|(_, facts)| &facts.facts);
+        let rules = read
+            .iter()
+            .filter(|(is_rule, _)| *is_rule)
+            .flat_map(|(_, facts)| &facts.facts);
         let tokens = count_tokens(&text);
         let invented = self.known.invented_in(self.history, &cut, &BTreeSet::new());
         let figures = [
             share(facts().map(|fact| fact.present)).unwrap_or(0.0),
             share(facts().map(|fact| fact.present && fact.placed != Some(false))).unwrap_or(0.0),
             share(facts().map(|fact| fact.denied)).unwrap_or(0.0),
-            mean(read.iter().map(|(_, facts)| facts.stale.len() as f64).collect()),
+            mean(
+                read.iter()
+                    .map(|(_, facts)| facts.stale.len() as f64)
+                    .collect(),
+            ),
             share(facts().map(|fact| fact.contradicted)).unwrap_or(0.0),
             mean(read.iter().filter_map(|(_, facts)| facts.sound()).collect()),
             invented.per_1000_tokens(tokens).unwrap_or(0.0),
@@ -147,28 +188,50 @@ struct Response {
 impl Response {
     fn new(harm: Harm, grounds: &[Measures<'_>]) -> Response {
         let at = |dose: f64| {
-            let all: Vec<_> = grounds.iter().map(|ground| ground.figures(harm, dose)).collect();
+            let all: Vec<_> = grounds
+                .iter()
+                .map(|ground| ground.figures(harm, dose))
+                .collect();
             let n = all.len() as f64;
-            let figures = std::array::from_fn(|at| all.iter().map(|(figures, _)| figures[at]).sum::<f64>() / n);
-            (figures, all.iter().map(|(_, reader)| reader).sum::<f64>() / n)
+            let figures = std::array::from_fn(|at| {
+                all.iter().map(|(figures, _)| figures[at]).sum::<f64>() / n
+            });
+            (
+                figures,
+                all.iter().map(|(_, reader)| reader).sum::<f64>() / n,
+            )
         };
-        Response { harm, doses: DOSES.into_iter().map(at).collect() }
+        Response {
+            harm,
+            doses: DOSES.into_iter().map(at).collect(),
+        }
     }
 
     fn points(&self, figure: usize) -> Vec<(f64, f64)> {
-        DOSES.into_iter().zip(&self.doses).map(|(dose, (figures, _))| (dose, figures[figure])).collect()
+        DOSES
+            .into_iter()
+            .zip(&self.doses)
+            .map(|(dose, (figures, _))| (dose, figures[figure]))
+            .collect()
     }
 
     /// The slope over the dose; for tokens it is relative to the context without harm.
     fn slope(&self, figure: usize) -> f64 {
-        let unit = if FIGURES[figure] == "tokens" { self.doses[0].0[figure].max(1.0) } else { 1.0 };
+        let unit = if FIGURES[figure] == "tokens" {
+            self.doses[0].0[figure].max(1.0)
+        } else {
+            1.0
+        };
         slope(&self.points(figure)) / unit
     }
 
     /// Whether the figure only rises or only falls.
     fn is_monotone(&self, figure: usize) -> bool {
         let points = self.points(figure);
-        let steps: Vec<f64> = points.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+        let steps: Vec<f64> = points
+            .windows(2)
+            .map(|pair| pair[1].1 - pair[0].1)
+            .collect();
         steps.iter().all(|step| *step >= -1e-9) || steps.iter().all(|step| *step <= 1e-9)
     }
 }
@@ -186,7 +249,10 @@ fn agreement(responses: &[Response], figure: usize) -> Option<f64> {
 
 fn responses(grounds: &[Ground]) -> Vec<Response> {
     let measures: Vec<Measures<'_>> = grounds.iter().map(Measures::new).collect();
-    Harm::ALL.into_iter().map(|harm| Response::new(harm, &measures)).collect()
+    Harm::ALL
+        .into_iter()
+        .map(|harm| Response::new(harm, &measures))
+        .collect()
 }
 
 fn main() -> ExitCode {
@@ -198,24 +264,45 @@ fn main() -> ExitCode {
         }
     };
     let responses = responses(&grounds);
-    println!("Slope of each figure from no harm to all entries harmed; `~` turns on the way, `.` is flat.\n");
+    println!(
+        "Slope of each figure from no harm to all entries harmed; `~` turns on the way, `.` is flat.\n"
+    );
     println!("| harm | {} | strict reader |", FIGURES.join(" | "));
     println!("|---|{}", "---:|".repeat(FIGURES.len() + 1));
     for response in &responses {
         let cell = |figure: usize| {
             let (slope, turns) = (response.slope(figure), !response.is_monotone(figure));
-            if slope.abs() < FLAT { ".".to_owned() } else { format!("{slope:+.2}{}", if turns { "~" } else { "" }) }
+            if slope.abs() < FLAT {
+                ".".to_owned()
+            } else {
+                format!("{slope:+.2}{}", if turns { "~" } else { "" })
+            }
         };
         let cells: Vec<String> = (0..FIGURES.len()).map(cell).collect();
-        let reader: Vec<(f64, f64)> = DOSES.into_iter().zip(response.doses.iter().map(|dose| dose.1)).collect();
-        println!("| {:?} | {} | {:+.2} |", response.harm, cells.join(" | "), slope(&reader));
+        let reader: Vec<(f64, f64)> = DOSES
+            .into_iter()
+            .zip(response.doses.iter().map(|dose| dose.1))
+            .collect();
+        println!(
+            "| {:?} | {} | {:+.2} |",
+            response.harm,
+            cells.join(" | "),
+            slope(&reader)
+        );
     }
     let agreements: Vec<String> = (0..FIGURES.len())
-        .map(|figure| agreement(&responses, figure).map_or("–".to_owned(), |rho| format!("{rho:.2}")))
+        .map(|figure| {
+            agreement(&responses, figure).map_or("–".to_owned(), |rho| format!("{rho:.2}"))
+        })
         .collect();
-    println!("| Spearman with the reader | {} | |", agreements.join(" | "));
+    println!(
+        "| Spearman with the reader | {} | |",
+        agreements.join(" | ")
+    );
     let [own, other] = rewording::grades(&grounds);
-    println!("\nThe stand-in, from whole transcripts: {own:.2} of 5; in other typography: {other:.2}");
+    println!(
+        "\nThe stand-in, from whole transcripts: {own:.2} of 5; in other typography: {other:.2}"
+    );
     ExitCode::SUCCESS
 }
 
@@ -227,16 +314,38 @@ mod tests {
     fn every_claimed_slope_is_there_and_sound_facts_agree_with_the_reader() {
         let responses = responses(&Ground::all().expect("the shipped banks"));
         for (harm, figure, sign) in CLAIMS {
-            let response = responses.iter().find(|response| response.harm == harm).expect("every harm");
-            let at = FIGURES.iter().position(|name| *name == figure).expect("a figure");
+            let response = responses
+                .iter()
+                .find(|response| response.harm == harm)
+                .expect("every harm");
+            let at = FIGURES
+                .iter()
+                .position(|name| *name == figure)
+                .expect("a figure");
             let slope = response.slope(at);
-            assert!(slope * sign >= FLAT && response.is_monotone(at), "{harm:?}, {figure}: {slope:+.3}");
+            assert!(
+                slope * sign >= FLAT && response.is_monotone(at),
+                "{harm:?}, {figure}: {slope:+.3}"
+            );
         }
-        let sound = FIGURES.iter().position(|name| *name == "sound").and_then(|at| agreement(&responses, at));
+        let sound = FIGURES
+            .iter()
+            .position(|name| *name == "sound")
+            .and_then(|at| agreement(&responses, at));
         assert!(sound >= Some(0.8), "{sound:?}");
-        let reworded = responses.iter().find(|response| response.harm == Harm::Reworded).expect("every harm");
-        let kept: Vec<f64> = reworded.doses.iter().map(|(figures, _)| figures[0]).collect();
-        assert!(kept.iter().all(|share| *share >= 0.98 * kept[0]), "{kept:?}");
+        let reworded = responses
+            .iter()
+            .find(|response| response.harm == Harm::Reworded)
+            .expect("every harm");
+        let kept: Vec<f64> = reworded
+            .doses
+            .iter()
+            .map(|(figures, _)| figures[0])
+            .collect();
+        assert!(
+            kept.iter().all(|share| *share >= 0.98 * kept[0]),
+            "{kept:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,12 @@ pub(crate) fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let left = ranks(pairs.iter().map(|pair| pair.0));
     let right = ranks(pairs.iter().map(|pair| pair.1));
     let mean = (pairs.len() as f64 + 1.0) / 2.0;
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    let product = |a: &[f64], b: &[f64]| {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| (a - mean) * (b - mean))
+            .sum::<f64>()
+    };
     let scale = (product(&left, &left) * product(&right, &right)).sqrt();
     (scale > 0.0).then(|| product(&left, &right) / scale)
 }
@@ -23,7 +28,10 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
 /// The slope of the least squares line through points.
 pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
-    let (x, y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let (x, y) = (
+        points.iter().map(|p| p.0).sum::<f64>() / n,
+        points.iter().map(|p| p.1).sum::<f64>() / n,
+    );
     let spread: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
     points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / spread
 }

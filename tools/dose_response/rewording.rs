@@ -15,7 +15,12 @@ pub(crate) fn grades(grounds: &[Ground]) -> [f64; 2] {
     for ground in grounds {
         let text = transcript(&ground.messages);
         let texts = [reworded(&text), text];
-        for probe in ground.bank.probes.iter().filter(|probe| probe.literal && probe.answerable) {
+        for probe in ground
+            .bank
+            .probes
+            .iter()
+            .filter(|probe| probe.literal && probe.answerable)
+        {
             let [other, own] = texts.each_ref().map(|text| grade(probe, text));
             sums = [sums[0] + own, sums[1] + other];
             count += 1.0;
@@ -25,13 +30,19 @@ pub(crate) fn grades(grounds: &[Ground]) -> [f64; 2] {
 }
 
 fn transcript(messages: &[Message]) -> String {
-    let texts: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+    let texts: Vec<&str> = messages
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect();
     texts.join("\n\n")
 }
 
 /// The same text with the hyphens, quotation marks and spaces of a typesetter.
 fn reworded(text: &str) -> String {
-    text.replace('-', "\u{2010}").replace('"', "”").replace('\'', "’").replace(": ", ":\u{a0}")
+    text.replace('-', "\u{2010}")
+        .replace('"', "”")
+        .replace('\'', "’")
+        .replace(": ", ":\u{a0}")
 }
 
 fn grade(probe: &Probe, context: &str) -> f64 {

@@ -53,9 +53,16 @@ impl Compressor {
 
     fn lines(self, repository: &Repository) -> Vec<String> {
         let session = repository.session();
-        let all: Vec<String> = session.iter().map(|message| message.content.clone()).collect();
+        let all: Vec<String> = session
+            .iter()
+            .map(|message| message.content.clone())
+            .collect();
         let part = |from: usize, to: usize| all.get(from..to).unwrap_or_default().to_vec();
-        let notes = || Slot::ALL.iter().map(|slot| repository.sentence(*slot, repository.fact(*slot)));
+        let notes = || {
+            Slot::ALL
+                .iter()
+                .map(|slot| repository.sentence(*slot, repository.fact(*slot)))
+        };
         match self {
             Compressor::Full => all,
             Compressor::NewestHalf => part(all.len() / 2, all.len()),
@@ -68,7 +75,10 @@ impl Compressor {
                 .collect(),
             Compressor::Notes => notes().collect(),
             Compressor::EveryOtherNote => notes().step_by(2).collect(),
-            Compressor::ReferenceList => Slot::ALL.iter().map(|slot| format!("- {}", repository.fact(*slot))).collect(),
+            Compressor::ReferenceList => Slot::ALL
+                .iter()
+                .map(|slot| format!("- {}", repository.fact(*slot)))
+                .collect(),
         }
     }
 }
@@ -93,13 +103,23 @@ impl Harm {
     fn apply(self, repository: &Repository, mut lines: Vec<String>) -> Vec<String> {
         let at = |step: usize| Slot::ALL[(repository.number() + step) % Slot::ALL.len()];
         let (slot, next) = (at(0), at(1));
-        let (fact, other, value) = (repository.fact(slot), repository.fact(next), repository.value);
+        let (fact, other, value) = (
+            repository.fact(slot),
+            repository.fact(next),
+            repository.value,
+        );
         let replaced = |lines: &mut Vec<String>, from: &str, to: &str| {
-            lines.iter_mut().for_each(|line| *line = line.replace(from, to));
+            lines
+                .iter_mut()
+                .for_each(|line| *line = line.replace(from, to));
         };
         match self {
             Harm::None => {}
-            Harm::Dropped => lines.retain(|line| ![0, 1, 2].iter().any(|n| line.contains(repository.fact(at(*n))))),
+            Harm::Dropped => lines.retain(|line| {
+                ![0, 1, 2]
+                    .iter()
+                    .any(|n| line.contains(repository.fact(at(*n))))
+            }),
             Harm::Corrupted => replaced(&mut lines, fact, &wrong(fact)),
             Harm::OtherSubject => {
                 replaced(&mut lines, fact, "\u{1}");
@@ -108,7 +128,11 @@ impl Harm {
             }
             Harm::Negated => replaced(&mut lines, &format!(" {fact}"), &format!(" not {fact}")),
             Harm::Contradicted => {
-                let stated: Vec<String> = lines.iter().filter(|line| line.contains(fact)).cloned().collect();
+                let stated: Vec<String> = lines
+                    .iter()
+                    .filter(|line| line.contains(fact))
+                    .cloned()
+                    .collect();
                 lines.extend(stated.iter().map(|line| line.replace(fact, &wrong(fact))));
             }
             Harm::StaleAsCurrent => {
@@ -117,7 +141,9 @@ impl Harm {
             }
             Harm::OldBesideNew => lines.push(repository.sentence(Slot::Value, repository.old)),
             Harm::Invented => {
-                lines.extend((0..3).map(|n| format!("The helper `merge_shards_{n}` is in src/imaginary/part_{n}.rs.")));
+                lines.extend((0..3).map(|n| {
+                    format!("The helper `merge_shards_{n}` is in src/imaginary/part_{n}.rs.")
+                }));
             }
             Harm::Order => lines.reverse(),
             Harm::Bloat => {
@@ -132,5 +158,9 @@ impl Harm {
 
 /// Another value of the same kind.
 fn wrong(fact: &str) -> String {
-    if fact.bytes().all(|byte| byte.is_ascii_digit()) { format!("{fact}7") } else { format!("{fact}-v0") }
+    if fact.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!("{fact}7")
+    } else {
+        format!("{fact}-v0")
+    }
 }

@@ -17,7 +17,13 @@ pub(crate) enum Slot {
 }
 
 impl Slot {
-    pub(crate) const ALL: [Slot; 5] = [Slot::Path, Slot::Flag, Slot::Value, Slot::Forbidden, Slot::NextStep];
+    pub(crate) const ALL: [Slot; 5] = [
+        Slot::Path,
+        Slot::Flag,
+        Slot::Value,
+        Slot::Forbidden,
+        Slot::NextStep,
+    ];
 }
 
 /// A repository, and what was decided in its session.
@@ -91,8 +97,14 @@ impl Repository {
         match slot {
             Slot::Path => format!("The {} code is implemented in {value}.", self.subject),
             Slot::Flag => format!("The {} job is started with the flag {value}.", self.subject),
-            Slot::Value => format!("For {} the setting {} is {value}.", self.subject, self.setting),
-            Slot::Forbidden => format!("The user said to never remove {value} of the {} project.", self.name),
+            Slot::Value => format!(
+                "For {} the setting {} is {value}.",
+                self.subject, self.setting
+            ),
+            Slot::Forbidden => format!(
+                "The user said to never remove {value} of the {} project.",
+                self.name
+            ),
             Slot::NextStep => format!("The last step of the {} change is {value}.", self.subject),
         }
     }
@@ -104,11 +116,21 @@ impl Repository {
             Slot::Path => format!("Where is the {subject} code implemented?"),
             Slot::Flag => format!("With which flag is the {subject} job started?"),
             Slot::Value => format!("What is the setting {} for {subject}?", self.setting),
-            Slot::Forbidden => format!("What did the user say never to remove from the {name} project?"),
+            Slot::Forbidden => {
+                format!("What did the user say never to remove from the {name} project?")
+            }
             Slot::NextStep => format!("What is the last step of the {subject} change?"),
         };
-        let tags = if slot == Slot::Forbidden { json!(["constraint"]) } else { json!([]) };
-        let old = if slot == Slot::Value { json!([self.old]) } else { json!([]) };
+        let tags = if slot == Slot::Forbidden {
+            json!(["constraint"])
+        } else {
+            json!([])
+        };
+        let old = if slot == Slot::Value {
+            json!([self.old])
+        } else {
+            json!([])
+        };
         serde_json::from_value(json!({
             "id": format!("{slot:?}"), "type": "recall", "question": question, "expected_facts": [self.fact(slot)],
             "superseded_facts": old, "tags": tags,
@@ -118,24 +140,39 @@ impl Repository {
 
     /// The place among the twelve repositories, in which they differ besides their names.
     pub(crate) fn number(&self) -> usize {
-        REPOSITORIES.iter().position(|other| other.name == self.name).unwrap_or(0)
+        REPOSITORIES
+            .iter()
+            .position(|other| other.name == self.name)
+            .unwrap_or(0)
     }
 
     /// The session. Each slot is stated once among messages that state none, and the old value is stated before. The
     /// order of the slots differs between repositories.
     pub(crate) fn session(&self) -> Vec<Message> {
         let talk = |role, n: usize| {
-            let text =
-                format!("Looked at part {n} of the {} repository; nothing there bears on the change.", self.name);
+            let text = format!(
+                "Looked at part {n} of the {} repository; nothing there bears on the change.",
+                self.name
+            );
             Message::text(role, text)
         };
-        let mut messages = vec![Message::text(Role::User, self.sentence(Slot::Value, self.old))];
+        let mut messages = vec![Message::text(
+            Role::User,
+            self.sentence(Slot::Value, self.old),
+        )];
         let mut order = Slot::ALL;
         order.rotate_left(self.number() % Slot::ALL.len());
         for (n, slot) in order.into_iter().enumerate() {
-            messages.extend([talk(Role::Assistant, 2 * n), talk(Role::Assistant, 2 * n + 1)]);
+            messages.extend([
+                talk(Role::Assistant, 2 * n),
+                talk(Role::Assistant, 2 * n + 1),
+            ]);
             let text = match slot {
-                Slot::Value => format!("{} No longer {}.", self.sentence(slot, self.value), self.old),
+                Slot::Value => format!(
+                    "{} No longer {}.",
+                    self.sentence(slot, self.value),
+                    self.old
+                ),
                 _ => self.sentence(slot, self.fact(slot)),
             };
             messages.push(Message::text(Role::User, text));
@@ -153,7 +190,9 @@ impl Repository {
     /// must not be removed is there.
     pub(crate) fn passes(&self, files: &BTreeMap<String, String>, commands: &[String]) -> bool {
         let wanted = format!("{} = {} {}", self.setting, self.value, self.flag);
-        files.get(self.path).is_some_and(|text| text.contains(&wanted))
+        files
+            .get(self.path)
+            .is_some_and(|text| text.contains(&wanted))
             && commands.iter().any(|command| command == self.next)
             && files.contains_key(self.forbidden)
     }

@@ -29,7 +29,10 @@ pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
     let mut files = repository.files();
     let mut commands = Vec::new();
     if let [Some(path), Some(flag), Some(value), Some(next)] = &slots {
-        files.entry(path.clone()).or_default().push_str(&repository.change(value, flag));
+        files
+            .entry(path.clone())
+            .or_default()
+            .push_str(&repository.change(value, flag));
         commands.push(next.clone());
     }
     // The worker does not read a ban again, because it does not know that there is one.
@@ -37,7 +40,10 @@ pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
     if kept.as_deref() != Some(repository.forbidden) {
         files.remove(repository.forbidden);
     }
-    Outcome { success: repository.passes(&files, &commands), reads }
+    Outcome {
+        success: repository.passes(&files, &commands),
+        reads,
+    }
 }
 
 /// The value in the last line with the words of a slot; `None` if the line denies it.
@@ -45,10 +51,15 @@ fn look_up(repository: &Repository, slot: Slot, context: &str) -> Option<String>
     let key = repository.key(slot);
     let sentence = context.split(['\n']).rfind(|line| line.contains(key))?;
     let (_, after) = sentence.split_once(key)?;
-    if after.trim_start().starts_with("not ") || after.contains(" is not ") || sentence.contains("was rejected") {
+    if after.trim_start().starts_with("not ")
+        || after.contains(" is not ")
+        || sentence.contains("was rejected")
+    {
         return None;
     }
-    let words = after.split_whitespace().map(|word| word.trim_matches(['.', ',', ':', '`']));
+    let words = after
+        .split_whitespace()
+        .map(|word| word.trim_matches(['.', ',', ':', '`']));
     let is_of_kind = |word: &&str| match slot {
         Slot::Path | Slot::Forbidden => word.contains('/'),
         Slot::Flag => word.starts_with("--"),

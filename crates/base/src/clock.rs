@@ -23,7 +23,11 @@ pub fn moment(text: &str) -> Option<Timestamp> {
 fn at(time: SystemTime) -> Timestamp {
     let is_early = time < SystemTime::UNIX_EPOCH;
     let time = Timestamp::try_from(time).ok().filter(|_| !is_early);
-    time.unwrap_or(if is_early { Timestamp::UNIX_EPOCH } else { Timestamp::MAX })
+    time.unwrap_or(if is_early {
+        Timestamp::UNIX_EPOCH
+    } else {
+        Timestamp::MAX
+    })
 }
 
 #[cfg(test)]
@@ -34,7 +38,12 @@ mod tests {
 
     #[test]
     fn times_sort_by_when_they_are() {
-        let sorted = ["", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.25Z", "2026-01-02T03:04:05.3Z"];
+        let sorted = [
+            "",
+            "2026-01-02T03:04:05Z",
+            "2026-01-02T03:04:05.25Z",
+            "2026-01-02T03:04:05.3Z",
+        ];
         assert!(sorted.is_sorted_by(|a, b| moment(a) < moment(b)));
     }
 
@@ -43,6 +52,11 @@ mod tests {
         let year = Duration::from_secs(31_557_600);
         assert_eq!(at(SystemTime::UNIX_EPOCH - year), Timestamp::UNIX_EPOCH);
         assert_eq!(at(SystemTime::UNIX_EPOCH + 28_000 * year), Timestamp::MAX);
-        assert_eq!(at(SystemTime::UNIX_EPOCH + 30 * year).strftime("%Y").to_string(), "2000");
+        assert_eq!(
+            at(SystemTime::UNIX_EPOCH + 30 * year)
+                .strftime("%Y")
+                .to_string(),
+            "2000"
+        );
     }
 }

@@ -19,12 +19,20 @@ pub struct Fault {
 impl Fault {
     /// A fault with what to do about it.
     pub fn at(place: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Fault {
-        Fault { message: message.into(), help: Some(help.into()), place }
+        Fault {
+            message: message.into(),
+            help: Some(help.into()),
+            place,
+        }
     }
 
     /// An unknown key of a table or object (`of`), with the nearest known one.
     pub fn unknown_key(place: Range<usize>, key: &str, of: &str, known: &[&str]) -> Fault {
-        Fault::at(place, say!("unknown key `{key}` in {of}", "{of} 中有未知键 `{key}`"), suggestion(key, known))
+        Fault::at(
+            place,
+            say!("unknown key `{key}` in {of}", "{of} 中有未知键 `{key}`"),
+            suggestion(key, known),
+        )
     }
 
     /// The fault of a JSON text that starts at byte `offset` of `text`.
@@ -36,7 +44,8 @@ impl Fault {
             .take(error.line().saturating_sub(1))
             .map(str::len)
             .sum();
-        let place = (offset + line_start + error.column().saturating_sub(1)).min(text.len().saturating_sub(1));
+        let place = (offset + line_start + error.column().saturating_sub(1))
+            .min(text.len().saturating_sub(1));
         let full = error.to_string();
         let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
         Fault::at(place..(place + 1).min(text.len()), message, help)
@@ -45,14 +54,18 @@ impl Fault {
 
 /// The byte range of `part`, a slice of `text`.
 pub fn place_of(text: &str, part: &str) -> Range<usize> {
-    let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
+    let start = (part.as_ptr() as usize)
+        .saturating_sub(text.as_ptr() as usize)
+        .min(text.len());
     start..(start + part.len()).min(text.len())
 }
 
 /// The name among `known` that `name` was probably meant to be.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase();
-    let likeness = known.iter().map(|candidate| (*candidate, strsim::jaro_winkler(&name, candidate)));
+    let likeness = known
+        .iter()
+        .map(|candidate| (*candidate, strsim::jaro_winkler(&name, candidate)));
     let (best, likeness) = likeness.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     (likeness >= 0.75).then_some(best)
 }
@@ -61,7 +74,11 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 pub fn suggestion(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => say!("did you mean `{near}`?", "是否指 `{near}`？"),
-        None => say!("expected one of `{}`", "应为以下之一：`{}`", known.join("`, `")),
+        None => say!(
+            "expected one of `{}`",
+            "应为以下之一：`{}`",
+            known.join("`, `")
+        ),
     }
 }
 
@@ -71,7 +88,10 @@ mod tests {
 
     #[test]
     fn nearest_finds_a_typing_mistake_and_nothing_else() {
-        assert_eq!(nearest("wieght", &["id", "weight", "question"]), Some("weight"));
+        assert_eq!(
+            nearest("wieght", &["id", "weight", "question"]),
+            Some("weight")
+        );
         assert_eq!(nearest("colour", &["id", "weight"]), None);
     }
 

@@ -32,7 +32,11 @@ pub fn system_words(error: &io::Error) -> String {
 impl FileError {
     /// An error while doing `verb` to `path`.
     pub fn new(verb: &'static str, path: &Path, source: io::Error) -> FileError {
-        FileError { verb, path: path.to_owned(), source }
+        FileError {
+            verb,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// Whether there is no such file.
@@ -51,7 +55,10 @@ pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError
 /// transcripts and are written wherever the user chose.
 pub fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     let staged = StagedFile::write(path, bytes)?;
-    staged.file.persist(path).map_err(|error| FileError::new("write", path, error.error))?;
+    staged
+        .file
+        .persist(path)
+        .map_err(|error| FileError::new("write", path, error.error))?;
     sync_folder(folder_of(path))
 }
 
@@ -72,7 +79,10 @@ impl StagedFile {
     pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<StagedFile, FileError> {
         let written = write_temporary(folder_of(path), bytes.as_ref());
         let file = written.map_err(|e| FileError::new("write", path, e))?;
-        Ok(StagedFile { file, path: path.to_owned() })
+        Ok(StagedFile {
+            file,
+            path: path.to_owned(),
+        })
     }
 
     /// Renames the file to its final name, durably.
@@ -86,7 +96,9 @@ impl StagedFile {
     pub fn commit(self) -> Result<(), FileError> {
         let opened = open_to_others(self.file.path());
         let named = opened.and_then(|()| self.file.persist(&self.path).map_err(|e| e.error));
-        named.map(drop).map_err(|e| FileError::new("write", &self.path, e))
+        named
+            .map(drop)
+            .map_err(|e| FileError::new("write", &self.path, e))
     }
 }
 
@@ -101,12 +113,18 @@ fn write_temporary(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTem
 
 /// Creates a temporary file in `folder`.
 pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new().prefix(".").suffix(TEMPORARY).tempfile_in(folder)
+    tempfile::Builder::new()
+        .prefix(".")
+        .suffix(TEMPORARY)
+        .tempfile_in(folder)
 }
 
 /// Creates a temporary file with `text`, for another program to edit. It is removed when dropped.
 pub fn temporary_file(text: &str, suffix: &str) -> Result<tempfile::NamedTempFile, FileError> {
-    let created = tempfile::Builder::new().prefix("compeval-").suffix(suffix).tempfile();
+    let created = tempfile::Builder::new()
+        .prefix("compeval-")
+        .suffix(suffix)
+        .tempfile();
     let written = created.and_then(|mut file| {
         file.write_all(&redact_bytes(text.as_bytes()))?;
         Ok(file)
@@ -125,8 +143,14 @@ const TEMPORARY: &str = ".tmp";
 /// Makes the bytes of a finished temporary file durable and renames it to `path`. The new name is durable after
 /// [`sync_folder`].
 pub fn persist(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
-    file.as_file().sync_all().map_err(|e| FileError::new("write", path, e))?;
-    StagedFile { file, path: path.to_owned() }.commit()
+    file.as_file()
+        .sync_all()
+        .map_err(|e| FileError::new("write", path, e))?;
+    StagedFile {
+        file,
+        path: path.to_owned(),
+    }
+    .commit()
 }
 
 /// Removes a file, if there is one.
@@ -135,7 +159,9 @@ pub fn persist(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileErr
 /// If there is one and it cannot be removed.
 pub fn remove_if_there(path: &Path) -> Result<(), FileError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new("remove", path, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::new("remove", path, error))
+        }
         _ => Ok(()),
     }
 }
@@ -143,14 +169,18 @@ pub fn remove_if_there(path: &Path) -> Result<(), FileError> {
 /// Makes created, renamed and removed names in a folder durable.
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     if cfg!(unix) {
-        File::open(folder).and_then(|f| f.sync_all()).map_err(|e| FileError::new("sync", folder, e))?;
+        File::open(folder)
+            .and_then(|f| f.sync_all())
+            .map_err(|e| FileError::new("sync", folder, e))?;
     }
     Ok(())
 }
 
 /// The folder of a file; for a bare name, the current folder.
 pub fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Creates a folder that only its owner can enter, and the missing ones above it: caches and results contain whole
@@ -159,12 +189,19 @@ pub fn create_private_folder(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path).map_err(|e| FileError::new("create", path, e))
+    builder
+        .recursive(true)
+        .create(path)
+        .map_err(|e| FileError::new("create", path, e))
 }
 
 /// Options for opening `path`. A file that they create is private to its owner if its folder is.
 pub fn open_options(path: &Path) -> fs::OpenOptions {
-    if is_private(folder_of(path)) { private_options() } else { File::options() }
+    if is_private(folder_of(path)) {
+        private_options()
+    } else {
+        File::options()
+    }
 }
 
 /// Options for opening a file. One that they create is private to its owner, whatever its folder.
@@ -196,8 +233,15 @@ pub fn copy_mode(old: &Path, new: &Path) -> Result<(), FileError> {
 /// Makes everything in a private folder private too: for a library that creates files by itself.
 pub fn make_files_private(folder: &Path) {
     #[cfg(unix)]
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_private(folder)) {
-        let Ok(kind) = entry.file_type() else { continue };
+    for entry in fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|_| is_private(folder))
+    {
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
         if kind.is_symlink() {
             continue;
         }
@@ -296,7 +340,12 @@ impl LockMarker {
         let mut name = path.as_os_str().to_owned();
         name.push(".held");
         let marker = PathBuf::from(name);
-        match open_options(&marker).read(true).write(true).create_new(true).open(&marker) {
+        match open_options(&marker)
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&marker)
+        {
             Ok(mut file) => {
                 let created = LockMarker(marker);
                 write_holder(&mut file, command).map_err(LockError::Io)?;
@@ -354,7 +403,12 @@ impl FileLock {
     pub fn acquire(path: &Path, command: &str) -> Result<FileLock, LockError> {
         const TIMEOUT: Duration = Duration::from_secs(2);
         const INTERVAL: Duration = Duration::from_millis(50);
-        let open = open_options(path).read(true).write(true).create(true).truncate(false).open(path);
+        let open = open_options(path)
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
         let mut file = open.map_err(LockError::Io)?;
         let began = Instant::now();
         loop {
@@ -365,8 +419,12 @@ impl FileLock {
                     return Ok(FileLock { file, marker });
                 }
                 Err(TryLockError::Error(e)) => return Err(LockError::Io(e)),
-                Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => std::thread::sleep(INTERVAL),
-                Err(TryLockError::WouldBlock) => return Err(LockError::Held(read_holder(&mut file))),
+                Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => {
+                    std::thread::sleep(INTERVAL)
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Held(read_holder(&mut file)));
+                }
             }
         }
         write_holder(&mut file, command).map_err(LockError::Io)?;
@@ -375,7 +433,12 @@ impl FileLock {
 
     /// Locks `path`, a file that exists only for this lock, unless another process holds it.
     pub fn try_acquire(path: &Path) -> io::Result<Option<FileLock>> {
-        let file = private_options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = private_options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(FileLock { file, marker: None })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -396,7 +459,9 @@ pub fn user_folder() -> Option<PathBuf> {
 
 /// The folder that an environment variable names.
 fn folder_from_env(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
+    std::env::var_os(variable)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
 }
 
 /// The command of this process, as the user typed it.
@@ -421,22 +486,40 @@ fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
             )
         )
     });
-    written.or_else(|error| if is_out_of_space(&error) { Ok(()) } else { Err(error) })
+    written.or_else(|error| {
+        if is_out_of_space(&error) {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
 }
 
 fn read_holder(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_end(&mut bytes));
-    let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
+    let read = file
+        .seek(SeekFrom::Start(0))
+        .and_then(|_| file.take(400).read_to_end(&mut bytes));
+    let text: String = String::from_utf8_lossy(&bytes)
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
     match read {
         Ok(_) if !text.is_empty() => text,
-        _ => locale::localized("another process that has not written its name yet", "另一个尚未写下名称的进程").into(),
+        _ => locale::localized(
+            "another process that has not written its name yet",
+            "另一个尚未写下名称的进程",
+        )
+        .into(),
     }
 }
 
 /// Whether an error says that the disk is full.
 pub fn is_out_of_space(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 /// A limit of the system that its user can lift.
@@ -456,24 +539,42 @@ impl Shortage {
     /// The shortage that the system reports among the causes of an error.
     pub fn in_error(error: &(dyn std::error::Error + 'static)) -> Option<Shortage> {
         let causes = std::iter::successors(Some(error), |&error| error.source());
-        causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|cause| match cause.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Shortage::Space),
-            io::ErrorKind::FileTooLarge => Some(Shortage::FileSize),
-            io::ErrorKind::ReadOnlyFilesystem => Some(Shortage::ReadOnly),
-            // Too many open files have no kind.
-            _ => Shortage::in_text(&cause.to_string()),
-        })
+        causes
+            .filter_map(|cause| cause.downcast_ref::<io::Error>())
+            .find_map(|cause| match cause.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Shortage::Space),
+                io::ErrorKind::FileTooLarge => Some(Shortage::FileSize),
+                io::ErrorKind::ReadOnlyFilesystem => Some(Shortage::ReadOnly),
+                // Too many open files have no kind.
+                _ => Shortage::in_text(&cause.to_string()),
+            })
     }
 
     /// The shortage that the text of an error reports: libraries pass errors on as texts.
     pub fn in_text(text: &str) -> Option<Shortage> {
         const SIGNS: [(Shortage, &[&str]); 4] = [
-            (Shortage::Space, &["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]),
+            (
+                Shortage::Space,
+                &[
+                    "No space left on device",
+                    "Disk quota exceeded",
+                    "os error 28)",
+                    "os error 122)",
+                ],
+            ),
             (Shortage::FileSize, &["File too large", "os error 27)"]),
-            (Shortage::OpenFiles, &["Too many open files", "os error 24)", "os error 23)"]),
-            (Shortage::ReadOnly, &["Read-only file system", "os error 30)"]),
+            (
+                Shortage::OpenFiles,
+                &["Too many open files", "os error 24)", "os error 23)"],
+            ),
+            (
+                Shortage::ReadOnly,
+                &["Read-only file system", "os error 30)"],
+            ),
         ];
-        let (shortage, _) = SIGNS.iter().find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)))?;
+        let (shortage, _) = SIGNS
+            .iter()
+            .find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)))?;
         Some(*shortage)
     }
 }

@@ -19,7 +19,9 @@ pub enum Route {
 impl Route {
     /// The route to the server of a URL; `Outside` for a text that is no URL.
     pub fn from_url(url: &str) -> Route {
-        let Ok(url) = Url::parse(url) else { return Route::Outside };
+        let Ok(url) = Url::parse(url) else {
+            return Route::Outside;
+        };
         let is_local = match url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
             Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
@@ -76,18 +78,44 @@ mod tests {
 
     #[test]
     fn a_name_that_begins_like_an_address_of_this_machine_is_another_host() {
-        let near = ["localhost", "127.0.0.1", "127.1.2.3:80", "[::1]:8080", "0.0.0.0", "a.localhost"];
+        let near = [
+            "localhost",
+            "127.0.0.1",
+            "127.1.2.3:80",
+            "[::1]:8080",
+            "0.0.0.0",
+            "a.localhost",
+        ];
         for host in near {
-            assert_eq!(Route::from_url(&format!("http://{host}/v1")), Route::PlainLoopback, "{host}");
-            assert_eq!(Route::from_url(&format!("https://{host}/v1")), Route::Loopback, "{host}");
+            assert_eq!(
+                Route::from_url(&format!("http://{host}/v1")),
+                Route::PlainLoopback,
+                "{host}"
+            );
+            assert_eq!(
+                Route::from_url(&format!("https://{host}/v1")),
+                Route::Loopback,
+                "{host}"
+            );
         }
-        for url in ["http://127.example.com", "https://localhost.example.com", "http://10.0.0.1", "localhost:80", ""] {
+        for url in [
+            "http://127.example.com",
+            "https://localhost.example.com",
+            "http://10.0.0.1",
+            "localhost:80",
+            "",
+        ] {
             assert_eq!(Route::from_url(url), Route::Outside, "{url}");
         }
     }
 
     #[test]
     fn a_client_can_be_built_for_each_route() {
-        assert!([Route::PlainLoopback, Route::Loopback, Route::Outside].map(client).iter().all(Result::is_ok));
+        assert!(
+            [Route::PlainLoopback, Route::Loopback, Route::Outside]
+                .map(client)
+                .iter()
+                .all(Result::is_ok)
+        );
     }
 }

@@ -31,7 +31,11 @@ pub struct Message {
     #[schemars(with = "Option<Content>")]
     pub content: String,
     /// The tools an assistant message calls, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "null_is_empty"
+    )]
     #[schemars(with = "Option<Vec<ToolCall>>")]
     pub tool_calls: Vec<ToolCall>,
     /// On a tool message: the call it answers.
@@ -61,7 +65,10 @@ impl Message {
 
     /// The result of a tool call.
     pub fn result(call: impl Into<String>, content: impl Into<String>) -> Message {
-        Message { tool_call_id: Some(call.into()), ..Message::text(Role::Tool, content) }
+        Message {
+            tool_call_id: Some(call.into()),
+            ..Message::text(Role::Tool, content)
+        }
     }
 
     /// The text of the message that counts as tokens: content, then the name and arguments of its calls.
@@ -91,9 +98,20 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// A call of `name` with `arguments`, a JSON object in text form.
-    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> ToolCall {
-        let function = Function { name: name.into(), arguments: arguments.into() };
-        ToolCall { id: id.into(), kind: CallKind::Function, function }
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> ToolCall {
+        let function = Function {
+            name: name.into(),
+            arguments: arguments.into(),
+        };
+        ToolCall {
+            id: id.into(),
+            kind: CallKind::Function,
+            function,
+        }
     }
 }
 
@@ -170,7 +188,10 @@ mod tests {
     fn reads_string_null_and_parts() {
         let read = |json: &str| serde_json::from_str::<Message>(json).unwrap();
         assert_eq!(read(r#"{"role":"user","content":"a"}"#).content, "a");
-        assert_eq!(read(r#"{"role":"assistant","content":null,"tool_calls":null}"#).content, "");
+        assert_eq!(
+            read(r#"{"role":"assistant","content":null,"tool_calls":null}"#).content,
+            ""
+        );
         let parts = r#"{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#;
         assert_eq!(read(parts), Message::text(Role::System, "a\nb"));
     }

@@ -69,9 +69,10 @@ pub fn each_string(value: &mut Value, edit: &mut dyn FnMut(&mut String)) {
 /// hidden. Joiners are excluded: scripts and emoji need them.
 pub fn is_shown_escaped(c: char) -> bool {
     let is_bidi = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    let is_invisible =
-        matches!(c, '\u{180E}' | '\u{200B}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}')
-            || matches!(c, '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}');
+    let is_invisible = matches!(
+        c,
+        '\u{180E}' | '\u{200B}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}'
+    ) || matches!(c, '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}');
     is_bidi || is_invisible || (c.is_control() && c != '\n' && c != '\t')
 }
 
@@ -82,7 +83,11 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_shown_escaped(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+        if is_shown_escaped(c) {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
+        }
     }
     shown.into()
 }
@@ -108,7 +113,10 @@ pub fn without_half_surrogates(json: &str) -> Cow<'_, str> {
             (None, _) => 2,
         };
         // An escaped character may be of several bytes in broken input.
-        let taken = (taken..taken + 4).find(|&n| escape.is_char_boundary(n)).unwrap_or(escape.len()).min(escape.len());
+        let taken = (taken..taken + 4)
+            .find(|&n| escape.is_char_boundary(n))
+            .unwrap_or(escape.len())
+            .min(escape.len());
         out.push_str(escape.get(..taken).unwrap_or(""));
         rest = escape.get(taken..).unwrap_or("");
     }
@@ -131,8 +139,14 @@ pub fn shell_word(word: &str) -> String {
     // zsh takes `=word` for the path of a program.
     let is_plain = !word.is_empty()
         && !word.starts_with('=')
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
+    if is_plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +156,16 @@ mod tests {
     #[test]
     fn words_survive_a_shell() {
         let words = ["--label=a", "two words", "it's", "", "=a", "a~1"].map(shell_word);
-        assert_eq!(words, ["--label=a", "'two words'", r"'it'\''s'", "''", "'=a'", "'a~1'"]);
+        assert_eq!(
+            words,
+            [
+                "--label=a",
+                "'two words'",
+                r"'it'\''s'",
+                "''",
+                "'=a'",
+                "'a~1'"
+            ]
+        );
     }
 }

@@ -12,9 +12,13 @@ use std::thread;
 /// # Errors
 /// The system does not start that many.
 pub fn check_available(count: usize) -> io::Result<()> {
-    let (ends, wait) = (0..count).map(|_| mpsc::channel::<()>()).unzip::<_, _, Vec<_>, Vec<_>>();
-    let started: io::Result<Vec<_>> =
-        wait.into_iter().map(|end| thread::Builder::new().spawn(move || end.recv().is_ok())).collect();
+    let (ends, wait) = (0..count)
+        .map(|_| mpsc::channel::<()>())
+        .unzip::<_, _, Vec<_>, Vec<_>>();
+    let started: io::Result<Vec<_>> = wait
+        .into_iter()
+        .map(|end| thread::Builder::new().spawn(move || end.recv().is_ok()))
+        .collect();
     // A thread ends when its sender is gone.
     drop(ends);
     started?.into_iter().for_each(|thread| drop(thread.join()));
@@ -34,11 +38,18 @@ pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce
 /// next number when it has finished one, since numbers may mean very different amounts of work, such as files of any
 /// size.
 pub fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let processors = thread::available_parallelism().map_or(1, usize::from).min(count);
+    let processors = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(count);
     let next = AtomicUsize::new(0);
     let mut results: Vec<(usize, T)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(|| take_numbers(&next, count, &of))).collect();
-        workers.into_iter().flat_map(|worker| resume_panic(worker.join())).collect()
+        let workers: Vec<_> = (0..processors)
+            .map(|_| scope.spawn(|| take_numbers(&next, count, &of)))
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| resume_panic(worker.join()))
+            .collect()
     });
     results.sort_unstable_by_key(|(number, _)| *number);
     results.into_iter().map(|(_, result)| result).collect()
@@ -46,7 +57,9 @@ pub fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
 
 /// The work of one thread: the numbers that it took, with their results.
 fn take_numbers<T>(next: &AtomicUsize, count: usize, of: &impl Fn(usize) -> T) -> Vec<(usize, T)> {
-    let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count));
+    let numbers = std::iter::from_fn(|| {
+        Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count)
+    });
     numbers.map(|number| (number, of(number))).collect()
 }
 
@@ -61,7 +74,10 @@ mod tests {
     #[test]
     fn results_are_complete_and_in_order() {
         for count in [0, 1, 2, 3, 100] {
-            assert_eq!(each(count, |number| number * 2), (0..count).map(|number| number * 2).collect::<Vec<_>>());
+            assert_eq!(
+                each(count, |number| number * 2),
+                (0..count).map(|number| number * 2).collect::<Vec<_>>()
+            );
         }
         assert_eq!(both(|| 1, || 2), (1, 2));
     }

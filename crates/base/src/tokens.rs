@@ -69,15 +69,19 @@ struct Tokenizer {
 impl Tokenizer {
     fn load() -> Tokenizer {
         let mut ranks = HashMap::with_capacity_and_hasher(200_000, FixedState::default());
-        let vocabulary = zstd::bulk::decompress(VOCABULARY, VOCABULARY_BYTES).expect("a vocabulary");
+        let vocabulary =
+            zstd::bulk::decompress(VOCABULARY, VOCABULARY_BYTES).expect("a vocabulary");
         let mut rest: &'static [u8] = vocabulary.leak();
         while let Some((length, tail)) = rest.split_first() {
-            let (token, tail) = tail.split_at_checked(usize::from(*length)).expect("a vocabulary of whole tokens");
+            let (token, tail) = tail
+                .split_at_checked(usize::from(*length))
+                .expect("a vocabulary of whole tokens");
             let rank = Rank::try_from(ranks.len()).expect("fewer tokens than ranks");
             ranks.insert(token, rank);
             rest = tail;
         }
-        let pieces = Regex::new_many(&[PIECES, SPACES_AND_ONE, SPACE]).expect("valid regular expressions");
+        let pieces =
+            Regex::new_many(&[PIECES, SPACES_AND_ONE, SPACE]).expect("valid regular expressions");
         Tokenizer { ranks, pieces }
     }
 
@@ -86,10 +90,18 @@ impl Tokenizer {
         while let Some(found) = self.pieces.find(Input::new(rest).anchored(Anchored::Yes)) {
             let matched = rest.get(..found.end()).unwrap_or(rest);
             let is_one_too_many = found.pattern().as_usize() == 1;
-            let surplus = matched.chars().next_back().filter(|_| is_one_too_many).map_or(0, char::len_utf8);
+            let surplus = matched
+                .chars()
+                .next_back()
+                .filter(|_| is_one_too_many)
+                .map_or(0, char::len_utf8);
             let (piece, tail) = rest.split_at(matched.len() - surplus);
             let piece = piece.as_bytes();
-            tokens += if self.ranks.contains_key(piece) { 1 } else { parts.join_all(piece, &self.ranks) };
+            tokens += if self.ranks.contains_key(piece) {
+                1
+            } else {
+                parts.join_all(piece, &self.ranks)
+            };
             rest = tail;
         }
         tokens
@@ -116,7 +128,8 @@ impl PartList {
         self.end.clear();
         self.end.extend(1..=piece.len());
         self.before.clear();
-        self.before.extend((0..piece.len()).map(|start| start.saturating_sub(1)));
+        self.before
+            .extend((0..piece.len()).map(|start| start.saturating_sub(1)));
         self.unions.clear();
         let mut left = piece.len();
         for start in 0..piece.len().saturating_sub(1) {
@@ -166,8 +179,13 @@ mod tests {
 
     /// Pseudo-random numbers, the same on every machine.
     fn numbers(count: usize) -> impl Iterator<Item = u32> {
-        let next =
-            |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        let next = |state: &u64| {
+            Some(
+                state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407),
+            )
+        };
         let states = std::iter::successors(next(&1), next);
         states.take(count).map(|state| (state >> 33) as u32)
     }
@@ -184,19 +202,31 @@ mod tests {
             ("", 0),
             ("hello world", 2),
             ("I'LL don't we've 'sS it's", 9),
-            ("fn main() -> Result<(), Error> {\n    let config = Config::load(\"app.toml\")?;\n\trun(config)\n}\n", 26),
+            (
+                "fn main() -> Result<(), Error> {\n    let config = Config::load(\"app.toml\")?;\n\trun(config)\n}\n",
+                26,
+            ),
             (
                 "2026-03-01T12:04:55Z ERROR worker[17] src/db/pool.rs:214 timeout after 30000ms (attempt 3/5)\r\n\r\n",
                 38,
             ),
-            ("压缩之后，智能体还能继续完成它的工作吗？请根据上下文回答。", 20),
-            ("日本語のテキスト、한국어 텍스트, Ελληνικά, русский, العربية, हिन्दी", 21),
+            (
+                "压缩之后，智能体还能继续完成它的工作吗？请根据上下文回答。",
+                20,
+            ),
+            (
+                "日本語のテキスト、한국어 텍스트, Ελληνικά, русский, العربية, हिन्दी",
+                21,
+            ),
             ("👩‍👩‍👧‍👦🎉 naïve é ﷽ 🇩🇪", 23),
             ("<|endoftext|> <|im_start|>user", 14),
             ("a  b   c \n \n\n  d\t\t\te   ", 12),
             ("\u{a0}\u{a0}\u{3000}x\u{2028}y", 5),
             ("zzzzqqqqxjvkwpq0123456789abcdef+/==", 16),
-            ("{\"path\":\"src/lib.rs\",\"start_line\":120,\"content\":\"pub mod units;\"}", 19),
+            (
+                "{\"path\":\"src/lib.rs\",\"start_line\":120,\"content\":\"pub mod units;\"}",
+                19,
+            ),
             ("========================================//////", 4),
         ];
         for (text, tokens) in samples {
@@ -210,9 +240,13 @@ mod tests {
         assert_eq!(count(&format!("y{}", "\n".repeat(5_000))), 314);
         assert_eq!(count(&"a".repeat(20_001)), 2_501);
         assert_eq!(count(&"internationalisation ".repeat(5_000)), 10_001);
-        let letters: String = numbers(50_000).filter_map(|number| char::from_u32(97 + number % 26)).collect();
+        let letters: String = numbers(50_000)
+            .filter_map(|number| char::from_u32(97 + number % 26))
+            .collect();
         assert_eq!(count(&letters), 26_042);
-        let characters: String = numbers(50_000).filter_map(|number| char::from_u32(number % 0x30000)).collect();
+        let characters: String = numbers(50_000)
+            .filter_map(|number| char::from_u32(number % 0x30000))
+            .collect();
         assert_eq!(count(&characters), 167_324);
     }
 }

@@ -10,7 +10,9 @@ use std::ops::{Add, AddAssign};
 use serde::{Deserialize, Serialize};
 
 /// A count of tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Tokens(pub u64);
 
@@ -136,8 +138,14 @@ mod tests {
     #[test]
     fn a_small_amount_is_not_shown_as_zero_and_an_unknown_one_is_a_dash() {
         assert_eq!(money(None), "–");
-        let amounts = [0.0, 0.000_01, 0.004, 0.009_99, 0.01, 1.5, 1234.5, -0.5].map(|amount| Usd(amount).to_string());
-        assert_eq!(amounts, ["$0", "<$0.0001", "$0.0040", "$0.0100", "$0.01", "$1.50", "$1234.50", "-$0.50"]);
+        let amounts = [0.0, 0.000_01, 0.004, 0.009_99, 0.01, 1.5, 1234.5, -0.5]
+            .map(|amount| Usd(amount).to_string());
+        assert_eq!(
+            amounts,
+            [
+                "$0", "<$0.0001", "$0.0040", "$0.0100", "$0.01", "$1.50", "$1234.50", "-$0.50"
+            ]
+        );
         assert_eq!(format!("{:>6}|", Usd(0.0)), "    $0|");
     }
 }

@@ -33,14 +33,20 @@ const ROOM: u64 = 1000;
 pub fn answer(context: &str, question: &str, instructions: &str) -> String {
     let form = AnswerFormat::from_instructions(instructions);
     let passages = passages(context);
-    let size: u64 = passages.iter().map(|passage| estimate_tokens(&passage.text).0 + 1).sum();
+    let size: u64 = passages
+        .iter()
+        .map(|passage| estimate_tokens(&passage.text).0 + 1)
+        .sum();
     if form.passages < passages.len() || size > form.tokens {
         return Retriever::new(passages).answer(question, form);
     }
     if passages.is_empty() {
         return nothing(question).to_owned();
     }
-    let lines: Vec<String> = passages.iter().map(|passage| form.line(&passage.text)).collect();
+    let lines: Vec<String> = passages
+        .iter()
+        .map(|passage| form.line(&passage.text))
+        .collect();
     lines.join("\n")
 }
 
@@ -49,14 +55,19 @@ pub fn answer(context: &str, question: &str, instructions: &str) -> String {
 pub fn search(context: &str, question: &str) -> Option<String> {
     let asked = terms(question);
     let passages = passages(context);
-    let passage_terms: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
+    let passage_terms: Vec<Vec<Term>> = passages
+        .iter()
+        .map(|passage| terms(&passage.text))
+        .collect();
     let mut best = 0;
     for (at, (passage, own_terms)) in passages.iter().zip(&passage_terms).enumerate() {
-        let is_same_block = passages.get(at + 1).is_some_and(|next| next.block == passage.block);
+        let is_same_block = passages
+            .get(at + 1)
+            .is_some_and(|next| next.block == passage.block);
         let next_terms = passage_terms.get(at + 1).filter(|_| is_same_block);
-        let shared = asked
-            .iter()
-            .filter(|term| own_terms.contains(term) || next_terms.is_some_and(|terms| terms.contains(term)));
+        let shared = asked.iter().filter(|term| {
+            own_terms.contains(term) || next_terms.is_some_and(|terms| terms.contains(term))
+        });
         best = best.max(shared.count());
     }
     (best * 2 < asked.len()).then(|| format!("SEARCH: {}", one_line(question)))
@@ -64,7 +75,11 @@ pub fn search(context: &str, question: &str) -> Option<String> {
 
 /// The answer, in the language of the question, if nothing in the context is related to it.
 fn nothing(question: &str) -> &'static str {
-    if is_chinese(question) { NOTHING_ZH } else { NOTHING }
+    if is_chinese(question) {
+        NOTHING_ZH
+    } else {
+        NOTHING
+    }
 }
 
 /// The length of an excerpt in bytes. Only longer passages are cut.
@@ -98,25 +113,43 @@ impl Retriever {
             lengths.push(length);
         }
         let mean_length = lengths.iter().sum::<f64>() / (lengths.len().max(1) as f64);
-        Retriever { passages, lengths, mean_length, postings }
+        Retriever {
+            passages,
+            lengths,
+            mean_length,
+            postings,
+        }
     }
 
     /// The passages that share most with the question, in their order.
     fn answer(&self, question: &str, form: AnswerFormat) -> String {
         let chosen = self.choose(question, self.query_terms(question), form);
-        if chosen.is_empty() { nothing(question).to_owned() } else { self.quote(&chosen, question, form) }
+        if chosen.is_empty() {
+            nothing(question).to_owned()
+        } else {
+            self.quote(&chosen, question, form)
+        }
     }
 
     /// The terms of the question with their weights: the rarer in the context, the heavier.
     fn query_terms(&self, question: &str) -> Vec<(Term, f64)> {
-        terms(question).into_iter().map(|term| (term, self.weight(term))).collect()
+        terms(question)
+            .into_iter()
+            .map(|term| (term, self.weight(term)))
+            .collect()
     }
 
     fn weight(&self, term: Term) -> f64 {
         let all = self.passages.len() as f64;
-        let holding = self.postings.get(&term).map_or(0.0, |list| list.len() as f64);
+        let holding = self
+            .postings
+            .get(&term)
+            .map_or(0.0, |list| list.len() as f64);
         // A term that occurs nowhere weighs as much as one that occurs once.
-        ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
+        ((all + 1.0) / (holding.max(1.0) + 0.5))
+            .ln()
+            .max(0.1)
+            .powf(0.8)
     }
 
     /// The BM25 score of every passage.
@@ -139,22 +172,43 @@ impl Retriever {
 
     /// Takes the best passage repeatedly. The terms of a chosen passage count less for the next one, so that every part of
     /// the question is served.
-    fn choose(&self, question: &str, mut asked: Vec<(Term, f64)>, form: AnswerFormat) -> Vec<usize> {
-        let candidates = self.candidates(&QuestionKinds::from_question(question), &self.scores(&asked));
+    fn choose(
+        &self,
+        question: &str,
+        mut asked: Vec<(Term, f64)>,
+        form: AnswerFormat,
+    ) -> Vec<usize> {
+        let candidates = self.candidates(
+            &QuestionKinds::from_question(question),
+            &self.scores(&asked),
+        );
         let mut chosen: Vec<usize> = Vec::new();
         let mut room = form.tokens;
         while room > 0 && chosen.len() < form.passages {
             let scores = self.scores(&asked);
-            let open = candidates.iter().filter(|(at, _)| !self.is_redundant(&chosen, *at));
-            let scored = open.map(|(at, factor)| (*at, self.score_in_context(*at, &scores) * factor));
-            let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, score)| *score > 0.0) else {
+            let open = candidates
+                .iter()
+                .filter(|(at, _)| !self.is_redundant(&chosen, *at));
+            let scored =
+                open.map(|(at, factor)| (*at, self.score_in_context(*at, &scores) * factor));
+            let Some((best, _)) = scored
+                .max_by(|a, b| a.1.total_cmp(&b.1))
+                .filter(|(_, score)| *score > 0.0)
+            else {
                 break;
             };
-            let served = self.passages.get(best).map(|p| terms(&p.text)).unwrap_or_default();
+            let served = self
+                .passages
+                .get(best)
+                .map(|p| terms(&p.text))
+                .unwrap_or_default();
             for (_, weight) in asked.iter_mut().filter(|(term, _)| served.contains(term)) {
                 *weight *= SERVED;
             }
-            let size = self.passages.get(best).map_or(0, |p| estimate_tokens(&excerpt(&p.text, &[])).0);
+            let size = self
+                .passages
+                .get(best)
+                .map_or(0, |p| estimate_tokens(&excerpt(&p.text, &[])).0);
             if size > room && !chosen.is_empty() {
                 break;
             }
@@ -172,13 +226,17 @@ impl Retriever {
         let mut all: Vec<(usize, f64)> = scored.filter(|(_, score)| *score > 0.0).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         all.truncate(CANDIDATES);
-        all.into_iter().map(|(at, _)| (at, self.factor(at, kinds))).collect()
+        all.into_iter()
+            .map(|(at, _)| (at, self.factor(at, kinds)))
+            .collect()
     }
 
     /// The score of a passage plus a part of its neighbours' in the same block.
     fn score_in_context(&self, at: usize, scores: &[f64]) -> f64 {
         let [near, far] = [1, 2].map(|distance| {
-            let before = at.checked_sub(distance).map_or(0.0, |before| self.score_beside(at, before, scores));
+            let before = at
+                .checked_sub(distance)
+                .map_or(0.0, |before| self.score_beside(at, before, scores));
             before.max(self.score_beside(at, at + distance, scores))
         });
         scores.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
@@ -186,13 +244,20 @@ impl Retriever {
 
     /// The score of the passage at `other` if it is in the block of the one at `at`, else 0.
     fn score_beside(&self, at: usize, other: usize, scores: &[f64]) -> f64 {
-        let is_same_block = self.passages.get(other).map(|p| p.block) == self.passages.get(at).map(|p| p.block);
-        scores.get(other).copied().filter(|_| is_same_block).unwrap_or(0.0)
+        let is_same_block =
+            self.passages.get(other).map(|p| p.block) == self.passages.get(at).map(|p| p.block);
+        scores
+            .get(other)
+            .copied()
+            .filter(|_| is_same_block)
+            .unwrap_or(0.0)
     }
 
     fn is_redundant(&self, chosen: &[usize], at: usize) -> bool {
         let text = self.passages.get(at).map(|p| p.text.as_str());
-        chosen.iter().any(|known| *known == at || self.passages.get(*known).map(|p| p.text.as_str()) == text)
+        chosen
+            .iter()
+            .any(|known| *known == at || self.passages.get(*known).map(|p| p.text.as_str()) == text)
     }
 
     /// How well a passage suits the question by its speaker, its place and its content.
@@ -235,12 +300,19 @@ struct AnswerFormat {
 impl AnswerFormat {
     fn line(self, text: &str) -> String {
         let text = text.trim_start_matches(['-', '*', ' ']);
-        if self.list { format!("- {text}") } else { text.to_owned() }
+        if self.list {
+            format!("- {text}")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn from_instructions(instructions: &str) -> AnswerFormat {
         let lower = instructions.to_lowercase();
-        let is_one = has_any(&lower, "one sentence|single sentence|one line|single line|一句话");
+        let is_one = has_any(
+            &lower,
+            "one sentence|single sentence|one line|single line|一句话",
+        );
         AnswerFormat {
             tokens: limit(instructions).unwrap_or(ROOM),
             passages: if is_one { 1 } else { usize::MAX },
@@ -257,8 +329,14 @@ fn has_any(text: &str, words: &str) -> bool {
 /// Whether more than a quarter of the characters of `text` are Chinese. Japanese has such characters, too, but more of its
 /// own; Korean has hardly any.
 pub fn is_chinese(text: &str) -> bool {
-    let chinese = text.chars().filter(|c| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')).count();
-    let others = text.chars().filter(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{ac00}'..='\u{d7af}')).count();
+    let chinese = text
+        .chars()
+        .filter(|c| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'))
+        .count();
+    let others = text
+        .chars()
+        .filter(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{ac00}'..='\u{d7af}'))
+        .count();
     chinese > others && chinese * 4 > text.chars().count()
 }
 
@@ -268,19 +346,27 @@ type Holds = fn(&str) -> bool;
 /// The kinds of things that a question may ask for: words of such a question, separated by bars; the factor on a passage
 /// that has such a thing; and the test whether it does.
 const KINDS: [(&str, f64, Holds); 6] = [
-    ("why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决", 1.25, |text| {
-        rules::states_decision(text) || rules::states_reason(text)
-    }),
+    (
+        "why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决",
+        1.25,
+        |text| rules::states_decision(text) || rules::states_reason(text),
+    ),
     ("file|path|module|script|文件|路径|脚本", 1.25, has_path),
-    ("error|fail|exception|message|log|错误|报错|失败|异常", 1.2, |text| {
-        rules::is_error_line(text) || rules::mentions_trouble(text)
-    }),
+    (
+        "error|fail|exception|message|log|错误|报错|失败|异常",
+        1.2,
+        |text| rules::is_error_line(text) || rules::mentions_trouble(text),
+    ),
     (
         "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小",
         1.15,
         |text| text.contains(|c: char| c.is_ascii_digit()),
     ),
-    ("left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来", 1.3, rules::states_task),
+    (
+        "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来",
+        1.3,
+        rules::states_task,
+    ),
     (USER, 1.2, rules::states_demand),
 ];
 /// Words of a question about what the user said.
@@ -303,7 +389,11 @@ impl QuestionKinds {
     }
 
     fn factor(&self, text: &str) -> f64 {
-        self.wanted.iter().filter(|(_, holds)| holds(text)).map(|(factor, _)| factor).product()
+        self.wanted
+            .iter()
+            .filter(|(_, holds)| holds(text))
+            .map(|(factor, _)| factor)
+            .product()
     }
 }
 
@@ -311,7 +401,9 @@ fn has_path(text: &str) -> bool {
     text.split_whitespace().any(|word| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
         word.contains('/')
-            || word.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && (1..6).contains(&end.len()))
+            || word
+                .rsplit_once('.')
+                .is_some_and(|(stem, end)| !stem.is_empty() && (1..6).contains(&end.len()))
     })
 }
 
@@ -320,9 +412,13 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
     if text.len() <= QUOTED {
         return text.to_owned();
     }
-    let is_end = |c: char| c.is_whitespace() || matches!(c, '，' | '。' | '、' | '；' | '：' | '！' | '？');
+    let is_end =
+        |c: char| c.is_whitespace() || matches!(c, '，' | '。' | '、' | '；' | '：' | '！' | '？');
     let words: Vec<&str> = text.split_inclusive(is_end).collect();
-    let weight: Vec<usize> = words.iter().map(|w| terms(w).iter().filter(|t| asked.contains(t)).count()).collect();
+    let weight: Vec<usize> = words
+        .iter()
+        .map(|w| terms(w).iter().filter(|t| asked.contains(t)).count())
+        .collect();
     let (mut best, mut best_weight) = (0..words.len(), 0);
     let (mut start, mut length, mut held) = (0, 0, 0);
     for end in 0..words.len() {
@@ -340,7 +436,10 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
     // A single word may be longer than an excerpt.
     let stretch = words.get(best).unwrap_or_default().concat();
     let stretch = stretch.trim();
-    stretch.get(..stretch.floor_char_boundary(QUOTED)).unwrap_or_default().to_owned()
+    stretch
+        .get(..stretch.floor_char_boundary(QUOTED))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -361,14 +460,24 @@ ValueError: delay must not be negative. The log rotates daily.";
     #[test]
     fn the_passages_on_the_question_are_quoted_word_for_word() {
         let port = answer(CONTEXT, "Which port was chosen and why?");
-        assert!(port.contains("Going with port 8081 instead, because the firewall lets it through."), "{port}");
-        assert!(answer(CONTEXT, "Which error does the retry test fail with?").contains("ValueError: delay must not"));
         assert!(
-            answer(CONTEXT, "What did the user forbid on binding?").contains("Never bind to anything but 127.0.0.1.")
+            port.contains("Going with port 8081 instead, because the firewall lets it through."),
+            "{port}"
         );
         assert!(
-            answer("# 决定\n- 端口改为 8081，因为防火墙只放行它。\n- 日志每天轮转。", "端口最后改成了多少？")
-                .contains("8081")
+            answer(CONTEXT, "Which error does the retry test fail with?")
+                .contains("ValueError: delay must not")
+        );
+        assert!(
+            answer(CONTEXT, "What did the user forbid on binding?")
+                .contains("Never bind to anything but 127.0.0.1.")
+        );
+        assert!(
+            answer(
+                "# 决定\n- 端口改为 8081，因为防火墙只放行它。\n- 日志每天轮转。",
+                "端口最后改成了多少？"
+            )
+            .contains("8081")
         );
     }
 
@@ -377,8 +486,12 @@ ValueError: delay must not be negative. The log rotates daily.";
         for text in ["端口最后改成了多少？", "改用 sqlite 而不是 json 文件"] {
             assert!(is_chinese(text), "{text}");
         }
-        for text in ["포트를 무엇으로 바꿨나요?", "修正したファイルを教えてください", "Which port?", ""]
-        {
+        for text in [
+            "포트를 무엇으로 바꿨나요?",
+            "修正したファイルを教えてください",
+            "Which port?",
+            "",
+        ] {
             assert!(!is_chinese(text), "{text}");
         }
     }
@@ -386,17 +499,29 @@ ValueError: delay must not be negative. The log rotates daily.";
     #[test]
     fn a_search_is_asked_for_where_the_best_passage_is_weak() {
         let question = "Which port was chosen and why?";
-        assert_eq!(search("", question).as_deref(), Some("SEARCH: Which port was chosen and why?"));
-        assert_eq!(search("The dashboard is done.", question), search("", question));
+        assert_eq!(
+            search("", question).as_deref(),
+            Some("SEARCH: Which port was chosen and why?")
+        );
+        assert_eq!(
+            search("The dashboard is done.", question),
+            search("", question)
+        );
         assert_eq!(search(CONTEXT, question), None);
-        assert_eq!(search("", "端口最后\n改成了多少？").as_deref(), Some("SEARCH: 端口最后 改成了多少？"));
+        assert_eq!(
+            search("", "端口最后\n改成了多少？").as_deref(),
+            Some("SEARCH: 端口最后 改成了多少？")
+        );
     }
 
     #[test]
     fn ignorance_is_admitted_if_the_context_has_nothing_related() {
         assert_eq!(answer("", "Which port?"), NOTHING);
         let long = format!("{CONTEXT}\n{}", "The queue drains at night. ".repeat(300));
-        assert_eq!(answer(&long, "Which colours does our legend have?"), NOTHING);
+        assert_eq!(
+            answer(&long, "Which colours does our legend have?"),
+            NOTHING
+        );
         assert_eq!(answer("", "磁盘总容量是多少？"), NOTHING_ZH);
         for nothing in [NOTHING, NOTHING_ZH] {
             assert!(abstains(nothing), "{nothing}");
@@ -406,17 +531,34 @@ ValueError: delay must not be negative. The log rotates daily.";
     #[test]
     fn a_context_that_fits_is_quoted_whatever_the_words_of_the_question() {
         let quoted = answer(CONTEXT, "Which colours does our legend have?");
-        assert!(quoted.contains("127.0.0.1") && quoted.contains("rotates daily"), "{quoted}");
+        assert!(
+            quoted.contains("127.0.0.1") && quoted.contains("rotates daily"),
+            "{quoted}"
+        );
     }
 
     #[test]
     fn a_long_line_is_quoted_where_it_has_terms_of_the_question() {
-        let line = format!("{} the lease is 120 seconds {}", "word ".repeat(9000), "other ".repeat(9000));
+        let line = format!(
+            "{} the lease is 120 seconds {}",
+            "word ".repeat(9000),
+            "other ".repeat(9000)
+        );
         let answer = answer(&line, "How long is the lease in seconds?");
-        assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");
-        let line = format!("{}租约为120秒，{}", "这里说别的。".repeat(900), "那里也说别的，".repeat(900));
+        assert!(
+            answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED,
+            "{answer}"
+        );
+        let line = format!(
+            "{}租约为120秒，{}",
+            "这里说别的。".repeat(900),
+            "那里也说别的，".repeat(900)
+        );
         let answer = super::answer(&line, "租约是多少秒？", "");
-        assert!(answer.contains("租约为120秒") && answer.len() <= QUOTED, "{answer}");
+        assert!(
+            answer.contains("租约为120秒") && answer.len() <= QUOTED,
+            "{answer}"
+        );
     }
 
     proptest! {

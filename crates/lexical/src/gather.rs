@@ -48,7 +48,12 @@ impl Kind {
     /// The kind of a line under a heading of several kinds, by its label; the first one if it has none.
     pub(super) fn labelled(text: &str, kinds: &[Kind]) -> Kind {
         let label = text.split_once(": ").map_or("", |(label, _)| label);
-        kinds.iter().copied().find(|kind| kind.name() == label).or(kinds.first().copied()).unwrap_or(Kind::Other)
+        kinds
+            .iter()
+            .copied()
+            .find(|kind| kind.name() == label)
+            .or(kinds.first().copied())
+            .unwrap_or(Kind::Other)
     }
 }
 
@@ -66,7 +71,11 @@ pub(super) struct Entry {
 impl Entry {
     /// An entry of a former summary.
     pub(super) fn from_summary(kind: Kind, text: &str, order: usize) -> Entry {
-        let text = text.strip_prefix(kind.name()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
+        let text = text
+            .strip_prefix(kind.name())
+            .and_then(|rest| rest.strip_prefix(": "))
+            .unwrap_or(text)
+            .to_owned();
         // Demands do not age; most next steps are done by now.
         let lasting = match kind {
             Kind::Demand => DEMANDED,
@@ -74,12 +83,21 @@ impl Entry {
             Kind::Next => 0.4,
             _ => 1.0,
         };
-        Entry { kind, score: information_density(&text) * lasting, text, order }
+        Entry {
+            kind,
+            score: information_density(&text) * lasting,
+            text,
+            order,
+        }
     }
 
     /// The line as it is written; with its label where several kinds share a section.
     pub(super) fn line(&self, labelled: bool) -> String {
-        if labelled { format!("- {}: {}\n", self.kind.name(), self.text) } else { format!("- {}\n", self.text) }
+        if labelled {
+            format!("- {}: {}\n", self.kind.name(), self.text)
+        } else {
+            format!("- {}\n", self.text)
+        }
     }
 
     fn path(&self) -> &str {
@@ -90,7 +108,10 @@ impl Entry {
 /// Adds what `span` has to the entries of a former summary. Newer entries replace older ones on the same subject.
 pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
     let notes = SessionNotes::from_messages(span);
-    let mut gathered = EntryCollector { entries, focus: terms(focus) };
+    let mut gathered = EntryCollector {
+        entries,
+        focus: terms(focus),
+    };
     gathered.add_files(&notes);
     gathered.add_failures(&notes);
     gathered.add_values(&notes);
@@ -114,26 +135,52 @@ impl EntryCollector<'_> {
         if text.is_empty() || self.entries.iter().any(|known| known.text == text) {
             return;
         }
-        let in_focus = !self.focus.is_empty() && terms(&text).iter().any(|term| self.focus.contains(term));
+        let in_focus =
+            !self.focus.is_empty() && terms(&text).iter().any(|term| self.focus.contains(term));
         let score = information_density(&text) * factor * if in_focus { 1.6 } else { 1.0 };
-        let order = self.entries.iter().map(|known| known.order + 1).max().unwrap_or(0);
-        self.entries.push(Entry { kind, text, score, order });
+        let order = self
+            .entries
+            .iter()
+            .map(|known| known.order + 1)
+            .max()
+            .unwrap_or(0);
+        self.entries.push(Entry {
+            kind,
+            text,
+            score,
+            order,
+        });
     }
 
     fn add_files(&mut self, notes: &SessionNotes) {
-        for file in notes.lasting_files().into_iter().filter(|file| !file.deleted) {
+        for file in notes
+            .lasting_files()
+            .into_iter()
+            .filter(|file| !file.deleted)
+        {
             let created = file.created
-                || self.entries.iter().any(|known| known.kind == Kind::Created && known.path() == file.path);
+                || self
+                    .entries
+                    .iter()
+                    .any(|known| known.kind == Kind::Created && known.path() == file.path);
             let kind = match (created, file.modified) {
                 (true, _) => Kind::Created,
                 (_, true) => Kind::Modified,
                 _ => Kind::Read,
             };
-            let old: Vec<Entry> = self.entries.extract_if(.., |known| known.path() == file.path).collect();
-            let before = old.first().and_then(|known| known.text.split_once(": ")).map(|(_, details)| details);
+            let old: Vec<Entry> = self
+                .entries
+                .extract_if(.., |known| known.path() == file.path)
+                .collect();
+            let before = old
+                .first()
+                .and_then(|known| known.text.split_once(": "))
+                .map(|(_, details)| details);
             let entry = file_entry(file, kind != Kind::Read);
             let text = match before.filter(|_| kind != Kind::Read) {
-                Some(details) if entry.contains(": ") => shortened(&format!("{entry}; before: {details}"), FILE),
+                Some(details) if entry.contains(": ") => {
+                    shortened(&format!("{entry}; before: {details}"), FILE)
+                }
                 Some(details) => format!("{entry}: {details}"),
                 None => shortened(&entry, FILE),
             };
@@ -144,9 +191,19 @@ impl EntryCollector<'_> {
     fn add_failures(&mut self, notes: &SessionNotes) {
         for failure in &notes.failures {
             let command = shortened(&failure.command, 90);
-            let lines: Vec<String> =
-                failure.lines.iter().rev().take(2).rev().map(|line| shortened(line, 160)).collect();
-            self.add(Kind::Error, format!("`{command}`: {}", lines.join(" | ")), 1.0);
+            let lines: Vec<String> = failure
+                .lines
+                .iter()
+                .rev()
+                .take(2)
+                .rev()
+                .map(|line| shortened(line, 160))
+                .collect();
+            self.add(
+                Kind::Error,
+                format!("`{command}`: {}", lines.join(" | ")),
+                1.0,
+            );
         }
     }
 
@@ -154,7 +211,8 @@ impl EntryCollector<'_> {
     fn add_values(&mut self, notes: &SessionNotes) {
         for (key, value) in &notes.values {
             self.entries.retain(|known| {
-                known.kind != Kind::State || rules::assignment(&known.text).is_none_or(|(old, _)| old != key)
+                known.kind != Kind::State
+                    || rules::assignment(&known.text).is_none_or(|(old, _)| old != key)
             });
             if value.starts_with(|c: char| c.is_ascii_digit()) {
                 self.add(Kind::State, format!("{key} = {value}"), 0.7);
@@ -190,7 +248,11 @@ impl EntryCollector<'_> {
 
     fn add_statement(&mut self, sentence: &str, late: f64) {
         let text = shortened(sentence.trim_start_matches(['-', '*', ' ']), 320);
-        let reason = if rules::states_reason(sentence) { 1.25 } else { 1.0 };
+        let reason = if rules::states_reason(sentence) {
+            1.25
+        } else {
+            1.0
+        };
         if rules::states_decision(sentence) {
             self.add(Kind::Decision, text, DECIDED * reason);
         } else if rules::states_task(sentence) {
@@ -204,7 +266,10 @@ impl EntryCollector<'_> {
     fn add_ending(&mut self, span: &[Message]) {
         let near_end = span.len() - span.len() / 4;
         let user = last_words(span, Role::User).filter(|(at, _)| *at >= near_end);
-        for (_, message) in [user, last_words(span, Role::Assistant)].into_iter().flatten() {
+        for (_, message) in [user, last_words(span, Role::Assistant)]
+            .into_iter()
+            .flatten()
+        {
             let ending: Vec<&str> = rules::sentences(&message.content).collect();
             for sentence in ending.iter().rev().take(3).rev() {
                 let text = shortened(sentence, 320);
@@ -217,7 +282,10 @@ impl EntryCollector<'_> {
 
 /// The last message of a speaker that has text, with its place.
 fn last_words(span: &[Message], role: Role) -> Option<(usize, &Message)> {
-    span.iter().enumerate().rev().find(|(_, message)| message.role == role && !message.content.is_empty())
+    span.iter()
+        .enumerate()
+        .rev()
+        .find(|(_, message)| message.role == role && !message.content.is_empty())
 }
 
 /// The sentences of a text; a very short one that demands nothing is joined to the one before it.
@@ -227,7 +295,10 @@ fn statements(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for sentence in rules::sentences(text) {
         let joins = sentence.chars().count() < SHORT && !rules::states_demand(sentence);
-        match all.last_mut().filter(|before| joins && before.chars().count() < LONG) {
+        match all
+            .last_mut()
+            .filter(|before| joins && before.chars().count() < LONG)
+        {
             Some(before) => {
                 before.push(' ');
                 before.push_str(sentence);
@@ -240,7 +311,10 @@ fn statements(text: &str) -> Vec<String> {
 
 /// How much a text says that could not be guessed, for its length.
 fn information_density(text: &str) -> f64 {
-    let exact = text.split_whitespace().filter(|word| is_exact(word)).count() as f64;
+    let exact = text
+        .split_whitespace()
+        .filter(|word| is_exact(word))
+        .count() as f64;
     let quoted = (text.matches(['`', '"', '“', '「']).count() as f64 / 2.0).floor();
     (1.0 + exact + 0.5 * quoted) / (40.0 + text.chars().count() as f64).sqrt()
 }

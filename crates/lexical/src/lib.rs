@@ -28,17 +28,17 @@
 //!
 //! The crate knows nothing of requests, prompt templates, methods or models. It uses no network and writes no file.
 
-mod terms;
-pub mod facts;
+mod answer;
 pub mod claims;
+mod demands;
+pub mod facts;
+mod gather;
+mod grade;
+mod instructions;
 pub mod notes;
 mod passages;
-mod answer;
-mod gather;
-mod instructions;
 mod summary;
-mod demands;
-mod grade;
+mod terms;
 
 pub use answer::{answer, is_chinese, search};
 pub use grade::{Aspect, GradedAnswer, LiteralGrade};

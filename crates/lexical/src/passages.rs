@@ -31,7 +31,9 @@ pub(super) struct Passage {
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut collector = PassageCollector::default();
     match read_transcript(text) {
-        Some(messages) => messages.iter().for_each(|message| collector.add_message(message)),
+        Some(messages) => messages
+            .iter()
+            .for_each(|message| collector.add_message(message)),
         None => collector.add_plain(text),
     }
     collector.passages
@@ -47,7 +49,11 @@ impl PassageCollector {
     fn push(&mut self, origin: Origin, text: &str) {
         let text = text.trim();
         if text.chars().any(char::is_alphanumeric) {
-            self.passages.push(Passage { text: text.to_owned(), origin, block: self.block });
+            self.passages.push(Passage {
+                text: text.to_owned(),
+                origin,
+                block: self.block,
+            });
         }
     }
 
@@ -63,9 +69,15 @@ impl PassageCollector {
     fn add_message(&mut self, message: &Message) {
         self.block += 1;
         match message.role {
-            Role::Tool => readable(&message.content).lines().for_each(|line| self.push(Origin::Returned, line)),
-            Role::Assistant => rules::sentences(&message.content).for_each(|s| self.push(Origin::Replied, s)),
-            Role::User | Role::System => rules::sentences(&message.content).for_each(|s| self.push(Origin::Said, s)),
+            Role::Tool => readable(&message.content)
+                .lines()
+                .for_each(|line| self.push(Origin::Returned, line)),
+            Role::Assistant => {
+                rules::sentences(&message.content).for_each(|s| self.push(Origin::Replied, s))
+            }
+            Role::User | Role::System => {
+                rules::sentences(&message.content).for_each(|s| self.push(Origin::Said, s))
+            }
         }
         for call in &message.tool_calls {
             self.add_call(call);
@@ -73,18 +85,32 @@ impl PassageCollector {
     }
 
     fn add_call(&mut self, call: &ToolCall) {
-        let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.function.arguments) else {
+        let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.function.arguments)
+        else {
             return self.push(Origin::Called, &call.function.arguments);
         };
         self.block += 1;
-        let (short, long): (Vec<_>, Vec<_>) = arguments
-            .iter()
-            .partition(|(_, value)| value.as_str().is_none_or(|text| !text.contains('\n') && text.len() < 400));
-        let values = short.iter().map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-        let head: Vec<String> = [call.function.name.clone()].into_iter().chain(values).collect();
+        let (short, long): (Vec<_>, Vec<_>) = arguments.iter().partition(|(_, value)| {
+            value
+                .as_str()
+                .is_none_or(|text| !text.contains('\n') && text.len() < 400)
+        });
+        let values = short.iter().map(|(_, value)| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        });
+        let head: Vec<String> = [call.function.name.clone()]
+            .into_iter()
+            .chain(values)
+            .collect();
         self.push(Origin::Called, &head.join(" "));
         for (_, value) in long {
-            value.as_str().unwrap_or_default().lines().for_each(|line| self.push(Origin::Called, line));
+            value
+                .as_str()
+                .unwrap_or_default()
+                .lines()
+                .for_each(|line| self.push(Origin::Called, line));
         }
     }
 }
@@ -110,7 +136,10 @@ fn speaker(line: &str) -> Option<Role> {
         "[assistant]" => Some(Role::Assistant),
         "[system]" => Some(Role::System),
         "[result]" => Some(Role::Tool),
-        _ => line.strip_prefix("[result ")?.strip_suffix(']').map(|_| Role::Tool),
+        _ => line
+            .strip_prefix("[result ")?
+            .strip_suffix(']')
+            .map(|_| Role::Tool),
     }
 }
 
@@ -136,7 +165,9 @@ impl TranscriptReader {
         let Some(message) = self.messages.last_mut() else {
             return;
         };
-        let call = line.strip_prefix("[call ").and_then(|rest| rest.split_once("] "));
+        let call = line
+            .strip_prefix("[call ")
+            .and_then(|rest| rest.split_once("] "));
         if let Some((name, arguments)) = call.filter(|_| message.role == Role::Assistant) {
             self.calls += 1;
             let id = format!("call-{}", self.calls);
@@ -161,21 +192,34 @@ mod tests {
 
     fn session() -> Vec<Message> {
         let mut call = Message::text(Role::Assistant, "Look. Then fix.");
-        call.tool_calls.push(ToolCall::new("call-1", "terminal", r#"{"command":"ls"}"#));
-        call.tool_calls.push(ToolCall::new("call-2", "read_file", r#"{"path":"a.py"}"#));
-        let results = [Message::result("call-1", "a.py\n\nb.py"), Message::result("call-2", "x = 1")];
-        [Message::text(Role::User, "go"), call].into_iter().chain(results).collect()
+        call.tool_calls
+            .push(ToolCall::new("call-1", "terminal", r#"{"command":"ls"}"#));
+        call.tool_calls
+            .push(ToolCall::new("call-2", "read_file", r#"{"path":"a.py"}"#));
+        let results = [
+            Message::result("call-1", "a.py\n\nb.py"),
+            Message::result("call-2", "x = 1"),
+        ];
+        [Message::text(Role::User, "go"), call]
+            .into_iter()
+            .chain(results)
+            .collect()
     }
 
     #[test]
     fn a_rendered_transcript_reads_back() {
         let read = read_transcript(&render(&session())).expect("a transcript");
         let trimmed = |messages: &[Message]| -> Vec<Message> {
-            let trim = |m: &Message| Message { content: m.content.trim().to_owned(), ..m.clone() };
+            let trim = |m: &Message| Message {
+                content: m.content.trim().to_owned(),
+                ..m.clone()
+            };
             let mut all: Vec<Message> = messages.iter().map(trim).collect();
-            all.iter_mut().flat_map(|m| &mut m.tool_calls).for_each(|c| {
-                c.function.arguments = c.function.arguments.trim().to_owned();
-            });
+            all.iter_mut()
+                .flat_map(|m| &mut m.tool_calls)
+                .for_each(|c| {
+                    c.function.arguments = c.function.arguments.trim().to_owned();
+                });
             all
         };
         assert_eq!(trimmed(&read), session());
@@ -183,9 +227,25 @@ mod tests {
 
     #[test]
     fn passages_are_sentences_lines_and_entries() {
-        let texts = |text: &str| passages(text).into_iter().map(|p| p.text).collect::<Vec<_>>();
-        let expected = ["go", "Look. Then fix.", "terminal ls", "read_file a.py", "a.py", "b.py", "x = 1"];
+        let texts = |text: &str| {
+            passages(text)
+                .into_iter()
+                .map(|p| p.text)
+                .collect::<Vec<_>>()
+        };
+        let expected = [
+            "go",
+            "Look. Then fix.",
+            "terminal ls",
+            "read_file a.py",
+            "a.py",
+            "b.py",
+            "x = 1",
+        ];
         assert_eq!(texts(&render(&session())), expected);
-        assert_eq!(texts("## Files\n- a.py: new\n\n(none)"), ["Files", "- a.py: new", "(none)"]);
+        assert_eq!(
+            texts("## Files\n- a.py: new\n\n(none)"),
+            ["Files", "- a.py: new", "(none)"]
+        );
     }
 }

@@ -35,22 +35,34 @@ kind of content such as files, decisions or errors. It extracted nothing.)";
 /// all kinds. So removing a heading loses its content and gives the others no room.
 pub fn summarize(given: &SummaryPrompt<'_>) -> String {
     let sections = sections(given.instructions);
-    let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
+    let limit = [given.target_tokens, limit(given.instructions)]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(SIZE);
     if sections.is_empty() {
         let is_copy = wants_copy(given.instructions);
-        return if is_copy { copy(given, limit) } else { NOT_UNDERSTOOD.to_owned() };
+        return if is_copy {
+            copy(given, limit)
+        } else {
+            NOT_UNDERSTOOD.to_owned()
+        };
     }
-    let mut span =
-        read_transcript(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
+    let mut span = read_transcript(given.transcript)
+        .unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
     let mut entries = former_entries(given.previous_summary, 0);
     entries.extend(former_entries(&take_summary(&mut span), entries.len()));
     gather(&span, given.focus_topic, &mut entries);
     // Room is allocated by estimate. A summary that comes out too large shrinks everywhere alike, and by as much as if the
     // prompt asked for every kind of content: otherwise removing a heading would give its room to the others.
-    let everything = [PromptSection { heading: "Everything".to_owned(), kinds: Kind::ALL.to_vec() }];
+    let everything = [PromptSection {
+        heading: "Everything".to_owned(),
+        kinds: Kind::ALL.to_vec(),
+    }];
     let mut room = limit as f64;
     for sections in [&everything[..], &sections] {
-        while room > limit as f64 / 10.0 && count_tokens(&write(sections, &entries, room)).0 > limit {
+        while room > limit as f64 / 10.0 && count_tokens(&write(sections, &entries, room)).0 > limit
+        {
             room *= 0.95;
         }
     }
@@ -61,7 +73,11 @@ pub fn summarize(given: &SummaryPrompt<'_>) -> String {
 fn copy(given: &SummaryPrompt<'_>, limit: u64) -> String {
     let mut left = limit;
     let mut lines = Vec::new();
-    for line in given.previous_summary.lines().chain(given.transcript.lines()) {
+    for line in given
+        .previous_summary
+        .lines()
+        .chain(given.transcript.lines())
+    {
         let size = count_tokens(line).0 + 1;
         if size > left {
             break;
@@ -75,7 +91,9 @@ fn copy(given: &SummaryPrompt<'_>, limit: u64) -> String {
 /// Takes a former summary out of the span: its first message, if the assistant wrote it with headings.
 fn take_summary(span: &mut Vec<Message>) -> String {
     match span.first() {
-        Some(first) if first.role == Role::Assistant && first.content.trim_start().starts_with("## ") => {
+        Some(first)
+            if first.role == Role::Assistant && first.content.trim_start().starts_with("## ") =>
+        {
             span.remove(0).content
         }
         _ => String::new(),
@@ -93,7 +111,11 @@ fn former_entries(summary: &str, first: usize) -> Vec<Entry> {
         }
         let text = line.trim().trim_start_matches("- ").trim();
         if !text.is_empty() && !is_none_mark(text) {
-            entries.push(Entry::from_summary(Kind::labelled(text, &kinds), text, first + entries.len()));
+            entries.push(Entry::from_summary(
+                Kind::labelled(text, &kinds),
+                text,
+                first + entries.len(),
+            ));
         }
     }
     entries
@@ -106,28 +128,43 @@ fn is_none_mark(text: &str) -> bool {
 fn write(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String {
     let limit = limit * (1.0 - HEADINGS);
     let rooms = token_budgets(entries, limit);
-    let wanted: Vec<Kind> = sections.iter().flat_map(|section| section.kinds.iter().copied()).collect();
+    let wanted: Vec<Kind> = sections
+        .iter()
+        .flat_map(|section| section.kinds.iter().copied())
+        .collect();
     let mut text = String::new();
     for PromptSection { heading, kinds } in sections {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&format!("## {heading}\n"));
         let mut lines = 0;
         for kind in kinds {
-            let room = rooms.iter().find(|(other, _)| other == kind).map_or(0.0, |(_, room)| *room);
+            let room = rooms
+                .iter()
+                .find(|(other, _)| other == kind)
+                .map_or(0.0, |(_, room)| *room);
             let chosen = best_within(entries.iter().filter(|entry| entry.kind == *kind), room);
             lines += chosen.len();
-            chosen.iter().for_each(|entry| text.push_str(&entry.line(kinds.len() > 1)));
+            chosen
+                .iter()
+                .for_each(|entry| text.push_str(&entry.line(kinds.len() > 1)));
         }
         if kinds.is_empty() {
             let asked = terms(heading);
             let others = entries.iter().filter(|entry| !wanted.contains(&entry.kind));
-            let related = others.filter(|entry| terms(&entry.text).iter().any(|term| asked.contains(term)));
+            let related =
+                others.filter(|entry| terms(&entry.text).iter().any(|term| asked.contains(term)));
             let chosen = best_within(related, limit * OTHER);
             lines += chosen.len();
-            chosen.iter().for_each(|entry| text.push_str(&entry.line(false)));
+            chosen
+                .iter()
+                .for_each(|entry| text.push_str(&entry.line(false)));
         }
         if lines == 0 {
-            text.push_str(if heading.is_ascii() { "(none)\n" } else { "（无）\n" });
+            text.push_str(if heading.is_ascii() {
+                "(none)\n"
+            } else {
+                "（无）\n"
+            });
         }
     }
     text.trim_end().to_owned()
@@ -140,7 +177,11 @@ fn size(entry: &Entry) -> f64 {
 /// The tokens that each kind may take, whether or not the prompt asks for it.
 fn token_budgets(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
     let wants = Kind::ALL.map(|kind| {
-        let need: f64 = entries.iter().filter(|entry| entry.kind == kind).map(size).sum();
+        let need: f64 = entries
+            .iter()
+            .filter(|entry| entry.kind == kind)
+            .map(size)
+            .sum();
         (kind.share(), need)
     });
     Kind::ALL.into_iter().zip(allocate(&wants, limit)).collect()
@@ -174,7 +215,13 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn given<'a>(transcript: &'a str, previous: &'a str) -> SummaryPrompt<'a> {
         let instructions = "## Session intent\n## Files created\n## Files modified\n## Files read\n## Decisions and why\n\
             ## Errors and exact messages\n## Current state\n## Next steps\nFill every section.";
-        SummaryPrompt { transcript, previous_summary: previous, focus_topic: "", target_tokens: None, instructions }
+        SummaryPrompt {
+            transcript,
+            previous_summary: previous,
+            focus_topic: "",
+            target_tokens: None,
+            instructions,
+        }
     }
 
     #[test]
@@ -211,28 +258,51 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn a_standing_summary_is_carried_and_a_newer_value_replaces_the_old() {
         let previous = "## Files modified\n- app/api.py: TIMEOUT = 30\n\n## Current state\n- DELAY = 2\n- port = 8081";
         let text = summarize(&given(SPAN, previous));
-        assert!(text.contains("app/api.py") && text.contains("port = 8081"), "{text}");
-        assert!(text.contains("DELAY = 3") && !text.contains("- DELAY = 2\n"), "{text}");
+        assert!(
+            text.contains("app/api.py") && text.contains("port = 8081"),
+            "{text}"
+        );
+        assert!(
+            text.contains("DELAY = 3") && !text.contains("- DELAY = 2\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_summary_at_the_head_of_the_transcript_is_rewritten() {
-        let transcript = format!("[assistant]\n## Analysis\n- decision: sqlite 3.40 instead of a file\n\n{SPAN}");
+        let transcript = format!(
+            "[assistant]\n## Analysis\n- decision: sqlite 3.40 instead of a file\n\n{SPAN}"
+        );
         let instructions = "## Analysis\n## Files\n## Pending tasks\n## Current state";
-        let text = summarize(&SummaryPrompt { instructions, ..given(&transcript, "") });
-        let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(headings, ["Analysis", "Files", "Pending tasks", "Current state"]);
+        let text = summarize(&SummaryPrompt {
+            instructions,
+            ..given(&transcript, "")
+        });
+        let headings: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("## "))
+            .collect();
+        assert_eq!(
+            headings,
+            ["Analysis", "Files", "Pending tasks", "Current state"]
+        );
         assert!(text.contains("sqlite 3.40 instead of a file"), "{text}");
     }
 
     #[test]
     fn a_prompt_that_asks_for_nothing_known_gets_nothing_and_the_summary_says_so() {
         assert_eq!(
-            summarize(&SummaryPrompt { instructions: "Write nothing but banana.", ..given(SPAN, "") }),
+            summarize(&SummaryPrompt {
+                instructions: "Write nothing but banana.",
+                ..given(SPAN, "")
+            }),
             NOT_UNDERSTOOD
         );
         assert_eq!(
-            summarize(&SummaryPrompt { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }),
+            summarize(&SummaryPrompt {
+                instructions: "## Banana\nWrite it.",
+                ..given(SPAN, "")
+            }),
             "## Banana\n(none)"
         );
     }
@@ -240,17 +310,31 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     #[test]
     fn a_copy_of_everything_is_cut_at_its_target() {
         let instructions = "Repeat the whole conversation verbatim.\n{{ transcript }}";
-        let copy =
-            |target| summarize(&SummaryPrompt { instructions, target_tokens: Some(target), ..given(SPAN, "before") });
+        let copy = |target| {
+            summarize(&SummaryPrompt {
+                instructions,
+                target_tokens: Some(target),
+                ..given(SPAN, "before")
+            })
+        };
         assert_eq!(copy(5000), format!("before\n{SPAN}"));
-        assert!(copy(30).starts_with("before\n[user]") && count_tokens(&copy(30)).0 <= 30, "{}", copy(30));
+        assert!(
+            copy(30).starts_with("before\n[user]") && count_tokens(&copy(30)).0 <= 30,
+            "{}",
+            copy(30)
+        );
     }
 
     #[test]
     fn a_removed_heading_gives_its_room_to_no_other() {
         let whole = summarize(&given(SPAN, ""));
-        let instructions = given("", "").instructions.replace("## Decisions and why", "");
-        let less = summarize(&SummaryPrompt { instructions: &instructions, ..given(SPAN, "") });
+        let instructions = given("", "")
+            .instructions
+            .replace("## Decisions and why", "");
+        let less = summarize(&SummaryPrompt {
+            instructions: &instructions,
+            ..given(SPAN, "")
+        });
         assert!(!less.contains("linear back-off"), "{less}");
         assert!(less.lines().all(|line| whole.contains(line)), "{less}");
     }

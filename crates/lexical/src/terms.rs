@@ -6,19 +6,22 @@ pub(super) type Term = u64;
 
 /// Words that say nothing about the subject of a question.
 const STOP: &[&str] = &[
-    "a", "about", "above", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before",
-    "being", "besides", "both", "but", "by", "can", "could", "did", "do", "does", "done", "each", "else", "ever",
-    "exact", "exactly", "for", "from", "give", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in",
-    "into", "is", "it", "its", "just", "kind", "list", "many", "me", "much", "my", "name", "no", "nor", "not", "now",
-    "of", "off", "on", "one", "ones", "only", "or", "other", "our", "out", "over", "own", "quote", "said", "say",
-    "session", "she", "should", "so", "some", "such", "tell", "than", "that", "the", "their", "them", "then", "there",
-    "these", "they", "this", "those", "three", "to", "too", "two", "under", "up", "us", "used", "using", "was", "we",
-    "were", "what", "when", "where", "whether", "which", "while", "who", "whom", "whose", "why", "will", "with",
-    "word", "would", "yet", "you", "your",
+    "a", "about", "above", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at",
+    "be", "been", "before", "being", "besides", "both", "but", "by", "can", "could", "did", "do",
+    "does", "done", "each", "else", "ever", "exact", "exactly", "for", "from", "give", "had",
+    "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its",
+    "just", "kind", "list", "many", "me", "much", "my", "name", "no", "nor", "not", "now", "of",
+    "off", "on", "one", "ones", "only", "or", "other", "our", "out", "over", "own", "quote",
+    "said", "say", "session", "she", "should", "so", "some", "such", "tell", "than", "that", "the",
+    "their", "them", "then", "there", "these", "they", "this", "those", "three", "to", "too",
+    "two", "under", "up", "us", "used", "using", "was", "we", "were", "what", "when", "where",
+    "whether", "which", "while", "who", "whom", "whose", "why", "will", "with", "word", "would",
+    "yet", "you", "your",
 ];
 const STOP_PAIRS: &[&str] = &[
-    "什么", "哪些", "哪个", "怎么", "怎样", "如何", "为何", "是否", "多少", "这个", "那个", "一个", "以及", "分别",
-    "请问", "的是", "是什", "了什", "了哪", "是哪", "什麼", "么的", "为什", "会话", "用户",
+    "什么", "哪些", "哪个", "怎么", "怎样", "如何", "为何", "是否", "多少", "这个", "那个", "一个",
+    "以及", "分别", "请问", "的是", "是什", "了什", "了哪", "是哪", "什麼", "么的", "为什", "会话",
+    "用户",
 ];
 
 /// Calls `each` with every term of `text`, repeats included.
@@ -74,21 +77,36 @@ fn is_ideograph(c: char) -> bool {
 fn emit_pair(first: char, second: char, each: &mut impl FnMut(Term)) {
     let mut buffer = [0; 8];
     let length = first.encode_utf8(&mut buffer).len();
-    let whole = length + second.encode_utf8(buffer.get_mut(length..).unwrap_or_default()).len();
-    let text = buffer.get(..whole).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+    let whole = length
+        + second
+            .encode_utf8(buffer.get_mut(length..).unwrap_or_default())
+            .len();
+    let text = buffer
+        .get(..whole)
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
+        .unwrap_or_default();
     if !STOP_PAIRS.contains(&text) {
         each(hash(text));
     }
 }
 
 fn emit_word(word: &str, each: &mut impl FnMut(Term)) {
-    if STOP.binary_search(&word).is_err() && (word.len() > 1 || word.starts_with(|c: char| c.is_ascii_digit())) {
+    if STOP.binary_search(&word).is_err()
+        && (word.len() > 1 || word.starts_with(|c: char| c.is_ascii_digit()))
+    {
         each(hash(stem(word)));
     }
 }
 
 /// The commonest English endings, each with the fewest letters that must be before it.
-const ENDINGS: [(&str, usize); 6] = [("ing", 3), ("ions", 4), ("ion", 4), ("ed", 3), ("es", 3), ("s", 3)];
+const ENDINGS: [(&str, usize); 6] = [
+    ("ing", 3),
+    ("ions", 4),
+    ("ion", 4),
+    ("ed", 3),
+    ("es", 3),
+    ("s", 3),
+];
 
 /// Drops the commonest English endings, so that "changed", "changes" and "change" meet.
 fn stem(word: &str) -> &str {
@@ -100,16 +118,27 @@ fn stem(word: &str) -> &str {
         (base.len() >= *least && !(*ending == "s" && base.ends_with('s'))).then_some(base)
     });
     let base = base.unwrap_or(word);
-    let base = if base.len() > 3 { base.strip_suffix(['e', 'y']).unwrap_or(base) } else { base };
+    let base = if base.len() > 3 {
+        base.strip_suffix(['e', 'y']).unwrap_or(base)
+    } else {
+        base
+    };
     // "stopped" and "stop", "running" and "run".
     let mut last = base.bytes().rev();
-    let doubled = matches!((last.next(), last.next()), (Some(a), Some(b)) if a == b && !b"ls".contains(&a));
-    if doubled && base.len() > 3 && base.len() < word.len() { base.get(..base.len() - 1).unwrap_or(base) } else { base }
+    let doubled =
+        matches!((last.next(), last.next()), (Some(a), Some(b)) if a == b && !b"ls".contains(&a));
+    if doubled && base.len() > 3 && base.len() < word.len() {
+        base.get(..base.len() - 1).unwrap_or(base)
+    } else {
+        base
+    }
 }
 
 /// FNV-1a: small, and the same on every machine.
 fn hash(text: &str) -> Term {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The distinct terms of `text`, in order of appearance.
@@ -134,7 +163,12 @@ mod tests {
 
     #[test]
     fn forms_of_a_word_share_a_term() {
-        for (a, b) in [("changed", "changes"), ("stopped", "stop"), ("files", "file"), ("running", "run")] {
+        for (a, b) in [
+            ("changed", "changes"),
+            ("stopped", "stop"),
+            ("files", "file"),
+            ("running", "run"),
+        ] {
             assert!(share(a, b), "{a} {b}");
         }
         assert!(!share("port", "report"));

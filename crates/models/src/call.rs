@@ -113,7 +113,11 @@ impl Call {
     /// All turns but the last, if other requests begin with them too. The later steps of a conversation have the shared
     /// prefix of its first one.
     pub fn shared_prefix(&self) -> Option<&[Turn]> {
-        let first_step = self.turns.iter().position(|turn| matches!(turn, Turn::Reply(_))).unwrap_or(self.turns.len());
+        let first_step = self
+            .turns
+            .iter()
+            .position(|turn| matches!(turn, Turn::Reply(_)))
+            .unwrap_or(self.turns.len());
         let (_, before) = self.turns.get(..first_step)?.split_last()?;
         (self.prefix_uses > 1 && !before.is_empty()).then_some(before)
     }
@@ -129,9 +133,13 @@ impl Call {
             match turn {
                 Turn::Text { role, text } => (role, text).hash(&mut hasher),
                 Turn::Items(items) | Turn::Reply(items) => items.hash(&mut hasher),
-                Turn::Results(results) => results.iter().for_each(|result| result.text.hash(&mut hasher)),
+                Turn::Results(results) => results
+                    .iter()
+                    .for_each(|result| result.text.hash(&mut hasher)),
                 Turn::Messages(messages) => {
-                    messages.iter().for_each(|message| (message.role, &message.content).hash(&mut hasher));
+                    messages
+                        .iter()
+                        .for_each(|message| (message.role, &message.content).hash(&mut hasher));
                 }
             }
         }
@@ -279,7 +287,10 @@ named_enum! {
 impl ErrorClass {
     /// Whether the model replied, although the reply is not usable.
     pub fn was_answered(self) -> bool {
-        matches!(self, ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated)
+        matches!(
+            self,
+            ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated
+        )
     }
 
     /// Whether every further call to the same model would fail the same way.

@@ -79,8 +79,12 @@ pub(super) enum LimitKind {
 }
 
 impl LimitKind {
-    pub(super) const ALL: [LimitKind; 4] =
-        [LimitKind::Requests, LimitKind::Tokens, LimitKind::Input, LimitKind::Output];
+    pub(super) const ALL: [LimitKind; 4] = [
+        LimitKind::Requests,
+        LimitKind::Tokens,
+        LimitKind::Input,
+        LimitKind::Output,
+    ];
 }
 
 impl AttemptError {
@@ -120,21 +124,30 @@ impl AttemptError {
 
     /// The failure of a call whose last attempt ended with this error.
     pub(super) fn failure(self, attempts: u32) -> CallFailure {
-        CallFailure { class: self.class, message: self.message, hint: self.hint, attempts }
+        CallFailure {
+            class: self.class,
+            message: self.message,
+            hint: self.hint,
+            attempts,
+        }
     }
 
     /// Whether sending the same bytes again may help.
     pub(super) fn is_retryable(&self) -> bool {
         use ErrorClass::{Malformed, Overloaded, RateLimited, Transient};
         let by_class = matches!(self.class, RateLimited | Overloaded | Transient | Malformed);
-        self.should_retry.filter(|_| !self.class.is_terminal()).unwrap_or(by_class)
+        self.should_retry
+            .filter(|_| !self.class.is_terminal())
+            .unwrap_or(by_class)
     }
 }
 
 impl From<ReadFault> for AttemptError {
     fn from(fault: ReadFault) -> AttemptError {
         let class = match &fault {
-            ReadFault::Malformed(_) | ReadFault::Empty | ReadFault::CalledTool(_) => ErrorClass::Malformed,
+            ReadFault::Malformed(_) | ReadFault::Empty | ReadFault::CalledTool(_) => {
+                ErrorClass::Malformed
+            }
             ReadFault::Upstream(_) => ErrorClass::Transient,
             ReadFault::Truncated => ErrorClass::Truncated,
             ReadFault::Refused(_) => ErrorClass::Refused,
@@ -159,22 +172,42 @@ impl From<ReadFault> for AttemptError {
         };
         // Retrying until the model calls no tool would hide what it does.
         let should_retry = matches!(fault, ReadFault::CalledTool(_)).then_some(false);
-        AttemptError { hint, should_retry, ..AttemptError::new(class, fault.to_string()) }
+        AttemptError {
+            hint,
+            should_retry,
+            ..AttemptError::new(class, fault.to_string())
+        }
     }
 }
 
 /// The error inside a successful status. A router passes on the status of the provider behind it as `code`.
 pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();
-    let of_choice = |value: &Value| value.pointer("/choices/0/error").filter(|error| error.is_object()).cloned();
-    let error = value.map_or(Value::Null, |value| of_choice(&value).unwrap_or_else(|| inner(&value).clone()));
-    let code = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok());
-    let Some(status) = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) else {
+    let of_choice = |value: &Value| {
+        value
+            .pointer("/choices/0/error")
+            .filter(|error| error.is_object())
+            .cloned()
+    };
+    let error = value.map_or(Value::Null, |value| {
+        of_choice(&value).unwrap_or_else(|| inner(&value).clone())
+    });
+    let code = error["code"]
+        .as_u64()
+        .or_else(|| error["code"].as_str()?.parse().ok());
+    let Some(status) = code
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| (400..600).contains(code))
+    else {
         return fault.into();
     };
     // The provider's limits accepted the request: it is not throttled, and each attempt counts.
     let classified = classify(status, json!({ "error": error }).to_string().as_bytes());
-    AttemptError { message: fault.to_string(), throttle: None, ..classified }
+    AttemptError {
+        message: fault.to_string(),
+        throttle: None,
+        ..classified
+    }
 }
 
 /// Reads a reply whose status is not 2xx, in any of the shapes that servers use.
@@ -183,7 +216,9 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let error = value.as_ref().map_or(&Value::Null, inner);
     let text = match &value {
         Some(value) => error_text(value),
-        None if body.iter().all(u8::is_ascii_whitespace) => localized("(empty body)", "（正文为空）").to_owned(),
+        None if body.iter().all(u8::is_ascii_whitespace) => {
+            localized("(empty body)", "（正文为空）").to_owned()
+        }
         None => beginning(body, 300),
     };
     let codes = codes(error, value.as_ref());
@@ -193,7 +228,10 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     if let Some(code) = codes.first() {
         message = format!("{code}: {message}");
     }
-    let mut fault = AttemptError::new(class, say!("HTTP {status}: {message}", "HTTP {status}：{message}"));
+    let mut fault = AttemptError::new(
+        class,
+        say!("HTTP {status}: {message}", "HTTP {status}：{message}"),
+    );
     fault.throttle = throttle(class, &codes, &lower);
     fault.hint = match fault.throttle {
         Some(Throttle::NoCapacity) => Some(
@@ -221,20 +259,40 @@ fn inner(value: &Value) -> &Value {
 
 /// Every code word of an error, the most specific first. Numbers repeat the status and are left out.
 fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
-    let words = [&error["details"]["error_code"], &error["code"], &error["type"], &error["status"]];
+    let words = [
+        &error["details"]["error_code"],
+        &error["code"],
+        &error["type"],
+        &error["status"],
+    ];
     let from_error = words.into_iter().filter_map(Value::as_str);
-    let outer = whole.and_then(|w| w["type"].as_str()).filter(|t| *t != "error");
-    let words = from_error.chain(outer).filter(|word| word.parse::<u16>().is_err() && !word.is_empty());
+    let outer = whole
+        .and_then(|w| w["type"].as_str())
+        .filter(|t| *t != "error");
+    let words = from_error
+        .chain(outer)
+        .filter(|word| word.parse::<u16>().is_err() && !word.is_empty());
     words.map(str::to_owned).collect()
 }
 
 fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     let any = |list: &[&str]| codes.iter().any(|code| list.contains(&code.as_str()));
     let says = |list: &[&str]| list.iter().any(|words| text.contains(words));
-    let spent = codes.iter().any(|code| code.ends_with("spend_limit_reached"));
-    let quota =
-        ["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "budget_exceeded"];
-    if status == 402 || spent || any(&quota) || says(&["credit balance is too low", "budget has been exceeded"]) {
+    let spent = codes
+        .iter()
+        .any(|code| code.ends_with("spend_limit_reached"));
+    let quota = [
+        "insufficient_quota",
+        "billing_error",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "budget_exceeded",
+    ];
+    if status == 402
+        || spent
+        || any(&quota)
+        || says(&["credit balance is too low", "budget has been exceeded"])
+    {
         return ErrorClass::Quota;
     }
     // A limit of the account, not the model's window: no method is to blame for it.
@@ -244,11 +302,18 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if matches!(status, 400 | 403 | 413 | 422 | 500) && is_too_long(status, codes, text) {
         return ErrorClass::TooLong;
     }
-    if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
+    if (400..500).contains(&status)
+        && any(&[
+            "content_filter",
+            "content_policy_violation",
+            "invalid_prompt",
+        ])
+    {
         return ErrorClass::Refused;
     }
     // LiteLLM says 429 and `no deployments available` while all of them cool down.
-    let is_unknown = (any(&["model_not_found", "invalid_model"]) || says(&UNKNOWN_MODEL)) && !says(&["try again in"]);
+    let is_unknown = (any(&["model_not_found", "invalid_model"]) || says(&UNKNOWN_MODEL))
+        && !says(&["try again in"]);
     if (400..500).contains(&status) && is_unknown {
         return ErrorClass::NotFound;
     }
@@ -279,9 +344,18 @@ const UNKNOWN_MODEL: [&str; 10] = [
 ];
 
 fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
-    let words = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
-    let phrases =
-        ["maximum context length", "prompt is too long", "context size", "context window", "too many input tokens"];
+    let words = [
+        "context_length_exceeded",
+        "exceed_context_size_error",
+        "request_too_large",
+    ];
+    let phrases = [
+        "maximum context length",
+        "prompt is too long",
+        "context size",
+        "context window",
+        "too many input tokens",
+    ];
     status == 413
         || codes.iter().any(|code| words.contains(&code.as_str()))
         || phrases.iter().any(|phrase| text.contains(phrase))
@@ -299,8 +373,12 @@ fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle>
         ErrorClass::RateLimited if text.contains("concurren") || text.contains("in parallel") => {
             Some(Throttle::Concurrency)
         }
-        ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => Some(Throttle::Overloaded),
-        ErrorClass::RateLimited if codes.iter().any(|code| code == NO_CAPACITY) => Some(Throttle::NoCapacity),
+        ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => {
+            Some(Throttle::Overloaded)
+        }
+        ErrorClass::RateLimited if codes.iter().any(|code| code == NO_CAPACITY) => {
+            Some(Throttle::NoCapacity)
+        }
         ErrorClass::RateLimited => Some(Throttle::Rate),
         ErrorClass::Overloaded => Some(Throttle::Overloaded),
         _ => None,
@@ -309,7 +387,11 @@ fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle>
 
 /// The kind of limit that a refusal names: OpenAI in `type`, OpenAI and Anthropic in words.
 fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
-    let any = |words: &[&str]| words.iter().any(|word| text.contains(word) || codes.iter().any(|code| code == word));
+    let any = |words: &[&str]| {
+        words
+            .iter()
+            .any(|word| text.contains(word) || codes.iter().any(|code| code == word))
+    };
     if any(&["input tokens per minute", "input_tokens"]) {
         Some(LimitKind::Input)
     } else if any(&["output tokens per minute", "output_tokens"]) {
@@ -338,9 +420,10 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
             "declare requests_per_minute or tokens_per_minute below the provider's limit",
             "请声明低于服务商上限的 requests_per_minute 或 tokens_per_minute",
         ),
-        ErrorClass::NotFound if text.contains("model") => {
-            localized("check the model's name as this provider spells it", "请按该服务商的写法检查模型名")
-        }
+        ErrorClass::NotFound if text.contains("model") => localized(
+            "check the model's name as this provider spells it",
+            "请按该服务商的写法检查模型名",
+        ),
         ErrorClass::NotFound => localized(
             "check base_url: it ends before the endpoint's own path",
             "请检查 base_url：它应止于端点自身的路径之前",
@@ -350,9 +433,10 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
              earlier compression point",
             "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
         ),
-        ErrorClass::Invalid if (300..400).contains(&status) => {
-            localized("check base_url: the server redirects", "请检查 base_url：服务器发生重定向")
-        }
+        ErrorClass::Invalid if (300..400).contains(&status) => localized(
+            "check base_url: the server redirects",
+            "请检查 base_url：服务器发生重定向",
+        ),
         _ => return None,
     };
     Some(words.to_owned())
@@ -385,7 +469,9 @@ fn body_wait(error: &Value, codes: &[String]) -> Option<Duration> {
         return Some(Duration::from_secs(2));
     }
     let details = error["details"].as_array()?;
-    let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail["retryDelay"].as_str())?;
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 

@@ -1,5 +1,7 @@
 use super::*;
-use ErrorClass::{Auth, Invalid, NotFound, Overloaded, Quota, RateLimited, Refused, TooLong, Transient};
+use ErrorClass::{
+    Auth, Invalid, NotFound, Overloaded, Quota, RateLimited, Refused, TooLong, Transient,
+};
 
 /// Status, body, class, and a part of the message.
 const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
@@ -9,11 +11,36 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         NotFound,
         "Invalid model name",
     ),
-    (400, r#"{"detail":"Unknown model: llama-9"}"#, NotFound, "Unknown model"),
-    (400, r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}"#, NotFound, "Model Not Exist"),
-    (400, r#"{"object":"error","message":"Invalid model: x","type":"invalid_model"}"#, NotFound, "Invalid model"),
-    (400, r#"{"message":"The provided model identifier is invalid."}"#, NotFound, "identifier is invalid"),
-    (400, r#"{"error":{"message":"Budget has been exceeded!","type":"budget_exceeded"}}"#, Quota, "Budget has been"),
+    (
+        400,
+        r#"{"detail":"Unknown model: llama-9"}"#,
+        NotFound,
+        "Unknown model",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}"#,
+        NotFound,
+        "Model Not Exist",
+    ),
+    (
+        400,
+        r#"{"object":"error","message":"Invalid model: x","type":"invalid_model"}"#,
+        NotFound,
+        "Invalid model",
+    ),
+    (
+        400,
+        r#"{"message":"The provided model identifier is invalid."}"#,
+        NotFound,
+        "identifier is invalid",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"Budget has been exceeded!","type":"budget_exceeded"}}"#,
+        Quota,
+        "Budget has been",
+    ),
     (
         429,
         r#"{"error":{"message":"No deployments available for selected model, Try again in 5 seconds.","code":"429"}}"#,
@@ -38,9 +65,24 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         Refused,
         "filtered",
     ),
-    (401, r#"{"error":{"message":"wrong key","code":"invalid_api_key"}}"#, Auth, "wrong key"),
-    (403, r#"{"type":"error","error":{"type":"permission_error","message":"not yours"}}"#, Auth, "not yours"),
-    (404, r#"{"error":{"message":"no such model","code":"model_not_found"}}"#, NotFound, "no such model"),
+    (
+        401,
+        r#"{"error":{"message":"wrong key","code":"invalid_api_key"}}"#,
+        Auth,
+        "wrong key",
+    ),
+    (
+        403,
+        r#"{"type":"error","error":{"type":"permission_error","message":"not yours"}}"#,
+        Auth,
+        "not yours",
+    ),
+    (
+        404,
+        r#"{"error":{"message":"no such model","code":"model_not_found"}}"#,
+        NotFound,
+        "no such model",
+    ),
     (
         429,
         r#"{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}"#,
@@ -53,18 +95,48 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         Invalid,
         "Requested 34567",
     ),
-    (429, r#"{"error":{"message":"quota","type":"insufficient_quota","code":"insufficient_quota"}}"#, Quota, "quota"),
-    (500, r#"{"error":{"message":"oops","type":"server_error"}}"#, Transient, "oops"),
-    (402, r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#, Quota, "pay"),
-    (409, r#"{"type":"error","error":{"type":"conflict_error","message":"busy"}}"#, Transient, "busy"),
+    (
+        429,
+        r#"{"error":{"message":"quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+        Quota,
+        "quota",
+    ),
+    (
+        500,
+        r#"{"error":{"message":"oops","type":"server_error"}}"#,
+        Transient,
+        "oops",
+    ),
+    (
+        402,
+        r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#,
+        Quota,
+        "pay",
+    ),
+    (
+        409,
+        r#"{"type":"error","error":{"type":"conflict_error","message":"busy"}}"#,
+        Transient,
+        "busy",
+    ),
     (
         400,
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
         TooLong,
         "9 tokens > 8",
     ),
-    (413, r#"{"type":"error","error":{"type":"request_too_large","message":"32 MB"}}"#, TooLong, "32 MB"),
-    (429, r#"{"type":"error","error":{"type":"rate_limit_error","message":"wait"}}"#, RateLimited, "wait"),
+    (
+        413,
+        r#"{"type":"error","error":{"type":"request_too_large","message":"32 MB"}}"#,
+        TooLong,
+        "32 MB",
+    ),
+    (
+        429,
+        r#"{"type":"error","error":{"type":"rate_limit_error","message":"wait"}}"#,
+        RateLimited,
+        "wait",
+    ),
     (
         429,
         r#"{"type":"error","error":{"type":"rate_limit_error","message":"cap","details":{"error_code":"enforced_spend_limit_reached"}}}"#,
@@ -77,14 +149,24 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         Invalid,
         "compaction_block_misplaced",
     ),
-    (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"later"}}"#, Overloaded, "later"),
+    (
+        529,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"later"}}"#,
+        Overloaded,
+        "later",
+    ),
     (
         529,
         r#"{"type":"error","error":{"type":"overloaded_error","message":"later","details":{"error_code":"compaction_unavailable"}}}"#,
         Overloaded,
         "later",
     ),
-    (504, r#"{"type":"error","error":{"type":"timeout_error","message":"slow"}}"#, Transient, "slow"),
+    (
+        504,
+        r#"{"type":"error","error":{"type":"timeout_error","message":"slow"}}"#,
+        Transient,
+        "slow",
+    ),
     (
         400,
         r#"{"error":{"code":400,"message":"too big","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}"#,
@@ -103,17 +185,42 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         TooLong,
         "maximum",
     ),
-    (404, r#"{"error":"model 'x' not found"}"#, NotFound, "model 'x' not found"),
-    (402, r#"{"error":{"code":402,"message":"no credits"},"user_id":null}"#, Quota, "no credits"),
+    (
+        404,
+        r#"{"error":"model 'x' not found"}"#,
+        NotFound,
+        "model 'x' not found",
+    ),
+    (
+        402,
+        r#"{"error":{"code":402,"message":"no credits"},"user_id":null}"#,
+        Quota,
+        "no credits",
+    ),
     (
         429,
         r#"{"error":{"message":"limit","type":"throttling_error","code":"429"}}"#,
         RateLimited,
         "throttling_error: limit",
     ),
-    (400, r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#, Auth, "API key"),
-    (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, Invalid, "field required"),
-    (502, "<html><body>Bad Gateway</body></html>", Transient, "<html>"),
+    (
+        400,
+        r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#,
+        Auth,
+        "API key",
+    ),
+    (
+        422,
+        r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#,
+        Invalid,
+        "field required",
+    ),
+    (
+        502,
+        "<html><body>Bad Gateway</body></html>",
+        Transient,
+        "<html>",
+    ),
     (524, "", Transient, "(empty body)"),
     (308, "", Invalid, "HTTP 308"),
     (408, "null", Transient, "HTTP 408"),
@@ -131,20 +238,37 @@ fn every_documented_error_has_its_class_and_keeps_its_words() {
 #[test]
 fn reasons_to_slow_down_are_distinguished() {
     let throttle = |status, message: &str| {
-        classify(status, format!(r#"{{"error":{{"message":"{message}"}}}}"#).as_bytes()).throttle
+        classify(
+            status,
+            format!(r#"{{"error":{{"message":"{message}"}}}}"#).as_bytes(),
+        )
+        .throttle
     };
     assert_eq!(throttle(429, "requests per minute"), Some(Throttle::Rate));
-    assert_eq!(throttle(429, "Too many concurrent requests"), Some(Throttle::Concurrency));
+    assert_eq!(
+        throttle(429, "Too many concurrent requests"),
+        Some(Throttle::Concurrency)
+    );
     assert_eq!(throttle(529, "later"), Some(Throttle::Overloaded));
     assert_eq!(throttle(500, "oops"), None);
-    let flex = classify(429, br#"{"error":{"code":"resource_unavailable","message":"no capacity"}}"#);
-    assert_eq!((flex.throttle, flex.is_retryable()), (Some(Throttle::NoCapacity), true));
+    let flex = classify(
+        429,
+        br#"{"error":{"code":"resource_unavailable","message":"no capacity"}}"#,
+    );
+    assert_eq!(
+        (flex.throttle, flex.is_retryable()),
+        (Some(Throttle::NoCapacity), true)
+    );
 }
 
 #[test]
 fn a_wait_may_stand_in_the_body() {
-    let google = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"17s"}]}}"#;
-    assert_eq!(classify(429, google.as_bytes()).wait, Some(Duration::from_secs(17)));
+    let google =
+        r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"17s"}]}}"#;
+    assert_eq!(
+        classify(429, google.as_bytes()).wait,
+        Some(Duration::from_secs(17))
+    );
     let loading = r#"{"error":{"message":"Loading model","type":"unavailable_error"}}"#;
     assert!(classify(503, loading.as_bytes()).wait.is_some());
 }
@@ -152,9 +276,19 @@ fn a_wait_may_stand_in_the_body() {
 #[test]
 fn the_window_is_named_where_the_server_names_it() {
     let body = r#"{"error":{"type":"exceed_context_size_error","message":"x","n_prompt_tokens":9000,"n_ctx":4096}}"#;
-    assert!(classify(400, body.as_bytes()).hint.unwrap().contains("9000 tokens, the window 4096"));
+    assert!(
+        classify(400, body.as_bytes())
+            .hint
+            .unwrap()
+            .contains("9000 tokens, the window 4096")
+    );
     let both = r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, you requested 9100 tokens (8100 in the messages, 1000 in the completion).","type":"BadRequestError","code":400}}"#;
-    assert!(classify(400, both.as_bytes()).hint.unwrap().contains("prompt and max_output_tokens"));
+    assert!(
+        classify(400, both.as_bytes())
+            .hint
+            .unwrap()
+            .contains("prompt and max_output_tokens")
+    );
 }
 
 #[test]
@@ -162,8 +296,19 @@ fn a_request_larger_than_the_limit_of_a_minute_is_not_sent_again() {
     let body = r#"{"error":{"message":"Request too large for gpt-x on tokens per min (TPM): Limit 3, Requested 4.","type":"tokens","code":"rate_limit_exceeded"}}"#;
     for status in [413, 429] {
         let fault = classify(status, body.as_bytes());
-        assert_eq!((fault.class, fault.throttle), (ErrorClass::Invalid, None), "{status}");
-        assert!(!fault.is_retryable() && fault.hint.unwrap().contains("than the account may use a minute"), "{status}");
+        assert_eq!(
+            (fault.class, fault.throttle),
+            (ErrorClass::Invalid, None),
+            "{status}"
+        );
+        assert!(
+            !fault.is_retryable()
+                && fault
+                    .hint
+                    .unwrap()
+                    .contains("than the account may use a minute"),
+            "{status}"
+        );
     }
 }
 
@@ -181,15 +326,37 @@ fn the_providers_word_on_retrying_stands_above_the_status() {
 #[test]
 fn an_error_in_a_200_counts_as_the_status_that_it_names() {
     let class = |body: &str| upstream(ReadFault::Upstream("no".into()), body.as_bytes()).class;
-    for body in [r#"{"error":{"message":"quota","code":402}}"#, r#"{"error":{"message":"quota","code":"402"}}"#] {
+    for body in [
+        r#"{"error":{"message":"quota","code":402}}"#,
+        r#"{"error":{"message":"quota","code":"402"}}"#,
+    ] {
         assert_eq!(class(body), ErrorClass::Quota, "{body}");
     }
-    assert_eq!(class(r#"{"choices":[{"error":{"message":"quota","code":402}}]}"#), ErrorClass::Quota);
-    let slow = upstream(ReadFault::Upstream("no".into()), br#"{"error":{"message":"slow down","code":429}}"#);
-    assert!(slow.class == ErrorClass::RateLimited && slow.throttle.is_none() && slow.is_retryable());
-    for body in [r#"{"error":{"message":"no"}}"#, r#"{"error":{"message":"no","code":7}}"#, "{}"] {
+    assert_eq!(
+        class(r#"{"choices":[{"error":{"message":"quota","code":402}}]}"#),
+        ErrorClass::Quota
+    );
+    let slow = upstream(
+        ReadFault::Upstream("no".into()),
+        br#"{"error":{"message":"slow down","code":429}}"#,
+    );
+    assert!(
+        slow.class == ErrorClass::RateLimited && slow.throttle.is_none() && slow.is_retryable()
+    );
+    for body in [
+        r#"{"error":{"message":"no"}}"#,
+        r#"{"error":{"message":"no","code":7}}"#,
+        "{}",
+    ] {
         assert_eq!(class(body), ErrorClass::Transient, "{body}");
     }
-    let fault = upstream(ReadFault::Upstream("no".into()), br#"{"error":{"message":"no","code":402}}"#);
-    assert!(!fault.is_retryable() && !fault.took_no_tokens() && fault.message.contains("answered with an error"));
+    let fault = upstream(
+        ReadFault::Upstream("no".into()),
+        br#"{"error":{"message":"no","code":402}}"#,
+    );
+    assert!(
+        !fault.is_retryable()
+            && !fault.took_no_tokens()
+            && fault.message.contains("answered with an error")
+    );
 }

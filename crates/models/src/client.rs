@@ -68,15 +68,25 @@ impl Client {
         specs: impl IntoIterator<Item = Arc<ProviderSpec>>,
         key: impl Fn(&ApiKeyVariable) -> Option<ApiKey>,
     ) -> Client {
-        let specs: Vec<Arc<ProviderSpec>> = specs.into_iter().filter(|s| s.dialect != Dialect::Lexical).collect();
+        let specs: Vec<Arc<ProviderSpec>> = specs
+            .into_iter()
+            .filter(|s| s.dialect != Dialect::Lexical)
+            .collect();
         let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<Account>> = BTreeMap::new();
         let mut connections = BTreeMap::new();
         for spec in &specs {
-            let identity = (spec.base_url.clone(), spec.api_key.as_ref().map(|v| v.0.clone()));
+            let identity = (
+                spec.base_url.clone(),
+                spec.api_key.as_ref().map(|v| v.0.clone()),
+            );
             let account = accounts.entry(identity);
-            let account = account.or_insert_with(|| Arc::new(Account::new(&shared_limits(spec, &specs))));
-            let connection =
-                ProviderConnection::new(spec.clone(), spec.api_key.as_ref().and_then(&key), account.clone());
+            let account =
+                account.or_insert_with(|| Arc::new(Account::new(&shared_limits(spec, &specs))));
+            let connection = ProviderConnection::new(
+                spec.clone(),
+                spec.api_key.as_ref().and_then(&key),
+                account.clone(),
+            );
             connections.insert(spec.name.clone(), connection);
         }
         let jitter_state = AtomicU64::new(u64::from(std::process::id()));
@@ -91,7 +101,10 @@ impl Client {
 
     /// Reports events to `listener`.
     pub fn with_listener(self, listener: impl Fn(&ClientEvent) + Send + Sync + 'static) -> Client {
-        Client { listener: Arc::new(listener), ..self }
+        Client {
+            listener: Arc::new(listener),
+            ..self
+        }
     }
 
     /// Uses `policy` between attempts.
@@ -101,28 +114,41 @@ impl Client {
 
     /// The status of every model used so far, by provider and model.
     pub fn statuses(&self) -> Vec<ProviderStatus> {
-        self.connections.values().flat_map(ProviderConnection::statuses).collect()
+        self.connections
+            .values()
+            .flat_map(ProviderConnection::statuses)
+            .collect()
     }
 
     /// Whether a model that was used before is unavailable now.
     pub fn is_unavailable(&self, provider: &ProviderName, model: &ModelName) -> bool {
-        self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.is_unavailable())
+        self.connections
+            .get(provider)
+            .is_some_and(|connection| connection.model(model).limiter.is_unavailable())
     }
 
     /// Whether a model has answered a call of this client.
     pub fn has_answered(&self, provider: &ProviderName, model: &ModelName) -> bool {
-        self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.answered() > 0)
+        self.connections
+            .get(provider)
+            .is_some_and(|connection| connection.model(model).limiter.answered() > 0)
     }
 
     /// How many calls to a model wait before they are sent again; they hold no slot.
     pub fn delayed(&self, provider: &ProviderName, model: &ModelName) -> usize {
-        self.connections.get(provider).map_or(0, |connection| connection.model(model).delayed())
+        self.connections
+            .get(provider)
+            .map_or(0, |connection| connection.model(model).delayed())
     }
 
     /// The variable that should hold the key of `provider` but is not set; `None` if none is missing.
     pub fn missing_key(&self, provider: &ProviderName) -> Option<&ApiKeyVariable> {
         let connection = self.connections.get(provider)?;
-        connection.spec.api_key.as_ref().filter(|_| connection.key.is_none())
+        connection
+            .spec
+            .api_key
+            .as_ref()
+            .filter(|_| connection.key.is_none())
     }
 
     /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `budget` is
@@ -145,28 +171,55 @@ impl Client {
         F: Future<Output = Result<(), E>>,
     {
         let mut prepared = self.prepare(provider, call, expected)?;
-        let may_fall_back = call.lane == Lane::Flex && prepared.connection.spec.limits.flex_fallback;
-        let live = may_fall_back.then(|| Call { lane: Lane::Live, ..call.clone() });
+        let may_fall_back =
+            call.lane == Lane::Flex && prepared.connection.spec.limits.flex_fallback;
+        let live = may_fall_back.then(|| Call {
+            lane: Lane::Live,
+            ..call.clone()
+        });
         let mut counts = AttemptCounts::after(budget.unusable_before());
         loop {
-            let (error, pause) = match self.budgeted_attempt(&prepared, &mut counts, budget, &mut store).await? {
+            let (error, pause) = match self
+                .budgeted_attempt(&prepared, &mut counts, budget, &mut store)
+                .await?
+            {
                 Ok(answered) => return Ok(answered),
                 Err(failed) => failed,
             };
             let Some(wait) = self.wait_for_next(&prepared, &mut counts, &error, pause) else {
-                if let Some(live) = live.as_ref().filter(|live| prepared.falls_back(&error, live)) {
+                if let Some(live) = live
+                    .as_ref()
+                    .filter(|live| prepared.falls_back(&error, live))
+                {
                     prepared = self.prepare(provider, live, expected)?;
-                    counts = AttemptCounts { sent: counts.sent, billed: counts.billed, ..AttemptCounts::default() };
+                    counts = AttemptCounts {
+                        sent: counts.sent,
+                        billed: counts.billed,
+                        ..AttemptCounts::default()
+                    };
                     continue;
                 }
                 let waited = counts.waited > self.policy.wait_budget;
-                return Err(prepared.model.limiter.final_error(error, waited).failure(counts.sent).into());
+                return Err(prepared
+                    .model
+                    .limiter
+                    .final_error(error, waited)
+                    .failure(counts.sent)
+                    .into());
             };
             tracing::debug!(%provider, attempts = counts.sent, ?wait, "retrying after: {}", error.message);
             let (provider, model) = (provider.clone(), call.model.clone());
-            self.emit(ClientEvent::Retrying { provider, model, class: error.class, cause: error.message, wait });
+            self.emit(ClientEvent::Retrying {
+                provider,
+                model,
+                class: error.class,
+                cause: error.message,
+                wait,
+            });
             let _delayed = prepared.model.delay();
-            run_until(budget.cancelled(), tokio::time::sleep(wait)).await.ok_or(AskFailure::Cancelled)?;
+            run_until(budget.cancelled(), tokio::time::sleep(wait))
+                .await
+                .ok_or(AskFailure::Cancelled)?;
         }
     }
 
@@ -184,14 +237,21 @@ impl Client {
         F: Future<Output = Result<(), E>>,
     {
         let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
-        let (limiter, account) = (&prepared.model.limiter, &prepared.connection.account.limiter);
+        let (limiter, account) = (
+            &prepared.model.limiter,
+            &prepared.connection.account.limiter,
+        );
         let acquired = limiter.acquire(account, prepared.need, self.policy.wait_budget);
         let permits = match run_until(budget.cancelled(), acquired).await {
             Some(Ok(permits)) => permits,
             ended => {
                 budget.release(reservation);
-                let Some(wait) = ended.and_then(Result::err) else { return Err(AskFailure::Cancelled) };
-                let error = self.policy.waits_too_long(&prepared.connection.spec.name, wait);
+                let Some(wait) = ended.and_then(Result::err) else {
+                    return Err(AskFailure::Cancelled);
+                };
+                let error = self
+                    .policy
+                    .waits_too_long(&prepared.connection.spec.name, wait);
                 return Err(error.failure(counts.sent).into());
             }
         };
@@ -199,14 +259,23 @@ impl Client {
             Ok(answered) => answered,
             Err(failed) => {
                 let is_unknown = failed.0.delivery.may_be_billed();
-                budget.settle(reservation, if is_unknown { AttemptCost::Unknown } else { AttemptCost::Free });
+                budget.settle(
+                    reservation,
+                    if is_unknown {
+                        AttemptCost::Unknown
+                    } else {
+                        AttemptCost::Free
+                    },
+                );
                 return Ok(Err(failed));
             }
         };
         budget.settle(reservation, AttemptCost::Reported(&reply.usage, reply.lane));
         store(&reply).await.map_err(AskFailure::Store)?;
         let read = prepared.read(&reply, ticket);
-        Ok(read.map(|completion| (reply, completion)).map_err(|error| (error, None)))
+        Ok(read
+            .map(|completion| (reply, completion))
+            .map_err(|error| (error, None)))
     }
 
     /// How long to wait before the next attempt; `None` if there is none.
@@ -221,11 +290,21 @@ impl Client {
         // While the provider answers this or other requests, the fault may lie with this request alone, so its
         // attempts count.
         let answered = limiter.answered();
-        let has_status = matches!(error.delivery, Delivery::Rejected | Delivery::GatewayTimeout);
+        let has_status = matches!(
+            error.delivery,
+            Delivery::Rejected | Delivery::GatewayTimeout
+        );
         let is_answering = has_status || answered > *counts.answered.get_or_insert(answered);
-        let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
+        let pause =
+            pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
         counts.has_worked = limiter.has_worked();
-        counts.next(error, pause, prepared.connection.spec.limits.max_attempts, &self.policy, self.jitter())
+        counts.next(
+            error,
+            pause,
+            prepared.connection.spec.limits.max_attempts,
+            &self.policy,
+            self.jitter(),
+        )
     }
 
     fn prepare<'a>(
@@ -237,19 +316,31 @@ impl Client {
         let connection = self.connections.get(provider).ok_or_else(|| {
             AttemptError::new(
                 ErrorClass::Invalid,
-                say!("no provider is called `{provider}`", "没有名为 `{provider}` 的服务商"),
+                say!(
+                    "no provider is called `{provider}`",
+                    "没有名为 `{provider}` 的服务商"
+                ),
             )
             .failure(0)
         })?;
         if let Some(variable) = self.missing_key(provider) {
             return Err(missing_key(provider, variable).failure(0));
         }
-        self.http.warm_up(&connection.spec.base_url).map_err(|fault| fault.failure(0))?;
+        self.http
+            .warm_up(&connection.spec.base_url)
+            .map_err(|fault| fault.failure(0))?;
         let request = dialects::request(&connection.spec, call)
             .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);
         let need = model.demand(expected.0, expected.1);
-        Ok(PreparedCall { connection, model, call, request, expected: expected.0, need })
+        Ok(PreparedCall {
+            connection,
+            model,
+            call,
+            request,
+            expected: expected.0,
+            need,
+        })
     }
 
     /// Sends one request. Its permits are released before the reply is handed on.
@@ -262,15 +353,32 @@ impl Client {
         let connection = prepared.connection;
         let spec = &connection.spec;
         counts.sent += 1;
-        self.emit(ClientEvent::Sent { provider: spec.name.clone() });
+        self.emit(ClientEvent::Sent {
+            provider: spec.name.clone(),
+        });
         let (sent, timeout) = (Instant::now(), spec.limits.timeout_in(prepared.call.lane));
-        let answer =
-            self.http.send(&spec.base_url, &Exchange::from(&prepared.request), connection.key.as_ref(), timeout).await;
+        let answer = self
+            .http
+            .send(
+                &spec.base_url,
+                &Exchange::from(&prepared.request),
+                connection.key.as_ref(),
+                timeout,
+            )
+            .await;
         let ticket = permits.0.ticket();
         drop(permits);
         let reply = match answer {
             Ok(reply) => reply,
-            Err(fault) => return Err(self.record_failure(prepared, fault, ticket, sent, &AnnouncedLimits::default())),
+            Err(fault) => {
+                return Err(self.record_failure(
+                    prepared,
+                    fault,
+                    ticket,
+                    sent,
+                    &AnnouncedLimits::default(),
+                ));
+            }
         };
         let announced = reply.headers.announced(reply.at);
         if let Some(mut fault) = reply.refusal() {
@@ -285,16 +393,35 @@ impl Client {
         }
         prepared.model.limiter.succeeded(ticket, &announced);
         let latency = sent.elapsed();
-        self.emit(ClientEvent::Answered { provider: spec.name.clone(), latency });
+        self.emit(ClientEvent::Answered {
+            provider: spec.name.clone(),
+            latency,
+        });
         let request_id = reply.headers.request_id().map(str::to_owned);
-        let (dialect, body, attempts, memory) = (spec.dialect, reply.body, counts.sent, reply.memory);
+        let (dialect, body, attempts, memory) =
+            (spec.dialect, reply.body, counts.sent, reply.memory);
         let billing = dialects::read_billing(dialect, &body);
         let lane = billing.lane(prepared.call.lane);
         let Billing { model, usage, .. } = billing;
-        let (usage, usage_warning) =
-            checked_usage(usage, prepared.call, prepared.request.body.len(), prepared.expected, &body);
-        let reply =
-            RawReply { dialect, body, lane, model, usage, request_id, latency, attempts, usage_warning, memory };
+        let (usage, usage_warning) = checked_usage(
+            usage,
+            prepared.call,
+            prepared.request.body.len(),
+            prepared.expected,
+            &body,
+        );
+        let reply = RawReply {
+            dialect,
+            body,
+            lane,
+            model,
+            usage,
+            request_id,
+            latency,
+            attempts,
+            usage_warning,
+            memory,
+        };
         Ok((reply, ticket))
     }
 
@@ -309,14 +436,29 @@ impl Client {
     ) -> FailedAttempt {
         let provider = prepared.connection.spec.name.clone();
         if fault.took_no_tokens() {
-            prepared.connection.account.limiter.settle(None, prepared.need, TokenDemand::default());
+            prepared
+                .connection
+                .account
+                .limiter
+                .settle(None, prepared.need, TokenDemand::default());
         }
-        if fault.throttle.is_some_and(|throttle| !matches!(throttle, Throttle::Overloaded | Throttle::NoCapacity)) {
-            self.emit(ClientEvent::RateLimited { provider: provider.clone() });
+        if fault.throttle.is_some_and(|throttle| {
+            !matches!(throttle, Throttle::Overloaded | Throttle::NoCapacity)
+        }) {
+            self.emit(ClientEvent::RateLimited {
+                provider: provider.clone(),
+            });
         }
-        let pause = prepared.model.limiter.failed(&fault, ticket, sent, announced, &self.policy);
+        let pause = prepared
+            .model
+            .limiter
+            .failed(&fault, ticket, sent, announced, &self.policy);
         if let Some(wait) = pause {
-            self.emit(ClientEvent::Paused { provider, model: prepared.call.model.clone(), wait });
+            self.emit(ClientEvent::Paused {
+                provider,
+                model: prepared.call.model.clone(),
+                wait,
+            });
         }
         (fault, pause)
     }
@@ -327,7 +469,9 @@ impl Client {
 
     /// A uniform value in 0..1. It only spreads retries over time, so its quality does not matter.
     fn jitter(&self) -> f64 {
-        let step = self.jitter_state.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let step = self
+            .jitter_state
+            .fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
         (step >> 11) as f64 / (1u64 << 53) as f64
     }
 }
@@ -356,8 +500,16 @@ impl PreparedCall<'_> {
         self.model.observe(self.expected, &reply.usage);
         let used = self.used(&reply.usage);
         self.model.limiter.settle(ticket, self.need, used);
-        self.connection.account.limiter.settle(None, self.need, used);
-        let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
+        self.connection
+            .account
+            .limiter
+            .settle(None, self.need, used);
+        let read = dialects::read(
+            reply.dialect,
+            self.call.operation,
+            &reply.body,
+            Some(self.expected),
+        );
         let limit = self.call.settings.max_output_tokens;
         read.map_err(|fault| unusable(fault, &reply.body, &reply.usage, limit))
     }
@@ -370,7 +522,9 @@ impl PreparedCall<'_> {
             _ => 0,
         };
         TokenDemand {
-            input: usage.input.map_or(self.need.input, |n| n.0.saturating_sub(free)),
+            input: usage
+                .input
+                .map_or(self.need.input, |n| n.0.saturating_sub(free)),
             output: usage.output.map_or(self.need.output, |n| n.0),
         }
     }
@@ -393,7 +547,9 @@ pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
 /// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
 fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     let fault = AttemptError::from(ReadFault::Truncated);
-    let length = usage.output.map_or(String::new(), |n| say!(" after {} tokens", "，在 {} 个词元之后", n.0));
+    let length = usage.output.map_or(String::new(), |n| {
+        say!(" after {} tokens", "，在 {} 个词元之后", n.0)
+    });
     let hint = match limit {
         Some(limit) => say!(
             "max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
@@ -408,7 +564,11 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
         )
         .to_owned(),
     };
-    AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
+    AttemptError {
+        message: format!("{}{length}", fault.message),
+        hint: Some(hint),
+        ..fault
+    }
 }
 
 /// The error of a reply that is not an answer.
@@ -426,7 +586,10 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
         other => other.into(),
     };
     let has_output = usage.output.is_some_and(|output| output.0 > 0);
-    AttemptError { is_billed: has_output && error.class == ErrorClass::Malformed, ..error }
+    AttemptError {
+        is_billed: has_output && error.class == ErrorClass::Malformed,
+        ..error
+    }
 }
 
 /// The failure of a request of a batch whose stored reply is not an answer, and whether it is asked again, as after a live
@@ -439,7 +602,8 @@ pub fn reply_failure(
     max_attempts: u32,
 ) -> (CallFailure, bool) {
     let error = unusable(fault, body, usage, limit);
-    let next = AttemptCounts::default().next(&error, None, max_attempts, &RetryPolicy::default(), 0.0);
+    let next =
+        AttemptCounts::default().next(&error, None, max_attempts, &RetryPolicy::default(), 0.0);
     (error.failure(1), next.is_some())
 }
 
@@ -503,14 +667,35 @@ mod tests {
 
     #[test]
     fn a_truncated_reply_says_whose_limit_it_was() {
-        let used = Usage { output: Some(Tokens(800)), ..Usage::default() };
+        let used = Usage {
+            output: Some(Tokens(800)),
+            ..Usage::default()
+        };
         let ours = truncated(&used, Some(Tokens(800)));
-        assert_eq!((ours.class, ours.is_retryable()), (ErrorClass::Truncated, false));
-        assert!(ours.message.ends_with("token limit after 800 tokens"), "{}", ours.message);
-        assert!(ours.hint.is_some_and(|hint| hint.contains("is 800: raise it")));
+        assert_eq!(
+            (ours.class, ours.is_retryable()),
+            (ErrorClass::Truncated, false)
+        );
+        assert!(
+            ours.message.ends_with("token limit after 800 tokens"),
+            "{}",
+            ours.message
+        );
+        assert!(
+            ours.hint
+                .is_some_and(|hint| hint.contains("is 800: raise it"))
+        );
         let theirs = truncated(&Usage::default(), None);
-        assert!(theirs.message.ends_with("token limit"), "{}", theirs.message);
-        assert!(theirs.hint.is_some_and(|hint| hint.contains("sets no max_output_tokens")));
+        assert!(
+            theirs.message.ends_with("token limit"),
+            "{}",
+            theirs.message
+        );
+        assert!(
+            theirs
+                .hint
+                .is_some_and(|hint| hint.contains("sets no max_output_tokens"))
+        );
     }
 
     #[test]
@@ -522,16 +707,28 @@ mod tests {
                 base_url: "http://127.0.0.1:1".into(),
                 api_key: None,
                 endpoint: name.into(),
-                limits: Limits { requests_per_minute: requests, max_in_flight: in_flight, ..Limits::default() },
+                limits: Limits {
+                    requests_per_minute: requests,
+                    max_in_flight: in_flight,
+                    ..Limits::default()
+                },
                 lane: Default::default(),
             })
         };
         let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];
         let limits = shared_limits(&all[0], &all);
-        assert_eq!((limits.requests_per_minute, limits.max_in_flight), (Some(50), Some(8)));
+        assert_eq!(
+            (limits.requests_per_minute, limits.max_in_flight),
+            (Some(50), Some(8))
+        );
         let client = Client::new(all);
-        let account =
-            |name: &str| client.connections.get(&name.into()).map(|connection| connection.account.clone()).unwrap();
+        let account = |name: &str| {
+            client
+                .connections
+                .get(&name.into())
+                .map(|connection| connection.account.clone())
+                .unwrap()
+        };
         assert!(Arc::ptr_eq(&account("a"), &account("b")));
     }
 }

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::http::ApiKey;
-use super::limits::{ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand};
+use super::limits::{
+    ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand,
+};
 use super::spec::{Limits, ModelName, ProviderSpec};
 use base::units::{Tokens, Usage};
 
@@ -29,13 +31,19 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(limits: &Limits) -> Account {
-        Account { limiter: account_limiter(limits), groups: Mutex::default() }
+        Account {
+            limiter: account_limiter(limits),
+            groups: Mutex::default(),
+        }
     }
 
     fn group(&self, spec: &ProviderSpec, model: &ModelName) -> Arc<LimitGroup> {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let group = groups.entry(spec.limit_group(model)).or_insert_with(|| {
-            Arc::new(LimitGroup::new(spec.limits.requests_per_minute.is_some(), spec.limits.sharers))
+            Arc::new(LimitGroup::new(
+                spec.limits.requests_per_minute.is_some(),
+                spec.limits.sharers,
+            ))
         });
         group.clone()
     }
@@ -69,8 +77,18 @@ struct UsageAverages {
 }
 
 impl ProviderConnection {
-    pub(super) fn new(spec: Arc<ProviderSpec>, key: Option<ApiKey>, account: Arc<Account>) -> ProviderConnection {
-        ProviderConnection { spec, key, account, models: Mutex::default(), has_worked: Arc::default() }
+    pub(super) fn new(
+        spec: Arc<ProviderSpec>,
+        key: Option<ApiKey>,
+        account: Arc<Account>,
+    ) -> ProviderConnection {
+        ProviderConnection {
+            spec,
+            key,
+            account,
+            models: Mutex::default(),
+            has_worked: Arc::default(),
+        }
     }
 
     /// The status of every model used so far.
@@ -80,8 +98,10 @@ impl ProviderConnection {
         let statuses = models.iter().map(|(name, model)| {
             let status = model.limiter.status();
             // Models that share limits show a part each, so that together they show the whole.
-            let sharing =
-                models.values().filter(|other| other.limiter.shares_limits_with(&model.limiter)).count() as u64;
+            let sharing = models
+                .values()
+                .filter(|other| other.limiter.shares_limits_with(&model.limiter))
+                .count() as u64;
             let (reported, declared) = (status.allowed.divided_by(sharing), account.allowed);
             let together = stricter(reported.tokens, declared.tokens);
             let input = stricter(reported.input, declared.input);
@@ -91,10 +111,18 @@ impl ProviderConnection {
                 sent: status.sent,
                 in_flight: status.in_flight,
                 requests_per_minute: stricter(reported.requests, declared.requests),
-                tokens: if together.is_some() { status.used.total() } else { status.used.input },
+                tokens: if together.is_some() {
+                    status.used.total()
+                } else {
+                    status.used.input
+                },
                 tokens_per_minute: together.or(input),
                 account_requests_per_minute: declared.requests,
-                account_tokens_per_minute: if together.is_some() { declared.tokens } else { declared.input },
+                account_tokens_per_minute: if together.is_some() {
+                    declared.tokens
+                } else {
+                    declared.input
+                },
                 waits: status.wait_reason.or_else(|| account.wait_reason.clone()),
             }
         });
@@ -107,7 +135,11 @@ impl ProviderConnection {
             return model.clone();
         }
         let group = self.account.group(&self.spec, name);
-        let model = Arc::new(ModelConnection::new(&self.spec.limits, group, &self.has_worked));
+        let model = Arc::new(ModelConnection::new(
+            &self.spec.limits,
+            group,
+            &self.has_worked,
+        ));
         models.insert(name.clone(), model.clone());
         model
     }
@@ -129,32 +161,54 @@ fn account_limiter(limits: &Limits) -> RateLimiter {
         input: limits.input_tokens_per_minute,
         output: limits.output_tokens_per_minute,
     };
-    RateLimiter::new(ConcurrencyLimit::declared(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)), rates)
+    RateLimiter::new(
+        ConcurrencyLimit::declared(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)),
+        rates,
+    )
 }
 
 /// The strictest limits among the providers that share an address and a key.
 pub(super) fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
-    let same = all.iter().filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
+    let same = all
+        .iter()
+        .filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
     same.fold(spec.limits.clone(), |limits, other| Limits {
         requests_per_minute: stricter(limits.requests_per_minute, other.limits.requests_per_minute),
         tokens_per_minute: stricter(limits.tokens_per_minute, other.limits.tokens_per_minute),
-        input_tokens_per_minute: stricter(limits.input_tokens_per_minute, other.limits.input_tokens_per_minute),
-        output_tokens_per_minute: stricter(limits.output_tokens_per_minute, other.limits.output_tokens_per_minute),
+        input_tokens_per_minute: stricter(
+            limits.input_tokens_per_minute,
+            other.limits.input_tokens_per_minute,
+        ),
+        output_tokens_per_minute: stricter(
+            limits.output_tokens_per_minute,
+            other.limits.output_tokens_per_minute,
+        ),
         max_in_flight: stricter(limits.max_in_flight, other.limits.max_in_flight),
         ..limits
     })
 }
 
 impl ModelConnection {
-    fn new(limits: &Limits, group: Arc<LimitGroup>, has_worked: &Arc<AtomicBool>) -> ModelConnection {
+    fn new(
+        limits: &Limits,
+        group: Arc<LimitGroup>,
+        has_worked: &Arc<AtomicBool>,
+    ) -> ModelConnection {
         let concurrency = match limits.max_in_flight {
             Some(declared) => ConcurrencyLimit::declared(declared),
             None => ConcurrencyLimit::undeclared(Limits::DEFAULT_IN_FLIGHT),
         };
         let limiter = RateLimiter::new(concurrency, RatesPerMinute::default());
         let limiter = limiter.sharing_history(has_worked).within(group);
-        let averages = Mutex::new(UsageAverages { input_ratio: 1.2, output: None });
-        ModelConnection { limiter, averages, delayed: AtomicUsize::new(0) }
+        let averages = Mutex::new(UsageAverages {
+            input_ratio: 1.2,
+            output: None,
+        });
+        ModelConnection {
+            limiter,
+            averages,
+            delayed: AtomicUsize::new(0),
+        }
     }
 
     /// Counts a call as delayed as long as the result lives.
@@ -171,8 +225,13 @@ impl ModelConnection {
     /// The tokens to reserve for a call: its estimate, corrected by earlier replies.
     pub(super) fn demand(&self, input: Tokens, max_output: Tokens) -> TokenDemand {
         let averages = *self.averages.lock().unwrap_or_else(PoisonError::into_inner);
-        let usual = averages.output.map_or(max_output.0, |usual| (usual * 1.1) as u64);
-        TokenDemand { input: (input.0 as f64 * averages.input_ratio) as u64, output: usual.min(max_output.0) }
+        let usual = averages
+            .output
+            .map_or(max_output.0, |usual| (usual * 1.1) as u64);
+        TokenDemand {
+            input: (input.0 as f64 * averages.input_ratio) as u64,
+            output: usual.min(max_output.0),
+        }
     }
 
     /// Updates the averages with the usage of a call.

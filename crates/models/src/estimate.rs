@@ -11,18 +11,35 @@ const USUAL_OUTPUT: Tokens = Tokens(1024);
 /// their length says nothing about their tokens.
 pub fn estimate(call: &Call) -> (Tokens, Tokens) {
     let turns: Tokens = call.turns.iter().map(estimate_turn).sum();
-    let instructions = call.instructions.as_deref().map_or(Tokens(0), estimate_text);
-    let tools: Tokens = call.tools.iter().flat_map(|offer| offer.tools.iter()).map(estimate_tool).sum();
-    (turns + instructions + tools, call.settings.max_output_tokens.unwrap_or(USUAL_OUTPUT))
+    let instructions = call
+        .instructions
+        .as_deref()
+        .map_or(Tokens(0), estimate_text);
+    let tools: Tokens = call
+        .tools
+        .iter()
+        .flat_map(|offer| offer.tools.iter())
+        .map(estimate_tool)
+        .sum();
+    (
+        turns + instructions + tools,
+        call.settings.max_output_tokens.unwrap_or(USUAL_OUTPUT),
+    )
 }
 
 /// Input tokens that the call has in common with others.
 pub fn estimate_prefix(call: &Call) -> Tokens {
-    call.shared_prefix().unwrap_or_default().iter().map(estimate_turn).sum()
+    call.shared_prefix()
+        .unwrap_or_default()
+        .iter()
+        .map(estimate_turn)
+        .sum()
 }
 
 fn estimate_tool(tool: &Tool) -> Tokens {
-    estimate_text(&tool.name) + estimate_text(&tool.description) + estimate_text(&tool.parameters.to_string())
+    estimate_text(&tool.name)
+        + estimate_text(&tool.description)
+        + estimate_text(&tool.parameters.to_string())
 }
 
 fn estimate_turn(turn: &Turn) -> Tokens {
@@ -30,12 +47,17 @@ fn estimate_turn(turn: &Turn) -> Tokens {
         Turn::Text { text, .. } => estimate_text(text),
         Turn::Items(_) => Tokens(0),
         Turn::Reply(items) => estimate_text(items),
-        Turn::Results(results) => results.iter().map(|result| estimate_text(&result.text)).sum(),
+        Turn::Results(results) => results
+            .iter()
+            .map(|result| estimate_text(&result.text))
+            .sum(),
         Turn::Messages(messages) => messages
             .iter()
             .map(|m| {
                 let calls = m.tool_calls.iter().map(|c| &c.function);
-                let calls: Tokens = calls.map(|f| estimate_text(&f.name) + estimate_text(&f.arguments)).sum();
+                let calls: Tokens = calls
+                    .map(|f| estimate_text(&f.name) + estimate_text(&f.arguments))
+                    .sum();
                 estimate_text(&m.content) + calls
             })
             .sum(),
@@ -136,10 +158,18 @@ pub(super) fn estimate_text(text: &str) -> Tokens {
     for block in text.as_bytes().chunks(BLOCK) {
         kinds.copy_within(BLOCK.., 0);
         kinds[BEFORE..].fill(kind::SPACE);
-        kinds[BEFORE..].iter_mut().zip(block).for_each(|(kind, byte)| *kind = kind_of(*byte));
+        kinds[BEFORE..]
+            .iter_mut()
+            .zip(block)
+            .for_each(|(kind, byte)| *kind = kind_of(*byte));
         counted.add(&kinds);
     }
-    let Counted { begun, long, digits, wide } = counted;
+    let Counted {
+        begun,
+        long,
+        digits,
+        wide,
+    } = counted;
     Tokens(begun + long / 6 + digits / 3 + wide * 2 / 5)
 }
 
@@ -164,15 +194,24 @@ mod tests {
         ];
         for sample in samples {
             let (low, real) = (estimate_text(sample).0 as f64, counted(sample) as f64);
-            assert!(low <= real * 1.2 && low >= real * 0.45, "{low} of {real}: {sample}");
+            assert!(
+                low <= real * 1.2 && low >= real * 0.45,
+                "{low} of {real}: {sample}"
+            );
         }
     }
 
     #[test]
     fn runs_are_counted_by_what_a_token_covers() {
-        for (text, tokens) in
-            [("", 0), (" \n", 0), ("word", 1), ("internationalisation", 3), ("a b", 2), ("12", 1), ("1234567890", 3)]
-        {
+        for (text, tokens) in [
+            ("", 0),
+            (" \n", 0),
+            ("word", 1),
+            ("internationalisation", 3),
+            ("a b", 2),
+            ("12", 1),
+            ("1234567890", 3),
+        ] {
             assert_eq!(estimate_text(text).0, tokens, "{text}");
         }
         assert_eq!(estimate_text(&"=".repeat(18)).0, 3);
@@ -183,7 +222,10 @@ mod tests {
     fn the_end_of_a_block_ends_no_run() {
         assert_eq!(estimate_text(&"ab ".repeat(BLOCK)).0, BLOCK as u64);
         assert_eq!(estimate_text(&"a".repeat(6 * BLOCK)).0, BLOCK as u64);
-        assert_eq!(estimate_text(&format!("{}sentence", " ".repeat(BLOCK - 4))).0, 1);
+        assert_eq!(
+            estimate_text(&format!("{}sentence", " ".repeat(BLOCK - 4))).0,
+            1
+        );
     }
 
     proptest! {

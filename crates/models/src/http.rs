@@ -60,8 +60,10 @@ pub(super) fn missing_key(provider: &ProviderName, variable: &ApiKeyVariable) ->
         "provider `{provider}` has no key: {variable} is not set",
         "服务商 `{provider}` 没有密钥：未设置 {variable}"
     );
-    AttemptError::new(ErrorClass::Auth, message)
-        .with_hint(say!("set {variable} to the provider's API key", "请将 {variable} 设为该服务商的 API 密钥"))
+    AttemptError::new(ErrorClass::Auth, message).with_hint(say!(
+        "set {variable} to the provider's API key",
+        "请将 {variable} 设为该服务商的 API 密钥"
+    ))
 }
 
 /// A request as the transport sends it.
@@ -109,7 +111,10 @@ impl HttpReply {
             return None;
         }
         let delivery = Delivery::from_status(self.status);
-        let mut fault = AttemptError { delivery, ..classify(self.status, &self.body) };
+        let mut fault = AttemptError {
+            delivery,
+            ..classify(self.status, &self.body)
+        };
         fault.wait = self.headers.wait(self.at).or(fault.wait);
         fault.should_retry = self.headers.should_retry().or(fault.should_retry);
         if let Some(id) = self.headers.request_id() {
@@ -214,13 +219,20 @@ impl Http {
         let client = self.client(Route::from_url(base_url))?;
         let mut url = address(base_url, request.path);
         if !request.query.is_empty() {
-            url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, request.query);
+            url = format!(
+                "{url}{}{}",
+                if url.contains('?') { '&' } else { '?' },
+                request.query
+            );
         }
         let mut builder = client.request(request.method.clone(), url).timeout(timeout);
         if request.method == Method::POST {
             let content_type = HeaderValue::from_str(request.content_type);
-            let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
-            builder = builder.header(CONTENT_TYPE, content_type).body(request.body.clone());
+            let content_type =
+                content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+            builder = builder
+                .header(CONTENT_TYPE, content_type)
+                .body(request.body.clone());
             // The transport names no length of an empty body, and servers may demand one.
             if request.body.is_empty() {
                 builder = builder.header(CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -236,11 +248,21 @@ impl Http {
         builder.send().await.map_err(|e| fault(e, timeout))
     }
 
-    async fn read(&self, mut response: reqwest::Response, timeout: Duration) -> Result<HttpReply, AttemptError> {
+    async fn read(
+        &self,
+        mut response: reqwest::Response,
+        timeout: Duration,
+    ) -> Result<HttpReply, AttemptError> {
         let (status, arrived) = (response.status().as_u16(), SystemTime::now());
-        let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let known = response
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let headers = Headers::new(known);
-        let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        let announced = response
+            .content_length()
+            .and_then(|length| usize::try_from(length).ok())
+            .unwrap_or(0);
         if announced > MAX_BODY {
             return Err(too_large());
         }
@@ -258,7 +280,13 @@ impl Http {
         }
         let body = without_keys(body.freeze());
         let at = headers.providers_time(arrived, SystemTime::now());
-        Ok(HttpReply { status, headers, body, memory, at })
+        Ok(HttpReply {
+            status,
+            headers,
+            body,
+            memory,
+            at,
+        })
     }
 
     fn client(&self, route: Route) -> Result<&reqwest::Client, AttemptError> {
@@ -271,7 +299,10 @@ impl Http {
         built.as_ref().map_err(|e| {
             AttemptError::new(
                 ErrorClass::Invalid,
-                say!("the HTTP client cannot start: {e}", "无法启动 HTTP 客户端：{e}"),
+                say!(
+                    "the HTTP client cannot start: {e}",
+                    "无法启动 HTTP 客户端：{e}"
+                ),
             )
         })
     }
@@ -286,7 +317,10 @@ fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), 
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
         AttemptError::new(
             ErrorClass::Auth,
-            localized("the API key holds characters that no header can carry", "API 密钥含有标头不能携带的字符"),
+            localized(
+                "the API key holds characters that no header can carry",
+                "API 密钥含有标头不能携带的字符",
+            ),
         )
     })?;
     value.set_sensitive(true);
@@ -295,8 +329,15 @@ fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), 
 
 /// The error of a body that is too long. The same request would get it again.
 fn too_large() -> AttemptError {
-    let message = say!("the reply is longer than {} MB", "回复超过 {} MB", MAX_BODY >> 20);
-    AttemptError { should_retry: Some(false), ..AttemptError::new(ErrorClass::Malformed, message) }
+    let message = say!(
+        "the reply is longer than {} MB",
+        "回复超过 {} MB",
+        MAX_BODY >> 20
+    );
+    AttemptError {
+        should_retry: Some(false),
+        ..AttemptError::new(ErrorClass::Malformed, message)
+    }
 }
 
 /// Some gateways echo what they were sent; a key must not reach the cache.
@@ -316,12 +357,23 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
         );
         let fault = AttemptError::new(
             ErrorClass::Invalid,
-            say!("the address is unusable: {}", "地址不可用：{}", root_cause(&error)),
+            say!(
+                "the address is unusable: {}",
+                "地址不可用：{}",
+                root_cause(&error)
+            ),
         );
-        return AttemptError { delivery: Delivery::NotSent, ..fault.with_hint(hint) };
+        return AttemptError {
+            delivery: Delivery::NotSent,
+            ..fault.with_hint(hint)
+        };
     }
     if error.is_timeout() && !error.is_connect() {
-        let message = say!("no complete reply within {} s", "{} 秒内没有完整的回复", timeout.as_secs_f64());
+        let message = say!(
+            "no complete reply within {} s",
+            "{} 秒内没有完整的回复",
+            timeout.as_secs_f64()
+        );
         let hint = localized(
             "raise timeout_s in the provider's limits; where it is a server of your own, also set \
                     max_in_flight there to what it works on at once: what waits inside the server counts as time",
@@ -341,9 +393,17 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
         };
     }
     let message = if error.is_body() || error.is_decode() {
-        say!("the reply broke off: {}", "回复中断：{}", root_cause(&error))
+        say!(
+            "the reply broke off: {}",
+            "回复中断：{}",
+            root_cause(&error)
+        )
     } else {
-        say!("the connection failed: {}", "连接失败：{}", root_cause(&error))
+        say!(
+            "the connection failed: {}",
+            "连接失败：{}",
+            root_cause(&error)
+        )
     };
     AttemptError::new(ErrorClass::Transient, message)
 }

@@ -15,8 +15,8 @@
 //!
 //! Not here: cache, stages, printing. This crate knows requests and replies, not what they are for.
 
-mod spec;
 mod call;
+mod spec;
 mod tools;
 
 // A call to bytes and bytes to a completion: pure.
@@ -26,25 +26,25 @@ mod usage_check;
 
 // What failures mean and what tokens cost: pure.
 mod classify;
-mod retry;
 mod prices;
+mod retry;
 
-mod limits;
 mod budget;
 mod connection;
+mod limits;
 
-mod http;
-mod client;
 mod batch;
+mod client;
+mod http;
 
 pub use batch::{
-    BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
-    CreateFault, PreparedBatch,
+    BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch,
+    BatchStatus, CreateFault, PreparedBatch,
 };
 pub use budget::{AttemptBudget, AttemptCost, Unlimited};
 pub use call::{
-    Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply,
-    ReadFault, Settings, Turn,
+    Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation,
+    OutputSchema, RawReply, ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
@@ -53,5 +53,8 @@ pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
 pub use retry::RetryPolicy;
-pub use spec::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};
+pub use spec::{
+    ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName,
+    ProviderSpec,
+};
 pub use tools::{CallResult, Tool, ToolOffer, call_id};

@@ -37,7 +37,8 @@ impl Price {
     /// price of input. Where writing to the cache costs nothing extra, this does not either.
     pub fn hour_write(&self) -> f64 {
         const TIMES: f64 = 2.0;
-        self.cache_write.map_or(self.input, |write| write.max(TIMES * self.input))
+        self.cache_write
+            .map_or(self.input, |write| write.max(TIMES * self.input))
     }
 }
 
@@ -76,8 +77,14 @@ struct PriceTier {
 /// The models of the price table, as `PROVIDER/MODEL` of the vendors' own providers.
 pub fn known_models() -> impl Iterator<Item = String> {
     TABLE.keys().filter_map(|model| {
-        let is_openai = ["gpt", "chat", "o1", "o3", "o4"].iter().any(|start| model.starts_with(start));
-        let provider = if model.starts_with("claude") { "anthropic" } else { is_openai.then_some("openai")? };
+        let is_openai = ["gpt", "chat", "o1", "o3", "o4"]
+            .iter()
+            .any(|start| model.starts_with(start));
+        let provider = if model.starts_with("claude") {
+            "anthropic"
+        } else {
+            is_openai.then_some("openai")?
+        };
         Some(format!("{provider}/{model}"))
     })
 }
@@ -108,13 +115,19 @@ impl Prices {
         if self.overrides.contains_key(model) {
             return None;
         }
-        entry(&model.model.0)?.above.as_ref().map(|tier| (tier.tokens, tier.price))
+        entry(&model.model.0)?
+            .above
+            .as_ref()
+            .map(|tier| (tier.tokens, tier.price))
     }
 
     /// The price of an input token that is read from the prompt cache, as a fraction of the usual one.
     pub fn cached_ratio(&self, model: &ModelRef) -> Option<f64> {
         let price = self.price(model, Tokens(0))?;
-        price.cached_input.map(|cached| cached / price.input).filter(|ratio| ratio.is_finite())
+        price
+            .cached_input
+            .map(|cached| cached / price.input)
+            .filter(|ratio| ratio.is_finite())
     }
 
     /// The price of a model in a lane, as a fraction of its live price.
@@ -146,28 +159,42 @@ impl Prices {
 
     /// The cost of a call in a lane, on the terms of [`Prices::cost`].
     pub fn cost_in(&self, lane: Lane, model: &ModelRef, usage: &Usage) -> Option<Usd> {
-        self.cost(model, usage).map(|usd| Usd(usd.0 * self.lane_ratio(model, lane)))
+        self.cost(model, usage)
+            .map(|usd| Usd(usd.0 * self.lane_ratio(model, lane)))
     }
 
     /// The amount that the prompt cache saved on a live call; `None` if the cost is unknown. Negative if writing to the
     /// cache cost more than reading from it saved.
     pub fn saved_by_cache(&self, model: &ModelRef, usage: &Usage) -> Option<f64> {
-        let uncached = Usage { cached_input: None, cache_write: None, cache_write_hour: None, ..*usage };
+        let uncached = Usage {
+            cached_input: None,
+            cache_write: None,
+            cache_write_hour: None,
+            ..*usage
+        };
         Some(self.cost(model, &uncached)?.0 - self.cost(model, usage)?.0)
     }
 
     /// The most that a request of at most these tokens can cost.
     pub fn worst_case(&self, model: &ModelRef, input: Tokens, output: Tokens) -> Option<Usd> {
         let price = self.price(model, input)?;
-        let per_input = price.input.max(price.cache_write.unwrap_or(0.0)).max(price.hour_write());
-        Some(Usd((input.0 as f64 * per_input + output.0 as f64 * price.output) / 1e6))
+        let per_input = price
+            .input
+            .max(price.cache_write.unwrap_or(0.0))
+            .max(price.hour_write());
+        Some(Usd((input.0 as f64 * per_input
+            + output.0 as f64 * price.output)
+            / 1e6))
     }
 }
 
 /// The most input tokens that the model takes at a provider, as the user declared it, else as the table says; `None` if
 /// unknown.
 pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Tokens> {
-    provider.limits.context_window.or_else(|| listed_window(model))
+    provider
+        .limits
+        .context_window
+        .or_else(|| listed_window(model))
 }
 
 /// The most input tokens that a model takes, as the price table says; `None` if it does not list the model.
@@ -182,7 +209,8 @@ const LONGEST_KNOWN: Tokens = Tokens(32_768);
 /// table says the model writes.
 pub fn longest_reply(dialect: Dialect, model: &ModelName, limit: Option<Tokens>) -> Tokens {
     let sent = limit.or_else(|| (dialect == Dialect::Anthropic).then_some(DEFAULT_MAX_TOKENS));
-    sent.or_else(|| entry(&model.0)?.max_output_tokens).unwrap_or(LONGEST_KNOWN)
+    sent.or_else(|| entry(&model.0)?.max_output_tokens)
+        .unwrap_or(LONGEST_KNOWN)
 }
 
 impl PriceEntry {
@@ -204,7 +232,10 @@ fn entry(model: &str) -> Option<&'static PriceEntry> {
 fn without_date(model: &str) -> Option<&str> {
     ["-0000-00-00", "-00000000"].into_iter().find_map(|form| {
         let (name, tail) = model.split_at_checked(model.len().checked_sub(form.len())?)?;
-        let alike = tail.chars().zip(form.chars()).all(|(c, f)| if f == '0' { c.is_ascii_digit() } else { c == f });
+        let alike = tail
+            .chars()
+            .zip(form.chars())
+            .all(|(c, f)| if f == '0' { c.is_ascii_digit() } else { c == f });
         alike.then_some(name)
     })
 }
@@ -240,7 +271,12 @@ mod tests {
         for (name, entry) in TABLE.iter() {
             let price = entry.price(Tokens(0));
             assert!(price.input >= 0.0 && price.output >= price.input, "{name}");
-            assert!(price.cached_input.is_none_or(|cached| cached <= price.input), "{name}");
+            assert!(
+                price
+                    .cached_input
+                    .is_none_or(|cached| cached <= price.input),
+                "{name}"
+            );
         }
     }
 
@@ -249,28 +285,60 @@ mod tests {
         let prices = Prices::default();
         let cost = |usage| cents(prices.cost(&model("anthropic/claude-opus-4-6"), &usage));
         assert_eq!(cost(usage(1_000_000, 0, 0, 0)), 500);
-        assert_eq!(cost(usage(1_000_000, 0, 1_000_000, 0)), 625, "writing costs 1.25 times");
-        let kept_an_hour = |hour| Usage { cache_write_hour: Some(Tokens(hour)), ..usage(1_000_000, 0, 1_000_000, 0) };
-        assert_eq!(cost(kept_an_hour(1_000_000)), 1000, "and twice as much for an hour");
-        assert_eq!(cost(kept_an_hour(500_000)), 813, "each part at its own price");
+        assert_eq!(
+            cost(usage(1_000_000, 0, 1_000_000, 0)),
+            625,
+            "writing costs 1.25 times"
+        );
+        let kept_an_hour = |hour| Usage {
+            cache_write_hour: Some(Tokens(hour)),
+            ..usage(1_000_000, 0, 1_000_000, 0)
+        };
+        assert_eq!(
+            cost(kept_an_hour(1_000_000)),
+            1000,
+            "and twice as much for an hour"
+        );
+        assert_eq!(
+            cost(kept_an_hour(500_000)),
+            813,
+            "each part at its own price"
+        );
         assert_eq!(cost(usage(1_000_000, 1_000_000, 0, 0)), 50);
-        assert_eq!(cost(usage(1_000_000, 500_000, 100_000, 100_000)), 200 + 25 + 63 + 250);
-        let saved = prices.saved_by_cache(&model("anthropic/claude-opus-4-6"), &usage(1_000_000, 1_000_000, 0, 0));
+        assert_eq!(
+            cost(usage(1_000_000, 500_000, 100_000, 100_000)),
+            200 + 25 + 63 + 250
+        );
+        let saved = prices.saved_by_cache(
+            &model("anthropic/claude-opus-4-6"),
+            &usage(1_000_000, 1_000_000, 0, 0),
+        );
         assert!((saved.unwrap() - 4.5).abs() < 1e-9);
     }
 
     #[test]
     fn a_long_request_is_billed_at_the_higher_rate_as_a_whole() {
         let prices = Prices::default();
-        let per_million = |input| prices.price(&model("openai/gpt-5.6-sol"), Tokens(input)).unwrap().input;
+        let per_million = |input| {
+            prices
+                .price(&model("openai/gpt-5.6-sol"), Tokens(input))
+                .unwrap()
+                .input
+        };
         assert_eq!((per_million(272_000), per_million(272_001)), (4.0, 8.0));
     }
 
     #[test]
     fn unknown_stays_unknown_and_the_built_in_rules_are_free() {
         let prices = Prices::default();
-        assert_eq!(prices.cost(&model("ollama/qwen3:8b"), &usage(1, 0, 0, 1)), None);
-        let unreported = Usage { output: None, ..usage(10, 0, 0, 0) };
+        assert_eq!(
+            prices.cost(&model("ollama/qwen3:8b"), &usage(1, 0, 0, 1)),
+            None
+        );
+        let unreported = Usage {
+            output: None,
+            ..usage(10, 0, 0, 0)
+        };
         assert_eq!(prices.cost(&model("openai/gpt-5.2"), &unreported), None);
     }
 
@@ -282,7 +350,10 @@ mod tests {
             base_url: String::new(),
             api_key: None,
             endpoint: "p".into(),
-            limits: Limits { context_window, ..Limits::default() },
+            limits: Limits {
+                context_window,
+                ..Limits::default()
+            },
             lane: Default::default(),
         };
         let window = |own, model: &str| context_window(&declared(own), &model.into());
@@ -296,31 +367,65 @@ mod tests {
     fn models_are_found_as_routers_and_snapshots_spell_them() {
         let prices = Prices::default();
         let plain = prices.price(&model("openai/gpt-5.2"), Tokens(0));
-        for name in ["openrouter/openai/gpt-5.2", "openai/gpt-5.2-2027-01-31", "x/gpt-5.2-20270131"] {
+        for name in [
+            "openrouter/openai/gpt-5.2",
+            "openai/gpt-5.2-2027-01-31",
+            "x/gpt-5.2-20270131",
+        ] {
             assert_eq!(prices.price(&model(name), Tokens(0)), plain, "{name}");
         }
-        assert_eq!(prices.price(&model("openai/gpt-5.2-unheard-of"), Tokens(0)), None);
+        assert_eq!(
+            prices.price(&model("openai/gpt-5.2-unheard-of"), Tokens(0)),
+            None
+        );
     }
 
     #[test]
     fn the_users_own_price_stands_above_the_table() {
-        let declared =
-            Price { input: 1.0, cached_input: None, cache_write: None, output: 2.0, flex: None, batch: Some(0.4) };
+        let declared = Price {
+            input: 1.0,
+            cached_input: None,
+            cache_write: None,
+            output: 2.0,
+            flex: None,
+            batch: Some(0.4),
+        };
         let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), declared)]));
-        assert_eq!(cents(prices.cost(&model("openai/gpt-5.2"), &usage(1_000_000, 500_000, 0, 1_000_000))), 300);
-        let in_lane = |lane| cents(prices.cost_in(lane, &model("openai/gpt-5.2"), &usage(1_000_000, 0, 0, 1_000_000)));
-        assert_eq!(Lane::ALL.map(in_lane), [300, 150, 120], "half where the user declares nothing");
+        assert_eq!(
+            cents(prices.cost(
+                &model("openai/gpt-5.2"),
+                &usage(1_000_000, 500_000, 0, 1_000_000)
+            )),
+            300
+        );
+        let in_lane = |lane| {
+            cents(prices.cost_in(
+                lane,
+                &model("openai/gpt-5.2"),
+                &usage(1_000_000, 0, 0, 1_000_000),
+            ))
+        };
+        assert_eq!(
+            Lane::ALL.map(in_lane),
+            [300, 150, 120],
+            "half where the user declares nothing"
+        );
     }
 
     #[test]
     fn a_reply_is_as_long_as_was_asked_for_or_as_the_model_can() {
-        let longest =
-            |dialect, model: &str, limit: Option<u64>| longest_reply(dialect, &model.into(), limit.map(Tokens)).0;
+        let longest = |dialect, model: &str, limit: Option<u64>| {
+            longest_reply(dialect, &model.into(), limit.map(Tokens)).0
+        };
         assert_eq!(longest(Dialect::OpenaiChat, "gpt-5.2", Some(700)), 700);
         assert_eq!(longest(Dialect::OpenaiChat, "gpt-5.2", None), 128_000);
         assert_eq!(longest(Dialect::OpenaiChat, "gpt-4o-mini", None), 16_384);
         assert_eq!(longest(Dialect::OpenaiChat, "nobody-knows", None), 32_768);
-        assert_eq!(longest(Dialect::Anthropic, "claude-opus-4-6", None), 8192, "what is sent where no limit is set");
+        assert_eq!(
+            longest(Dialect::Anthropic, "claude-opus-4-6", None),
+            8192,
+            "what is sent where no limit is set"
+        );
     }
 
     proptest! {

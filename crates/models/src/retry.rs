@@ -53,13 +53,18 @@ impl RetryPolicy {
     /// The least pause after this many refusals in a row that do not count as attempts. It starts below what any provider
     /// asks for and doubles, so that a provider that asks for no pause is not asked without end.
     fn least_pause(&self, refusals: u32) -> Duration {
-        LEAST_PAUSE.saturating_mul(1 << refusals.saturating_sub(1).min(20)).min(self.longest_wait)
+        LEAST_PAUSE
+            .saturating_mul(1 << refusals.saturating_sub(1).min(20))
+            .min(self.longest_wait)
     }
 
     /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
     pub(super) fn back_off(&self, failures: u32, jitter: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
-        let full = self.first_wait.saturating_mul(1 << doublings).min(self.longest_wait);
+        let full = self
+            .first_wait
+            .saturating_mul(1 << doublings)
+            .min(self.longest_wait);
         full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0)
     }
 }
@@ -86,7 +91,11 @@ pub(super) struct AttemptCounts {
 impl AttemptCounts {
     /// The counts of a call whose request has this many replies behind it that could not be used.
     pub(super) fn after(unusable: u32) -> AttemptCounts {
-        AttemptCounts { counted: unusable, billed: unusable, ..AttemptCounts::default() }
+        AttemptCounts {
+            counted: unusable,
+            billed: unusable,
+            ..AttemptCounts::default()
+        }
     }
 
     /// How long this call waits after `error` before it queues again; `None` to give up. `pause` is how long the rate
@@ -119,7 +128,9 @@ impl AttemptCounts {
         // A refusal by a rate limit delays only this call. It is not a failed attempt, unless the provider never worked.
         if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
             self.refused += 1;
-            let wait = error.wait.map_or_else(|| policy.back_off(self.refused, jitter), longer);
+            let wait = error
+                .wait
+                .map_or_else(|| policy.back_off(self.refused, jitter), longer);
             let wait = wait.max(policy.least_pause(self.refused));
             self.waited += wait;
             if self.waited <= policy.wait_budget {
@@ -154,12 +165,16 @@ mod tests {
 
     fn waits(class: ErrorClass, max_attempts: u32) -> Vec<Duration> {
         let mut counts = AttemptCounts::default();
-        std::iter::from_fn(|| counts.next(&fault(class), None, max_attempts, &PATIENCE, 0.0)).collect()
+        std::iter::from_fn(|| counts.next(&fault(class), None, max_attempts, &PATIENCE, 0.0))
+            .collect()
     }
 
     #[test]
     fn back_off_doubles_up_to_its_limit_within_the_attempts() {
-        let millis: Vec<u128> = waits(ErrorClass::Transient, 8).iter().map(Duration::as_millis).collect();
+        let millis: Vec<u128> = waits(ErrorClass::Transient, 8)
+            .iter()
+            .map(Duration::as_millis)
+            .collect();
         assert_eq!(millis, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
         assert_eq!(waits(ErrorClass::Malformed, 2).len(), 1);
     }
@@ -170,17 +185,28 @@ mod tests {
         for class in [Auth, Invalid, Quota, Refused, TooLong, Truncated] {
             assert!(waits(class, 6).is_empty(), "{class:?}");
         }
-        assert!(waits(ErrorClass::RateLimited, 1).is_empty(), "one attempt fails fast");
+        assert!(
+            waits(ErrorClass::RateLimited, 1).is_empty(),
+            "one attempt fails fast"
+        );
     }
 
     #[test]
     fn an_unusable_reply_from_before_the_call_is_one_of_those_that_it_may_bring() {
         for (is_billed, most) in [(true, MOST_BILLED), (false, 6)] {
-            let error = AttemptError { is_billed, ..fault(ErrorClass::Malformed) };
+            let error = AttemptError {
+                is_billed,
+                ..fault(ErrorClass::Malformed)
+            };
             for before in [0, 1] {
                 let mut counts = AttemptCounts::after(before);
-                let waits = std::iter::from_fn(|| counts.next(&error, None, 6, &PATIENCE, 0.0)).count();
-                assert_eq!(before as usize + waits + 1, most as usize, "{is_billed}, {before} before");
+                let waits =
+                    std::iter::from_fn(|| counts.next(&error, None, 6, &PATIENCE, 0.0)).count();
+                assert_eq!(
+                    before as usize + waits + 1,
+                    most as usize,
+                    "{is_billed}, {before} before"
+                );
             }
         }
     }
@@ -191,25 +217,50 @@ mod tests {
         let held = Some(Duration::from_secs(7));
         let fault = fault(ErrorClass::RateLimited);
         let free = std::iter::from_fn(|| counts.next(&fault, held, 3, &PATIENCE, 0.0)).count();
-        assert_eq!(free, 8 + 2, "8 times 7 s fit into a minute, then two more attempts");
+        assert_eq!(
+            free,
+            8 + 2,
+            "8 times 7 s fit into a minute, then two more attempts"
+        );
     }
 
     #[test]
     fn a_provider_that_asks_for_no_pause_is_not_asked_without_end() {
-        for (class, pause) in [(ErrorClass::Overloaded, Some(Duration::ZERO)), (ErrorClass::RateLimited, None)] {
-            let error = AttemptError { wait: Some(Duration::ZERO), throttle: Some(Throttle::Rate), ..fault(class) };
-            let mut counts = AttemptCounts { has_worked: true, ..AttemptCounts::default() };
+        for (class, pause) in [
+            (ErrorClass::Overloaded, Some(Duration::ZERO)),
+            (ErrorClass::RateLimited, None),
+        ] {
+            let error = AttemptError {
+                wait: Some(Duration::ZERO),
+                throttle: Some(Throttle::Rate),
+                ..fault(class)
+            };
+            let mut counts = AttemptCounts {
+                has_worked: true,
+                ..AttemptCounts::default()
+            };
             let waits: Vec<Duration> =
-                std::iter::from_fn(|| counts.next(&error, pause, 2, &PATIENCE, 0.0)).take(1000).collect();
+                std::iter::from_fn(|| counts.next(&error, pause, 2, &PATIENCE, 0.0))
+                    .take(1000)
+                    .collect();
             assert!(waits.len() < 25, "{class:?}: {} attempts", waits.len());
-            assert!(waits.iter().all(|wait| *wait >= LEAST_PAUSE), "{class:?}: {waits:?}");
+            assert!(
+                waits.iter().all(|wait| *wait >= LEAST_PAUSE),
+                "{class:?}: {waits:?}"
+            );
         }
     }
 
     #[test]
     fn a_pause_beyond_the_budget_ends_the_call() {
-        let asked = AttemptError { wait: Some(Duration::from_secs(3600)), ..fault(ErrorClass::RateLimited) };
-        assert_eq!(AttemptCounts::default().next(&asked, asked.wait, 6, &PATIENCE, 0.0), None);
+        let asked = AttemptError {
+            wait: Some(Duration::from_secs(3600)),
+            ..fault(ErrorClass::RateLimited)
+        };
+        assert_eq!(
+            AttemptCounts::default().next(&asked, asked.wait, 6, &PATIENCE, 0.0),
+            None
+        );
     }
 
     proptest! {

@@ -39,13 +39,19 @@ impl ModelRef {
     /// Reads `provider/model`; `lexical` alone is the built-in model. `None` if a part is missing.
     pub fn parse(text: &str) -> Option<ModelRef> {
         if text == "lexical" {
-            return Some(ModelRef { provider: "lexical".into(), model: "lexical".into() });
+            return Some(ModelRef {
+                provider: "lexical".into(),
+                model: "lexical".into(),
+            });
         }
         let (provider, model) = text.split_once('/')?;
         if provider.is_empty() || model.is_empty() {
             return None;
         }
-        Some(ModelRef { provider: provider.into(), model: model.into() })
+        Some(ModelRef {
+            provider: provider.into(),
+            model: model.into(),
+        })
     }
 }
 
@@ -156,7 +162,11 @@ impl Limits {
 
     /// How long a reply in a lane may take.
     pub fn timeout_in(&self, lane: Lane) -> Duration {
-        if lane == Lane::Flex { self.timeout.max(Limits::FLEX_TIMEOUT) } else { self.timeout }
+        if lane == Lane::Flex {
+            self.timeout.max(Limits::FLEX_TIMEOUT)
+        } else {
+            self.timeout
+        }
     }
 
     /// The limits of one of `sharers` processes that share an account. Together the processes stay within `self`.
@@ -171,13 +181,25 @@ impl Limits {
         ) -> Result<Option<T>, &'static str> {
             let Some(whole) = whole else { return Ok(None) };
             let part = whole.into() / u64::from(sharers.get());
-            T::try_from(part).ok().filter(|_| part > 0).map(Some).ok_or(name)
+            T::try_from(part)
+                .ok()
+                .filter(|_| part > 0)
+                .map(Some)
+                .ok_or(name)
         }
         Ok(Limits {
             requests_per_minute: part("requests_per_minute", self.requests_per_minute, sharers)?,
             tokens_per_minute: part("tokens_per_minute", self.tokens_per_minute, sharers)?,
-            input_tokens_per_minute: part("input_tokens_per_minute", self.input_tokens_per_minute, sharers)?,
-            output_tokens_per_minute: part("output_tokens_per_minute", self.output_tokens_per_minute, sharers)?,
+            input_tokens_per_minute: part(
+                "input_tokens_per_minute",
+                self.input_tokens_per_minute,
+                sharers,
+            )?,
+            output_tokens_per_minute: part(
+                "output_tokens_per_minute",
+                self.output_tokens_per_minute,
+                sharers,
+            )?,
             max_in_flight: part("max_in_flight", self.max_in_flight, sharers)?,
             sharers,
             ..self.clone()
@@ -228,13 +250,21 @@ impl ProviderSpec {
     /// The name of the group of models with which `model` shares its limits. A group that the user declared comes first.
     /// Otherwise each model at OpenAI is a group, each class of models at Anthropic, elsewhere all models of the account.
     pub fn limit_group(&self, model: &ModelName) -> String {
-        if let Some(declared) = self.limits.limit_groups.iter().position(|models| models.contains(model)) {
+        if let Some(declared) = self
+            .limits
+            .limit_groups
+            .iter()
+            .position(|models| models.contains(model))
+        {
             return format!("declared {declared}");
         }
         match self.dialect {
             Dialect::Anthropic => {
                 let mut words = model.0.split(|c: char| !c.is_ascii_alphabetic());
-                words.rfind(|word| word.len() > 2 && *word != "claude").unwrap_or_default().to_owned()
+                words
+                    .rfind(|word| word.len() > 2 && *word != "claude")
+                    .unwrap_or_default()
+                    .to_owned()
             }
             Dialect::OpenaiResponses => model.0.to_string(),
             Dialect::OpenaiChat if self.is_at("api.openai.com") => model.0.to_string(),
@@ -268,13 +298,18 @@ pub(super) fn host(base_url: &str) -> String {
 
 /// Whether `host` is `domain` or lies below it.
 pub(super) fn is_below(host: &str, domain: &str) -> bool {
-    host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+    host == domain
+        || host
+            .strip_suffix(domain)
+            .is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// The full address: `path` goes before a query that the base URL carries (Azure's `api-version`). An address that does
 /// not parse is returned as it is, for the transport to refuse.
 pub(super) fn address(base_url: &str, path: &str) -> String {
-    let Ok(mut url) = Url::parse(base_url) else { return base_url.to_owned() };
+    let Ok(mut url) = Url::parse(base_url) else {
+        return base_url.to_owned();
+    };
     url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
     url.into()
 }
@@ -290,7 +325,10 @@ mod tests {
             address(azure, "/chat/completions"),
             "https://a.openai.azure.com/openai/deployments/d/chat/completions?api-version=2025-01-01"
         );
-        assert_eq!(address("http://127.0.0.1:1/v1/", "/x"), "http://127.0.0.1:1/v1/x");
+        assert_eq!(
+            address("http://127.0.0.1:1/v1/", "/x"),
+            "http://127.0.0.1:1/v1/x"
+        );
     }
 
     #[test]

@@ -20,15 +20,30 @@ impl Tool {
     /// Reads a declaration in the shape of any vendor; `None` if it names no function.
     pub fn from_schema(schema: &Value) -> Option<Tool> {
         let function = schema.get("function").unwrap_or(schema);
-        let name = function.get("name")?.as_str().filter(|name| !name.is_empty())?;
-        let description = function.get("description").and_then(Value::as_str).unwrap_or_default();
-        let given = ["parameters", "input_schema", "inputSchema"].into_iter().find_map(|key| function.get(key));
-        let mut parameters = given.and_then(Value::as_object).cloned().unwrap_or_default();
+        let name = function
+            .get("name")?
+            .as_str()
+            .filter(|name| !name.is_empty())?;
+        let description = function
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let given = ["parameters", "input_schema", "inputSchema"]
+            .into_iter()
+            .find_map(|key| function.get(key));
+        let mut parameters = given
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         // Arguments are an object, and Anthropic requires that the schema says so.
         parameters.entry("type").or_insert_with(|| "object".into());
         parameters.entry("properties").or_insert_with(|| json!({}));
         let parameters = Value::Object(parameters);
-        Some(Tool { name: name.into(), description: description.into(), parameters })
+        Some(Tool {
+            name: name.into(),
+            description: description.into(),
+            parameters,
+        })
     }
 }
 
@@ -48,8 +63,13 @@ impl ToolOffer {
     pub fn from_recorded(schemas: &[Value]) -> Option<ToolOffer> {
         let mut names = HashSet::new();
         let read = schemas.iter().filter_map(Tool::from_schema);
-        let tools: Vec<Tool> = read.filter(|tool| names.insert(tool.name.clone())).collect();
-        (!tools.is_empty()).then(|| ToolOffer { tools: tools.into(), is_open: false })
+        let tools: Vec<Tool> = read
+            .filter(|tool| names.insert(tool.name.clone()))
+            .collect();
+        (!tools.is_empty()).then(|| ToolOffer {
+            tools: tools.into(),
+            is_open: false,
+        })
     }
 }
 
@@ -82,8 +102,14 @@ mod tests {
         ];
         let offer = ToolOffer::from_recorded(&schemas).unwrap();
         let names: Vec<&str> = offer.tools.iter().map(|tool| &*tool.name).collect();
-        assert_eq!((names.as_slice(), offer.is_open), (["read", "write"].as_slice(), false));
+        assert_eq!(
+            (names.as_slice(), offer.is_open),
+            (["read", "write"].as_slice(), false)
+        );
         assert!(offer.tools.iter().all(|tool| tool.parameters == parameters));
-        assert_eq!(ToolOffer::from_recorded(&[json!({"type": "web_search"})]), None);
+        assert_eq!(
+            ToolOffer::from_recorded(&[json!({"type": "web_search"})]),
+            None
+        );
     }
 }

@@ -29,13 +29,17 @@ pub(super) fn checked_usage(
     // A token has at least one byte.
     let most_input = request as u64 + if has_items { ITEM_INPUT } else { ADDED_INPUT };
     let max_output = call.settings.max_output_tokens;
-    let most_output = max_output.map_or(LONGEST_OUTPUT, |limit| limit.0.saturating_mul(2).saturating_add(1000));
+    let most_output = max_output.map_or(LONGEST_OUTPUT, |limit| {
+        limit.0.saturating_mul(2).saturating_add(1000)
+    });
     let input = match reported.input {
         Some(input) if input.0 > most_input => Some(estimated),
         input => input,
     };
     let output = match reported.output {
-        Some(output) if output.0 > most_output => Some(estimate_text(&String::from_utf8_lossy(body))),
+        Some(output) if output.0 > most_output => {
+            Some(estimate_text(&String::from_utf8_lossy(body)))
+        }
         output => output,
     };
     let usage = Usage {
@@ -80,7 +84,10 @@ mod tests {
             operation: Operation::Generate,
             turns: Vec::new(),
             instructions: None,
-            settings: Settings { max_output_tokens, ..Settings::default() },
+            settings: Settings {
+                max_output_tokens,
+                ..Settings::default()
+            },
             schema: None,
             lane: Default::default(),
             tools: None,
@@ -88,11 +95,20 @@ mod tests {
             cache_ttl: Default::default(),
         };
         let checked_of = |reported: Usage, limit: Option<Tokens>| {
-            checked_usage(reported, &call(limit), 4000, Tokens(900), b"four words of text")
+            checked_usage(
+                reported,
+                &call(limit),
+                4000,
+                Tokens(900),
+                b"four words of text",
+            )
         };
         let checked = |reported: Usage| checked_of(reported, None);
-        let usage =
-            |input, output| Usage { input: Some(Tokens(input)), output: Some(Tokens(output)), ..Usage::default() };
+        let usage = |input, output| Usage {
+            input: Some(Tokens(input)),
+            output: Some(Tokens(output)),
+            ..Usage::default()
+        };
         assert_eq!(checked(usage(1100, 90_000)), (usage(1100, 90_000), None));
         let (counted, warning) = checked(usage(u64::MAX, u64::MAX));
         assert_eq!(counted, usage(900, 4));
@@ -100,9 +116,19 @@ mod tests {
         let (counted, warning) = checked(usage(100, 5));
         assert_eq!(counted, usage(100, 5));
         assert!(warning.is_some_and(|warning| warning.contains("far fewer")));
-        assert_eq!(checked(Usage::default()), (Usage::default(), None), "unknown stays unknown");
-        let cached = Usage { cached_input: Some(Tokens(u64::MAX)), ..usage(1100, 5) };
+        assert_eq!(
+            checked(Usage::default()),
+            (Usage::default(), None),
+            "unknown stays unknown"
+        );
+        let cached = Usage {
+            cached_input: Some(Tokens(u64::MAX)),
+            ..usage(1100, 5)
+        };
         assert_eq!(checked(cached).0, usage(1100, 5));
-        assert_eq!(checked_of(usage(1100, 90_000), Some(Tokens(10))).0, usage(1100, 4));
+        assert_eq!(
+            checked_of(usage(1100, 90_000), Some(Tokens(10))).0,
+            usage(1100, 4)
+        );
     }
 }

@@ -2,17 +2,17 @@
 
 #[path = "import/collection.rs"]
 mod collection;
+#[path = "import/compactions.rs"]
+mod compactions;
+#[path = "import/containers.rs"]
+mod containers;
+#[path = "import/damage.rs"]
+mod damage;
+#[path = "import/formats.rs"]
+mod formats;
+#[path = "import/held_out.rs"]
+mod held_out;
 #[path = "import/scrubbing.rs"]
 mod scrubbing;
 #[path = "import/scrubbing_settings/mod.rs"]
 mod scrubbing_settings;
-#[path = "import/held_out.rs"]
-mod held_out;
-#[path = "import/formats.rs"]
-mod formats;
-#[path = "import/compactions.rs"]
-mod compactions;
-#[path = "import/damage.rs"]
-mod damage;
-#[path = "import/containers.rs"]
-mod containers;

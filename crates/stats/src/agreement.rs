@@ -34,7 +34,11 @@ named_enum! {
 
 impl Coefficient {
     pub(super) fn new(value: Result<f64, NoCoefficient>, pairs: usize) -> Coefficient {
-        Coefficient { value: value.ok(), reason: value.err(), pairs }
+        Coefficient {
+            value: value.ok(),
+            reason: value.err(),
+            pairs,
+        }
     }
 
     /// It rests on under 30 pairs: worth a warning.
@@ -91,7 +95,10 @@ pub struct AgreementIntervals {
 /// jackknife that leaves out one group at a time (Efron and Stein 1981), with Student's t.
 pub fn agreement(groups: &[Vec<(f64, f64)>]) -> Agreement {
     let whole = point_agreement(&groups.concat());
-    Agreement { ci95: intervals(groups, &whole), ..whole }
+    Agreement {
+        ci95: intervals(groups, &whole),
+        ..whole
+    }
 }
 
 /// The fewest groups that give an interval.
@@ -101,21 +108,29 @@ fn intervals(groups: &[Vec<(f64, f64)>], whole: &Agreement) -> AgreementInterval
     if groups.len() < MIN_GROUPS {
         return AgreementIntervals::default();
     }
-    let partial: Vec<Agreement> =
-        (0..groups.len()).map(|left_out| point_agreement(&pairs_without(groups, left_out))).collect();
-    let jackknife = |value: fn(&Agreement) -> Option<f64>| jackknife_interval(&partial, whole, value);
+    let partial: Vec<Agreement> = (0..groups.len())
+        .map(|left_out| point_agreement(&pairs_without(groups, left_out)))
+        .collect();
+    let jackknife =
+        |value: fn(&Agreement) -> Option<f64>| jackknife_interval(&partial, whole, value);
     AgreementIntervals {
         exact: jackknife(|part| part.exact).map(|ci| ci.clipped(0.0, 1.0)),
         within_one: jackknife(|part| part.within_one).map(|ci| ci.clipped(0.0, 1.0)),
         mean_difference: jackknife(|part| part.mean_difference),
         spearman: jackknife(|part| part.spearman.value).map(|ci| ci.clipped(-1.0, 1.0)),
-        quadratic_kappa: jackknife(|part| part.quadratic_kappa.value).map(|ci| ci.clipped(-1.0, 1.0)),
+        quadratic_kappa: jackknife(|part| part.quadratic_kappa.value)
+            .map(|ci| ci.clipped(-1.0, 1.0)),
     }
 }
 
 fn pairs_without(groups: &[Vec<(f64, f64)>], left_out: usize) -> Vec<(f64, f64)> {
-    let others = groups.iter().enumerate().filter(|(group, _)| *group != left_out);
-    others.flat_map(|(_, pairs)| pairs.iter().copied()).collect()
+    let others = groups
+        .iter()
+        .enumerate()
+        .filter(|(group, _)| *group != left_out);
+    others
+        .flat_map(|(_, pairs)| pairs.iter().copied())
+        .collect()
 }
 
 /// The interval about a value of `whole`, from the same value of each of `partial`, which lacks one group.
@@ -135,14 +150,19 @@ fn jackknife_interval(
 fn point_agreement(pairs: &[(f64, f64)]) -> Agreement {
     let all_usable = pairs.iter().all(|(a, b)| usable(*a) && usable(*b));
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
-    let known = if all_usable { differences.as_slice() } else { &[] };
+    let known = if all_usable {
+        differences.as_slice()
+    } else {
+        &[]
+    };
     let computable = match (pairs.len() > 1, all_usable) {
         (_, false) => Err(NoCoefficient::NotANumber),
         (false, true) => Err(NoCoefficient::TooFew),
         (true, true) => Ok(pairs),
     };
     let spearman = computable.and_then(|pairs| spearman(pairs).ok_or(NoCoefficient::NoVariation));
-    let kappa = computable.and_then(|pairs| quadratic_kappa(pairs).ok_or(NoCoefficient::NoVariation));
+    let kappa =
+        computable.and_then(|pairs| quadratic_kappa(pairs).ok_or(NoCoefficient::NoVariation));
     Agreement {
         pairs: pairs.len(),
         exact: share(known, |d| d.abs() < TINY),
@@ -224,7 +244,11 @@ pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
         }
     }
     let count = pairs as f64;
-    (pairs > 0).then(|| RepeatSpread { sigma: (squares / count / 2.0).sqrt(), far_share: far as f64 / count, pairs })
+    (pairs > 0).then(|| RepeatSpread {
+        sigma: (squares / count / 2.0).sqrt(),
+        far_share: far as f64 / count,
+        pairs,
+    })
 }
 
 /// How many answers of the baseline are graded again. If every fixture differs by the same amount, either the edit or
@@ -248,7 +272,12 @@ impl Regrading {
     /// From grades of the same answers, in the same order; `None` without a pair of usable numbers.
     pub fn between(first: &[f64], second: &[f64]) -> Option<Regrading> {
         let answers = first.len().min(second.len());
-        let shift = mean_of(first.iter().zip(second).map(|(first, second)| second - first))?;
+        let shift = mean_of(
+            first
+                .iter()
+                .zip(second)
+                .map(|(first, second)| second - first),
+        )?;
         Some(Regrading { answers, shift })
     }
 
@@ -285,10 +314,15 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_value_and_widen_with_groups_that_move_together() {
-        let pairs: Vec<(f64, f64)> = (0..40).map(|n| (f64::from(n % 6), f64::from((n % 6 + n % 2).min(5)))).collect();
+        let pairs: Vec<(f64, f64)> = (0..40)
+            .map(|n| (f64::from(n % 6), f64::from((n % 6 + n % 2).min(5))))
+            .collect();
         let lone = agreement(&pairs);
         let interval = lone.ci95.quadratic_kappa.unwrap();
-        assert!(interval.contains(lone.quadratic_kappa.value.unwrap()) && interval.width() < 0.5, "{lone:?}");
+        assert!(
+            interval.contains(lone.quadratic_kappa.value.unwrap()) && interval.width() < 0.5,
+            "{lone:?}"
+        );
         assert!(lone.ci95.exact.unwrap().contains(lone.exact.unwrap()));
         let twice: Vec<Vec<(f64, f64)>> = pairs.iter().map(|pair| vec![*pair; 2]).collect();
         let (doubled, separate) = (super::agreement(&twice), agreement(&twice.concat()));
@@ -300,8 +334,17 @@ mod tests {
         // for a mean the jackknife gives s/√n: differences 1 0 1 0 1, mean .6, s .547723, t(.975, 4) = 2.776445
         let result = agreement(&[(1.0, 0.0), (2.0, 2.0), (3.0, 2.0), (4.0, 4.0), (5.0, 4.0)]);
         let interval = result.ci95.mean_difference.unwrap();
-        assert!((interval.low() - (0.6 - 0.680087)).abs() < 1e-5, "{interval:?}");
-        assert_eq!((result.ci95.within_one, agreement(&[(1.0, 0.0); 4]).ci95.exact), (None, None));
+        assert!(
+            (interval.low() - (0.6 - 0.680087)).abs() < 1e-5,
+            "{interval:?}"
+        );
+        assert_eq!(
+            (
+                result.ci95.within_one,
+                agreement(&[(1.0, 0.0); 4]).ci95.exact
+            ),
+            (None, None)
+        );
     }
 
     fn zip(a: &[f64], b: &[f64]) -> Vec<(f64, f64)> {
@@ -337,18 +380,26 @@ mod tests {
 
     #[test]
     fn spearman_matches_known_values_with_and_without_ties() {
-        let quotients = [106.0, 100.0, 86.0, 101.0, 99.0, 103.0, 97.0, 113.0, 112.0, 110.0];
+        let quotients = [
+            106.0, 100.0, 86.0, 101.0, 99.0, 103.0, 97.0, 113.0, 112.0, 110.0,
+        ];
         let hours = [7.0, 27.0, 2.0, 50.0, 28.0, 29.0, 20.0, 12.0, 6.0, 17.0];
         let plain = agreement(&zip(&quotients, &hours)).spearman.value.unwrap();
         assert!((plain + 29.0 / 165.0).abs() < 1e-12);
-        let tied = agreement(&zip(&[1.0, 2.0, 2.0, 4.0, 5.0, 5.0], &[1.0, 3.0, 2.0, 4.0, 4.0, 5.0]));
+        let tied = agreement(&zip(
+            &[1.0, 2.0, 2.0, 4.0, 5.0, 5.0],
+            &[1.0, 3.0, 2.0, 4.0, 4.0, 5.0],
+        ));
         assert!((tied.spearman.value.unwrap() - 0.940403).abs() < 5e-7);
     }
 
     #[test]
     fn shares_and_leniency_stand_beside_the_coefficients() {
         let result = agreement(&zip(&[5.0, 4.0, 3.0, 5.0], &[5.0, 3.0, 1.0, 4.5]));
-        assert_eq!((result.exact, result.within_one, result.mean_difference), (Some(0.25), Some(0.75), Some(0.875)));
+        assert_eq!(
+            (result.exact, result.within_one, result.mean_difference),
+            (Some(0.25), Some(0.75), Some(0.875))
+        );
         assert!(result.spearman.rests_on_few());
     }
 
@@ -356,7 +407,10 @@ mod tests {
     fn equal_scores_are_no_agreement() {
         let result = agreement(&[(4.0, 4.0); 40]);
         for coefficient in [result.spearman, result.quadratic_kappa] {
-            assert_eq!((coefficient.value, coefficient.reason), (None, Some(NoCoefficient::NoVariation)));
+            assert_eq!(
+                (coefficient.value, coefficient.reason),
+                (None, Some(NoCoefficient::NoVariation))
+            );
             assert!(!coefficient.rests_on_few());
         }
         assert_eq!(result.exact, Some(1.0));
@@ -366,14 +420,24 @@ mod tests {
     fn nothing_to_compare_has_its_reason() {
         assert_eq!(agreement(&[]).spearman.reason, Some(NoCoefficient::TooFew));
         let bad = agreement(&[(1.0, 2.0), (f64::NAN, 2.0)]);
-        assert_eq!((bad.exact, bad.quadratic_kappa.reason), (None, Some(NoCoefficient::NotANumber)));
+        assert_eq!(
+            (bad.exact, bad.quadratic_kappa.reason),
+            (None, Some(NoCoefficient::NotANumber))
+        );
     }
 
     #[test]
     fn a_rater_is_compared_with_itself() {
-        let spread = repeat_spread(&[vec![4.0, 5.0], vec![3.0, 3.0], vec![1.0, 3.0], vec![2.0]]).unwrap();
+        let spread =
+            repeat_spread(&[vec![4.0, 5.0], vec![3.0, 3.0], vec![1.0, 3.0], vec![2.0]]).unwrap();
         assert!((spread.sigma - (5.0_f64 / 3.0 / 2.0).sqrt()).abs() < 1e-12);
         assert_eq!((spread.far_share, spread.pairs), (1.0 / 3.0, 3));
-        assert_eq!((repeat_spread(&[vec![1.0]]), repeat_spread(&[vec![f64::NAN, 1.0]])), (None, None));
+        assert_eq!(
+            (
+                repeat_spread(&[vec![1.0]]),
+                repeat_spread(&[vec![f64::NAN, 1.0]])
+            ),
+            (None, None)
+        );
     }
 }

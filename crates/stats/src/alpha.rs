@@ -9,7 +9,11 @@ use super::agreement::{Coefficient, NoCoefficient};
 /// Alpha over units, each given as the list of its scores, by any number of observers; missing scores are simply not
 /// listed. Units with fewer than two scores are ignored. 1 is perfect agreement, 0 that of chance.
 pub fn krippendorff_alpha(units: &[Vec<u8>]) -> Coefficient {
-    let rated: Vec<&[u8]> = units.iter().map(Vec::as_slice).filter(|unit| unit.len() > 1).collect();
+    let rated: Vec<&[u8]> = units
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|unit| unit.len() > 1)
+        .collect();
     let table = Coincidences::from_units(&rated);
     let value = match (table.total > 0.0, table.counts.len() > 1) {
         (false, _) => Err(NoCoefficient::TooFew),
@@ -41,7 +45,11 @@ impl Coincidences {
             let others = unit.len() as f64 - 1.0;
             for (c, count) in &score_counts {
                 for (k, other) in &score_counts {
-                    let pairs = if c == k { count * (count - 1.0) } else { count * other };
+                    let pairs = if c == k {
+                        count * (count - 1.0)
+                    } else {
+                        count * other
+                    };
                     *table.meetings.entry((*c, *k)).or_default() += pairs / others;
                 }
                 *table.counts.entry(*c).or_default() += count;
@@ -53,11 +61,20 @@ impl Coincidences {
 
     /// 1 − (n−1) Σ o δ² / Σ n_c n_k δ²
     fn alpha(&self) -> Option<f64> {
-        let observed: f64 = self.meetings.iter().map(|((c, k), o)| o * self.distance(*c, *k)).sum();
+        let observed: f64 = self
+            .meetings
+            .iter()
+            .map(|((c, k), o)| o * self.distance(*c, *k))
+            .sum();
         let expected: f64 = self
             .counts
             .iter()
-            .map(|(c, n_c)| self.counts.iter().map(|(k, n_k)| n_c * n_k * self.distance(*c, *k)).sum::<f64>())
+            .map(|(c, n_c)| {
+                self.counts
+                    .iter()
+                    .map(|(k, n_k)| n_c * n_k * self.distance(*c, *k))
+                    .sum::<f64>()
+            })
             .sum();
         (expected > 0.0).then(|| 1.0 - (self.total - 1.0) * observed / expected)
     }
@@ -82,8 +99,20 @@ mod tests {
 
     /// The scores of four observers for twelve units; a dot is a missing score.
     fn published() -> Vec<Vec<u8>> {
-        let observers = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."];
-        (0..12).map(|unit| observers.iter().filter_map(|row| digit(row, unit)).collect()).collect()
+        let observers = [
+            "123321412...",
+            "1233224125.3",
+            ".3332342251.",
+            "12332441251.",
+        ];
+        (0..12)
+            .map(|unit| {
+                observers
+                    .iter()
+                    .filter_map(|row| digit(row, unit))
+                    .collect()
+            })
+            .collect()
     }
 
     fn digit(row: &str, place: usize) -> Option<u8> {
@@ -100,10 +129,19 @@ mod tests {
 
     #[test]
     fn perfect_agreement_is_one_and_constant_scores_have_no_alpha() {
-        assert_eq!(krippendorff_alpha(&[vec![1, 1], vec![5, 5]]).value, Some(1.0));
+        assert_eq!(
+            krippendorff_alpha(&[vec![1, 1], vec![5, 5]]).value,
+            Some(1.0)
+        );
         let constant = krippendorff_alpha(&[vec![4, 4], vec![4, 4]]);
-        assert_eq!((constant.value, constant.reason), (None, Some(NoCoefficient::NoVariation)));
+        assert_eq!(
+            (constant.value, constant.reason),
+            (None, Some(NoCoefficient::NoVariation))
+        );
         let lone = krippendorff_alpha(&[vec![4], vec![]]);
-        assert_eq!((lone.value, lone.reason), (None, Some(NoCoefficient::TooFew)));
+        assert_eq!(
+            (lone.value, lone.reason),
+            (None, Some(NoCoefficient::TooFew))
+        );
     }
 }

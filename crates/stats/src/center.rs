@@ -123,21 +123,39 @@ impl RunValues {
 /// Short rows and numbers that are not usable count as missing. An item without any value counts among the missing
 /// cells, but takes no other part. A run with fewer than half of the items that do is `None`.
 pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
-    let runs = table.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
-    let items: Vec<NumberedRow<'_>> = table.iter().filter_map(|row| NumberedRow::from_row(row.as_ref())).collect();
+    let runs = table
+        .iter()
+        .map(|row| row.as_ref().len())
+        .max()
+        .unwrap_or(0);
+    let items: Vec<NumberedRow<'_>> = table
+        .iter()
+        .filter_map(|row| NumberedRow::from_row(row.as_ref()))
+        .collect();
     let filled: usize = items.iter().map(|item| item.count).sum();
     let cells = runs * table.len();
-    let gaps = MissingCounts { cells, missing: cells.saturating_sub(filled) };
+    let gaps = MissingCounts {
+        cells,
+        missing: cells.saturating_sub(filled),
+    };
     let Some(grand) = mean_of(items.iter().map(|item| item.mean)) else {
-        return RunValues { values: vec![None; runs], gaps };
+        return RunValues {
+            values: vec![None; runs],
+            gaps,
+        };
     };
     let values = (0..runs).map(|run| {
-        let departures = items.iter().filter_map(|item| Some(item.at(run)? - item.mean));
+        let departures = items
+            .iter()
+            .filter_map(|item| Some(item.at(run)? - item.mean));
         let (departure, present) = counted_mean(departures)?;
         let enough = present as f64 >= MIN_RUN_SHARE * items.len() as f64;
         enough.then_some(grand + departure)
     });
-    RunValues { values: values.collect(), gaps }
+    RunValues {
+        values: values.collect(),
+        gaps,
+    }
 }
 
 /// A row of the table that has at least one number.
@@ -163,14 +181,25 @@ impl NumberedRow<'_> {
 /// cells of all measures are added up.
 pub fn combined_runs<Runs: Borrow<RunValues>>(measures: &[Runs]) -> RunValues {
     let measures: Vec<&RunValues> = measures.iter().map(Borrow::borrow).collect();
-    let runs = measures.iter().map(|measure| measure.values.len()).max().unwrap_or(0);
-    let gaps = measures.iter().fold(MissingCounts::default(), |sum, measure| sum + measure.gaps);
+    let runs = measures
+        .iter()
+        .map(|measure| measure.values.len())
+        .max()
+        .unwrap_or(0);
+    let gaps = measures
+        .iter()
+        .fold(MissingCounts::default(), |sum, measure| sum + measure.gaps);
     let values = (0..runs).map(|run| {
-        let values: Option<Vec<f64>> =
-            measures.iter().map(|measure| measure.values.get(run).copied().flatten()).collect();
+        let values: Option<Vec<f64>> = measures
+            .iter()
+            .map(|measure| measure.values.get(run).copied().flatten())
+            .collect();
         mean(&values?)
     });
-    RunValues { values: values.collect(), gaps }
+    RunValues {
+        values: values.collect(),
+        gaps,
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +222,13 @@ mod tests {
             assert!(close(*value, expected), "{value:?} against {expected}");
         }
         assert!(close(runs.cluster_value(), 10.0 / 3.0));
-        assert_eq!(runs.gaps, MissingCounts { cells: 9, missing: 1 });
+        assert_eq!(
+            runs.gaps,
+            MissingCounts {
+                cells: 9,
+                missing: 1
+            }
+        );
     }
 
     #[test]
@@ -207,15 +242,29 @@ mod tests {
     fn a_run_with_fewer_than_half_of_its_items_is_dropped() {
         let half = run_values(&[vec![Some(1.0), Some(2.0)], vec![Some(3.0), None]]);
         assert!(half.values[1].is_some());
-        let less = run_values(&[vec![Some(1.0), Some(2.0)], vec![Some(3.0), None], vec![Some(3.0), None]]);
+        let less = run_values(&[
+            vec![Some(1.0), Some(2.0)],
+            vec![Some(3.0), None],
+            vec![Some(3.0), None],
+        ]);
         assert_eq!(less.values[1], None);
         assert!(close(less.cluster_value(), 7.0 / 3.0));
     }
 
     #[test]
     fn a_cell_that_is_not_a_number_is_missing() {
-        let runs = run_values(&[vec![Some(f64::NAN), Some(2.0)], vec![Some(f64::INFINITY)], vec![]]);
-        assert_eq!(runs.gaps, MissingCounts { cells: 6, missing: 5 });
+        let runs = run_values(&[
+            vec![Some(f64::NAN), Some(2.0)],
+            vec![Some(f64::INFINITY)],
+            vec![],
+        ]);
+        assert_eq!(
+            runs.gaps,
+            MissingCounts {
+                cells: 6,
+                missing: 5
+            }
+        );
         assert_eq!(runs.values, [None, Some(2.0)]);
     }
 
@@ -225,8 +274,14 @@ mod tests {
         assert_eq!(run_values(&[vec![None, None]]).values, [None, None]);
         assert_eq!(RunValues::default().cluster_value(), None);
         assert_eq!(RunValues::default().gaps.share(), None);
-        assert_eq!((mean(&[]), median(&[]), sample_sd(&[1.0])), (None, None, None));
-        assert_eq!((mean(&[f64::NAN]), median(&[1.0, f64::INFINITY])), (None, None));
+        assert_eq!(
+            (mean(&[]), median(&[]), sample_sd(&[1.0])),
+            (None, None, None)
+        );
+        assert_eq!(
+            (mean(&[f64::NAN]), median(&[1.0, f64::INFINITY])),
+            (None, None)
+        );
     }
 
     #[test]
@@ -241,7 +296,13 @@ mod tests {
         let second = run_values(&[vec![Some(3.0), None]]);
         let both = combined_runs(&[first, second]);
         assert_eq!(both.values, [Some(2.0), None]);
-        assert_eq!(both.gaps, MissingCounts { cells: 4, missing: 1 });
+        assert_eq!(
+            both.gaps,
+            MissingCounts {
+                cells: 4,
+                missing: 1
+            }
+        );
         assert_eq!(combined_runs::<RunValues>(&[]), RunValues::default());
     }
 }

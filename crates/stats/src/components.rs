@@ -48,7 +48,9 @@ pub struct Components {
 impl Components {
     /// The component of this name.
     pub fn named(&self, name: &str) -> Option<&Component> {
-        self.components.iter().find(|component| component.name == name)
+        self.components
+            .iter()
+            .find(|component| component.name == name)
     }
 
     /// Averages several chains of work on the same design. A class of pairs that one chain lacks is missing in the
@@ -63,7 +65,11 @@ impl Components {
             d5: average_class(chains, |c| c.d5),
             d6: average_class(chains, |c| c.d6),
         };
-        Some(Components { classes, components: solve(&classes, clusters), clusters })
+        Some(Components {
+            classes,
+            components: solve(&classes, clusters),
+            clusters,
+        })
     }
 }
 
@@ -74,12 +80,20 @@ fn average_class(chains: &[Components], class: fn(&PairClasses) -> Option<f64>) 
 
 /// Splits the variance of one measure of one chain of work.
 pub fn components(observations: &[Observation]) -> Components {
-    let kept: Vec<Observation> = observations.iter().copied().filter(|o| usable(o.value)).collect();
+    let kept: Vec<Observation> = observations
+        .iter()
+        .copied()
+        .filter(|o| usable(o.value))
+        .collect();
     if kept.is_empty() {
         return Components::default();
     }
     let (classes, clusters) = pair_classes(kept);
-    Components { components: solve(&classes, clusters), classes, clusters }
+    Components {
+        components: solve(&classes, clusters),
+        classes,
+        clusters,
+    }
 }
 
 const GRADING: &str = "judge";
@@ -165,13 +179,23 @@ impl Ladder {
 
     fn push(&mut self, name: String, estimate: f64) {
         let variance = Some(estimate.max(0.0));
-        self.components.push(Component { name, estimate: Some(estimate), variance, reason: None });
+        self.components.push(Component {
+            name,
+            estimate: Some(estimate),
+            variance,
+            reason: None,
+        });
     }
 
     /// Leaves the pending sources without an estimate: they cannot be separated.
     fn give_up(&mut self) {
         let (name, reason) = (self.pending.join("+"), Some(NoComponent::NotRepeated));
-        self.components.push(Component { name, estimate: None, variance: None, reason });
+        self.components.push(Component {
+            name,
+            estimate: None,
+            variance: None,
+            reason,
+        });
     }
 }
 
@@ -180,15 +204,31 @@ mod tests {
     use super::*;
 
     fn observed(cluster: usize, item: usize, run: usize, values: &[f64]) -> Vec<Observation> {
-        values.iter().map(|value| Observation { cluster, item, run, answer: 0, value: *value }).collect()
+        values
+            .iter()
+            .map(|value| Observation {
+                cluster,
+                item,
+                run,
+                answer: 0,
+                value: *value,
+            })
+            .collect()
     }
 
     fn estimate(found: &Components, name: &str) -> f64 {
-        found.named(name).and_then(|component| component.estimate).expect(name)
+        found
+            .named(name)
+            .and_then(|component| component.estimate)
+            .expect(name)
     }
 
     fn names(found: &Components) -> Vec<&str> {
-        found.components.iter().map(|component| component.name.as_str()).collect()
+        found
+            .components
+            .iter()
+            .map(|component| component.name.as_str())
+            .collect()
     }
 
     fn worked() -> Vec<Observation> {
@@ -217,7 +257,16 @@ mod tests {
             d6: Some(1.46875),
         };
         assert_eq!(result.classes, expected);
-        assert_eq!(names(&result), ["judge", "compress_run", "answer+compress_probe", "probe", "fixture"]);
+        assert_eq!(
+            names(&result),
+            [
+                "judge",
+                "compress_run",
+                "answer+compress_probe",
+                "probe",
+                "fixture"
+            ]
+        );
         for (name, value) in [
             ("judge", 0.3125),
             ("compress_run", 0.3125),
@@ -228,12 +277,16 @@ mod tests {
             assert!((estimate(&result, name) - value).abs() < 1e-12, "{name}");
         }
         let fixture = result.named("fixture").unwrap();
-        assert_eq!((fixture.variance, fixture.reason), (None, Some(NoComponent::FewClusters)));
+        assert_eq!(
+            (fixture.variance, fixture.reason),
+            (None, Some(NoComponent::FewClusters))
+        );
     }
 
     #[test]
     fn a_negative_estimate_is_kept_and_used_as_zero() {
-        let equal_means = (0..4).flat_map(|g| [observed(g, 1, 1, &[0.0]), observed(g, 2, 1, &[2.0])].concat());
+        let equal_means =
+            (0..4).flat_map(|g| [observed(g, 1, 1, &[0.0]), observed(g, 2, 1, &[2.0])].concat());
         let result = components(&equal_means.collect::<Vec<_>>());
         let last = result.components.last().unwrap();
         assert_eq!(last.name, "compress_run+fixture");
@@ -244,21 +297,56 @@ mod tests {
     #[test]
     fn what_was_not_repeated_is_merged_and_named() {
         let single: Vec<Observation> = worked().into_iter().step_by(2).collect();
-        assert_eq!(names(&components(&single))[..2], ["compress_run", "judge+answer+compress_probe"]);
+        assert_eq!(
+            names(&components(&single))[..2],
+            ["compress_run", "judge+answer+compress_probe"]
+        );
         let one_run: Vec<Observation> = worked().into_iter().filter(|o| o.run == 1).collect();
-        assert_eq!(names(&components(&one_run)), ["judge", "answer+compress_probe+probe", "compress_run+fixture"]);
+        assert_eq!(
+            names(&components(&one_run)),
+            [
+                "judge",
+                "answer+compress_probe+probe",
+                "compress_run+fixture"
+            ]
+        );
         let one_item: Vec<Observation> = worked().into_iter().filter(|o| o.item == 1).collect();
-        assert_eq!(names(&components(&one_item)), ["judge", "answer+compress_probe+compress_run", "probe+fixture"]);
-        let one_cluster: Vec<Observation> = worked().into_iter().filter(|o| o.cluster == 1).collect();
-        assert_eq!(components(&one_cluster).components.last().unwrap().estimate, None);
+        assert_eq!(
+            names(&components(&one_item)),
+            [
+                "judge",
+                "answer+compress_probe+compress_run",
+                "probe+fixture"
+            ]
+        );
+        let one_cluster: Vec<Observation> =
+            worked().into_iter().filter(|o| o.cluster == 1).collect();
+        assert_eq!(
+            components(&one_cluster).components.last().unwrap().estimate,
+            None
+        );
     }
 
     #[test]
     fn separate_answers_separate_the_answer() {
         let mut twice = worked();
-        twice.extend(worked().into_iter().map(|o| Observation { answer: 1, value: o.value + 0.5, ..o }));
+        twice.extend(worked().into_iter().map(|o| Observation {
+            answer: 1,
+            value: o.value + 0.5,
+            ..o
+        }));
         let result = components(&twice);
-        assert_eq!(names(&result), ["judge", "answer", "compress_run", "compress_probe", "probe", "fixture"]);
+        assert_eq!(
+            names(&result),
+            [
+                "judge",
+                "answer",
+                "compress_run",
+                "compress_probe",
+                "probe",
+                "fixture"
+            ]
+        );
         let sum: f64 = result.components.iter().filter_map(|c| c.estimate).sum();
         assert!((sum - result.classes.d6.unwrap()).abs() < 1e-12);
     }
@@ -267,7 +355,10 @@ mod tests {
     fn an_average_lacks_what_one_of_its_chains_lacks() {
         let whole = components(&worked());
         let single = components(&worked().into_iter().step_by(2).collect::<Vec<_>>());
-        assert_eq!(Components::average(&[whole.clone(), whole.clone()]), Some(whole.clone()));
+        assert_eq!(
+            Components::average(&[whole.clone(), whole.clone()]),
+            Some(whole.clone())
+        );
         let both = Components::average(&[whole, single]).unwrap();
         assert_eq!(both.classes.d1, None);
         assert_eq!(names(&both)[1], "judge+answer+compress_probe");
@@ -277,8 +368,15 @@ mod tests {
     #[test]
     fn nothing_usable_gives_no_components() {
         assert_eq!(components(&[]), Components::default());
-        assert_eq!(components(&observed(1, 1, 1, &[f64::NAN, f64::INFINITY])), Components::default());
+        assert_eq!(
+            components(&observed(1, 1, 1, &[f64::NAN, f64::INFINITY])),
+            Components::default()
+        );
         let one = components(&observed(1, 1, 1, &[3.0]));
-        assert!(one.components.iter().all(|component| component.estimate.is_none() && component.reason.is_some()));
+        assert!(
+            one.components
+                .iter()
+                .all(|component| component.estimate.is_none() && component.reason.is_some())
+        );
     }
 }

@@ -30,14 +30,23 @@ pub(super) struct Finding {
 fn variance_ratios(df: usize) -> Vec<(f64, f64)> {
     let (df, sd) = (df as f64, (2.0 / df as f64).sqrt());
     let (low, high) = (-12.0 * sd, 4.0 * sd);
-    let logs = (0..POINTS).map(|step| low + (high - low) * (f64::from(step) + 0.5) / f64::from(POINTS));
-    let points: Vec<(f64, f64)> = logs.map(|log| (log.exp(), (df / 2.0 * (log - log.exp() + 1.0)).exp())).collect();
+    let logs =
+        (0..POINTS).map(|step| low + (high - low) * (f64::from(step) + 0.5) / f64::from(POINTS));
+    let points: Vec<(f64, f64)> = logs
+        .map(|log| (log.exp(), (df / 2.0 * (log - log.exp() + 1.0)).exp()))
+        .collect();
     let total: f64 = points.iter().map(|(_, weight)| weight).sum();
-    points.into_iter().map(|(ratio, weight)| (ratio, weight / total)).collect()
+    points
+        .into_iter()
+        .map(|(ratio, weight)| (ratio, weight / total))
+        .collect()
 }
 
 fn mean_over(ratios: &[(f64, f64)], value: impl Fn(f64) -> f64) -> f64 {
-    ratios.iter().map(|(ratio, weight)| weight * value(*ratio)).sum()
+    ratios
+        .iter()
+        .map(|(ratio, weight)| weight * value(*ratio))
+        .sum()
 }
 
 impl Finding {
@@ -51,14 +60,18 @@ impl Finding {
     /// The smallest difference that is found in 80% of repetitions, if the true standard error is `se`.
     pub(super) fn smallest_at(&self, se: f64) -> Option<f64> {
         let (critical, ratios) = (self.critical()?, variance_ratios(self.df));
-        self.search(se, |difference| self.chance(difference, se, critical, &ratios))
+        self.search(se, |difference| {
+            self.chance(difference, se, critical, &ratios)
+        })
     }
 
     /// The same if `se` was estimated: the chance is averaged over the true errors that it may come from.
     pub(super) fn smallest_estimated(&self, se: f64) -> Option<f64> {
         let (critical, ratios) = (self.critical()?, variance_ratios(self.df));
         self.search(se, |difference| {
-            mean_over(&ratios, |ratio| self.chance(difference, se / ratio.sqrt(), critical, &ratios))
+            mean_over(&ratios, |ratio| {
+                self.chance(difference, se / ratio.sqrt(), critical, &ratios)
+            })
         })
     }
 
@@ -67,7 +80,9 @@ impl Finding {
     }
 
     fn chance(&self, difference: f64, se: f64, critical: f64, ratios: &[(f64, f64)]) -> f64 {
-        mean_over(ratios, |ratio| normal_cdf((difference - self.margin.max(critical * se * ratio.sqrt())) / se))
+        mean_over(ratios, |ratio| {
+            normal_cdf((difference - self.margin.max(critical * se * ratio.sqrt())) / se)
+        })
     }
 
     /// The smallest difference that is found with a chance of [`POWER`], to within [`PRECISION`].
@@ -82,7 +97,11 @@ impl Finding {
         }
         while high - low > PRECISION * high {
             let middle = (low + high) / 2.0;
-            if chance(middle) < POWER { low = middle } else { high = middle }
+            if chance(middle) < POWER {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         Some(high)
     }
@@ -93,7 +112,11 @@ mod tests {
     use super::*;
 
     fn finding(df: usize, margin: f64) -> Finding {
-        Finding { df, alpha: 0.05, margin }
+        Finding {
+            df,
+            alpha: 0.05,
+            margin,
+        }
     }
 
     #[test]
@@ -118,7 +141,13 @@ mod tests {
     fn without_noise_to_speak_of_the_margin_is_the_limit() {
         let smallest = finding(7, 0.3).smallest_at(0.001).unwrap();
         assert!((smallest - 0.3008).abs() < 1e-3, "{smallest}");
-        assert_eq!((finding(7, 0.3).smallest_at(0.0), finding(0, 0.3).smallest_at(1.0)), (None, None));
+        assert_eq!(
+            (
+                finding(7, 0.3).smallest_at(0.0),
+                finding(0, 0.3).smallest_at(1.0)
+            ),
+            (None, None)
+        );
         assert_eq!(finding(7, 0.3).smallest_estimated(f64::NAN), None);
     }
 }

@@ -25,7 +25,10 @@ pub(super) struct StudentT {
 impl StudentT {
     /// `None` without a degree of freedom.
     pub(super) fn new(df: usize) -> Option<StudentT> {
-        (df > 0).then(|| StudentT { df: df as f64, beta: beta_with_half(df) })
+        (df > 0).then(|| StudentT {
+            df: df as f64,
+            beta: beta_with_half(df),
+        })
     }
 
     /// P(|T| ≥ |t|), from 0 to 1. A `t` that is not a number shows nothing: 1.
@@ -63,7 +66,11 @@ impl StudentT {
             static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
         }
         let key = (self.df.to_bits(), both_tails.to_bits());
-        KNOWN.with_borrow_mut(|known| *known.entry(key).or_insert_with(|| self.bisected(both_tails)))
+        KNOWN.with_borrow_mut(|known| {
+            *known
+                .entry(key)
+                .or_insert_with(|| self.bisected(both_tails))
+        })
     }
 
     /// The same by bisection, which is slow but sure to end.
@@ -78,7 +85,11 @@ impl StudentT {
             if middle <= low || middle >= high || high - low < 1e-14 * high {
                 return middle;
             }
-            if self.two_sided_p(middle) > both_tails { low = middle } else { high = middle }
+            if self.two_sided_p(middle) > both_tails {
+                low = middle
+            } else {
+                high = middle
+            }
         }
     }
 }
@@ -87,7 +98,13 @@ impl StudentT {
 pub(super) fn normal_cdf(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
-    let terms = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    let terms = [
+        1.061_405_429,
+        -1.453_152_027,
+        1.421_413_741,
+        -0.284_496_736,
+        0.254_829_592,
+    ];
     let tail = terms.iter().fold(0.0, |sum, term| (sum + term) * t) * (-x * x).exp() / 2.0;
     if z < 0.0 { tail } else { 1.0 - tail }
 }
@@ -123,7 +140,11 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
 }
 
 fn never_zero(x: f64) -> f64 {
-    if x.abs() < NEARLY_ZERO { NEARLY_ZERO } else { x }
+    if x.abs() < NEARLY_ZERO {
+        NEARLY_ZERO
+    } else {
+        x
+    }
 }
 
 #[cfg(test)]
@@ -136,12 +157,33 @@ mod tests {
 
     #[test]
     fn quantiles_match_printed_tables() {
-        let upper = [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (7, 2.3646), (11, 2.2010), (19, 2.0930)];
+        let upper = [
+            (1, 12.7062),
+            (2, 4.3027),
+            (3, 3.1824),
+            (4, 2.7764),
+            (7, 2.3646),
+            (11, 2.2010),
+            (19, 2.0930),
+        ];
         for (df, expected) in upper.into_iter().chain([(29, 2.0452)]) {
-            assert!((t(df).quantile(0.975).unwrap() - expected).abs() < 5.1e-5, "df {df}");
+            assert!(
+                (t(df).quantile(0.975).unwrap() - expected).abs() < 5.1e-5,
+                "df {df}"
+            );
         }
-        for (df, expected) in [(2, 1.0607), (3, 0.9785), (4, 0.9410), (7, 0.8960), (11, 0.8755), (19, 0.8610)] {
-            assert!((t(df).quantile(0.8).unwrap() - expected).abs() < 5.1e-5, "df {df}");
+        for (df, expected) in [
+            (2, 1.0607),
+            (3, 0.9785),
+            (4, 0.9410),
+            (7, 0.8960),
+            (11, 0.8755),
+            (19, 0.8610),
+        ] {
+            assert!(
+                (t(df).quantile(0.8).unwrap() - expected).abs() < 5.1e-5,
+                "df {df}"
+            );
         }
     }
 
@@ -155,11 +197,17 @@ mod tests {
     fn one_and_two_degrees_agree_with_their_closed_forms() {
         for x in [1e-6, 0.01, 0.3, 1.0, 2.5, 12.0, 1e3, 1e6] {
             let cauchy = 2.0 / PI * (1.0_f64 / x).atan();
-            assert!((t(1).two_sided_p(x) - cauchy).abs() < 1e-12 * cauchy.max(1e-3), "t {x}");
+            assert!(
+                (t(1).two_sided_p(x) - cauchy).abs() < 1e-12 * cauchy.max(1e-3),
+                "t {x}"
+            );
             let root = (2.0 + x * x).sqrt();
             // 1 - x / root, without the cancellation
             let two = 2.0 / (root * (root + x));
-            assert!((t(2).two_sided_p(x) - two).abs() < 1e-12 * two.max(1e-3), "t {x}");
+            assert!(
+                (t(2).two_sided_p(x) - two).abs() < 1e-12 * two.max(1e-3),
+                "t {x}"
+            );
         }
     }
 
@@ -168,7 +216,9 @@ mod tests {
         // z(.975) + (z³ + z) / (4 df), the first term of the expansion of Cornish and Fisher
         let z = 1.959963984540054_f64;
         let df = 1_000_000;
-        assert!((t(df).quantile(0.975).unwrap() - z - (z.powi(3) + z) / (4.0 * df as f64)).abs() < 1e-9);
+        assert!(
+            (t(df).quantile(0.975).unwrap() - z - (z.powi(3) + z) / (4.0 * df as f64)).abs() < 1e-9
+        );
     }
 
     #[test]
@@ -176,16 +226,31 @@ mod tests {
         for df in [1, 2, 3, 5, 16, 40, 301] {
             for p in [0.5, 0.6, 0.8, 0.975, 0.9995, 1.0 - 1e-9] {
                 let x = t(df).quantile(p).unwrap();
-                assert!((t(df).two_sided_p(x) - 2.0 * (1.0 - p)).abs() < 1e-10, "df {df} p {p}");
+                assert!(
+                    (t(df).two_sided_p(x) - 2.0 * (1.0 - p)).abs() < 1e-10,
+                    "df {df} p {p}"
+                );
             }
-            let (low, high) = (t(df).quantile(0.025).unwrap(), t(df).quantile(0.975).unwrap());
+            let (low, high) = (
+                t(df).quantile(0.025).unwrap(),
+                t(df).quantile(0.975).unwrap(),
+            );
             assert!((low + high).abs() < 1e-9, "df {df}");
         }
     }
 
     #[test]
     fn extremes_stay_probabilities() {
-        for x in [0.0, -0.0, 1e-200, 1e200, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MAX] {
+        for x in [
+            0.0,
+            -0.0,
+            1e-200,
+            1e200,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            f64::MAX,
+        ] {
             for df in [1, 2, 30, 100_000] {
                 let p = t(df).two_sided_p(x);
                 assert!((0.0..=1.0).contains(&p), "t {x} df {df} gave {p}");

@@ -37,17 +37,36 @@ pub struct FailureTest {
 
 /// Tests several methods together, each given by its clusters. A cluster that one side did not observe is ignored.
 pub fn failure_tests(methods: &[Vec<FailureCounts>]) -> Vec<FailureTest> {
-    let methods: Vec<Vec<FailureCounts>> = methods.iter().map(|clusters| observed_on_both_sides(clusters)).collect();
-    let p: Vec<f64> = methods.iter().map(|clusters| excess_failures_p(clusters)).collect();
-    let judged = methods.iter().zip(&p).zip(holm(&p)).map(|((clusters, p), p_adjusted)| {
-        let regressed = p_adjusted <= 1.0 - UPPER_TAIL + TINY && rate_increase(clusters) >= MIN_RATE_INCREASE - TINY;
-        FailureTest { p: *p, p_adjusted, regressed }
-    });
+    let methods: Vec<Vec<FailureCounts>> = methods
+        .iter()
+        .map(|clusters| observed_on_both_sides(clusters))
+        .collect();
+    let p: Vec<f64> = methods
+        .iter()
+        .map(|clusters| excess_failures_p(clusters))
+        .collect();
+    let judged = methods
+        .iter()
+        .zip(&p)
+        .zip(holm(&p))
+        .map(|((clusters, p), p_adjusted)| {
+            let regressed = p_adjusted <= 1.0 - UPPER_TAIL + TINY
+                && rate_increase(clusters) >= MIN_RATE_INCREASE - TINY;
+            FailureTest {
+                p: *p,
+                p_adjusted,
+                regressed,
+            }
+        });
     judged.collect()
 }
 
 fn observed_on_both_sides(clusters: &[FailureCounts]) -> Vec<FailureCounts> {
-    clusters.iter().copied().filter(|counts| counts.chains > 0 && counts.baseline_chains > 0).collect()
+    clusters
+        .iter()
+        .copied()
+        .filter(|counts| counts.chains > 0 && counts.baseline_chains > 0)
+        .collect()
 }
 
 /// The failure rate of the judged side minus that of the baseline, over all clusters.
@@ -63,14 +82,28 @@ fn rate_increase(clusters: &[FailureCounts]) -> f64 {
 }
 
 fn failure_rate(failed: usize, chains: usize) -> f64 {
-    if chains == 0 { 0.0 } else { failed as f64 / chains as f64 }
+    if chains == 0 {
+        0.0
+    } else {
+        failed as f64 / chains as f64
+    }
 }
 
 /// P(as many failures or more on the judged side | the failures of each cluster), from 0 to 1.
 pub fn excess_failures_p(clusters: &[FailureCounts]) -> f64 {
-    let failed: usize = clusters.iter().map(|counts| counts.failed.min(counts.chains)).sum();
-    let distribution = clusters.iter().map(hypergeometric).fold(vec![1.0], |sum, one| convolve(&sum, &one));
-    distribution.iter().skip(failed).sum::<f64>().clamp(0.0, 1.0)
+    let failed: usize = clusters
+        .iter()
+        .map(|counts| counts.failed.min(counts.chains))
+        .sum();
+    let distribution = clusters
+        .iter()
+        .map(hypergeometric)
+        .fold(vec![1.0], |sum, one| convolve(&sum, &one));
+    distribution
+        .iter()
+        .skip(failed)
+        .sum::<f64>()
+        .clamp(0.0, 1.0)
 }
 
 /// The chances of 0, 1, .. failures on the judged side of a cluster, given its total.
@@ -109,8 +142,18 @@ fn convolve(one: &[f64], other: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn counts(failed: usize, chains: usize, baseline_failed: usize, baseline_chains: usize) -> FailureCounts {
-        FailureCounts { failed, chains, baseline_failed, baseline_chains }
+    fn counts(
+        failed: usize,
+        chains: usize,
+        baseline_failed: usize,
+        baseline_chains: usize,
+    ) -> FailureCounts {
+        FailureCounts {
+            failed,
+            chains,
+            baseline_failed,
+            baseline_chains,
+        }
     }
 
     #[test]
@@ -126,7 +169,9 @@ mod tests {
         let two = excess_failures_p(&[counts(3, 3, 0, 3), counts(3, 3, 0, 3)]);
         assert!((two - 1.0 / 400.0).abs() < 1e-12);
         // one lone failure in each of two clusters, both on the judged side: a half times a half
-        assert!((excess_failures_p(&[counts(1, 3, 0, 3), counts(1, 3, 0, 3)]) - 0.25).abs() < 1e-12);
+        assert!(
+            (excess_failures_p(&[counts(1, 3, 0, 3), counts(1, 3, 0, 3)]) - 0.25).abs() < 1e-12
+        );
     }
 
     #[test]
@@ -150,7 +195,11 @@ mod tests {
         assert!(rare.p < 0.025 && !rare.regressed, "{rare:?}");
         // sure by itself, not among twenty methods
         let many: Vec<Vec<FailureCounts>> = std::iter::repeat_n(failing, 20).collect();
-        assert!(failure_tests(&many).iter().all(|test| (test.p_adjusted - 0.05).abs() < 1e-9 && !test.regressed));
+        assert!(
+            failure_tests(&many)
+                .iter()
+                .all(|test| (test.p_adjusted - 0.05).abs() < 1e-9 && !test.regressed)
+        );
     }
 
     #[test]

@@ -55,36 +55,66 @@ pub struct FamilyVerdicts {
 /// Judges the changed methods of a comparison together.
 pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     let methods = with_shared_variances(methods);
-    let overalls: Vec<Paired> = methods.iter().filter_map(|method| method.overall.clone()).collect();
-    let dimensions: Vec<Paired> = methods.iter().flat_map(|method| method.dimensions.values().cloned()).collect();
+    let overalls: Vec<Paired> = methods
+        .iter()
+        .filter_map(|method| method.overall.clone())
+        .collect();
+    let dimensions: Vec<Paired> = methods
+        .iter()
+        .flat_map(|method| method.dimensions.values().cloned())
+        .collect();
     let mut overall = verdicts(&overalls).into_iter();
     let mut dimension = verdicts(&dimensions).into_iter();
-    let tested: Vec<&Paired> = overalls.iter().filter(|paired| untestable(paired).is_none()).collect();
+    let tested: Vec<&Paired> = overalls
+        .iter()
+        .filter(|paired| untestable(paired).is_none())
+        .collect();
     let judged = methods.iter().map(|method| MethodVerdicts {
         overall: method.overall.as_ref().and_then(|_| overall.next()),
         dimensions: dimension.by_ref().take(method.dimensions.len()).collect(),
     });
     let methods = judged.collect();
-    FamilyVerdicts { primary: primary(&tested), tested: tested.len(), methods }
+    FamilyVerdicts {
+        primary: primary(&tested),
+        tested: tested.len(),
+        methods,
+    }
 }
 
 /// The methods, each measure with its mean variance over all of them: a few clusters hardly show the variance of a
 /// single method. The overall score and each dimension are shared separately.
 fn with_shared_variances(methods: &[MethodDifferences]) -> Vec<MethodDifferences> {
     let mut methods = methods.to_vec();
-    share_variance(methods.iter_mut().filter_map(|method| method.overall.as_mut()).collect());
-    let numbers: BTreeSet<usize> = methods.iter().flat_map(|method| method.dimensions.keys().copied()).collect();
+    share_variance(
+        methods
+            .iter_mut()
+            .filter_map(|method| method.overall.as_mut())
+            .collect(),
+    );
+    let numbers: BTreeSet<usize> = methods
+        .iter()
+        .flat_map(|method| method.dimensions.keys().copied())
+        .collect();
     for number in numbers {
-        share_variance(methods.iter_mut().filter_map(|method| method.dimensions.get_mut(&number)).collect());
+        share_variance(
+            methods
+                .iter_mut()
+                .filter_map(|method| method.dimensions.get_mut(&number))
+                .collect(),
+        );
     }
     methods
 }
 
 /// Gives one measure of all methods its mean variance over the methods that can be tested, unless these are too few.
 fn share_variance(measures: Vec<&mut Paired>) {
-    let tested = measures.iter().filter(|paired| untestable(paired).is_none());
+    let tested = measures
+        .iter()
+        .filter(|paired| untestable(paired).is_none());
     let variances: Vec<f64> = tested.filter_map(|paired| paired.variance()).collect();
-    let Some(usual) = mean(&variances).filter(|_| variances.len() >= MIN_METHODS_TO_SHARE) else { return };
+    let Some(usual) = mean(&variances).filter(|_| variances.len() >= MIN_METHODS_TO_SHARE) else {
+        return;
+    };
     for measure in measures {
         *measure = measure.clone().with_usual_variance(usual);
     }
@@ -92,7 +122,13 @@ fn share_variance(measures: Vec<&mut Paired>) {
 
 fn primary(tested: &[&Paired]) -> Option<DifferenceTest> {
     let mean = Paired::mean_over(tested).filter(|_| tested.len() > 1)?;
-    judge_family(&[mean], PRIMARY_MARGIN, NoEvidenceReason::BelowPrimaryMargin).into_iter().next()
+    judge_family(
+        &[mean],
+        PRIMARY_MARGIN,
+        NoEvidenceReason::BelowPrimaryMargin,
+    )
+    .into_iter()
+    .next()
 }
 
 #[cfg(test)]
@@ -106,9 +142,15 @@ mod tests {
 
     /// A method with these differences in these clusters.
     fn method(differences: &[(usize, f64)]) -> MethodDifferences {
-        let clusters: Vec<_> = differences.iter().map(|(at, d)| (*at, runs(3.0 + d), runs(3.0))).collect();
+        let clusters: Vec<_> = differences
+            .iter()
+            .map(|(at, d)| (*at, runs(3.0 + d), runs(3.0)))
+            .collect();
         let paired = Paired::by_cluster(&clusters);
-        MethodDifferences { overall: paired.clone(), dimensions: paired.into_iter().enumerate().collect() }
+        MethodDifferences {
+            overall: paired.clone(),
+            dimensions: paired.into_iter().enumerate().collect(),
+        }
     }
 
     fn even(loss: f64) -> MethodDifferences {
@@ -119,17 +161,31 @@ mod tests {
     fn one_method_has_no_primary_test() {
         let verdicts = family_verdicts(&[even(0.5)]);
         assert_eq!((verdicts.primary, verdicts.tested), (None, 1));
-        assert_eq!(verdicts.methods[0].overall.unwrap().verdict, Verdict::Regressed);
-        assert_eq!(verdicts.methods[0].overall.unwrap().p, verdicts.methods[0].overall.unwrap().p_adjusted);
+        assert_eq!(
+            verdicts.methods[0].overall.unwrap().verdict,
+            Verdict::Regressed
+        );
+        assert_eq!(
+            verdicts.methods[0].overall.unwrap().p,
+            verdicts.methods[0].overall.unwrap().p_adjusted
+        );
     }
 
     #[test]
     fn a_small_loss_that_all_share_fails_the_primary_test_alone() {
         let verdicts = family_verdicts(&[even(0.22), even(0.25), even(0.24)]);
         assert_eq!(verdicts.primary.unwrap().verdict, Verdict::Regressed);
-        assert!(verdicts.methods.iter().all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence));
+        assert!(
+            verdicts
+                .methods
+                .iter()
+                .all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence)
+        );
         assert_eq!(
-            family_verdicts(&[even(0.1), even(0.15)]).primary.unwrap().reason,
+            family_verdicts(&[even(0.1), even(0.15)])
+                .primary
+                .unwrap()
+                .reason,
             Some(NoEvidenceReason::BelowPrimaryMargin)
         );
     }
@@ -142,7 +198,10 @@ mod tests {
         let alone = family_verdicts(&[even(0.5)]);
         assert_eq!(verdicts.methods[0], alone.methods[0]);
         let untested = verdicts.methods[1].overall.unwrap();
-        assert_eq!((untested.reason, untested.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
+        assert_eq!(
+            (untested.reason, untested.p_adjusted),
+            (Some(NoEvidenceReason::FewClusters), None)
+        );
     }
 
     #[test]
@@ -170,12 +229,18 @@ mod tests {
     #[test]
     fn a_method_that_lost_clusters_takes_no_improvement_and_neither_does_the_mean() {
         let lost = |method: MethodDifferences| {
-            let overall = method.overall.map(|paired| paired.with_lost_clusters(0.125));
+            let overall = method
+                .overall
+                .map(|paired| paired.with_lost_clusters(0.125));
             MethodDifferences { overall, ..method }
         };
         let reasons = |gain: f64| {
             let found = family_verdicts(&[lost(even(-gain)), even(-gain)]);
-            let tests = [found.primary, found.methods[0].overall, found.methods[1].overall];
+            let tests = [
+                found.primary,
+                found.methods[0].overall,
+                found.methods[1].overall,
+            ];
             tests.map(|test| test.unwrap().reason)
         };
         let missing = Some(NoEvidenceReason::Missing);

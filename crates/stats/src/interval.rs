@@ -20,7 +20,10 @@ pub struct Interval {
 impl Interval {
     /// `None` unless both ends are usable numbers; the ends may be given in either order.
     pub(super) fn new(one: f64, other: f64) -> Option<Interval> {
-        (usable(one) && usable(other)).then(|| Interval { low: one.min(other), high: one.max(other) })
+        (usable(one) && usable(other)).then(|| Interval {
+            low: one.min(other),
+            high: one.max(other),
+        })
     }
 
     pub(super) fn around(center: f64, reach: f64) -> Option<Interval> {
@@ -53,7 +56,10 @@ impl Interval {
     }
 
     pub(super) fn clipped(self, floor: f64, ceiling: f64) -> Interval {
-        Interval { low: self.low.clamp(floor, ceiling), high: self.high.clamp(floor, ceiling) }
+        Interval {
+            low: self.low.clamp(floor, ceiling),
+            high: self.high.clamp(floor, ceiling),
+        }
     }
 }
 
@@ -112,21 +118,58 @@ pub fn interval(values: &[f64]) -> Option<Estimate> {
 pub(super) fn estimate(values: &[f64], known: NoiseKnowledge) -> Option<Estimate> {
     let center = mean(values)?;
     let clusters = values.len();
-    let lone = Estimate { center, ci95: None, p: None, se: None, df: 0, clusters, degenerate: false, floored: false };
-    let Some(observed) = sample_variance(values) else { return Some(lone) };
+    let lone = Estimate {
+        center,
+        ci95: None,
+        p: None,
+        se: None,
+        df: 0,
+        clusters,
+        degenerate: false,
+        floored: false,
+    };
+    let Some(observed) = sample_variance(values) else {
+        return Some(lone);
+    };
     let degenerate = observed.sqrt() < TINY;
-    let center = if degenerate && center.abs() < TINY { 0.0 } else { center };
-    let (variance, df) = moderated(if degenerate { 0.0 } else { observed }, clusters - 1, known.usual_variance);
+    let center = if degenerate && center.abs() < TINY {
+        0.0
+    } else {
+        center
+    };
+    let (variance, df) = moderated(
+        if degenerate { 0.0 } else { observed },
+        clusters - 1,
+        known.usual_variance,
+    );
     let observed_se = variance.sqrt() / (clusters as f64).sqrt();
     let floored = known.floor.is_some_and(|floor| observed_se < floor);
-    let se = if floored { known.floor.unwrap_or(observed_se) } else { observed_se };
-    let without_interval = Estimate { center, se: Some(se), df, degenerate, floored, ..lone };
+    let se = if floored {
+        known.floor.unwrap_or(observed_se)
+    } else {
+        observed_se
+    };
+    let without_interval = Estimate {
+        center,
+        se: Some(se),
+        df,
+        degenerate,
+        floored,
+        ..lone
+    };
     if se < TINY {
-        return Some(Estimate { p: (center == 0.0).then_some(1.0), ..without_interval });
+        return Some(Estimate {
+            p: (center == 0.0).then_some(1.0),
+            ..without_interval
+        });
     }
     let t = StudentT::new(df)?;
     let ci95 = Interval::around(center, t.quantile(UPPER_TAIL)? * se);
-    Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), ..without_interval })
+    Some(Estimate {
+        ci95,
+        p: Some(t.two_sided_p(center / se)),
+        ..without_interval
+    })
 }
 
 /// A variance with `df` degrees of freedom, drawn towards the usual one unless it is clearly larger, and the degrees of
@@ -135,7 +178,10 @@ fn moderated(variance: f64, df: usize, usual: Option<f64>) -> (f64, usize) {
     match usual.filter(|usual| variance <= MAX_VARIANCE_RATIO * usual) {
         Some(usual) => {
             let (prior, weight) = (PRIOR_DF as f64, df as f64);
-            ((prior * usual + weight * variance) / (prior + weight), PRIOR_DF + df)
+            (
+                (prior * usual + weight * variance) / (prior + weight),
+                PRIOR_DF + df,
+            )
         }
         None => (variance, df),
     }
@@ -144,7 +190,11 @@ fn moderated(variance: f64, df: usize, usual: Option<f64>) -> (f64, usize) {
 /// The lower end of the one-sided 95% t interval of the mean of `values`, taken as independent; their mean if they do not
 /// differ. `None` under 2 values.
 pub fn lower_bound(values: &[f64]) -> Option<f64> {
-    let (center, sd, t) = (mean(values)?, sample_sd(values)?, StudentT::new(values.len() - 1)?);
+    let (center, sd, t) = (
+        mean(values)?,
+        sample_sd(values)?,
+        StudentT::new(values.len() - 1)?,
+    );
     Some(center - t.quantile(0.95)? * sd / (values.len() as f64).sqrt())
 }
 
@@ -180,30 +230,61 @@ pub fn geometric_mean(values: &[f64]) -> Option<Estimate> {
     }
     if values.contains(&0.0) {
         let arithmetic = interval(values)?;
-        return Some(Estimate { ci95: None, p: None, se: None, ..arithmetic });
+        return Some(Estimate {
+            ci95: None,
+            p: None,
+            se: None,
+            ..arithmetic
+        });
     }
     let logs: Vec<f64> = values.iter().map(|x| x.ln()).collect();
     let of_logs = interval(&logs)?;
-    let ci95 = of_logs.ci95.and_then(|ci| Interval::new(ci.low().exp(), ci.high().exp()));
-    let center = if of_logs.degenerate { mean(values)? } else { of_logs.center.exp() };
-    Some(Estimate { center, ci95, p: None, se: None, ..of_logs })
+    let ci95 = of_logs
+        .ci95
+        .and_then(|ci| Interval::new(ci.low().exp(), ci.high().exp()));
+    let center = if of_logs.degenerate {
+        mean(values)?
+    } else {
+        of_logs.center.exp()
+    };
+    Some(Estimate {
+        center,
+        ci95,
+        p: None,
+        se: None,
+        ..of_logs
+    })
 }
 
 /// The mean sizes of two sides that are compared: their geometric means or, if a value of either is 0, the arithmetic
 /// means of both, since the ratio of one kind of mean to the other says nothing.
 pub fn paired_sizes(sides: [&[f64]; 2]) -> [Option<f64>; 2] {
     let has_zero = sides.iter().any(|values| values.contains(&0.0));
-    sides.map(|values| if has_zero { mean(values) } else { geometric_mean(values).map(|mean| mean.center) })
+    sides.map(|values| {
+        if has_zero {
+            mean(values)
+        } else {
+            geometric_mean(values).map(|mean| mean.center)
+        }
+    })
 }
 
 /// The mean of values from `floor` to `ceiling`, its interval clipped to these, without a p.
 fn bounded(values: &[f64], floor: f64, ceiling: f64) -> Option<Estimate> {
-    if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
+    if !values
+        .iter()
+        .all(|x| (floor - TINY..=ceiling + TINY).contains(x))
+    {
         return None;
     }
     let estimate = interval(values)?;
     let ci95 = estimate.ci95.map(|ci| ci.clipped(floor, ceiling));
-    Some(Estimate { center: estimate.center.clamp(floor, ceiling), ci95, p: None, ..estimate })
+    Some(Estimate {
+        center: estimate.center.clamp(floor, ceiling),
+        ci95,
+        p: None,
+        ..estimate
+    })
 }
 
 #[cfg(test)]
@@ -233,7 +314,10 @@ mod tests {
         let estimate = geometric_mean(&[100.0, 1_000.0, 10_000.0]).unwrap();
         assert!((estimate.center - 1_000.0).abs() < 1e-9);
         let [low, high] = ends(&estimate);
-        assert!((low * high - 1e6).abs() < 1e-3 && low > 0.0, "even on the logarithm, and never below 0");
+        assert!(
+            (low * high - 1e6).abs() < 1e-3 && low > 0.0,
+            "even on the logarithm, and never below 0"
+        );
         let even = geometric_mean(&[7.0, 7.0]).unwrap();
         assert_eq!((even.center, even.ci95), (7.0, None));
         let empty = geometric_mean(&[0.0, 4.0]).unwrap();
@@ -244,9 +328,17 @@ mod tests {
     #[test]
     fn sizes_of_two_sides_have_the_same_kind_of_mean() {
         let sizes = [100.0, 1_000.0, 10_000.0];
-        assert_eq!(paired_sizes([&sizes, &[0.0, 1_000.0, 10_000.0]]), [Some(3_700.0), Some(11_000.0 / 3.0)]);
+        assert_eq!(
+            paired_sizes([&sizes, &[0.0, 1_000.0, 10_000.0]]),
+            [Some(3_700.0), Some(11_000.0 / 3.0)]
+        );
         let [one, other] = paired_sizes([&sizes, &[1_000.0]]);
-        assert!([one, other].iter().flatten().all(|mean| (mean - 1_000.0).abs() < 1e-9));
+        assert!(
+            [one, other]
+                .iter()
+                .flatten()
+                .all(|mean| (mean - 1_000.0).abs() < 1e-9)
+        );
         assert_eq!(paired_sizes([&[], &[0.0]]), [None, Some(0.0)]);
     }
 
@@ -270,11 +362,20 @@ mod tests {
     #[test]
     fn a_share_is_clipped_and_equal_shares_have_no_interval() {
         // mean .5, s .408248, t(.975, 3) = 3.182446
-        assert!(close(ends(&share(&[0.0, 0.5, 0.5, 1.0]).unwrap()), [0.0, 1.0]));
-        assert!(close(ends(&share(&[0.4, 0.5, 0.5, 0.6]).unwrap()), [0.370077, 0.629923]));
+        assert!(close(
+            ends(&share(&[0.0, 0.5, 0.5, 1.0]).unwrap()),
+            [0.0, 1.0]
+        ));
+        assert!(close(
+            ends(&share(&[0.4, 0.5, 0.5, 0.6]).unwrap()),
+            [0.370077, 0.629923]
+        ));
         let none = share(&[0.0, 0.0, 0.0]).unwrap();
         assert_eq!((none.center, none.ci95, none.p), (0.0, None, None));
-        assert_eq!((share(&[]), share(&[1.2]), share_difference(&[-1.2])), (None, None, None));
+        assert_eq!(
+            (share(&[]), share(&[1.2]), share_difference(&[-1.2])),
+            (None, None, None)
+        );
         assert_eq!(ends(&share_difference(&[-0.9, 0.8]).unwrap()), [-1.0, 1.0]);
     }
 
@@ -282,7 +383,10 @@ mod tests {
     fn no_cluster_and_one_cluster_have_no_interval() {
         assert_eq!(interval(&[]), None);
         let one = interval(&[0.7]).unwrap();
-        assert_eq!((one.center, one.ci95, one.p, one.se, one.degenerate), (0.7, None, None, None, false));
+        assert_eq!(
+            (one.center, one.ci95, one.p, one.se, one.degenerate),
+            (0.7, None, None, None, false)
+        );
     }
 
     #[test]
@@ -294,31 +398,50 @@ mod tests {
     #[test]
     fn equal_values_do_not_show_their_noise() {
         let zero = interval(&[0.0, 0.0, 0.0]).unwrap();
-        assert_eq!((zero.ci95, zero.p, zero.degenerate), (None, Some(1.0), true));
+        assert_eq!(
+            (zero.ci95, zero.p, zero.degenerate),
+            (None, Some(1.0), true)
+        );
         let half = interval(&[0.5; 5]).unwrap();
         assert_eq!((half.ci95, half.p, half.degenerate), (None, None, true));
-        assert_eq!(level(&[5.0; 3]).unwrap().ci95, None, "a level at the ceiling");
+        assert_eq!(
+            level(&[5.0; 3]).unwrap().ci95,
+            None,
+            "a level at the ceiling"
+        );
     }
 
     #[test]
     fn a_floor_stands_in_for_noise_that_clusters_do_not_show() {
-        let floor = |floor| NoiseKnowledge { floor: Some(floor), usual_variance: None };
+        let floor = |floor| NoiseKnowledge {
+            floor: Some(floor),
+            usual_variance: None,
+        };
         // t = 1 / 0.0745 = 13.42 with 2 degrees of freedom
         let even = estimate(&[-1.0; 3], floor(0.0745)).unwrap();
         assert!((even.p.unwrap() - 0.00551).abs() < 1e-5 && even.floored && even.degenerate);
         let noisy = estimate(&[-0.4, -0.6, -0.74], floor(0.0745)).unwrap();
-        assert!(!noisy.floored && noisy.p > even.p, "more consistent evidence counts more");
+        assert!(
+            !noisy.floored && noisy.p > even.p,
+            "more consistent evidence counts more"
+        );
     }
 
     #[test]
     fn a_usual_variance_is_shared_and_a_larger_one_is_not() {
-        let usual = |usual_variance| NoiseKnowledge { floor: None, usual_variance: Some(usual_variance) };
+        let usual = |usual_variance| NoiseKnowledge {
+            floor: None,
+            usual_variance: Some(usual_variance),
+        };
         // own variance .0091667; (4 · .02 + 3 · .0091667) / 7 = .0153571
         let shared = estimate(&[0.6, 0.4, 0.4, 0.5], usual(0.02)).unwrap();
         assert!((shared.se.unwrap().powi(2) * 4.0 - 0.107_5 / 7.0).abs() < 1e-9);
         assert_eq!(shared.df, 7);
         let noisy = estimate(&[2.0, -2.0, 1.0, -1.0], usual(0.02)).unwrap();
-        assert_eq!((noisy.df, noisy.se), (3, interval(&[2.0, -2.0, 1.0, -1.0]).unwrap().se));
+        assert_eq!(
+            (noisy.df, noisy.se),
+            (3, interval(&[2.0, -2.0, 1.0, -1.0]).unwrap().se)
+        );
     }
 
     #[test]
@@ -331,13 +454,23 @@ mod tests {
 
     #[test]
     fn an_interval_is_written_as_its_two_ends() {
-        assert_eq!(serde_json::to_string(&Interval::new(1.5, -0.5)).unwrap(), "[-0.5,1.5]");
+        assert_eq!(
+            serde_json::to_string(&Interval::new(1.5, -0.5)).unwrap(),
+            "[-0.5,1.5]"
+        );
     }
 
     #[test]
     fn a_one_sided_bound_lies_below_the_mean() {
         // t(.95, 3) = 2.35336, s = 0.0957427, mean .475
         assert!((lower_bound(&[0.6, 0.4, 0.4, 0.5]).unwrap() - 0.362340).abs() < 1e-5);
-        assert_eq!((lower_bound(&[2.0, 2.0]), lower_bound(&[1.0]), lower_bound(&[])), (Some(2.0), None, None));
+        assert_eq!(
+            (
+                lower_bound(&[2.0, 2.0]),
+                lower_bound(&[1.0]),
+                lower_bound(&[])
+            ),
+            (Some(2.0), None, None)
+        );
     }
 }

@@ -45,20 +45,25 @@ pub mod thresholds;
 mod verdict;
 
 pub use agreement::{
-    Agreement, AgreementIntervals, Coefficient, NoCoefficient, REGRADED_ANSWERS, Regrading, RepeatSpread, agreement,
-    repeat_spread,
+    Agreement, AgreementIntervals, Coefficient, NoCoefficient, REGRADED_ANSWERS, Regrading,
+    RepeatSpread, agreement, repeat_spread,
 };
 pub use alpha::krippendorff_alpha;
-pub use center::{MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
+pub use center::{
+    MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd,
+};
 pub use components::{Component, Components, NoComponent, components};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{
-    Estimate, Interval, geometric_mean, interval, level, lower_bound, paired_sizes, share, share_difference,
+    Estimate, Interval, geometric_mean, interval, level, lower_bound, paired_sizes, share,
+    share_difference,
 };
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
-pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, untestable, verdicts};
+pub use verdict::{
+    DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, untestable, verdicts,
+};

@@ -31,7 +31,10 @@ impl Paired {
     }
 
     fn from_numbered(differences: Vec<(usize, f64)>) -> Option<Paired> {
-        let values: Vec<f64> = differences.iter().map(|(_, difference)| *difference).collect();
+        let values: Vec<f64> = differences
+            .iter()
+            .map(|(_, difference)| *difference)
+            .collect();
         let estimate = interval(&values)?;
         let rerun = Err(NoRerun::NoRuns);
         let noise = NoiseKnowledge::default();
@@ -66,13 +69,23 @@ impl Paired {
             }
         }
         let rerun = rerun_interval(&runs_a, Some(&runs_b));
-        let missing_share = gaps_a.share().unwrap_or(0.0).max(gaps_b.share().unwrap_or(0.0));
-        Some(Paired { rerun, missing_share, ..Paired::from_numbered(differences)? })
+        let missing_share = gaps_a
+            .share()
+            .unwrap_or(0.0)
+            .max(gaps_b.share().unwrap_or(0.0));
+        Some(Paired {
+            rerun,
+            missing_share,
+            ..Paired::from_numbered(differences)?
+        })
     }
 
     /// Like [`Paired::by_cluster`], with the clusters numbered in their order.
     pub fn between(clusters: &[(RunValues, RunValues)]) -> Option<Paired> {
-        let numbered = clusters.iter().enumerate().map(|(at, (a, b))| (at, a.clone(), b.clone()));
+        let numbered = clusters
+            .iter()
+            .enumerate()
+            .map(|(at, (a, b))| (at, a.clone(), b.clone()));
         Paired::by_cluster(&numbered.collect::<Vec<_>>())
     }
 
@@ -83,38 +96,67 @@ impl Paired {
         for (at, difference) in measures.iter().flat_map(|measure| &measure.differences) {
             by_cluster.entry(*at).or_default().push(*difference);
         }
-        let means: Option<Vec<(usize, f64)>> =
-            by_cluster.into_iter().map(|(at, differences)| Some((at, mean(&differences)?))).collect();
+        let means: Option<Vec<(usize, f64)>> = by_cluster
+            .into_iter()
+            .map(|(at, differences)| Some((at, mean(&differences)?)))
+            .collect();
         let floors = measures.iter().map(|measure| measure.noise.floor);
         let floor = floors.flatten().reduce(f64::max);
-        let mean = Paired::from_numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None });
-        let share_with_lost = measures.iter().map(|measure| measure.share_with_lost).fold(0.0, f64::max);
-        let compared = measures.iter().map(|measure| measure.estimate.clusters + measure.unchanged).max().unwrap_or(0);
+        let mean = Paired::from_numbered(means?)?.knowing(NoiseKnowledge {
+            floor,
+            usual_variance: None,
+        });
+        let share_with_lost = measures
+            .iter()
+            .map(|measure| measure.share_with_lost)
+            .fold(0.0, f64::max);
+        let compared = measures
+            .iter()
+            .map(|measure| measure.estimate.clusters + measure.unchanged)
+            .max()
+            .unwrap_or(0);
         let unchanged = compared.saturating_sub(mean.estimate.clusters);
-        Some(Paired { share_with_lost, unchanged, ..mean })
+        Some(Paired {
+            share_with_lost,
+            unchanged,
+            ..mean
+        })
     }
 
     /// With the number of distinct items that were graded, over all clusters. Grades are whole numbers, and all criteria
     /// and runs of an item share one reply or one rounding: the standard error is at least √(2/12)/√items.
     pub fn with_graded_items(self, items: usize) -> Paired {
         let floor = (items > 0).then(|| (ROUNDING_VARIANCE / items as f64).sqrt());
-        let noise = NoiseKnowledge { floor, ..self.noise };
+        let noise = NoiseKnowledge {
+            floor,
+            ..self.noise
+        };
         self.knowing(noise)
     }
 
     /// With the mean variance of several methods, towards which its own is drawn.
     pub(super) fn with_usual_variance(self, usual_variance: f64) -> Paired {
-        let noise = NoiseKnowledge { usual_variance: Some(usual_variance), ..self.noise };
+        let noise = NoiseKnowledge {
+            usual_variance: Some(usual_variance),
+            ..self.noise
+        };
         self.knowing(noise)
     }
 
     fn knowing(self, noise: NoiseKnowledge) -> Paired {
         let estimate = estimate(&self.values(), noise).unwrap_or(self.estimate);
-        Paired { estimate, noise, ..self }
+        Paired {
+            estimate,
+            noise,
+            ..self
+        }
     }
 
     fn values(&self) -> Vec<f64> {
-        self.differences.iter().map(|(_, difference)| *difference).collect()
+        self.differences
+            .iter()
+            .map(|(_, difference)| *difference)
+            .collect()
     }
 
     /// The variance of the differences over clusters; `None` with one.
@@ -129,30 +171,47 @@ impl Paired {
 
     /// With this share of cells missing, from 0 to 1, on the side that lacks more. Any other number counts as 1.
     pub fn with_missing_share(self, share: f64) -> Paired {
-        let missing_share = if (0.0..=1.0).contains(&share) { share } else { 1.0 };
-        Paired { missing_share, ..self }
+        let missing_share = if (0.0..=1.0).contains(&share) {
+            share
+        } else {
+            1.0
+        };
+        Paired {
+            missing_share,
+            ..self
+        }
     }
 
     /// With this share of cells missing on the side that lacks more, where clusters that one side lost whole count, too.
     /// If it is too large, there is no improvement: who loses the hard clusters looks better on the others. A loss on the
     /// clusters that are left stays a loss.
     pub fn with_lost_clusters(self, share: f64) -> Paired {
-        Paired { share_with_lost: share, ..self }
+        Paired {
+            share_with_lost: share,
+            ..self
+        }
     }
 
     /// With the missing shares of another comparison of the same sides, which has all their cells.
     pub fn with_missing_share_of(self, whole: &Paired) -> Paired {
-        self.with_missing_share(whole.missing_share).with_lost_clusters(whole.share_with_lost)
+        self.with_missing_share(whole.missing_share)
+            .with_lost_clusters(whole.share_with_lost)
     }
 
     /// Without a re-run interval, for a reason such as that runs repeated each other's work.
     pub fn without_rerun(self, reason: NoRerun) -> Paired {
-        Paired { rerun: Err(reason), ..self }
+        Paired {
+            rerun: Err(reason),
+            ..self
+        }
     }
 
     /// Marks the comparison as confounded: the sides also differ in something else, so no verdict can be given.
     pub fn confounded(self) -> Paired {
-        Paired { confounded: true, ..self }
+        Paired {
+            confounded: true,
+            ..self
+        }
     }
 
     /// The mean difference with its interval and unadjusted p.
@@ -174,7 +233,11 @@ mod tests {
     fn a_cluster_without_a_value_on_one_side_is_left_out_and_counted_missing() {
         let whole = side(&[Some(3.0), Some(3.5)]);
         let empty = side(&[None, None]);
-        let paired = Paired::between(&[(whole.clone(), side(&[Some(2.0), Some(2.5)])), (whole, empty)]).unwrap();
+        let paired = Paired::between(&[
+            (whole.clone(), side(&[Some(2.0), Some(2.5)])),
+            (whole, empty),
+        ])
+        .unwrap();
         assert_eq!(paired.estimate.clusters, 1);
         assert_eq!(paired.missing_share, 0.5);
         assert_eq!(paired.rerun.unwrap().df, 2);
@@ -183,14 +246,23 @@ mod tests {
     #[test]
     fn nothing_common_is_no_comparison() {
         assert_eq!(Paired::between(&[]), None);
-        assert_eq!(Paired::between(&[(side(&[None]), side(&[Some(1.0)]))]), None);
+        assert_eq!(
+            Paired::between(&[(side(&[None]), side(&[Some(1.0)]))]),
+            None
+        );
         assert_eq!(Paired::new(&[f64::NAN]), None);
     }
 
     #[test]
     fn an_impossible_share_counts_as_all_missing() {
         for share in [f64::NAN, -0.1, 1.5] {
-            assert_eq!(Paired::new(&[1.0]).unwrap().with_missing_share(share).missing_share, 1.0);
+            assert_eq!(
+                Paired::new(&[1.0])
+                    .unwrap()
+                    .with_missing_share(share)
+                    .missing_share,
+                1.0
+            );
         }
     }
 }

@@ -44,11 +44,17 @@ struct PairSum {
 
 impl PairSum {
     fn minus(self, other: PairSum) -> PairSum {
-        PairSum { squares: self.squares - other.squares, count: self.count - other.count }
+        PairSum {
+            squares: self.squares - other.squares,
+            count: self.count - other.count,
+        }
     }
 
     fn plus(self, other: PairSum) -> PairSum {
-        PairSum { squares: self.squares + other.squares, count: self.count + other.count }
+        PairSum {
+            squares: self.squares + other.squares,
+            count: self.count + other.count,
+        }
     }
 
     /// Half the mean square; 0 where rounding left it below.
@@ -59,13 +65,21 @@ impl PairSum {
 
 /// The pairs within groups of observations that share a key and follow each other. In a group of n values the squared
 /// differences of all pairs add up to n Σy² − (Σy)², so no pair is ever formed.
-fn pairs_within<K: PartialEq>(observations: &[Observation], key: impl Fn(&Observation) -> K) -> PairSum {
-    observations.chunk_by(|one, other| key(one) == key(other)).fold(PairSum::default(), |total, group| {
-        let count = group.len() as f64;
-        let sum: f64 = group.iter().map(|o| o.value).sum();
-        let squares: f64 = group.iter().map(|o| o.value.powi(2)).sum();
-        total.plus(PairSum { squares: count * squares - sum * sum, count: count * (count - 1.0) / 2.0 })
-    })
+fn pairs_within<K: PartialEq>(
+    observations: &[Observation],
+    key: impl Fn(&Observation) -> K,
+) -> PairSum {
+    observations
+        .chunk_by(|one, other| key(one) == key(other))
+        .fold(PairSum::default(), |total, group| {
+            let count = group.len() as f64;
+            let sum: f64 = group.iter().map(|o| o.value).sum();
+            let squares: f64 = group.iter().map(|o| o.value.powi(2)).sum();
+            total.plus(PairSum {
+                squares: count * squares - sum * sum,
+                count: count * (count - 1.0) / 2.0,
+            })
+        })
 }
 
 /// The classes of pairs, computed as differences of nested groupings, and the number of clusters.
@@ -91,7 +105,12 @@ pub(super) fn pair_classes(mut observations: Vec<Observation>) -> (PairClasses, 
         d5: clusters.minus(items).minus(runs).plus(cells).half_mean(),
         d6: all.minus(clusters).half_mean(),
     };
-    (classes, observations.chunk_by(|one, other| one.cluster == other.cluster).count())
+    (
+        classes,
+        observations
+            .chunk_by(|one, other| one.cluster == other.cluster)
+            .count(),
+    )
 }
 
 #[cfg(test)]
@@ -132,24 +151,58 @@ mod tests {
     fn sums_over_groups_equal_sums_over_pairs() {
         let all = uneven();
         let (found, clusters) = pair_classes(all.clone());
-        let same = |a: &Observation, b: &Observation| (a.cluster == b.cluster, a.item == b.item, a.run == b.run);
+        let same = |a: &Observation, b: &Observation| {
+            (a.cluster == b.cluster, a.item == b.item, a.run == b.run)
+        };
         let cases: [(Option<f64>, Option<f64>); 6] = [
-            (found.d1, half_mean_square(&all, |a, b| same(a, b) == (true, true, true) && a.answer == b.answer)),
-            (found.d2, half_mean_square(&all, |a, b| same(a, b) == (true, true, true) && a.answer != b.answer)),
-            (found.d3, half_mean_square(&all, |a, b| same(a, b) == (true, true, false))),
-            (found.d4, half_mean_square(&all, |a, b| same(a, b) == (true, false, true))),
-            (found.d5, half_mean_square(&all, |a, b| same(a, b) == (true, false, false))),
-            (found.d6, half_mean_square(&all, |a, b| a.cluster != b.cluster)),
+            (
+                found.d1,
+                half_mean_square(&all, |a, b| {
+                    same(a, b) == (true, true, true) && a.answer == b.answer
+                }),
+            ),
+            (
+                found.d2,
+                half_mean_square(&all, |a, b| {
+                    same(a, b) == (true, true, true) && a.answer != b.answer
+                }),
+            ),
+            (
+                found.d3,
+                half_mean_square(&all, |a, b| same(a, b) == (true, true, false)),
+            ),
+            (
+                found.d4,
+                half_mean_square(&all, |a, b| same(a, b) == (true, false, true)),
+            ),
+            (
+                found.d5,
+                half_mean_square(&all, |a, b| same(a, b) == (true, false, false)),
+            ),
+            (
+                found.d6,
+                half_mean_square(&all, |a, b| a.cluster != b.cluster),
+            ),
         ];
         for (place, (fast, slow)) in cases.into_iter().enumerate() {
-            assert!((fast.unwrap() - slow.unwrap()).abs() < 1e-9, "class {}", place + 1);
+            assert!(
+                (fast.unwrap() - slow.unwrap()).abs() < 1e-9,
+                "class {}",
+                place + 1
+            );
         }
         assert_eq!(clusters, 3);
     }
 
     #[test]
     fn a_class_without_a_pair_is_unknown() {
-        let (found, _) = pair_classes(vec![Observation { cluster: 0, item: 0, run: 0, answer: 0, value: 2.0 }]);
+        let (found, _) = pair_classes(vec![Observation {
+            cluster: 0,
+            item: 0,
+            run: 0,
+            answer: 0,
+            value: 2.0,
+        }]);
         assert_eq!(found, PairClasses::default());
     }
 }

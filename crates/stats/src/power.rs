@@ -102,19 +102,30 @@ impl MarginalGain {
 fn median_factor(runs: u32) -> f64 {
     const FACTORS: [f64; 9] = [1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473, 1.346, 1.495];
     let place = (runs.max(1) - 1) as usize;
-    FACTORS.get(place).copied().unwrap_or(std::f64::consts::FRAC_PI_2)
+    FACTORS
+        .get(place)
+        .copied()
+        .unwrap_or(std::f64::consts::FRAC_PI_2)
 }
 
 /// The conditions of a verdict; `None` if the design has too few clusters for one.
 fn finding(design: &SampleSizes) -> Option<Finding> {
     let df = design.fixtures.checked_sub(1)?;
-    (design.fixtures >= MIN_CLUSTERS).then_some(Finding { df, alpha: ALPHA, margin: MARGIN })
+    (design.fixtures >= MIN_CLUSTERS).then_some(Finding {
+        df,
+        alpha: ALPHA,
+        margin: MARGIN,
+    })
 }
 
 impl DifferenceVariances {
     /// V, the variance of the mean difference.
     fn variance_of_mean(&self, design: &SampleSizes) -> f64 {
-        let (clusters, items, runs) = (design.fixtures as f64, design.probes, f64::from(design.runs));
+        let (clusters, items, runs) = (
+            design.fixtures as f64,
+            design.probes,
+            f64::from(design.runs),
+        );
         let (answers, gradings) = (f64::from(design.answers), f64::from(design.judgements));
         let within = self.compress_run
             + self.compress_probe / items
@@ -144,18 +155,56 @@ impl DifferenceVariances {
 
     /// What one more of each factor would buy, the best buy for its cost first. Empty where there is no interval.
     pub fn purchases(&self, design: &SampleSizes, costs: &CallCosts) -> Vec<MarginalGain> {
-        let Some(now) = self.half_width(design) else { return Vec::new() };
+        let Some(now) = self.half_width(design) else {
+            return Vec::new();
+        };
         let more = [
-            (DesignFactor::Fixture, SampleSizes { fixtures: design.fixtures + 1, ..*design }),
-            (DesignFactor::Probe, SampleSizes { probes: design.probes + 1.0, ..*design }),
-            (DesignFactor::Runs, SampleSizes { runs: (design.runs + 1) | 1, ..*design }),
-            (DesignFactor::Answer, SampleSizes { answers: design.answers + 1, ..*design }),
-            (DesignFactor::Judgement, SampleSizes { judgements: design.judgements + 1, ..*design }),
+            (
+                DesignFactor::Fixture,
+                SampleSizes {
+                    fixtures: design.fixtures + 1,
+                    ..*design
+                },
+            ),
+            (
+                DesignFactor::Probe,
+                SampleSizes {
+                    probes: design.probes + 1.0,
+                    ..*design
+                },
+            ),
+            (
+                DesignFactor::Runs,
+                SampleSizes {
+                    runs: (design.runs + 1) | 1,
+                    ..*design
+                },
+            ),
+            (
+                DesignFactor::Answer,
+                SampleSizes {
+                    answers: design.answers + 1,
+                    ..*design
+                },
+            ),
+            (
+                DesignFactor::Judgement,
+                SampleSizes {
+                    judgements: design.judgements + 1,
+                    ..*design
+                },
+            ),
         ];
         let purchases = more.into_iter().filter_map(|(what, with)| {
             let half_width = self.half_width(&with)?;
             let cost = costs.total_for(&with) - costs.total_for(design);
-            Some(MarginalGain { what, with, half_width, gain: now - half_width, cost })
+            Some(MarginalGain {
+                what,
+                with,
+                half_width,
+                gain: now - half_width,
+                cost,
+            })
         });
         let mut purchases: Vec<MarginalGain> = purchases.collect();
         purchases.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
@@ -168,7 +217,8 @@ impl CallCosts {
     pub fn total_for(&self, design: &SampleSizes) -> f64 {
         let contexts = design.fixtures as f64 * f64::from(design.runs);
         let answers = contexts * design.probes * f64::from(design.answers);
-        2.0 * (contexts * self.compress + answers * (self.answer + f64::from(design.judgements) * self.judge))
+        2.0 * (contexts * self.compress
+            + answers * (self.answer + f64::from(design.judgements) * self.judge))
     }
 }
 
@@ -188,8 +238,18 @@ mod tests {
         answer: 0.18,
         judge: 0.30,
     };
-    const DESIGN: SampleSizes = SampleSizes { fixtures: 8, probes: 10.0, runs: 3, answers: 1, judgements: 1 };
-    const COSTS: CallCosts = CallCosts { compress: 0.05, answer: 0.01, judge: 0.02 };
+    const DESIGN: SampleSizes = SampleSizes {
+        fixtures: 8,
+        probes: 10.0,
+        runs: 3,
+        answers: 1,
+        judgements: 1,
+    };
+    const COSTS: CallCosts = CallCosts {
+        compress: 0.05,
+        answer: 0.01,
+        judge: 0.02,
+    };
 
     fn near(value: f64, expected: f64) -> bool {
         (value - expected).abs() < 6e-5
@@ -197,7 +257,10 @@ mod tests {
 
     #[test]
     fn the_worked_design_comes_out() {
-        assert!(near(VARIANCES.variance_of_mean(&DESIGN), 0.02535) && near(COSTS.total_for(&DESIGN), 16.8));
+        assert!(
+            near(VARIANCES.variance_of_mean(&DESIGN), 0.02535)
+                && near(COSTS.total_for(&DESIGN), 16.8)
+        );
         assert!(near(VARIANCES.half_width(&DESIGN).unwrap(), 0.3765));
         let bought = VARIANCES.purchases(&DESIGN, &COSTS);
         let expected = [
@@ -209,7 +272,10 @@ mod tests {
         ];
         assert_eq!(bought.len(), expected.len());
         for (purchase, (what, half_width, cost)) in bought.iter().zip(expected) {
-            assert!(purchase.what == what && near(purchase.half_width, half_width), "{purchase:?}");
+            assert!(
+                purchase.what == what && near(purchase.half_width, half_width),
+                "{purchase:?}"
+            );
             assert!(near(purchase.cost, cost), "{purchase:?}");
         }
         assert!(near(bought[0].gain_per_cost().unwrap(), 0.01444));
@@ -221,7 +287,10 @@ mod tests {
         for fixtures in [3, 8, 24, 200] {
             let design = SampleSizes { fixtures, ..DESIGN };
             let smallest = VARIANCES.smallest_detectable(&design).unwrap();
-            assert!((VARIANCES.power(&design, smallest).unwrap() - 0.8).abs() < 2e-3, "{fixtures}");
+            assert!(
+                (VARIANCES.power(&design, smallest).unwrap() - 0.8).abs() < 2e-3,
+                "{fixtures}"
+            );
             assert!(VARIANCES.power(&design, 2.0 * smallest) > VARIANCES.power(&design, smallest));
             assert!(smallest > MARGIN);
         }
@@ -229,21 +298,70 @@ mod tests {
 
     #[test]
     fn fixtures_buy_more_than_runs_at_the_same_price() {
-        let wide = SampleSizes { fixtures: 24, runs: 1, ..DESIGN };
+        let wide = SampleSizes {
+            fixtures: 24,
+            runs: 1,
+            ..DESIGN
+        };
         assert!((COSTS.total_for(&wide) - COSTS.total_for(&DESIGN)).abs() < 1e-9);
-        assert!(VARIANCES.power(&wide, 0.4).unwrap() > VARIANCES.power(&DESIGN, 0.4).unwrap() + 0.15);
+        assert!(
+            VARIANCES.power(&wide, 0.4).unwrap() > VARIANCES.power(&DESIGN, 0.4).unwrap() + 0.15
+        );
     }
 
     #[test]
     fn without_enough_there_is_nothing_to_say() {
-        let lone = SampleSizes { fixtures: 1, ..DESIGN };
-        assert_eq!((VARIANCES.half_width(&lone), VARIANCES.purchases(&lone, &COSTS)), (None, Vec::new()));
-        assert_eq!(VARIANCES.half_width(&SampleSizes { fixtures: 0, ..DESIGN }), None);
-        assert_eq!(VARIANCES.half_width(&SampleSizes { probes: 0.0, ..DESIGN }), None);
-        let two = SampleSizes { fixtures: 2, ..DESIGN };
-        assert_eq!((VARIANCES.smallest_detectable(&two), VARIANCES.power(&two, 1.0)), (None, None));
-        assert_eq!(DifferenceVariances::default().power(&DESIGN, MARGIN), None, "no noise is known");
-        let free = CallCosts { compress: 0.0, answer: 0.0, judge: 0.0 };
-        assert!(VARIANCES.purchases(&DESIGN, &free).iter().all(|purchase| purchase.gain_per_cost().is_none()));
+        let lone = SampleSizes {
+            fixtures: 1,
+            ..DESIGN
+        };
+        assert_eq!(
+            (
+                VARIANCES.half_width(&lone),
+                VARIANCES.purchases(&lone, &COSTS)
+            ),
+            (None, Vec::new())
+        );
+        assert_eq!(
+            VARIANCES.half_width(&SampleSizes {
+                fixtures: 0,
+                ..DESIGN
+            }),
+            None
+        );
+        assert_eq!(
+            VARIANCES.half_width(&SampleSizes {
+                probes: 0.0,
+                ..DESIGN
+            }),
+            None
+        );
+        let two = SampleSizes {
+            fixtures: 2,
+            ..DESIGN
+        };
+        assert_eq!(
+            (
+                VARIANCES.smallest_detectable(&two),
+                VARIANCES.power(&two, 1.0)
+            ),
+            (None, None)
+        );
+        assert_eq!(
+            DifferenceVariances::default().power(&DESIGN, MARGIN),
+            None,
+            "no noise is known"
+        );
+        let free = CallCosts {
+            compress: 0.0,
+            answer: 0.0,
+            judge: 0.0,
+        };
+        assert!(
+            VARIANCES
+                .purchases(&DESIGN, &free)
+                .iter()
+                .all(|purchase| purchase.gain_per_cost().is_none())
+        );
     }
 }

@@ -11,11 +11,17 @@ use super::*;
 
 /// Scores with gaps, as items × runs.
 fn table() -> impl Strategy<Value = Vec<Vec<Option<f64>>>> {
-    (1..6_usize, 1..5_usize).prop_flat_map(|(items, runs)| vec(vec(weighted(0.85, 0.0..=5.0), runs), items))
+    (1..6_usize, 1..5_usize)
+        .prop_flat_map(|(items, runs)| vec(vec(weighted(0.85, 0.0..=5.0), runs), items))
 }
 
 fn clusters() -> impl Strategy<Value = Vec<(RunValues, RunValues)>> {
-    vec((table(), table()), 1..8).prop_map(|pairs| pairs.iter().map(|(a, b)| (run_values(a), run_values(b))).collect())
+    vec((table(), table()), 1..8).prop_map(|pairs| {
+        pairs
+            .iter()
+            .map(|(a, b)| (run_values(a), run_values(b)))
+            .collect()
+    })
 }
 
 /// A few chains on both sides, some of which failed.
@@ -58,7 +64,9 @@ fn near_ends(a: Option<Interval>, b: Option<Interval>) -> bool {
 /// Whether every number in it is finite. JSON shows a NaN as null, as it shows an unknown value, so this reads `Debug`.
 fn is_finite<T: Serialize + std::fmt::Debug>(value: &T) -> bool {
     let spelled = format!("{value:?}");
-    let is_broken = spelled.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "NaN" | "inf"));
+    let is_broken = spelled
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| matches!(word, "NaN" | "inf"));
     let json = serde_json::to_value(value).unwrap_or(Value::Null);
     !is_broken && !json.is_null()
 }
@@ -68,7 +76,9 @@ fn negated(ci: Option<Interval>) -> Option<Interval> {
 }
 
 fn shifted_runs(table: &[Vec<Option<f64>>], shift: f64) -> RunValues {
-    let shifted = table.iter().map(|row| row.iter().map(|x| x.map(|x| x + shift)).collect());
+    let shifted = table
+        .iter()
+        .map(|row| row.iter().map(|x| x.map(|x| x + shift)).collect());
     run_values(&shifted.collect::<Vec<Vec<_>>>())
 }
 

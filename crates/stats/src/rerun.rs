@@ -56,12 +56,19 @@ pub fn rerun_interval(a: &[Vec<f64>], b: Option<&[Vec<f64>]>) -> Result<Rerun, N
     let b = b.map_or(Ok(SideVariance::default()), SideVariance::from_clusters)?;
     let variance = a.variance + b.variance;
     let (center, df) = (a.mean - b.mean, a.df + b.df);
-    let t = StudentT::new(df).and_then(|t| t.quantile(UPPER_TAIL)).ok_or(NoRerun::FewRuns)?;
+    let t = StudentT::new(df)
+        .and_then(|t| t.quantile(UPPER_TAIL))
+        .ok_or(NoRerun::FewRuns)?;
     if variance.sqrt() < TINY {
         return Err(NoRerun::NoVariation);
     }
     let ci95 = Interval::around(center, t * variance.sqrt()).ok_or(NoRerun::NotANumber)?;
-    Ok(Rerun { center, ci95, variance, df })
+    Ok(Rerun {
+        center,
+        ci95,
+        variance,
+        df,
+    })
 }
 
 /// One side's mean, its variance, and its degrees of freedom.
@@ -97,11 +104,21 @@ mod tests {
     use super::*;
 
     fn a() -> Vec<Vec<f64>> {
-        vec![vec![3.9, 4.2, 4.1], vec![3.4, 3.0, 3.3], vec![4.4, 4.5, 4.3], vec![3.8, 4.0, 3.5]]
+        vec![
+            vec![3.9, 4.2, 4.1],
+            vec![3.4, 3.0, 3.3],
+            vec![4.4, 4.5, 4.3],
+            vec![3.8, 4.0, 3.5],
+        ]
     }
 
     fn b() -> Vec<Vec<f64>> {
-        vec![vec![3.5, 3.6, 3.3], vec![3.1, 2.9, 2.6], vec![3.9, 4.0, 4.2], vec![3.3, 3.2, 3.6]]
+        vec![
+            vec![3.5, 3.6, 3.3],
+            vec![3.1, 2.9, 2.6],
+            vec![3.9, 4.0, 4.2],
+            vec![3.3, 3.2, 3.6],
+        ]
     }
 
     #[test]
@@ -110,7 +127,10 @@ mod tests {
         assert!((rerun.center - 0.433333).abs() < 5e-7);
         assert!((rerun.variance - 0.00611111).abs() < 5e-9);
         assert_eq!(rerun.df, 16);
-        assert!((rerun.ci95.low() - 0.267613).abs() < 5e-7 && (rerun.ci95.high() - 0.599054).abs() < 5e-7);
+        assert!(
+            (rerun.ci95.low() - 0.267613).abs() < 5e-7
+                && (rerun.ci95.high() - 0.599054).abs() < 5e-7
+        );
     }
 
     #[test]
@@ -128,14 +148,26 @@ mod tests {
     #[test]
     fn each_refusal_has_its_reason() {
         assert_eq!(rerun_interval(&[], None), Err(NoRerun::NoRuns));
-        assert_eq!(rerun_interval(&a(), Some(&b()[..2])), Err(NoRerun::Unpaired));
-        assert_eq!(rerun_interval(&[vec![1.0, 2.0], vec![1.0]], None), Err(NoRerun::FewRuns));
-        assert_eq!(rerun_interval(&[vec![1.0, f64::NAN]], None), Err(NoRerun::NotANumber));
+        assert_eq!(
+            rerun_interval(&a(), Some(&b()[..2])),
+            Err(NoRerun::Unpaired)
+        );
+        assert_eq!(
+            rerun_interval(&[vec![1.0, 2.0], vec![1.0]], None),
+            Err(NoRerun::FewRuns)
+        );
+        assert_eq!(
+            rerun_interval(&[vec![1.0, f64::NAN]], None),
+            Err(NoRerun::NotANumber)
+        );
     }
 
     #[test]
     fn runs_that_agree_do_not_show_how_others_would_vary() {
-        assert_eq!(rerun_interval(&[vec![2.0, 2.0]], Some(&[vec![3.0, 3.0]])), Err(NoRerun::NoVariation));
+        assert_eq!(
+            rerun_interval(&[vec![2.0, 2.0]], Some(&[vec![3.0, 3.0]])),
+            Err(NoRerun::NoVariation)
+        );
         assert!(rerun_interval(&[vec![2.0, 2.0], vec![2.0, 3.0]], None).is_ok());
     }
 }

@@ -31,7 +31,12 @@ impl Retention {
     }
 
     fn missing(reason: NoRetention, span: Option<f64>) -> Retention {
-        Retention { value: None, ci95: None, span, reason: Some(reason) }
+        Retention {
+            value: None,
+            ci95: None,
+            span,
+            reason: Some(reason),
+        }
     }
 }
 
@@ -66,8 +71,18 @@ pub fn retention(clusters: &[(f64, f64)]) -> Retention {
     }
     let (value, span) = (Some(gain / span), Some(span));
     match fieller(&gains, &spans) {
-        Ok(ci95) => Retention { value, ci95: Some(ci95), span, reason: None },
-        Err(NoRetention::FewClusters) => Retention { value, ci95: None, span, reason: Some(NoRetention::FewClusters) },
+        Ok(ci95) => Retention {
+            value,
+            ci95: Some(ci95),
+            span,
+            reason: None,
+        },
+        Err(NoRetention::FewClusters) => Retention {
+            value,
+            ci95: None,
+            span,
+            reason: Some(NoRetention::FewClusters),
+        },
         Err(reason) => Retention::missing(reason, span),
     }
 }
@@ -77,11 +92,17 @@ pub fn retention(clusters: &[(f64, f64)]) -> Retention {
 fn fieller(x: &[f64], y: &[f64]) -> Result<Interval, NoRetention> {
     let t = StudentT::new(x.len().saturating_sub(1)).and_then(|t| t.quantile(UPPER_TAIL));
     let square = t.ok_or(NoRetention::FewClusters)?.powi(2) / x.len() as f64;
-    let (Some(mean_x), Some(mean_y)) = (mean(x), mean(y)) else { return Err(NoRetention::NotANumber) };
+    let (Some(mean_x), Some(mean_y)) = (mean(x), mean(y)) else {
+        return Err(NoRetention::NotANumber);
+    };
     let (Some(variance_x), Some(variance_y)) = (sample_variance(x), sample_variance(y)) else {
         return Err(NoRetention::NotANumber);
     };
-    let products: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let products: f64 = x
+        .iter()
+        .zip(y)
+        .map(|(x, y)| (x - mean_x) * (y - mean_y))
+        .sum();
     let covariance = products / (x.len() - 1) as f64;
     let q = mean_y.powi(2) - square * variance_y;
     let l = mean_x * mean_y - square * covariance;
@@ -111,29 +132,53 @@ mod tests {
     #[test]
     fn one_cluster_has_a_value_alone() {
         let retained = retention(&[(1.0, 2.0)]);
-        assert_eq!((retained.value, retained.ci95, retained.reason), (Some(0.5), None, Some(NoRetention::FewClusters)));
+        assert_eq!(
+            (retained.value, retained.ci95, retained.reason),
+            (Some(0.5), None, Some(NoRetention::FewClusters))
+        );
     }
 
     #[test]
     fn it_is_undefined_where_floor_and_ceiling_are_not_apart() {
         assert_eq!(retention(&[]).reason, Some(NoRetention::MissingReference));
         let narrow = retention(&[(0.2, 0.4), (0.3, 0.5)]);
-        assert_eq!((narrow.value, narrow.reason), (None, Some(NoRetention::NarrowSpan)));
+        assert_eq!(
+            (narrow.value, narrow.reason),
+            (None, Some(NoRetention::NarrowSpan))
+        );
         assert!(narrow.has_narrow_span());
         let uncertain = retention(&[(1.0, 4.0), (1.0, -1.0), (1.0, 2.0)]);
-        assert_eq!((uncertain.value, uncertain.ci95, uncertain.reason), (None, None, Some(NoRetention::UncertainSpan)));
-        assert_eq!(retention(&[(f64::NAN, 2.0)]).reason, Some(NoRetention::NotANumber));
+        assert_eq!(
+            (uncertain.value, uncertain.ci95, uncertain.reason),
+            (None, None, Some(NoRetention::UncertainSpan))
+        );
+        assert_eq!(
+            retention(&[(f64::NAN, 2.0)]).reason,
+            Some(NoRetention::NotANumber)
+        );
     }
 
     #[test]
     fn it_is_not_clipped() {
-        assert!(retention(&[(-0.5, 2.0), (-0.4, 2.1), (-0.6, 2.0)]).value.unwrap() < 0.0);
-        assert!(retention(&[(2.5, 2.0), (2.4, 2.1), (2.6, 2.0)]).value.unwrap() > 1.0);
+        assert!(
+            retention(&[(-0.5, 2.0), (-0.4, 2.1), (-0.6, 2.0)])
+                .value
+                .unwrap()
+                < 0.0
+        );
+        assert!(
+            retention(&[(2.5, 2.0), (2.4, 2.1), (2.6, 2.0)])
+                .value
+                .unwrap()
+                > 1.0
+        );
     }
 
     #[test]
     fn even_clusters_leave_a_point() {
         let retained = retention(&[(1.0, 2.0), (1.0, 2.0), (1.0, 2.0)]);
-        assert!((retained.value.unwrap() - 0.5).abs() < 1e-12 && retained.ci95.unwrap().width() < 1e-12);
+        assert!(
+            (retained.value.unwrap() - 0.5).abs() < 1e-12 && retained.ci95.unwrap().width() < 1e-12
+        );
     }
 }

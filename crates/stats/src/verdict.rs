@@ -11,8 +11,8 @@ use super::interval::{Estimate, Interval, NoiseKnowledge, estimate};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
 use super::thresholds::{
-    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, ROUNDING_VARIANCE, SHARE_MARGIN,
-    TINY,
+    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS,
+    ROUNDING_VARIANCE, SHARE_MARGIN, TINY,
 };
 use base::named_enum;
 
@@ -125,7 +125,11 @@ impl DifferenceTest {
         if rest.map_or(Verdict::NoEvidence, |rest| rest.verdict) == self.verdict {
             return self;
         }
-        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::Truncated), ..self }
+        DifferenceTest {
+            verdict: Verdict::NoEvidence,
+            reason: Some(NoEvidenceReason::Truncated),
+            ..self
+        }
     }
 
     /// This test, but with no evidence if it improved: the better side had more tokens to spend.
@@ -133,7 +137,11 @@ impl DifferenceTest {
         if self.verdict != Verdict::Improved {
             return self;
         }
-        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::MoreTokens), ..self }
+        DifferenceTest {
+            verdict: Verdict::NoEvidence,
+            reason: Some(NoEvidenceReason::MoreTokens),
+            ..self
+        }
     }
 
     /// Whether the noise of grading decided its verdict. Then all clusters differ by about the same amount, which a
@@ -147,15 +155,26 @@ impl DifferenceTest {
         if !self.may_be_drift() || !regrading.explains(self.difference) {
             return self;
         }
-        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::JudgeDrift), ..self }
+        DifferenceTest {
+            verdict: Verdict::NoEvidence,
+            reason: Some(NoEvidenceReason::JudgeDrift),
+            ..self
+        }
     }
 
     /// This test as one of `tried` tries against one baseline. An improvement must hold among all of them (Bonferroni),
     /// since the best of several looks better than it is. A loss is not corrected: nobody selects it.
     pub fn among(self, tried: usize) -> DifferenceTest {
         let tried = tried.max(1);
-        let counted = DifferenceTest { tried: Some(tried), ..self };
-        if self.difference > 0.0 { counted.with_p_times(tried as f64) } else { counted }
+        let counted = DifferenceTest {
+            tried: Some(tried),
+            ..self
+        };
+        if self.difference > 0.0 {
+            counted.with_p_times(tried as f64)
+        } else {
+            counted
+        }
     }
 
     /// This test as one of several looks at growing data, each tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
@@ -171,7 +190,12 @@ impl DifferenceTest {
             true => (Verdict::NoEvidence, Some(NoEvidenceReason::Correction)),
             false => (self.verdict, self.reason),
         };
-        DifferenceTest { p_adjusted, verdict, reason, ..self }
+        DifferenceTest {
+            p_adjusted,
+            verdict,
+            reason,
+            ..self
+        }
     }
 
     /// A comparison of `clusters` clusters, none of which changed.
@@ -238,26 +262,47 @@ const FEWEST_ITEMS: usize = 3;
 /// were rounded to all or nothing on both sides. The same loss everywhere is more evidence than an uneven one, not
 /// less.
 fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
-    let Estimate { center, clusters, degenerate, .. } = paired.estimate;
+    let Estimate {
+        center,
+        clusters,
+        degenerate,
+        ..
+    } = paired.estimate;
     let floor = (ROUNDING_VARIANCE / (FEWEST_ITEMS * clusters.max(1)) as f64).sqrt();
-    let known = NoiseKnowledge { floor: Some(floor), usual_variance: None };
+    let known = NoiseKnowledge {
+        floor: Some(floor),
+        usual_variance: None,
+    };
     let mut paired = paired.clone();
-    if let Some(floored) = estimate(&vec![center; clusters], known).filter(|_| degenerate && center != 0.0) {
+    if let Some(floored) =
+        estimate(&vec![center; clusters], known).filter(|_| degenerate && center != 0.0)
+    {
         paired.estimate = floored;
     }
     paired
 }
 
 /// Judges a family with this margin; a significant difference that is smaller gets the reason `below`.
-pub(super) fn judge_family(family: &[Paired], margin: f64, below: NoEvidenceReason) -> Vec<DifferenceTest> {
+pub(super) fn judge_family(
+    family: &[Paired],
+    margin: f64,
+    below: NoEvidenceReason,
+) -> Vec<DifferenceTest> {
     let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
     let alpha = ALPHA / tested.len().max(1) as f64;
     let mut adjusted = holm(&tested).into_iter();
     let judged = family.iter().map(|paired| {
         let adjusted = p_of_test(paired).and_then(|_| adjusted.next());
         let (verdict, reason) = judge(paired, adjusted, margin, below);
-        let mdd = smallest_detectable(&paired.estimate, alpha, margin).filter(|mdd| *mdd <= DIFFERENCES.1);
-        DifferenceTest { verdict, reason, p_adjusted: adjusted, mdd, ..describe(paired) }
+        let mdd = smallest_detectable(&paired.estimate, alpha, margin)
+            .filter(|mdd| *mdd <= DIFFERENCES.1);
+        DifferenceTest {
+            verdict,
+            reason,
+            p_adjusted: adjusted,
+            mdd,
+            ..describe(paired)
+        }
     });
     judged.collect()
 }
@@ -275,7 +320,9 @@ fn describe(paired: &Paired) -> DifferenceTest {
     DifferenceTest {
         difference: estimate.center,
         difference_all: estimate.center * changed,
-        ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES.0, DIFFERENCES.1)),
+        ci95: estimate
+            .ci95
+            .map(|ci| ci.clipped(DIFFERENCES.0, DIFFERENCES.1)),
         ci95_rerun: rerun.map(|rerun| rerun.ci95.clipped(DIFFERENCES.0, DIFFERENCES.1)),
         rerun_difference: rerun.map(|rerun| rerun.center),
         no_rerun: paired.rerun.as_ref().err().copied(),
@@ -321,7 +368,9 @@ fn judge(
 fn unproven(estimate: &Estimate) -> NoEvidenceReason {
     if estimate.p.is_some_and(|p| p <= ALPHA) {
         NoEvidenceReason::Correction
-    } else if estimate.degenerate && (estimate.floored || estimate.p.is_none() || estimate.center == 0.0) {
+    } else if estimate.degenerate
+        && (estimate.floored || estimate.p.is_none() || estimate.center == 0.0)
+    {
         // otherwise the noise of the other methods decided
         NoEvidenceReason::Degenerate
     } else {
@@ -334,12 +383,19 @@ fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f
     if estimate.clusters < MIN_CLUSTERS {
         return None;
     }
-    Finding { df: estimate.df, alpha, margin }.smallest_estimated(estimate.se?)
+    Finding {
+        df: estimate.df,
+        alpha,
+        margin,
+    }
+    .smallest_estimated(estimate.se?)
 }
 
 /// Holm's adjusted p values, in the order given. A number that is not a probability counts as 1.
 pub fn holm(p: &[f64]) -> Vec<f64> {
-    let probabilities = p.iter().map(|p| if (0.0..=1.0).contains(p) { *p } else { 1.0 });
+    let probabilities = p
+        .iter()
+        .map(|p| if (0.0..=1.0).contains(p) { *p } else { 1.0 });
     let mut ranked: Vec<(usize, f64)> = probabilities.enumerate().collect();
     ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (count, mut largest) = (ranked.len(), 0.0_f64);
@@ -357,12 +413,25 @@ mod tests {
     use crate::{RunValues, run_values};
 
     fn runs(clusters: [[f64; 3]; 4]) -> Vec<RunValues> {
-        clusters.iter().map(|runs| run_values(&[runs.map(Some).to_vec()])).collect()
+        clusters
+            .iter()
+            .map(|runs| run_values(&[runs.map(Some).to_vec()]))
+            .collect()
     }
 
     fn worked() -> Paired {
-        let a = runs([[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]]);
-        let b = runs([[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]]);
+        let a = runs([
+            [3.9, 4.2, 4.1],
+            [3.4, 3.0, 3.3],
+            [4.4, 4.5, 4.3],
+            [3.8, 4.0, 3.5],
+        ]);
+        let b = runs([
+            [3.5, 3.6, 3.3],
+            [3.1, 2.9, 2.6],
+            [3.9, 4.0, 4.2],
+            [3.3, 3.2, 3.6],
+        ]);
         Paired::between(&a.into_iter().zip(b).collect::<Vec<_>>()).unwrap()
     }
 
@@ -390,59 +459,129 @@ mod tests {
     #[test]
     fn the_detectable_difference_is_limited_by_significance_or_by_the_margin() {
         let wide = judged(&[6.0, 4.0, 4.0, 5.0]);
-        assert!((wide.mdd.unwrap() - 2.729).abs() < 2e-3, "5.702 standard errors of .47871");
-        assert_eq!(judged(&[5.0, -5.0, 0.5]).mdd, None, "no difference on the scale would do");
-        assert!(judged(&[5.0, -5.0, 0.5]).ci95.is_some_and(|ci| (ci.low(), ci.high()) == (-5.0, 5.0)));
+        assert!(
+            (wide.mdd.unwrap() - 2.729).abs() < 2e-3,
+            "5.702 standard errors of .47871"
+        );
+        assert_eq!(
+            judged(&[5.0, -5.0, 0.5]).mdd,
+            None,
+            "no difference on the scale would do"
+        );
+        assert!(
+            judged(&[5.0, -5.0, 0.5])
+                .ci95
+                .is_some_and(|ci| (ci.low(), ci.high()) == (-5.0, 5.0))
+        );
         assert!(!wide.is_underpowered(), "a verdict was found");
-        assert!(judged(&[3.0, -3.0, 0.5]).is_underpowered() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_underpowered());
+        assert!(
+            judged(&[3.0, -3.0, 0.5]).is_underpowered()
+                && !judged(&[0.6, 0.4, 0.4, 0.5]).is_underpowered()
+        );
     }
 
     #[test]
     fn holm_matches_the_worked_numbers_in_any_order() {
         let expected = [0.006, 0.060, 0.080, 0.120, 0.600, 0.800];
         let adjusted = holm(&[0.001, 0.012, 0.020, 0.040, 0.300, 0.800]);
-        assert!(adjusted.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{adjusted:?}");
+        assert!(
+            adjusted
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-12),
+            "{adjusted:?}"
+        );
         let shuffled = holm(&[0.300, 0.001, 0.800, 0.020, 0.012, 0.040]);
         let order = [0.600, 0.006, 0.800, 0.080, 0.060, 0.120];
-        assert!(shuffled.iter().zip(order).all(|(a, b)| (a - b).abs() < 1e-12), "{shuffled:?}");
+        assert!(
+            shuffled
+                .iter()
+                .zip(order)
+                .all(|(a, b)| (a - b).abs() < 1e-12),
+            "{shuffled:?}"
+        );
         assert_eq!(holm(&[f64::NAN, 0.4, 2.0, -1.0]), [1.0; 4]);
         assert!(holm(&[]).is_empty());
     }
 
     #[test]
     fn each_reason_is_given_where_it_holds() {
-        assert_eq!(outcome(&judged(&[0.9])), (NONE, Some(NoEvidenceReason::FewClusters)));
-        assert_eq!(outcome(&judged(&[0.9, 0.91])), (NONE, Some(NoEvidenceReason::FewClusters)));
-        assert_eq!(outcome(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(NoEvidenceReason::BelowMargin)));
-        assert_eq!(outcome(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(NoEvidenceReason::Noise)));
-        assert_eq!(outcome(&judged(&[0.5; 5])), (NONE, Some(NoEvidenceReason::Degenerate)));
-        assert_eq!(outcome(&judged(&[0.0; 8])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(
+            outcome(&judged(&[0.9])),
+            (NONE, Some(NoEvidenceReason::FewClusters))
+        );
+        assert_eq!(
+            outcome(&judged(&[0.9, 0.91])),
+            (NONE, Some(NoEvidenceReason::FewClusters))
+        );
+        assert_eq!(
+            outcome(&judged(&[0.20, 0.21, 0.22])),
+            (NONE, Some(NoEvidenceReason::BelowMargin))
+        );
+        assert_eq!(
+            outcome(&judged(&[0.9, -0.3, 0.6])),
+            (NONE, Some(NoEvidenceReason::Noise))
+        );
+        assert_eq!(
+            outcome(&judged(&[0.5; 5])),
+            (NONE, Some(NoEvidenceReason::Degenerate))
+        );
+        assert_eq!(
+            outcome(&judged(&[0.0; 8])),
+            (NONE, Some(NoEvidenceReason::Degenerate))
+        );
         let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
-        let family = [sure().with_missing_share(0.11), sure().with_missing_share(0.10), sure().confounded()];
+        let family = [
+            sure().with_missing_share(0.11),
+            sure().with_missing_share(0.10),
+            sure().confounded(),
+        ];
         let tests = verdicts(&family);
         assert_eq!(outcome(&tests[0]), (NONE, Some(NoEvidenceReason::Missing)));
         assert_eq!(outcome(&tests[1]), (Verdict::Improved, None));
-        assert_eq!(outcome(&tests[2]), (NONE, Some(NoEvidenceReason::Confounded)));
+        assert_eq!(
+            outcome(&tests[2]),
+            (NONE, Some(NoEvidenceReason::Confounded))
+        );
     }
 
     #[test]
     fn a_family_asks_for_more_than_a_lone_comparison() {
         let shaky = [0.5, 0.8, 0.5];
         assert_eq!(outcome(&judged(&shaky)), (Verdict::Improved, None));
-        let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]].iter().filter_map(|d| Paired::new(d)).collect();
+        let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]]
+            .iter()
+            .filter_map(|d| Paired::new(d))
+            .collect();
         let tests = verdicts(&family);
-        assert_eq!(outcome(&tests[0]), (NONE, Some(NoEvidenceReason::Correction)));
+        assert_eq!(
+            outcome(&tests[0]),
+            (NONE, Some(NoEvidenceReason::Correction))
+        );
         assert!(tests[0].mdd > judged(&shaky).mdd);
     }
 
     #[test]
     fn an_improvement_has_to_hold_among_all_tries() {
         let test = verdicts(&[worked()])[0];
-        assert_eq!(test.among(1), DifferenceTest { tried: Some(1), ..test });
+        assert_eq!(
+            test.among(1),
+            DifferenceTest {
+                tried: Some(1),
+                ..test
+            }
+        );
         let p = test.p_adjusted.unwrap();
-        assert_eq!(outcome(&test.among(22)), (Verdict::Improved, None), "22 × .0022 is .048");
+        assert_eq!(
+            outcome(&test.among(22)),
+            (Verdict::Improved, None),
+            "22 × .0022 is .048"
+        );
         assert!((test.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
-        assert_eq!(outcome(&test.among(23)), (NONE, Some(NoEvidenceReason::Correction)));
+        assert_eq!(
+            outcome(&test.among(23)),
+            (NONE, Some(NoEvidenceReason::Correction))
+        );
         let loss = judged(&[-0.5, -0.8, -0.5]);
         assert_eq!(
             (outcome(&loss.among(100)), loss.among(100).p_adjusted),
@@ -452,25 +591,53 @@ mod tests {
 
     #[test]
     fn a_loss_of_every_fixture_alike_is_a_regression_and_a_small_one_is_noise_of_grading() {
-        let graded =
-            |difference: f64, items| verdicts(&[Paired::new(&[difference; 3]).unwrap().with_graded_items(items)])[0];
+        let graded = |difference: f64, items| {
+            verdicts(&[Paired::new(&[difference; 3])
+                .unwrap()
+                .with_graded_items(items)])[0]
+        };
         let test = graded(-1.0, 30);
-        assert_eq!((test.verdict, test.floored, test.degenerate), (Verdict::Regressed, true, true));
+        assert_eq!(
+            (test.verdict, test.floored, test.degenerate),
+            (Verdict::Regressed, true, true)
+        );
         assert!(test.ci95.is_some_and(|ci| ci.high() < -0.6) && test.mdd.is_some());
-        assert_eq!(outcome(&graded(-0.31, 30)), (NONE, Some(NoEvidenceReason::Degenerate)));
-        assert_eq!(outcome(&graded(-1.0, 1)), (NONE, Some(NoEvidenceReason::Degenerate)), "one probe");
-        assert_eq!(outcome(&judged(&[-1.0; 6])), (NONE, Some(NoEvidenceReason::Degenerate)), "no items are known");
+        assert_eq!(
+            outcome(&graded(-0.31, 30)),
+            (NONE, Some(NoEvidenceReason::Degenerate))
+        );
+        assert_eq!(
+            outcome(&graded(-1.0, 1)),
+            (NONE, Some(NoEvidenceReason::Degenerate)),
+            "one probe"
+        );
+        assert_eq!(
+            outcome(&judged(&[-1.0; 6])),
+            (NONE, Some(NoEvidenceReason::Degenerate)),
+            "no items are known"
+        );
     }
 
     #[test]
     fn a_uniform_loss_is_none_if_the_judge_moved_by_half_of_it() {
         let lost = verdicts(&[Paired::new(&[-1.0; 3]).unwrap().with_graded_items(30)])[0];
-        let moved = |by: f64| lost.unless_drifted(&Regrading::between(&[4.0; 8], &[4.0 + by; 8]).unwrap());
-        assert_eq!(outcome(&moved(-0.5)), (NONE, Some(NoEvidenceReason::JudgeDrift)));
-        assert_eq!((outcome(&moved(-0.4)), outcome(&moved(1.0))), (outcome(&lost), outcome(&lost)));
+        let moved =
+            |by: f64| lost.unless_drifted(&Regrading::between(&[4.0; 8], &[4.0 + by; 8]).unwrap());
+        assert_eq!(
+            outcome(&moved(-0.5)),
+            (NONE, Some(NoEvidenceReason::JudgeDrift))
+        );
+        assert_eq!(
+            (outcome(&moved(-0.4)), outcome(&moved(1.0))),
+            (outcome(&lost), outcome(&lost))
+        );
         let varied = judged(&[-0.5, -0.8, -0.5]);
         let moved = varied.unless_drifted(&Regrading::between(&[4.0], &[3.0]).unwrap());
-        assert_eq!((varied.may_be_drift(), moved), (false, varied), "a judge does not change from fixture to fixture");
+        assert_eq!(
+            (varied.may_be_drift(), moved),
+            (false, varied),
+            "a judge does not change from fixture to fixture"
+        );
     }
 
     #[test]
@@ -489,20 +656,37 @@ mod tests {
     #[test]
     fn only_a_test_without_a_verdict_is_beyond_rerun_noise() {
         let short = |values: [f64; 3]| run_values(&[values.map(Some).to_vec()]);
-        let two = [(short([4.0, 4.1, 4.0]), short([3.0, 3.1, 3.1])), (short([3.0, 3.1, 3.0]), short([2.0, 2.2, 2.1]))];
+        let two = [
+            (short([4.0, 4.1, 4.0]), short([3.0, 3.1, 3.1])),
+            (short([3.0, 3.1, 3.0]), short([2.0, 2.2, 2.1])),
+        ];
         assert!(verdicts(&[Paired::between(&two).unwrap()])[0].is_beyond_rerun_noise());
         assert!(!verdicts(&[worked()])[0].is_beyond_rerun_noise());
-        let same = Paired::between(&two).unwrap().without_rerun(NoRerun::Deterministic);
+        let same = Paired::between(&two)
+            .unwrap()
+            .without_rerun(NoRerun::Deterministic);
         assert_eq!(verdicts(&[same])[0].no_rerun, Some(NoRerun::Deterministic));
     }
 
     #[test]
     fn words_are_written_out_as_people_read_them() {
         let json = serde_json::to_value(judged(&[0.9])).unwrap();
-        assert_eq!((&json["verdict"], &json["reason"]), (&"no evidence".into(), &"few fixtures".into()));
+        assert_eq!(
+            (&json["verdict"], &json["reason"]),
+            (&"no evidence".into(), &"few fixtures".into())
+        );
         assert!(json["ci95"].is_null() && json["p"].is_null() && json["mdd"].is_null());
-        assert_eq!(serde_json::to_value(NoEvidenceReason::BelowMargin).unwrap(), "below 0.3");
-        assert_eq!(serde_json::to_value(NoEvidenceReason::Confounded).unwrap(), "answerer differs");
-        assert_eq!(serde_json::to_value(judged(&[0.6, 0.5, 0.6]).verdict).unwrap(), "improved");
+        assert_eq!(
+            serde_json::to_value(NoEvidenceReason::BelowMargin).unwrap(),
+            "below 0.3"
+        );
+        assert_eq!(
+            serde_json::to_value(NoEvidenceReason::Confounded).unwrap(),
+            "answerer differs"
+        );
+        assert_eq!(
+            serde_json::to_value(judged(&[0.6, 0.5, 0.6]).verdict).unwrap(),
+            "improved"
+        );
     }
 }

@@ -54,7 +54,9 @@ impl Digest {
     /// The digest of plain data as compact JSON.
     pub fn of_json(data: &impl Serialize) -> Digest {
         // Text keys, numbers and lists: serializing them cannot fail.
-        Digest::hash(serde_json::to_vec(data).unwrap_or_else(|error| unreachable!("plain data: {error}")))
+        Digest::hash(
+            serde_json::to_vec(data).unwrap_or_else(|error| unreachable!("plain data: {error}")),
+        )
     }
 
     /// All 64 hexadecimal digits.
@@ -162,7 +164,10 @@ mod tests {
     #[test]
     fn the_encoding_is_pinned() {
         let digest = DigestBuilder::new("test").field("a", "b").finish();
-        assert_eq!(digest.hex(), "528895021722fdc843f9c15c053d288d3b7eee2128b18ae0de4adc488be1a14a");
+        assert_eq!(
+            digest.hex(),
+            "528895021722fdc843f9c15c053d288d3b7eee2128b18ae0de4adc488be1a14a"
+        );
     }
 
     #[test]
@@ -173,7 +178,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
         assert!(serde_json::from_str::<Digest>("\"abc\"").is_err());
         let bytes = postcard::to_stdvec(&digest).unwrap();
-        assert_eq!((bytes.len(), postcard::from_bytes::<Digest>(&bytes).unwrap()), (32, digest));
+        assert_eq!(
+            (bytes.len(), postcard::from_bytes::<Digest>(&bytes).unwrap()),
+            (32, digest)
+        );
     }
 
     proptest! {

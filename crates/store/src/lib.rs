@@ -38,8 +38,8 @@
 //!
 //! This crate knows nothing of stages, prompts or prices, does not read what it stores, and asks no model.
 
-mod digest;
 pub mod cache;
+mod digest;
 pub mod remote;
 
 pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};

@@ -16,8 +16,8 @@ use crate::cli::project::given_results;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
-    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
-    find_results, incomplete_beside, newest,
+    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome,
+    ResultsFolder, Row, find_results, incomplete_beside, newest,
 };
 use base::locale::localized;
 use base::say;
@@ -63,18 +63,31 @@ impl ShowArgs {
     fn may_depend_on(&self, failure: &FailedAction) -> bool {
         failure.place.recorded_cell().is_some_and(|cell| {
             *cell.fixture == self.fixture
-                && self.method.as_ref().is_none_or(|method| **method == *cell.method)
+                && self
+                    .method
+                    .as_ref()
+                    .is_none_or(|method| **method == *cell.method)
                 && self.point.is_none_or(|point| cell.point.0 <= point)
-                && cell.answerer.as_ref().is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == self.open)
-                && (cell.probe.is_none() || self.probe.is_none() || cell.probe.as_deref() == self.probe.as_deref())
+                && cell
+                    .answerer
+                    .as_ref()
+                    .is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == self.open)
+                && (cell.probe.is_none()
+                    || self.probe.is_none()
+                    || cell.probe.as_deref() == self.probe.as_deref())
         })
     }
 
     /// Whether a failure happened in another run or at another point than the named ones.
     fn is_elsewhere(&self, failure: &FailedAction) -> bool {
         let cell = failure.place.recorded_cell();
-        let numbers = [(self.run, cell.map(|cell| cell.run)), (self.point, cell.map(|cell| cell.point.0))];
-        numbers.into_iter().any(|(wanted, found)| wanted.is_some() && wanted != found)
+        let numbers = [
+            (self.run, cell.map(|cell| cell.run)),
+            (self.point, cell.map(|cell| cell.point.0)),
+        ];
+        numbers
+            .into_iter()
+            .any(|(wanted, found)| wanted.is_some() && wanted != found)
     }
 }
 
@@ -122,7 +135,13 @@ pub(crate) fn find_cell(
     command: &str,
     console: &Console,
 ) -> Result<CellMatch, Failure> {
-    let folder = chosen_results(common, results, args.label.as_deref(), args.partial, console)?;
+    let folder = chosen_results(
+        common,
+        results,
+        args.label.as_deref(),
+        args.partial,
+        console,
+    )?;
     let manifest = folder.manifest()?;
     note_partial(&folder, &manifest, console);
     check_names(&manifest, args)?;
@@ -131,7 +150,12 @@ pub(crate) fn find_cell(
         let row = row.map_err(|error| Failure::error(chain(&error)))?;
         let is_probe = args.probe.as_ref().is_none_or(|probe| *probe == row.probe);
         if is_probe && args.admits(&row.fixture, &row.method, row.run, row.point) {
-            (if row.open_book.is_some() == args.open { &mut rows } else { &mut other_book }).push(row);
+            (if row.open_book.is_some() == args.open {
+                &mut rows
+            } else {
+                &mut other_book
+            })
+            .push(row);
         }
     }
     let contexts = contexts(&folder, args)?;
@@ -141,21 +165,36 @@ pub(crate) fn find_cell(
     }
     if rows.is_empty() {
         let failure = failure_at(&manifest, args).cloned();
-        return Ok(CellMatch::Missing(Box::new(MissingCell { manifest, failure })));
+        return Ok(CellMatch::Missing(Box::new(MissingCell {
+            manifest,
+            failure,
+        })));
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
-        CellList { manifest, rows, has_method, has_probe }.print(command, console);
+        CellList {
+            manifest,
+            rows,
+            has_method,
+            has_probe,
+        }
+        .print(command, console);
         return Ok(CellMatch::Listed);
     }
     let row = rows.remove(0);
-    let context = contexts
-        .into_iter()
-        .find(|context| context.point == row.point && context.method == row.method && context.run == row.run);
-    let other_book = other_book
-        .into_iter()
-        .find(|other| (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point));
-    Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, other_book, context })))
+    let context = contexts.into_iter().find(|context| {
+        context.point == row.point && context.method == row.method && context.run == row.run
+    });
+    let other_book = other_book.into_iter().find(|other| {
+        (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point)
+    });
+    Ok(CellMatch::One(Box::new(SelectedCell {
+        manifest,
+        row,
+        others: rows,
+        other_book,
+        context,
+    })))
 }
 
 /// Finds the results of a label, or the newest ones. Says so if these are not those of the last run.
@@ -183,7 +222,9 @@ pub(crate) fn chosen_results(
 
 /// The contexts that match; they do not depend on a probe.
 fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, Failure> {
-    let mut contexts: Vec<ContextRow> = folder.contexts().map_err(|error| Failure::error(chain(&error)))?;
+    let mut contexts: Vec<ContextRow> = folder
+        .contexts()
+        .map_err(|error| Failure::error(chain(&error)))?;
     contexts.retain(|row| args.admits(&row.fixture, &row.method, row.run, row.point));
     Ok(contexts)
 }
@@ -192,7 +233,12 @@ fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, 
 pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console: &Console) {
     let label = &manifest.label;
     let text = if manifest.outcome != Outcome::Complete {
-        let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
+        let cells: u64 = manifest
+            .design
+            .methods
+            .iter()
+            .map(|method| manifest.design.cells_of(method))
+            .sum();
         // The label alone would select the whole project, which may cost much more than what is missing.
         say!(
             "`{label}` has {} of {cells} judged cells; a run of the same selection under this label continues it",
@@ -208,28 +254,74 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     } else {
         return;
     };
-    console.note(&console.labelled_prose(TextStyle::Warning, localized("incomplete:", "不完整："), text));
+    console.note(&console.labelled_prose(
+        TextStyle::Warning,
+        localized("incomplete:", "不完整："),
+        text,
+    ));
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.
 fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
     let Some(fixture) = design.fixture(&args.fixture) else {
-        let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
-        return Err(unknown_name(manifest, localized("fixture", "样本"), &args.fixture, known));
+        let known = design
+            .fixtures
+            .iter()
+            .map(|fixture| fixture.name.as_str())
+            .collect();
+        return Err(unknown_name(
+            manifest,
+            localized("fixture", "样本"),
+            &args.fixture,
+            known,
+        ));
     };
-    let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
-    if let Some(method) = args.method.as_deref().filter(|method| !methods.contains(method)) {
-        return Err(unknown_name(manifest, localized("method", "方法"), method, methods));
+    let methods: Vec<&str> = design
+        .methods
+        .iter()
+        .map(|method| method.name.as_str())
+        .collect();
+    if let Some(method) = args
+        .method
+        .as_deref()
+        .filter(|method| !methods.contains(method))
+    {
+        return Err(unknown_name(
+            manifest,
+            localized("method", "方法"),
+            method,
+            methods,
+        ));
     }
-    let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
-    if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
-        return Err(unknown_name(manifest, localized("probe", "问题"), probe, probes));
+    let probes: Vec<&str> = fixture
+        .probes
+        .iter()
+        .map(|probe| probe.id.as_str())
+        .collect();
+    if let Some(probe) = args
+        .probe
+        .as_deref()
+        .filter(|probe| !probes.contains(probe))
+    {
+        return Err(unknown_name(
+            manifest,
+            localized("probe", "问题"),
+            probe,
+            probes,
+        ));
     }
-    if args.open && design.answerers.iter().all(|asked| asked.recovery.is_none()) {
+    if args.open
+        && design
+            .answerers
+            .iter()
+            .all(|asked| asked.recovery.is_none())
+    {
         let label = &manifest.label;
-        let message =
-            say!("no answerer of the result set `{label}` may search", "结果集 `{label}` 的作答模型都不能检索");
+        let message = say!(
+            "no answerer of the result set `{label}` may search",
+            "结果集 `{label}` 的作答模型都不能检索"
+        );
         return Err(Failure::input(message).hinted(localized(
             "leave out --open; [answer.recovery] in pipeline.toml lets an answerer search",
             "请去掉 --open；pipeline.toml 中的 [answer.recovery] 允许作答模型检索",
@@ -239,12 +331,19 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
 }
 
 fn unknown_name(manifest: &Manifest, what: &str, name: &str, known: Vec<&str>) -> Failure {
-    let message =
-        say!("the result set `{}` has no {what} `{name}`", "结果集 `{}` 没有 {what} `{name}`", manifest.label);
+    let message = say!(
+        "the result set `{}` has no {what} `{name}`",
+        "结果集 `{}` 没有 {what} `{name}`",
+        manifest.label
+    );
     Failure::input(message).hinted(suggest(name, known))
 }
 
-fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) -> Result<(), Failure> {
+fn check_numbers(
+    manifest: &Manifest,
+    fixture: &FixtureInfo,
+    args: &ShowArgs,
+) -> Result<(), Failure> {
     let (label, runs) = (&manifest.label, manifest.design.runs.compress);
     if let Some(run) = args.run.filter(|run| !(1..=runs).contains(run)) {
         return Err(Failure::input(say!(
@@ -263,7 +362,11 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
             "结果集 `{label}` 在 `{}` 的压缩点 {point} 没有问题",
             fixture.name
         );
-        return Err(Failure::input(message).hinted(say!("its points are {}", "其压缩点：{}", known.join(", "))));
+        return Err(Failure::input(message).hinted(say!(
+            "its points are {}",
+            "其压缩点：{}",
+            known.join(", ")
+        )));
     }
     Ok(())
 }
@@ -271,7 +374,10 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
 /// The failure at the cell, or in a step that it depends on; of several, the one nearest to what was named. A failure
 /// that cells share is listed where it happened first.
 fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedAction> {
-    let related = manifest.failures.iter().filter(|failure| args.may_depend_on(failure));
+    let related = manifest
+        .failures
+        .iter()
+        .filter(|failure| args.may_depend_on(failure));
     related.min_by_key(|failure| args.is_elsewhere(failure))
 }
 
@@ -287,12 +393,21 @@ impl MissingCell {
                 failure.place,
                 failure.message
             ),
-            None => say!("`{label}` has no such judged cell", "`{label}` 没有这个已评分单元"),
+            None => say!(
+                "`{label}` has no such judged cell",
+                "`{label}` 没有这个已评分单元"
+            ),
         };
         // A plan first: the label alone selects the whole project.
-        let plan = CommandLine::current().of_project().with_label(label).command("plan");
+        let plan = CommandLine::current()
+            .of_project()
+            .with_label(label)
+            .command("plan");
         Failure::input(message)
-            .hinted(say!("{plan}   shows what a run would add", "{plan}   显示再次运行会补做什么"))
+            .hinted(say!(
+                "{plan}   shows what a run would add",
+                "{plan}   显示再次运行会补做什么"
+            ))
             .exiting(Exit::EmptySelection)
     }
 }
@@ -315,12 +430,20 @@ fn fitting(names: &[String], room: usize) -> Vec<&[String]> {
 /// A score in a column with this name.
 fn score_cell(score: Option<f64>, column: &str, console: &Console) -> String {
     let wide = display_width(column).max(7);
-    let text = format!("{:>wide$}", score.map_or("–".to_owned(), |score| format!("{score:.2}")));
+    let text = format!(
+        "{:>wide$}",
+        score.map_or("–".to_owned(), |score| format!("{score:.2}"))
+    );
     format!("  {}", console.paint(score_style(score), &text))
 }
 
 /// The command that shows or explains a cell of the results at hand: those of the command line `typed`.
-pub(crate) fn command_for(typed: CommandLine, command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
+pub(crate) fn command_for(
+    typed: CommandLine,
+    command: &str,
+    [fixture, method, probe]: [&str; 3],
+    run: u32,
+) -> String {
     let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
     let cell = format!("{command} {fixture} --method {method} --run {run} --probe {probe}");
     typed.of_results().command(&cell)
@@ -335,21 +458,41 @@ impl CellList {
 
     fn print_table(&self, command: &str, console: &Console) {
         console.print(&self.table(console));
-        let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
+        let Some(worst) = self
+            .rows
+            .iter()
+            .filter(|row| row.overall.is_some())
+            .min_by(|a, b| lower(a, b))
+        else {
             return;
         };
-        let next =
-            command_for(CommandLine::current(), command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
+        let next = command_for(
+            CommandLine::current(),
+            command,
+            [&worst.fixture, &worst.method, &worst.probe],
+            worst.run,
+        );
         console.note("");
-        console.next(say!("{next}   (the lowest score of these)", "{next}   （其中得分最低）"));
+        console.next(say!(
+            "{next}   (the lowest score of these)",
+            "{next}   （其中得分最低）"
+        ));
     }
 
     fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {
-        if self.has_probe { (0, &row.method) } else { (row.point, &row.probe) }
+        if self.has_probe {
+            (0, &row.method)
+        } else {
+            (row.point, &row.probe)
+        }
     }
 
     fn across(&self, row: &Row) -> String {
-        if self.has_method || self.has_probe { say!("run {}", "第 {} 次", row.run) } else { row.method.clone() }
+        if self.has_method || self.has_probe {
+            say!("run {}", "第 {} 次", row.run)
+        } else {
+            row.method.clone()
+        }
     }
 
     fn table(&self, console: &Console) -> String {
@@ -364,7 +507,12 @@ impl CellList {
             }
         }
         down.sort_by_key(|(point, _)| *point);
-        let width = down.iter().map(|(_, name)| display_width(name)).max().unwrap_or(0) + 2;
+        let width = down
+            .iter()
+            .map(|(_, name)| display_width(name))
+            .max()
+            .unwrap_or(0)
+            + 2;
         let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
         let rules = if self.manifest.design.is_lexical() {
             localized(" (built-in rules, no model)", "（内置规则，未用模型）")
@@ -380,19 +528,28 @@ impl CellList {
         let places = self.scores();
         let room = console.width().saturating_sub(width + 2);
         for columns in fitting(&across, room) {
-            let heads: String = columns.iter().map(|name| format!("  {}", right(name, 7))).collect();
+            let heads: String = columns
+                .iter()
+                .map(|name| format!("  {}", right(name, 7)))
+                .collect();
             lines.push(console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")));
             let mut last = 0;
             for (point, name) in &down {
                 if *point != last && *point > 0 {
-                    lines.push(console.paint(TextStyle::Dim, &say!("  point {point}", "  压缩点 {point}")));
+                    lines.push(
+                        console.paint(TextStyle::Dim, &say!("  point {point}", "  压缩点 {point}")),
+                    );
                     last = *point;
                 }
                 let scores = columns.iter().map(|column| {
                     let scores = places.get(&((*point, *name), column.clone()));
                     score_cell(scores.and_then(|scores| mean(scores)), column, console)
                 });
-                lines.push(format!("  {}{}", left(name, width), scores.collect::<String>()));
+                lines.push(format!(
+                    "  {}{}",
+                    left(name, width),
+                    scores.collect::<String>()
+                ));
             }
         }
         lines.join("\n")
@@ -402,7 +559,10 @@ impl CellList {
     fn scores(&self) -> BTreeMap<((u32, &str), String), Vec<f64>> {
         let mut scores: BTreeMap<_, Vec<f64>> = BTreeMap::new();
         for row in &self.rows {
-            scores.entry((self.down(row), self.across(row))).or_default().extend(row.overall);
+            scores
+                .entry((self.down(row), self.across(row)))
+                .or_default()
+                .extend(row.overall);
         }
         scores
     }
@@ -413,11 +573,24 @@ fn mean(scores: &[f64]) -> Option<f64> {
 }
 
 fn lower(a: &Row, b: &Row) -> std::cmp::Ordering {
-    a.overall.unwrap_or(f64::MAX).total_cmp(&b.overall.unwrap_or(f64::MAX))
+    a.overall
+        .unwrap_or(f64::MAX)
+        .total_cmp(&b.overall.unwrap_or(f64::MAX))
 }
 
 fn cell_json(row: &Row) -> Value {
-    let Row { fixture, point, method, run, probe, kind, overall, fact_survival, keys, .. } = row;
+    let Row {
+        fixture,
+        point,
+        method,
+        run,
+        probe,
+        kind,
+        overall,
+        fact_survival,
+        keys,
+        ..
+    } = row;
     json!({
         "fixture": fixture, "point": point, "method": method, "run": run, "probe": probe, "type": kind.name(),
         "overall": overall, "fact_survival": fact_survival, "keys": keys,
@@ -441,8 +614,16 @@ mod tests {
     #[test]
     fn columns_go_on_below_where_the_room_ends() {
         let names = ["full", "regenerative", "mask", "none"].map(str::to_owned);
-        let widths = |room| fitting(&names, room).iter().map(|part| part.len()).collect::<Vec<_>>();
-        assert_eq!([widths(41), widths(40), widths(23)], [vec![4], vec![3, 1], vec![2, 2]]);
+        let widths = |room| {
+            fitting(&names, room)
+                .iter()
+                .map(|part| part.len())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            [widths(41), widths(40), widths(23)],
+            [vec![4], vec![3, 1], vec![2, 2]]
+        );
         assert_eq!(widths(1), [1, 1, 1, 1], "a column is never left out");
         assert!(fitting(&[], 80).concat().is_empty());
     }

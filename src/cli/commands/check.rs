@@ -49,7 +49,13 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
         result.pings = Some(ping_models(pipeline)?);
     }
     let errors = result.problems.errors();
-    console.report(&result.json(), || if args.all { result.print_all(console) } else { result.print(console) });
+    console.report(&result.json(), || {
+        if args.all {
+            result.print_all(console)
+        } else {
+            result.print(console)
+        }
+    });
     Ok(match errors {
         0 if result.has_failed_ping() => Exit::Error,
         0 => Exit::Done,
@@ -62,14 +68,27 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
 fn check_project(common: &Common) -> Result<CheckResult, Failure> {
     let paths = match project_paths_of(common) {
         Ok(paths) => paths,
-        Err(Failure::Problems(problems)) => return Ok(CheckResult { problems, ..CheckResult::default() }),
+        Err(Failure::Problems(problems)) => {
+            return Ok(CheckResult {
+                problems,
+                ..CheckResult::default()
+            });
+        }
         Err(other) => return Err(other),
     };
-    let opening = ProjectOptions { strict: true, ..ProjectOptions::default() };
+    let opening = ProjectOptions {
+        strict: true,
+        ..ProjectOptions::default()
+    };
     let mut result = CheckResult::default();
     match read_project(common, &SelectArgs::default(), opening) {
-        Ok(Opened { pipeline, warnings, missing_keys }) => {
-            result.access = Some(ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline));
+        Ok(Opened {
+            pipeline,
+            warnings,
+            missing_keys,
+        }) => {
+            result.access =
+                Some(ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline));
             result.pipeline = Some(pipeline);
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
@@ -77,13 +96,20 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         Err(Failure::Problems(problems)) => {
             result.problems = problems;
             let lenient = read_project(common, &SelectArgs::default(), ProjectOptions::default());
-            result.access = lenient
-                .ok()
-                .map(|Opened { pipeline, .. }| ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline));
+            result.access = lenient.ok().map(|Opened { pipeline, .. }| {
+                ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline)
+            });
         }
-        Err(Failure::Message { exit: Exit::EmptySelection, message, hint, .. }) => {
+        Err(Failure::Message {
+            exit: Exit::EmptySelection,
+            message,
+            hint,
+            ..
+        }) => {
             result.is_empty = true;
-            result.problems.push(Problem::error(message).help(hint.unwrap_or_default()));
+            result
+                .problems
+                .push(Problem::error(message).help(hint.unwrap_or_default()));
         }
         Err(other) => return Err(other),
     }
@@ -93,7 +119,10 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
 
 impl CheckResult {
     fn problems_of(&self, severity: Severity) -> impl Iterator<Item = &Problem> {
-        self.problems.0.iter().filter(move |problem| problem.severity() == severity)
+        self.problems
+            .0
+            .iter()
+            .filter(move |problem| problem.severity() == severity)
     }
 
     fn has_failed_ping(&self) -> bool {
@@ -101,11 +130,17 @@ impl CheckResult {
     }
 
     fn probes(&self) -> usize {
-        self.pipeline.iter().flat_map(|pipeline| &pipeline.fixtures).map(|fixture| fixture.bank.probes.len()).sum()
+        self.pipeline
+            .iter()
+            .flat_map(|pipeline| &pipeline.fixtures)
+            .map(|fixture| fixture.bank.probes.len())
+            .sum()
     }
 
     fn fixtures(&self) -> usize {
-        self.pipeline.as_ref().map_or(0, |pipeline| pipeline.fixtures.len())
+        self.pipeline
+            .as_ref()
+            .map_or(0, |pipeline| pipeline.fixtures.len())
     }
 
     fn access(&self) -> Option<&ExternalAccess> {
@@ -120,7 +155,9 @@ impl CheckResult {
             if !errors.is_empty() {
                 console.eprint(&render_kinds(&errors, console));
             }
-            self.pings.iter().for_each(|pings| ping::print_failed(pings, console));
+            self.pings
+                .iter()
+                .for_each(|pings| ping::print_failed(pings, console));
             return;
         }
         console.print(&self.summary(console));
@@ -152,7 +189,9 @@ impl CheckResult {
     fn print_all(&self, console: &Console) {
         console.print(&self.summary(console));
         if !self.problems.is_empty() {
-            let sorted = self.problems_of(Severity::Error).chain(self.problems_of(Severity::Warning));
+            let sorted = self
+                .problems_of(Severity::Error)
+                .chain(self.problems_of(Severity::Warning));
             let sorted = Problems(sorted.cloned().collect());
             console.eprint(&render(&sorted, console));
         }
@@ -194,12 +233,20 @@ impl CheckResult {
                 localized(", ", "，")
             );
         }
-        let methods = self.pipeline.as_ref().map_or(0, |pipeline| pipeline.methods.len());
-        let [fixtures, probes, methods] =
-            [(self.fixtures(), Noun::Fixture), (self.probes(), Noun::Probe), (methods, Noun::Method)]
-                .map(|(n, noun)| count(n, noun));
-        let contents =
-            say!("{fixtures}, {probes}, {methods}, {warnings}", "{fixtures}，{probes}，{methods}，{warnings}");
+        let methods = self
+            .pipeline
+            .as_ref()
+            .map_or(0, |pipeline| pipeline.methods.len());
+        let [fixtures, probes, methods] = [
+            (self.fixtures(), Noun::Fixture),
+            (self.probes(), Noun::Probe),
+            (methods, Noun::Method),
+        ]
+        .map(|(n, noun)| count(n, noun));
+        let contents = say!(
+            "{fixtures}, {probes}, {methods}, {warnings}",
+            "{fixtures}，{probes}，{methods}，{warnings}"
+        );
         console.labelled(TextStyle::Good, localized("valid:", "有效："), contents)
     }
 }
@@ -208,7 +255,12 @@ impl CheckResult {
 fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     const SHOWN: usize = 10;
     let names: Vec<&str> = names.collect();
-    let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
     match names.len().checked_sub(SHOWN) {
         Some(rest @ 1..) => say!("{shown} and {rest} more", "{shown} 等，另有 {rest} 个"),
         _ => shown,
@@ -240,9 +292,17 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
         Column::Left(localized("languages", "语言")),
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
-        let FixtureStats { messages, tokens: Tokens(tokens), tools, files, languages, .. } =
-            stats(&loaded.fixture, &tokens_of);
-        let size = std::fs::metadata(pipeline.folder.join(&loaded.path)).ok().map(|file| file.len());
+        let FixtureStats {
+            messages,
+            tokens: Tokens(tokens),
+            tools,
+            files,
+            languages,
+            ..
+        } = stats(&loaded.fixture, &tokens_of);
+        let size = std::fs::metadata(pipeline.folder.join(&loaded.path))
+            .ok()
+            .map(|file| file.len());
         vec![
             loaded.name().to_owned(),
             messages.to_string(),
@@ -255,6 +315,15 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
             languages.join(" "),
         ]
     });
-    let methods: Vec<&str> = pipeline.methods.iter().map(|method| &*method.name.0).collect();
-    say!("{}\n\nmethods: {}\n", "{}\n\n方法：{}\n", render_table(&columns, rows, console.width()), methods.join(", "))
+    let methods: Vec<&str> = pipeline
+        .methods
+        .iter()
+        .map(|method| &*method.name.0)
+        .collect();
+    say!(
+        "{}\n\nmethods: {}\n",
+        "{}\n\n方法：{}\n",
+        render_table(&columns, rows, console.width()),
+        methods.join(", ")
+    )
 }

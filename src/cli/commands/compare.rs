@@ -50,30 +50,65 @@ struct ComparisonJson<'c> {
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
-    let pipeline = read_project(common, &SelectArgs::default(), ProjectOptions::default())?.pipeline;
-    let scope = if args.only_common { ComparisonScope::Common } else { ComparisonScope::All };
+    let pipeline =
+        read_project(common, &SelectArgs::default(), ProjectOptions::default())?.pipeline;
+    let scope = if args.only_common {
+        ComparisonScope::Common
+    } else {
+        ComparisonScope::All
+    };
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = text_edits_in(cache.as_ref());
-    let compared = compare_sides(&pipeline, &args.a, &args.b, scope, args.record || !is_ci(), &lines)?;
-    let ComparedSets { sets: [(_, judged), _], comparison, unrecorded } = &compared;
+    let compared = compare_sides(
+        &pipeline,
+        &args.a,
+        &args.b,
+        scope,
+        args.record || !is_ci(),
+        &lines,
+    )?;
+    let ComparedSets {
+        sets: [(_, judged), _],
+        comparison,
+        unrecorded,
+    } = &compared;
     if let Some(error) = unrecorded {
-        let text = say!("this comparison is not counted: {error}", "本次比较未计入：{error}");
+        let text = say!(
+            "this comparison is not counted: {error}",
+            "本次比较未计入：{error}"
+        );
         console.warn(localized("ledger of tries:", "尝试记录："), text);
     }
     let mut summary = summarize(judged, Some(comparison.clone()));
     // Where a side names a method, only this one is wanted.
-    summary.methods.retain(|name, _| comparison.methods.contains_key(name) || comparison.unmatched.contains(name));
+    summary.methods.retain(|name, _| {
+        comparison.methods.contains_key(name) || comparison.unmatched.contains(name)
+    });
     summary.headline = Some(headline(&summary, &judged.manifest));
     if let Some(file) = &args.junit {
-        write_whole(&given(common, file), junit(&summary, judged.manifest.wall_s))?;
+        write_whole(
+            &given(common, file),
+            junit(&summary, judged.manifest.wall_s),
+        )?;
     }
     if let Some(file) = &args.html {
         let file = given(common, file);
-        write_private(&file, comparison_page(&pipeline, &compared, summary.headline.as_ref(), cache.as_ref())?)?;
+        write_private(
+            &file,
+            comparison_page(
+                &pipeline,
+                &compared,
+                summary.headline.as_ref(),
+                cache.as_ref(),
+            )?,
+        )?;
         console.note(&say!("wrote {}", "已写入 {}", file.display()));
     }
-    console.json(&ComparisonJson { headline: summary.headline.as_ref(), comparison });
+    console.json(&ComparisonJson {
+        headline: summary.headline.as_ref(),
+        comparison,
+    });
     print_results(&summary, &judged.manifest, args.all, console);
     Ok(Exit::Done)
 }

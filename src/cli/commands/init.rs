@@ -12,7 +12,9 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed};
+use crate::pipeline::{
+    Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed,
+};
 use base::files::{FileError, read_text, write_whole};
 use base::locale::{Locale, localized};
 use base::say;
@@ -42,7 +44,11 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     }
     if let Some(adapter) = args.compressor {
         let added = add_compressor(&root, adapter)?;
-        names.extend(added.into_iter().filter(|name| is_project || name != PIPELINE_FILE));
+        names.extend(
+            added
+                .into_iter()
+                .filter(|name| is_project || name != PIPELINE_FILE),
+        );
     }
     let place = place_flag(common, &args.dir);
     let import = format!("compeval{place} fixture import LOG…");
@@ -53,7 +59,9 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     };
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
     if !(console.is_json || console.is_quiet) {
-        names.iter().for_each(|name| console.print(&say!("wrote {}", "已写入 {}", shown(&root.join(name)))));
+        names.iter().for_each(|name| {
+            console.print(&say!("wrote {}", "已写入 {}", shown(&root.join(name))))
+        });
         print_next(args, &next, &import, console);
     }
     Ok(Exit::Done)
@@ -70,7 +78,11 @@ fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<Stri
     for (path, text) in &files {
         let is_pipeline = *path == PIPELINE_FILE;
         let text = in_language(path, text, locale);
-        let text = if is_pipeline { with_selftest_seed(&text, random_seed()) } else { text.into_owned() };
+        let text = if is_pipeline {
+            with_selftest_seed(&text, random_seed())
+        } else {
+            text.into_owned()
+        };
         let path = root.join(path);
         write_whole(&path, &text).map_err(|error| undo(&written, error))?;
         written.push(path);
@@ -79,7 +91,11 @@ fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<Stri
         let path = root.join(folder);
         let made = std::fs::create_dir_all(&path);
         made.map_err(|error| {
-            Failure::error(say!("{} cannot be created: {error}", "无法创建 {}：{error}", shown(&path)))
+            Failure::error(say!(
+                "{} cannot be created: {error}",
+                "无法创建 {}：{error}",
+                shown(&path)
+            ))
         })?;
     }
     Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
@@ -94,13 +110,25 @@ fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
             "\nWhat it needs: compressors/{adapter}/README.md",
             "\n所需条件：compressors/{adapter}/README.md"
         ));
-        console.print(&say!("Run it: {}", "运行：{}", console.paint(TextStyle::Hint, next)));
+        console.print(&say!(
+            "Run it: {}",
+            "运行：{}",
+            console.paint(TextStyle::Hint, next)
+        ));
         return;
     }
     if !args.empty {
-        console.print(&say!("\nRun it offline: {}", "\n离线运行：{}", console.paint(TextStyle::Hint, next)));
+        console.print(&say!(
+            "\nRun it offline: {}",
+            "\n离线运行：{}",
+            console.paint(TextStyle::Hint, next)
+        ));
     }
-    let then = if args.empty { localized("\nImport", "\n导入") } else { localized("Then import", "然后导入") };
+    let then = if args.empty {
+        localized("\nImport", "\n导入")
+    } else {
+        localized("Then import", "然后导入")
+    };
     console.print(&say!(
         "{then} your own sessions: {}",
         "{then}自己的会话：{}",
@@ -117,8 +145,14 @@ fn random_seed() -> u64 {
 /// Refuses to overwrite files.
 fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if root.exists() && !root.is_dir() {
-        return Err(Failure::input(say!("{} is not a folder", "{} 不是文件夹", shown(root)))
-            .hinted(localized("name a folder, or leave the argument out", "请指定文件夹，或省略该参数")));
+        return Err(
+            Failure::input(say!("{} is not a folder", "{} 不是文件夹", shown(root))).hinted(
+                localized(
+                    "name a folder, or leave the argument out",
+                    "请指定文件夹，或省略该参数",
+                ),
+            ),
+        );
     }
     let mut taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).collect();
     // A dangling link counts too, so its target is not checked.
@@ -126,10 +160,16 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if taken.is_empty() {
         return Ok(());
     }
-    let message =
-        say!("{} already contains {}; nothing was written", "{} 中已有 {}；没有写入任何内容", shown(root), list(taken));
-    Err(Failure::input(message)
-        .hinted(localized("choose another folder: compeval init DIR", "请选择其他文件夹：compeval init DIR")))
+    let message = say!(
+        "{} already contains {}; nothing was written",
+        "{} 中已有 {}；没有写入任何内容",
+        shown(root),
+        list(taken)
+    );
+    Err(Failure::input(message).hinted(localized(
+        "choose another folder: compeval init DIR",
+        "请选择其他文件夹：compeval init DIR",
+    )))
 }
 
 /// Removes the files already written: half a project is worse than none.
@@ -145,19 +185,35 @@ fn undo(written: &[PathBuf], error: FileError) -> Failure {
 /// The flag that leads to the project from the current folder.
 fn place_flag(common: &Common, dir: &Path) -> String {
     let plain = folder(common).join(dir);
-    let parts: PathBuf = plain.components().filter(|part| *part != std::path::Component::CurDir).collect();
+    let parts: PathBuf = plain
+        .components()
+        .filter(|part| *part != std::path::Component::CurDir)
+        .collect();
     if parts.as_os_str().is_empty() {
         return String::new();
     }
     let text = parts.display().to_string();
-    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+~:\\".contains(c));
-    if is_plain { format!(" -C {text}") } else { format!(" -C {}", shell_word(&text)) }
+    let is_plain = text
+        .chars()
+        .all(|c| c.is_alphanumeric() || "/._-+~:\\".contains(c));
+    if is_plain {
+        format!(" -C {text}")
+    } else {
+        format!(" -C {}", shell_word(&text))
+    }
 }
 
 /// A path without `.` components; `.` for the current folder.
 fn shown(path: &Path) -> String {
-    let parts: PathBuf = path.components().filter(|part| *part != std::path::Component::CurDir).collect();
-    if parts.as_os_str().is_empty() { ".".to_owned() } else { parts.display().to_string() }
+    let parts: PathBuf = path
+        .components()
+        .filter(|part| *part != std::path::Component::CurDir)
+        .collect();
+    if parts.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        parts.display().to_string()
+    }
 }
 
 impl ValueEnum for Adapter {
@@ -190,9 +246,10 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
             "{}：已有方法 `{adapter}`；没有写入任何内容",
             shown(&pipeline)
         );
-        return Err(
-            Failure::input(message).hinted(localized("rename that method, or use it", "请给该方法改名，或直接使用"))
-        );
+        return Err(Failure::input(message).hinted(localized(
+            "rename that method, or use it",
+            "请给该方法改名，或直接使用",
+        )));
     }
     let files = missing_files(root, adapter)?;
     let mut written: Vec<PathBuf> = Vec::new();
@@ -202,7 +259,11 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
     }
     let extended = format!("{}\n{}", text.trim_end(), adapter.table());
     write_whole(&pipeline, extended).map_err(|error| undo(&written, error))?;
-    Ok(files.into_iter().map(|(path, _)| path).chain([PIPELINE_FILE.to_owned()]).collect())
+    Ok(files
+        .into_iter()
+        .map(|(path, _)| path)
+        .chain([PIPELINE_FILE.to_owned()])
+        .collect())
 }
 
 /// The files of an adapter that are missing. A file that is there with another content is not overwritten.
@@ -218,9 +279,10 @@ fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>,
                 "{} 已存在且内容不同；没有写入任何内容",
                 shown(&place)
             );
-            return Err(
-                Failure::input(message).hinted(localized("move it away, or use it as it is", "请移走它，或照原样使用"))
-            );
+            return Err(Failure::input(message).hinted(localized(
+                "move it away, or use it as it is",
+                "请移走它，或照原样使用",
+            )));
         }
     }
     Ok(missing)

@@ -51,7 +51,12 @@ use run::RunArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
-#[command(name = "compeval", version, max_term_width = 100, propagate_version = true)]
+#[command(
+    name = "compeval",
+    version,
+    max_term_width = 100,
+    propagate_version = true
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -104,7 +109,9 @@ pub(crate) enum Command {
     )]
     Show(ShowArgs),
     /// Explain a score: the actions behind it, and what changed in them
-    #[command(after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port")]
+    #[command(
+        after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port"
+    )]
     Why(ShowArgs),
     /// List, remove and protect result sets; show their scores over time
     #[command(
@@ -146,16 +153,20 @@ pub(crate) enum Command {
     )]
     Judge(JudgeCommand),
     /// Print the JSON Schema of a file that you write
-    #[command(after_help = "Examples:\n  compeval schema pipeline > schemas/pipeline.schema.json\n\n\
+    #[command(
+        after_help = "Examples:\n  compeval schema pipeline > schemas/pipeline.schema.json\n\n\
                             In pipeline.toml: #:schema ./schemas/pipeline.schema.json\n\
-                            In a fixture or bank: \"$schema\": \"../schemas/bank.schema.json\"")]
+                            In a fixture or bank: \"$schema\": \"../schemas/bank.schema.json\""
+    )]
     Schema {
         /// The kind of file
         #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)))]
         file: String,
     },
     /// Print the manual page of the program, or of one command
-    #[command(after_help = "Examples:\n  compeval man > compeval.1\n  compeval man fixture import | man -l -")]
+    #[command(
+        after_help = "Examples:\n  compeval man > compeval.1\n  compeval man fixture import | man -l -"
+    )]
     Man {
         /// The command
         command: Vec<String>,
@@ -217,19 +228,29 @@ fn print_manual(names: &[String], console: &Console) -> Result<Exit, Failure> {
         let known = found.get_subcommands().map(clap::Command::get_name);
         let hint = suggest(name, known);
         let command = found.find_subcommand(name);
-        found = command
-            .ok_or_else(|| Failure::input(say!("there is no command `{name}`", "没有命令 `{name}`")).hinted(hint))?;
+        found = command.ok_or_else(|| {
+            Failure::input(say!("there is no command `{name}`", "没有命令 `{name}`")).hinted(hint)
+        })?;
     }
     let mut page = Vec::new();
-    let manual = clap_mangen::Man::new(found.clone()).source(concat!("compeval ", env!("CARGO_PKG_VERSION")));
+    let manual = clap_mangen::Man::new(found.clone())
+        .source(concat!("compeval ", env!("CARGO_PKG_VERSION")));
     let written = manual.render(&mut page);
-    written.map_err(|error| Failure::error(say!("the page could not be written: {error}", "无法写出页面：{error}")))?;
+    written.map_err(|error| {
+        Failure::error(say!(
+            "the page could not be written: {error}",
+            "无法写出页面：{error}"
+        ))
+    })?;
     console.raw(&page);
     Ok(Exit::Done)
 }
 
 fn print_schema(file: &str, console: &Console) -> Result<Exit, Failure> {
-    let make = SCHEMAS.iter().find(|(name, _)| *name == file).map(|(_, make)| make);
+    let make = SCHEMAS
+        .iter()
+        .find(|(name, _)| *name == file)
+        .map(|(_, make)| make);
     console.raw(format!("{:#}\n", make.map_or(Value::Null, |make| make())).as_bytes());
     Ok(Exit::Done)
 }

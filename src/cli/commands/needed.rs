@@ -16,13 +16,22 @@ use base::units::Usd;
 const LISTED: usize = 12;
 
 /// Prints contexts of a label without answers: one on a page of its own, several as a table.
-pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str, console: &Console) {
+pub(crate) fn print_contexts(
+    contexts: &[ContextRow],
+    label: &str,
+    command: &str,
+    console: &Console,
+) {
     console.report(&contexts, || match contexts {
         [one] => console.print(&context_page(one, label, console)),
         several => {
             console.print(&table(several, console));
-            let known = several.iter().filter_map(|row| Some((row, recall_of(row)?)));
-            let worst = known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(worst, _)| worst);
+            let known = several
+                .iter()
+                .filter_map(|row| Some((row, recall_of(row)?)));
+            let worst = known
+                .min_by(|(_, a), (_, b)| a.total_cmp(b))
+                .map(|(worst, _)| worst);
             let why = match worst {
                 Some(_) => localized("the lowest recall of these", "其中召回最低"),
                 None => localized("says why there is no recall", "说明为何没有召回"),
@@ -30,7 +39,9 @@ pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str
             if let Some(row) = worst.or(several.first()) {
                 let [fixture, method] = [&row.fixture, &row.method].map(|name| shell_word(name));
                 let place = format!("--method {method} --point {} --run {}", row.point, row.run);
-                let next = CommandLine::current().of_results().command(&format!("{command} {fixture} {place}"));
+                let next = CommandLine::current()
+                    .of_results()
+                    .command(&format!("{command} {fixture} {place}"));
                 console.note("");
                 console.next(say!("{next}   ({why})", "{next}   （{why}）"));
             }
@@ -65,14 +76,26 @@ fn table(contexts: &[ContextRow], console: &Console) -> String {
 }
 
 fn context_page(row: &ContextRow, label: &str, console: &Console) -> String {
-    let ContextRow { fixture, point, method, run, replaced_tokens, .. } = row;
-    let place =
-        say!("{fixture} · point {point} · {method} · run {run}", "{fixture} · 压缩点 {point} · {method} · 第 {run} 次");
+    let ContextRow {
+        fixture,
+        point,
+        method,
+        run,
+        replaced_tokens,
+        ..
+    } = row;
+    let place = say!(
+        "{fixture} · point {point} · {method} · run {run}",
+        "{fixture} · 压缩点 {point} · {method} · 第 {run} 次"
+    );
     let tokens = row.tokens.map_or_else(
         || localized("an unknown number of tokens", "未知数量的词元").to_owned(),
         |tokens| count(tokens, Noun::Token),
     );
-    let took = row.seconds.map(|seconds| format!(" · {seconds:.1} s")).unwrap_or_default();
+    let took = row
+        .seconds
+        .map(|seconds| format!(" · {seconds:.1} s"))
+        .unwrap_or_default();
     let usd = cost(row.usd.map(Usd));
     let mut text = format!(
         "{}\n{}\n",
@@ -105,9 +128,11 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
     let summary = &needed.own;
     let recall = match summary.recall {
         Some(recall) => say!("recall {recall:.2}", "召回 {recall:.2}"),
-        None => {
-            localized("no recall: under three messages need something", "无召回：用到内容的消息不足三条").to_owned()
-        }
+        None => localized(
+            "no recall: under three messages need something",
+            "无召回：用到内容的消息不足三条",
+        )
+        .to_owned(),
     };
     let mut text = format!(
         "\n{heading}  {}\n",
@@ -123,17 +148,37 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
         )
     );
     if let Some(caveat) = summary.caveat {
-        let _ = writeln!(text, "{}", say!("  no verdict: {}", "  不下结论：{}", caveat_words(caveat)));
+        let _ = writeln!(
+            text,
+            "{}",
+            say!("  no verdict: {}", "  不下结论：{}", caveat_words(caveat))
+        );
     }
-    let (kept, lost): (Vec<_>, Vec<_>) = row.references.iter().partition(|reference| reference.kept);
+    let (kept, lost): (Vec<_>, Vec<_>) =
+        row.references.iter().partition(|reference| reference.kept);
     let _ = writeln!(
         text,
         "{}",
-        say!("  {} carried, {} fetched again", "  {} 沿用，{} 重新取得", summary.carried, summary.fetched_again)
+        say!(
+            "  {} carried, {} fetched again",
+            "  {} 沿用，{} 重新取得",
+            summary.carried,
+            summary.fetched_again
+        )
     );
-    list(&mut text, &console.paint(TextStyle::Bad, localized("lost", "丢失")), &lost, most);
+    list(
+        &mut text,
+        &console.paint(TextStyle::Bad, localized("lost", "丢失")),
+        &lost,
+        most,
+    );
     if most == usize::MAX {
-        list(&mut text, &console.paint(TextStyle::Good, localized("kept", "保留")), &kept, most);
+        list(
+            &mut text,
+            &console.paint(TextStyle::Good, localized("kept", "保留")),
+            &kept,
+            most,
+        );
     }
     text
 }
@@ -163,16 +208,21 @@ fn list(text: &mut String, heading: &str, references: &[&ContextReference], most
         let _ = writeln!(
             text,
             "{}",
-            say!("    and {} more in contexts.jsonl", "    其余 {} 处见 contexts.jsonl", references.len() - most)
+            say!(
+                "    and {} more in contexts.jsonl",
+                "    其余 {} 处见 contexts.jsonl",
+                references.len() - most
+            )
         );
     }
 }
 
 fn caveat_words(caveat: RecallCaveat) -> &'static str {
     match caveat {
-        RecallCaveat::Short => {
-            localized("there are fewer than 20,000 tokens before the point", "压缩点之前不足 20,000 词元")
-        }
+        RecallCaveat::Short => localized(
+            "there are fewer than 20,000 tokens before the point",
+            "压缩点之前不足 20,000 词元",
+        ),
         RecallCaveat::AfterCompaction => localized(
             "the session after the point was written from a compacted context",
             "压缩点之后的会话由压缩过的上下文写成",
@@ -185,9 +235,10 @@ fn caveat_words(caveat: RecallCaveat) -> &'static str {
             "under three messages behind the point use anything from before it",
             "之后用到此前内容的消息不足三条",
         ),
-        RecallCaveat::NothingNeeded => {
-            localized("nothing behind the point uses anything from before it", "之后没有用到此前内容")
-        }
+        RecallCaveat::NothingNeeded => localized(
+            "nothing behind the point uses anything from before it",
+            "之后没有用到此前内容",
+        ),
     }
 }
 

@@ -18,8 +18,8 @@ use base::message::Role;
 use base::say;
 use base::units::{Tokens, Usd};
 use models::{
-    AskFailure, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply, RetryPolicy, Settings,
-    Turn, Unlimited, estimate,
+    AskFailure, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply,
+    RetryPolicy, Settings, Turn, Unlimited, estimate,
 };
 
 /// The limit of the reply, the lowest that every vendor accepts.
@@ -45,21 +45,31 @@ pub(super) struct Ping {
 pub(super) fn ping_models(pipeline: &Pipeline) -> Result<Vec<Ping>, Failure> {
     let generators = pipeline.generators.iter().map(|generator| &generator.model);
     let mut asked: Vec<&ModelUse> = Vec::new();
-    for model in stage_models(pipeline).chain(generators).filter(|model| model.is_asked()) {
+    for model in stage_models(pipeline)
+        .chain(generators)
+        .filter(|model| model.is_asked())
+    {
         if !asked.iter().any(|known| known.reference == model.reference) {
             asked.push(model);
         }
     }
     let prices = Prices::new(pipeline.prices.clone());
     let runtime = runtime()?;
-    Ok(asked.into_iter().map(|model| runtime.block_on(ping(model, &prices))).collect())
+    Ok(asked
+        .into_iter()
+        .map(|model| runtime.block_on(ping(model, &prices)))
+        .collect())
 }
 
 async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
     let mut spec = ProviderSpec::clone(&model.provider);
     spec.limits.max_attempts = 1;
     spec.limits.timeout = spec.limits.timeout.min(PATIENCE);
-    let policy = RetryPolicy { longest_wait: PATIENCE, wait_budget: PATIENCE, ..RetryPolicy::default() };
+    let policy = RetryPolicy {
+        longest_wait: PATIENCE,
+        wait_budget: PATIENCE,
+        ..RetryPolicy::default()
+    };
     let name = spec.name.clone();
     let client = Client::new([Arc::new(spec)]).with_retry_policy(policy);
     let call = smallest_call(model);
@@ -81,7 +91,13 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
         (Err(other), None) => Some(other.to_string()),
     };
     let (seconds, usd) = replied.get().unzip();
-    Ping { model: model.reference.to_string(), ok: message.is_none(), seconds, usd: usd.flatten(), message }
+    Ping {
+        model: model.reference.to_string(),
+        ok: message.is_none(),
+        seconds,
+        usd: usd.flatten(),
+        message,
+    }
 }
 
 /// Asks for one word, with the settings of the stage, so that a setting which the model rejects is found, too.
@@ -89,9 +105,15 @@ fn smallest_call(model: &ModelUse) -> Call {
     Call {
         model: model.reference.model.clone(),
         operation: Operation::Generate,
-        turns: vec![Turn::Text { role: Role::User, text: "Reply with the word: ok".into() }],
+        turns: vec![Turn::Text {
+            role: Role::User,
+            text: "Reply with the word: ok".into(),
+        }],
         instructions: None,
-        settings: Settings { max_output_tokens: Some(REPLY), ..model.settings.clone() },
+        settings: Settings {
+            max_output_tokens: Some(REPLY),
+            ..model.settings.clone()
+        },
         schema: None,
         tools: None,
         lane: model.lane.for_single_request(),
@@ -103,12 +125,22 @@ fn smallest_call(model: &ModelUse) -> Call {
 /// A line for each model.
 pub(super) fn print(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
-        return console
-            .note(localized("No model to ask: the built-in rules answer.", "没有可询问的模型：由内置规则作答。"));
+        return console.note(localized(
+            "No model to ask: the built-in rules answer.",
+            "没有可询问的模型：由内置规则作答。",
+        ));
     }
-    let width = pings.iter().map(|ping| display_width(&ping.model)).max().unwrap_or(0);
+    let width = pings
+        .iter()
+        .map(|ping| display_width(&ping.model))
+        .max()
+        .unwrap_or(0);
     for ping in pings {
-        console.print(&format!("{}  {}", left(&ping.model, width), ping.outcome(console)));
+        console.print(&format!(
+            "{}  {}",
+            left(&ping.model, width),
+            ping.outcome(console)
+        ));
     }
 }
 
@@ -122,7 +154,13 @@ pub(super) fn print_failed(pings: &[Ping], console: &Console) {
 impl Ping {
     /// What came of it, in words.
     fn outcome(&self, console: &Console) -> String {
-        let Ping { ok, seconds, usd, message, .. } = self;
+        let Ping {
+            ok,
+            seconds,
+            usd,
+            message,
+            ..
+        } = self;
         match ok {
             true => {
                 let price = if usd.is_some() {
@@ -130,12 +168,22 @@ impl Ping {
                 } else {
                     localized("its price is unknown", "价格未知").to_owned()
                 };
-                let time = seconds.map(|seconds| say!("{seconds:.1} s, ", "{seconds:.1} 秒，")).unwrap_or_default();
-                format!("{}  {time}{price}", console.paint(TextStyle::Good, localized("ok", "正常")))
+                let time = seconds
+                    .map(|seconds| say!("{seconds:.1} s, ", "{seconds:.1} 秒，"))
+                    .unwrap_or_default();
+                format!(
+                    "{}  {time}{price}",
+                    console.paint(TextStyle::Good, localized("ok", "正常"))
+                )
             }
             false => {
-                let why = message.as_deref().unwrap_or(localized("no reply", "没有回复"));
-                format!("{}  {why}", console.paint(TextStyle::Bad, localized("failed", "失败")))
+                let why = message
+                    .as_deref()
+                    .unwrap_or(localized("no reply", "没有回复"));
+                format!(
+                    "{}  {why}",
+                    console.paint(TextStyle::Bad, localized("failed", "失败"))
+                )
             }
         }
     }

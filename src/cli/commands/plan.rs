@@ -21,10 +21,12 @@ use crate::entries::{Journal, Refresh};
 use crate::evaluation::{Baseline, NumberedPart, PartOfRun, check_baseline};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
-    Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
-    WorstCase, forecast,
+    Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause,
+    TooLong, USUAL_LATENCY, WorstCase, forecast,
 };
-use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh};
+use crate::results::{
+    Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh,
+};
 use base::locale::localized;
 use base::say;
 use base::text::shell_word;
@@ -69,9 +71,20 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = plan_project(common, &args.select, &args.part, &args.source, None, console)?;
+    let plan = plan_project(
+        common,
+        &args.select,
+        &args.part,
+        &args.source,
+        None,
+        console,
+    )?;
     print(&plan, args.all, console);
-    Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { Exit::Done })
+    Ok(if args.exit_code && plan.forecast.is_pending() {
+        Exit::Pending
+    } else {
+        Exit::Done
+    })
 }
 
 /// What would run, and which hosts it would reach.
@@ -98,7 +111,11 @@ pub(crate) struct ProjectPlan {
 /// The most requests that check judges on answers of the run.
 fn most_false_facts(pipeline: &Pipeline) -> usize {
     let [whole, _] = FalseFactCheck::SIZES;
-    if pipeline.settings.regrade { asked_judges(pipeline) * whole } else { 0 }
+    if pipeline.settings.regrade {
+        asked_judges(pipeline) * whole
+    } else {
+        0
+    }
 }
 
 /// The most requests of a comparison that check the judges: for each method, and for the mean of several.
@@ -108,7 +125,11 @@ fn most_regradings(pipeline: &Pipeline) -> usize {
 }
 
 fn asked_judges(pipeline: &Pipeline) -> usize {
-    pipeline.judges.iter().filter(|judge| judge.model.is_asked()).count()
+    pipeline
+        .judges
+        .iter()
+        .filter(|judge| judge.model.is_asked())
+        .count()
 }
 
 #[derive(Serialize)]
@@ -143,7 +164,11 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
             print_note(&regrading_note(most), console);
         }
-        if let Some(text) = plan.remote.as_ref().and_then(|remote| remote_note(remote, &plan.forecast)) {
+        if let Some(text) = plan
+            .remote
+            .as_ref()
+            .and_then(|remote| remote_note(remote, &plan.forecast))
+        {
             print_note(&text, console);
         }
         console.print(&next_line(&plan.forecast, console));
@@ -173,7 +198,12 @@ fn regrading_note(most: usize) -> String {
 }
 
 /// The note on what a run pulls from the remote, or could pull.
-fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forecast) -> Option<String> {
+fn remote_note(
+    RemoteJson {
+        url, is_offline, ..
+    }: &RemoteJson,
+    forecast: &Forecast,
+) -> Option<String> {
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     if *is_offline && forecast.is_pending() {
         return Some(say!(
@@ -200,13 +230,25 @@ pub(crate) fn plan_project(
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = part.number()?;
-    let opening = ProjectOptions { sharers: number.and_then(NumberedPart::sharers), ..ProjectOptions::default() };
+    let opening = ProjectOptions {
+        sharers: number.and_then(NumberedPart::sharers),
+        ..ProjectOptions::default()
+    };
     let mut pipeline = open_project(common, select, opening, console)?;
     if let Some(baseline) = baseline {
-        check_baseline(&pipeline, &Design::from_pipeline(&pipeline), baseline, &selection_of(select))?;
+        check_baseline(
+            &pipeline,
+            &Design::from_pipeline(&pipeline),
+            baseline,
+            &selection_of(select),
+        )?;
     }
     let part = match number {
-        Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),
+        Some(number) => Some(PartOfRun::restrict(
+            &mut pipeline,
+            number,
+            &label_of(select)?,
+        )),
         None => None,
     };
     if let (None, Some(_)) = (&part, &select.label) {
@@ -214,20 +256,37 @@ pub(crate) fn plan_project(
     }
     let PlanSource { remote, offline } = source;
     let trusted = remote.trusted(&pipeline.remote)?;
-    let url = remote.given()?.place(&pipeline.remote).map(ToString::to_string);
-    let remote = if *offline { None } else { remote.connect_for_plan(&pipeline.remote, console)? };
+    let url = remote
+        .given()?
+        .place(&pipeline.remote)
+        .map(ToString::to_string);
+    let remote = if *offline {
+        None
+    } else {
+        remote.connect_for_plan(&pipeline.remote, console)?
+    };
     let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref(), &trusted)?;
     if let Some(remote) = &remote {
-        remote.take_warnings().into_iter().for_each(|warning| console.warn(localized("remote:", "远程："), warning));
+        remote
+            .take_warnings()
+            .into_iter()
+            .for_each(|warning| console.warn(localized("remote:", "远程："), warning));
     }
     let asked = remote.is_some_and(|remote| remote.is_answering());
-    let (json, line) = (part.as_ref().map(PartJson::new), part.as_ref().map(part_line));
+    let (json, line) = (
+        part.as_ref().map(PartJson::new),
+        part.as_ref().map(part_line),
+    );
     Ok(ProjectPlan {
         forecast,
         access: ExternalAccess::from_pipeline(&pipeline),
         part: json,
         chains_line: line,
-        remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
+        remote: url.map(|url| RemoteJson {
+            url,
+            asked,
+            is_offline: *offline,
+        }),
         batch_rounds: batch_rounds(&pipeline),
         most_false_facts: most_false_facts(&pipeline),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),
@@ -237,7 +296,13 @@ pub(crate) fn plan_project(
 /// Says what keeps a run from writing its results under this label.
 fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     let published = ResultsFolder::new(&pipeline.results, label);
-    let Some(manifest) = published.exists().then(|| published.manifest().ok()).flatten() else { return };
+    let Some(manifest) = published
+        .exists()
+        .then(|| published.manifest().ok())
+        .flatten()
+    else {
+        return;
+    };
     let change = DesignChange::between(&manifest.design, &Design::from_pipeline(pipeline));
     let obstacle = if published.is_protected() {
         say!(
@@ -267,10 +332,19 @@ fn forecast_project(
 ) -> Result<Forecast, Failure> {
     let snapshot = trusted_snapshot(&pipeline.cache, trusted)?;
     let Some(part) = part else {
-        return forecast_with(pipeline, select, &snapshot, remote, &Journal::read(&snapshot)?);
+        return forecast_with(
+            pipeline,
+            select,
+            &snapshot,
+            remote,
+            &Journal::read(&snapshot)?,
+        );
     };
     let known = trusted_snapshot(part.project_cache(), trusted)?;
-    let lookup = Layered { upper: &snapshot, lower: &known };
+    let lookup = Layered {
+        upper: &snapshot,
+        lower: &known,
+    };
     forecast_with(pipeline, select, &lookup, remote, &Journal::default())
 }
 
@@ -289,7 +363,15 @@ fn forecast_with<L: Lookup>(
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
     match remote {
-        Some(remote) => forecast_of(pipeline, select, &Layered { upper: lookup, lower: remote }, journal),
+        Some(remote) => forecast_of(
+            pipeline,
+            select,
+            &Layered {
+                upper: lookup,
+                lower: remote,
+            },
+            journal,
+        ),
         None => forecast_of(pipeline, select, lookup, journal),
     }
 }
@@ -303,7 +385,12 @@ fn forecast_of<L: Lookup>(
     let refresh = journal.refresh(refresh_of(pipeline, select)?);
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
-    let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &journal.held(), reasons: true };
+    let assumptions = Assumptions {
+        refresh: &refresh,
+        prices: &prices,
+        submitted: &journal.held(),
+        reasons: true,
+    };
     let forecast = forecast(Preparer::new(pipeline, &matrix), lookup, assumptions);
     forecast.map_err(|e| Failure::input(e.to_string()))
 }
@@ -326,12 +413,20 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
     }
     let shown = if all { forecast.too_long.len() } else { 1 };
     lines.extend(
-        forecast.too_long.iter().take(shown).map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
+        forecast
+            .too_long
+            .iter()
+            .take(shown)
+            .map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
     );
     lines.extend(submitted_line(forecast));
     if all && forecast.estimate.requests > 0 {
         let bound = count(forecast.estimate.requests_worst, Noun::Request);
-        lines.push(say!("Upper bound: {bound}, if {}", "上限：{bound}，条件：{}", worst_words(&forecast.worst)));
+        lines.push(say!(
+            "Upper bound: {bound}, if {}",
+            "上限：{bound}，条件：{}",
+            worst_words(&forecast.worst)
+        ));
     }
     lines.join("\n")
 }
@@ -339,8 +434,11 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
 /// The command that runs what was planned.
 fn next_line(forecast: &Forecast, console: &Console) -> String {
     let typed = CommandLine::current().without("dry_run");
-    let note =
-        if forecast.is_pending() { "" } else { localized("   (everything is cached)", "   （全部已缓存）") };
+    let note = if forecast.is_pending() {
+        ""
+    } else {
+        localized("   (everything is cached)", "   （全部已缓存）")
+    };
     let next = format!("{}{note}", typed.command("run"));
     console.labelled(TextStyle::Hint, localized("next:", "下一步："), next)
 }
@@ -349,10 +447,17 @@ fn next_line(forecast: &Forecast, console: &Console) -> String {
 fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
     let mut lines = Vec::new();
     if !forecast.reasons.is_empty() {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Why", "原因"))));
+        lines.push(format!(
+            "\n{}",
+            console.paint(TextStyle::Strong, localized("Why", "原因"))
+        ));
     }
     for group in &forecast.reasons {
-        let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
+        let method = group
+            .method
+            .as_deref()
+            .map(|method| format!(" · {method}"))
+            .unwrap_or_default();
         lines.push(say!(
             "  {}{method}: {} ({})",
             "  {}{method}：{}（{}）",
@@ -360,7 +465,12 @@ fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
             group.why.words(),
             count(group.actions, Noun::Action)
         ));
-        lines.extend(group.changed.iter().map(|changed| format!("      {}", console.paint(TextStyle::Dim, changed))));
+        lines.extend(
+            group
+                .changed
+                .iter()
+                .map(|changed| format!("      {}", console.paint(TextStyle::Dim, changed))),
+        );
     }
     lines.push(String::new());
     lines
@@ -371,11 +481,16 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
     const PLACES: usize = 3;
     let mut found: Vec<(StaleCause, u64, Vec<&str>)> = Vec::new();
     for group in groups {
-        let at = found.iter().position(|(why, ..)| *why == group.why).unwrap_or(found.len());
+        let at = found
+            .iter()
+            .position(|(why, ..)| *why == group.why)
+            .unwrap_or(found.len());
         if at == found.len() {
             found.push((group.why, 0, Vec::new()));
         }
-        let Some((_, actions, changed)) = found.get_mut(at) else { continue };
+        let Some((_, actions, changed)) = found.get_mut(at) else {
+            continue;
+        };
         *actions += group.actions;
         group.changed.iter().for_each(|place| {
             if !changed.contains(&place.as_str()) {
@@ -385,16 +500,36 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
     }
     found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == StaleCause::Upstream));
     let reasons = found.iter().map(|(why, actions, changed)| {
-        let shown = changed.iter().take(PLACES).copied().collect::<Vec<_>>().join(", ");
+        let shown = changed
+            .iter()
+            .take(PLACES)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
-        let more = more.map(|more| say!(" and {more} more", " 等，另有 {more} 处")).unwrap_or_default();
-        let places = if shown.is_empty() { shown } else { format!(" ({shown}{more})") };
+        let more = more
+            .map(|more| say!(" and {more} more", " 等，另有 {more} 处"))
+            .unwrap_or_default();
+        let places = if shown.is_empty() {
+            shown
+        } else {
+            format!(" ({shown}{more})")
+        };
         let actions = count(*actions, Noun::Action);
-        say!("{actions}: {}{places}", "{actions}：{}{places}", why.words())
+        say!(
+            "{actions}: {}{places}",
+            "{actions}：{}{places}",
+            why.words()
+        )
     });
     let reasons: Vec<String> = reasons.collect();
-    (!reasons.is_empty())
-        .then(|| console.labelled(TextStyle::Strong, localized("why:", "原因："), reasons.join(localized("; ", "；"))))
+    (!reasons.is_empty()).then(|| {
+        console.labelled(
+            TextStyle::Strong,
+            localized("why:", "原因："),
+            reasons.join(localized("; ", "；")),
+        )
+    })
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
@@ -405,10 +540,13 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
         localized("stale", "过期"),
         localized("blocked", "阻塞"),
     ];
-    let head = left(localized("stage", "阶段"), 10) + &headings.map(|heading| right(heading, 9)).concat();
+    let head =
+        left(localized("stage", "阶段"), 10) + &headings.map(|heading| right(heading, 9)).concat();
     let mut lines = vec![console.paint(TextStyle::Strong, &head)];
     for stage in StageName::OF_RUN {
-        let Some(counts) = forecast.stages.get(&stage) else { continue };
+        let Some(counts) = forecast.stages.get(&stage) else {
+            continue;
+        };
         let line = format!(
             "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",
             stage.name(),
@@ -418,14 +556,22 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
             counts.stale,
             counts.blocked
         );
-        let style = if counts.stale + counts.blocked > 0 { TextStyle::Warning } else { TextStyle::Good };
+        let style = if counts.stale + counts.blocked > 0 {
+            TextStyle::Warning
+        } else {
+            TextStyle::Good
+        };
         lines.push(console.paint(style, &line));
     }
     lines.join("\n")
 }
 
 fn too_long_line(group: &TooLong) -> String {
-    let method = group.method.as_ref().map(|method| format!(" · {method}")).unwrap_or_default();
+    let method = group
+        .method
+        .as_ref()
+        .map(|method| format!(" · {method}"))
+        .unwrap_or_default();
     say!(
         "Too long: {} of {}{method} would send up to {} tokens, but {} accepts at most {}. They would fail: compress \
          more, move the point, or use a model with a larger context window.",
@@ -441,9 +587,21 @@ fn too_long_line(group: &TooLong) -> String {
 /// The number of rounds of batches that wait for each other: one for each point, where compressions are batched, then
 /// answers, then grades.
 fn batch_rounds(pipeline: &Pipeline) -> usize {
-    let compressed = pipeline.methods.iter().filter_map(|method| method.strategy.model()).any(is_batched);
-    let points = pipeline.fixtures.iter().map(|fixture| fixture.points.len()).max().unwrap_or(0);
-    let answered = pipeline.answerers.iter().any(|answerer| is_batched(&answerer.model));
+    let compressed = pipeline
+        .methods
+        .iter()
+        .filter_map(|method| method.strategy.model())
+        .any(is_batched);
+    let points = pipeline
+        .fixtures
+        .iter()
+        .map(|fixture| fixture.points.len())
+        .max()
+        .unwrap_or(0);
+    let answered = pipeline
+        .answerers
+        .iter()
+        .any(|answerer| is_batched(&answerer.model));
     let graded = pipeline.judges.iter().any(|judge| is_batched(&judge.model));
     let before = if compressed { points } else { 0 };
     before + usize::from(answered) + usize::from(graded)
@@ -459,14 +617,24 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
         0 => return None,
         1 => localized("one round, which takes a day at most", "一轮，至多一天").to_owned(),
         rounds => {
-            say!("up to {rounds} rounds one after another, a day each at most", "先后至多 {rounds} 轮，每轮至多一天")
+            say!(
+                "up to {rounds} rounds one after another, a day each at most",
+                "先后至多 {rounds} 轮，每轮至多一天"
+            )
         }
     };
     let estimate = &plan.forecast.estimate;
-    let BatchedEstimate { requests, usd, usd_live } = estimate.batched;
-    let price = usd
-        .zip(usd_live)
-        .map(|(usd, live)| say!(", about {usd} instead of {live} live", "，约 {usd}（实时为 {live}）"));
+    let BatchedEstimate {
+        requests,
+        usd,
+        usd_live,
+    } = estimate.batched;
+    let price = usd.zip(usd_live).map(|(usd, live)| {
+        say!(
+            ", about {usd} instead of {live} live",
+            "，约 {usd}（实时为 {live}）"
+        )
+    });
     Some(match requests {
         0 => say!("Batches: {rounds}.", "批次：{rounds}。"),
         _ => say!(
@@ -497,16 +665,35 @@ const MEANINGFUL_BOUND: f64 = 20.0;
 fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
-        return forecast.is_pending().then(|| localized("No requests.", "没有请求。").to_owned());
+        return forecast
+            .is_pending()
+            .then(|| localized("No requests.", "没有请求。").to_owned());
     }
-    let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
-    let range = range.map(|(low, high)| say!("likely {} to {}", "很可能 {} 至 {}", cost(Some(low)), cost(Some(high))));
-    let most =
-        estimate.usd_worst.filter(|worst| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01)));
+    let range = estimate
+        .usd_low
+        .zip(estimate.usd_high)
+        .filter(|(_, high)| high.0 > 0.0);
+    let range = range.map(|(low, high)| {
+        say!(
+            "likely {} to {}",
+            "很可能 {} 至 {}",
+            cost(Some(low)),
+            cost(Some(high))
+        )
+    });
+    let most = estimate.usd_worst.filter(|worst| {
+        estimate
+            .usd
+            .is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01))
+    });
     let most = most.map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
     let bounds: Vec<String> = range.into_iter().chain(most).collect();
     let bounds = bounds.join(localized(", ", "，"));
-    let bounds = if bounds.is_empty() { bounds } else { say!(" ({bounds})", "（{bounds}）") };
+    let bounds = if bounds.is_empty() {
+        bounds
+    } else {
+        say!(" ({bounds})", "（{bounds}）")
+    };
     Some(say!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
         "约 {}，输入 {:.0}k 词元，输出 {:.0}k，{}{}，{}{}。",
@@ -517,7 +704,10 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
         bounds,
         time_words(estimate),
         if forecast.assumes_latency {
-            say!(" if a call takes {USUAL_LATENCY:.0} s", "（按每次调用 {USUAL_LATENCY:.0} 秒计）")
+            say!(
+                " if a call takes {USUAL_LATENCY:.0} s",
+                "（按每次调用 {USUAL_LATENCY:.0} 秒计）"
+            )
         } else {
             String::new()
         },
@@ -527,7 +717,11 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
 fn time_words(estimate: &CostEstimate) -> String {
     match estimate.batched.requests {
         0 => duration(estimate.seconds),
-        _ => say!("{} and the batches", "{}，另加批次", duration(estimate.seconds)),
+        _ => say!(
+            "{} and the batches",
+            "{}，另加批次",
+            duration(estimate.seconds)
+        ),
     }
 }
 
@@ -547,18 +741,34 @@ fn worst_words(worst: &WorstCase) -> String {
             "每个评分因回复无效需 {replies} 次调用，"
         ),
     };
-    let and = if attempts.is_empty() && replies.is_empty() { "" } else { localized("and ", "且") };
+    let and = if attempts.is_empty() && replies.is_empty() {
+        ""
+    } else {
+        localized("and ", "且")
+    };
     let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
-        return say!("{calls}every reply reaches its max_output_tokens.", "{calls}每条回复都达到 max_output_tokens。");
+        return say!(
+            "{calls}every reply reaches its max_output_tokens.",
+            "{calls}每条回复都达到 max_output_tokens。"
+        );
     }
     let unlimited = worst.unlimited.iter().map(|(model, tokens)| {
-        say!("{model} (up to {} tokens)", "{model}（最多 {} 词元）", short_tokens(Some(*tokens)))
+        say!(
+            "{model} (up to {} tokens)",
+            "{model}（最多 {} 词元）",
+            short_tokens(Some(*tokens))
+        )
     });
     let unlimited: Vec<String> = unlimited.collect();
-    let limited = worst
-        .usd_limited
-        .map(|usd| say!(" (with {} to {})", "（设为 {} 时降至 {}）", WorstCase::LIMIT.0, money(Some(usd))));
+    let limited = worst.usd_limited.map(|usd| {
+        say!(
+            " (with {} to {})",
+            "（设为 {} 时降至 {}）",
+            WorstCase::LIMIT.0,
+            money(Some(usd))
+        )
+    });
     say!(
         "{calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
          lets --max-cost run more calls at once.",

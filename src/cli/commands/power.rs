@@ -26,7 +26,11 @@ const USUAL: DifferenceVariances = DifferenceVariances {
 };
 
 /// Where prices are not known, each request counts the same.
-const REQUESTS: CallCosts = CallCosts { compress: 1.0, answer: 1.0, judge: 1.0 };
+const REQUESTS: CallCosts = CallCosts {
+    compress: 1.0,
+    answer: 1.0,
+    judge: 1.0,
+};
 
 /// A difference that a user may hope to see, in points.
 const HOPED_FOR: f64 = 0.4;
@@ -42,7 +46,11 @@ struct EstimateBasis {
     words: String,
 }
 
-pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    common: &Common,
+    select: &SelectArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let pipeline = open_project(common, select, ProjectOptions::default(), console)?;
     let (design, basis) = (sample_sizes(&pipeline), estimate_basis(&pipeline));
     let costs = basis.costs.unwrap_or(REQUESTS);
@@ -81,7 +89,12 @@ pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Re
 }
 
 fn sample_sizes(pipeline: &Pipeline) -> SampleSizes {
-    let probes: usize = pipeline.fixtures.iter().flat_map(|fixture| &fixture.selected).map(Vec::len).sum();
+    let probes: usize = pipeline
+        .fixtures
+        .iter()
+        .flat_map(|fixture| &fixture.selected)
+        .map(Vec::len)
+        .sum();
     let runs = pipeline.settings.runs;
     SampleSizes {
         fixtures: pipeline.fixtures.len(),
@@ -95,18 +108,29 @@ fn sample_sizes(pipeline: &Pipeline) -> SampleSizes {
 /// The variances of the newest results, or the usual ones. Results that cannot be read are no reason to fail: only
 /// their variances are of use here.
 fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
-    let set = newest(&pipeline.results).ok().and_then(|newest| ResultSet::read(&newest.folder).ok());
-    let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
+    let set = newest(&pipeline.results)
+        .ok()
+        .and_then(|newest| ResultSet::read(&newest.folder).ok());
+    let found = set
+        .as_ref()
+        .and_then(|set| Some((set, difference_variances(set)?)));
     let Some((set, (variances, pairs))) = found else {
         let words = localized(
             "usual variances are assumed until results of two methods on four fixtures say more",
             "在有两个方法、四个样本的结果之前，采用通常的方差",
         )
         .to_owned();
-        return EstimateBasis { variances: USUAL, costs: None, words };
+        return EstimateBasis {
+            variances: USUAL,
+            costs: None,
+            words,
+        };
     };
     let stand_in = if set.design().is_lexical() {
-        localized(", of the stand-in: not what a model varies by", "，出自替身，并非模型的波动")
+        localized(
+            ", of the stand-in: not what a model varies by",
+            "，出自替身，并非模型的波动",
+        )
     } else {
         ""
     };
@@ -116,11 +140,19 @@ fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
         count(pairs, Noun::MethodPair),
         set.manifest.label
     );
-    EstimateBasis { variances, costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0), words }
+    EstimateBasis {
+        variances,
+        costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0),
+        words,
+    }
 }
 
 fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String {
-    let unit = if is_priced { localized("cost", "费用") } else { localized("requests", "请求") };
+    let unit = if is_priced {
+        localized("cost", "费用")
+    } else {
+        localized("requests", "请求")
+    };
     let columns = [
         Column::Left(localized("one more", "增加一个")),
         Column::Right(localized("interval", "区间")),
@@ -129,9 +161,21 @@ fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String 
         Column::Right(localized("gain per 100", "每 100 的增益")),
     ];
     let rows = bought.iter().map(|purchase| {
-        let each = purchase.gain_per_cost().map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
-        let cost = if is_priced { Usd(purchase.cost).to_string() } else { format!("{:.0}", purchase.cost) };
-        vec![name(purchase), format!("±{:.2}", purchase.half_width), format!("{:.3}", purchase.gain), cost, each]
+        let each = purchase
+            .gain_per_cost()
+            .map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
+        let cost = if is_priced {
+            Usd(purchase.cost).to_string()
+        } else {
+            format!("{:.0}", purchase.cost)
+        };
+        vec![
+            name(purchase),
+            format!("±{:.2}", purchase.half_width),
+            format!("{:.3}", purchase.gain),
+            cost,
+            each,
+        ]
     });
     render_table(&columns, rows, console.width())
 }
@@ -141,26 +185,48 @@ fn name(purchase: &MarginalGain) -> String {
         DesignFactor::Fixture => localized("fixture *", "样本 *").to_owned(),
         DesignFactor::Probe => localized("probe per fixture *", "每样本问题 *").to_owned(),
         DesignFactor::Runs => say!("runs: {}", "运行：{}", purchase.with.runs),
-        DesignFactor::Answer => say!("answers per run: {}", "每次运行的回答：{}", purchase.with.answers),
-        DesignFactor::Judgement => say!("judgements per answer: {}", "每个回答的评分：{}", purchase.with.judgements),
+        DesignFactor::Answer => say!(
+            "answers per run: {}",
+            "每次运行的回答：{}",
+            purchase.with.answers
+        ),
+        DesignFactor::Judgement => say!(
+            "judgements per answer: {}",
+            "每个回答的评分：{}",
+            purchase.with.judgements
+        ),
     }
 }
 
-fn advice(variances: &DifferenceVariances, design: &SampleSizes, bought: &[MarginalGain]) -> Vec<String> {
+fn advice(
+    variances: &DifferenceVariances,
+    design: &SampleSizes,
+    bought: &[MarginalGain],
+) -> Vec<String> {
     let mut lines = Vec::new();
     if !bought.is_empty() {
         lines.push(localized("* and the work of writing it", "* 另加编写的工作").to_owned());
     }
-    let of_runs =
-        bought.iter().filter(|purchase| !matches!(purchase.what, DesignFactor::Fixture | DesignFactor::Probe));
+    let of_runs = bought
+        .iter()
+        .filter(|purchase| !matches!(purchase.what, DesignFactor::Fixture | DesignFactor::Probe));
     if !bought.is_empty() && of_runs.clone().all(|purchase| purchase.gain < WORTHWHILE) {
         lines.push(
-            localized("More repetitions will not help; more fixtures will.", "增加重复没有帮助，增加样本才有。")
-                .to_owned(),
+            localized(
+                "More repetitions will not help; more fixtures will.",
+                "增加重复没有帮助，增加样本才有。",
+            )
+            .to_owned(),
         );
     }
-    let wide = SampleSizes { fixtures: design.fixtures * design.runs as usize, runs: 1, ..*design };
-    let powers = variances.power(&wide, HOPED_FOR).zip(variances.power(design, HOPED_FOR));
+    let wide = SampleSizes {
+        fixtures: design.fixtures * design.runs as usize,
+        runs: 1,
+        ..*design
+    };
+    let powers = variances
+        .power(&wide, HOPED_FOR)
+        .zip(variances.power(design, HOPED_FOR));
     if let Some((wider, now)) = powers.filter(|(wider, now)| design.runs > 1 && wider > now) {
         lines.push(say!("Fixtures beat runs: {} × 1 run find a difference of {HOPED_FOR} in {:.0}%; {} × {}, at the same price, in {:.0}%.", "样本优于重复：{} × 1 次运行有 {:.0}% 的机会发现 {HOPED_FOR} 的差值；同样价格的 {} × {} 为 {:.0}%。",
             fixtures(&wide),

@@ -12,7 +12,9 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::project::{ProjectOptions, given, given_results, open_snapshot, project_paths_of, read_project};
+use crate::cli::project::{
+    ProjectOptions, given, given_results, open_snapshot, project_paths_of, read_project,
+};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
 use crate::report::html::{SetLink, sets_page};
@@ -62,28 +64,53 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         console.print(&console.styled(&reference_table(Locale::En, console.width())));
         return Ok(Exit::Done);
     };
-    let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
+    let select = SelectArgs {
+        allow_unproven: true,
+        ..SelectArgs::default()
+    };
     let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
-    let folder = find_results(&pipeline.results, &given_results(common, label), args.partial)?;
+    let folder = find_results(
+        &pipeline.results,
+        &given_results(common, label),
+        args.partial,
+    )?;
     if args.csv {
         return print_csv(&folder, console);
     }
     let _files = lock_reports(&folder)?;
-    let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
+    let (manifest, rows) = (
+        folder.manifest()?,
+        folder.few_rows().map_err(SetError::from)?,
+    );
     folder.show_reference(args.reference)?;
     note_partial(&folder, &manifest, console);
-    let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
-    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
+    let snapshot = rows
+        .is_some()
+        .then(|| open_snapshot(&pipeline.cache))
+        .transpose()?;
+    let published = publish(
+        &pipeline,
+        &folder,
+        manifest,
+        rows.zip(snapshot.as_ref()),
+        args.reference,
+    )?;
     folder.sync()?;
     if let Some(file) = &args.junit {
-        write_whole(&given(common, file), junit(&published.summary, published.manifest.wall_s))?;
+        write_whole(
+            &given(common, file),
+            junit(&published.summary, published.manifest.wall_s),
+        )?;
     }
     console.json(&published.summary);
     if !console.is_quiet {
         print_results(&published.summary, &published.manifest, args.all, console);
     }
     if args.reference {
-        let table = reference_table(published.manifest.design.locale.of_report(), console.width());
+        let table = reference_table(
+            published.manifest.design.locale.of_report(),
+            console.width(),
+        );
         console.inform(&format!("\n{}", console.styled(&table)));
     }
     for name in [names::MARKDOWN, names::HTML] {
@@ -93,9 +120,14 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
             folder.file(name).display()
         ));
     }
-    let Some(refusal) = published.refused else { return Ok(Exit::Done) };
+    let Some(refusal) = published.refused else {
+        return Ok(Exit::Done);
+    };
     if let Some(baseline) = &published.manifest.compared_to {
-        let text = say!("the files have no comparison with `{baseline}`", "写出的文件中没有与 `{baseline}` 的比较");
+        let text = say!(
+            "the files have no comparison with `{baseline}`",
+            "写出的文件中没有与 `{baseline}` 的比较"
+        );
         console.warn(localized("not compared:", "未比较："), text);
     }
     Err(refusal.into())
@@ -114,14 +146,26 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();
-        let write = CommandLine::current().of_project().command(&format!("report {}", shell_word(&label)));
-        return Err(Failure::input(say!("the results `{label}` have no {}", "结果 `{label}` 没有 {}", names::HTML))
-            .hinted(say!("{write}   writes it", "{write}   写出该文件")));
+        let write = CommandLine::current()
+            .of_project()
+            .command(&format!("report {}", shell_word(&label)));
+        return Err(Failure::input(say!(
+            "the results `{label}` have no {}",
+            "结果 `{label}` 没有 {}",
+            names::HTML
+        ))
+        .hinted(say!("{write}   writes it", "{write}   写出该文件")));
     }
     let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
     let opened = open_in_browser(shown.as_os_str());
     let page = shown.display().to_string();
-    console.report(&OpenJson { page: page.clone(), opened }, || console.print(&page));
+    console.report(
+        &OpenJson {
+            page: page.clone(),
+            opened,
+        },
+        || console.print(&page),
+    );
     if !opened {
         console.note(localized(
             "There is no browser here: open this file in yours.",
@@ -145,7 +189,10 @@ fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure>
 }
 
 fn csv_failure(error: csv::Error) -> Failure {
-    Failure::error(say!("the rows could not be written as CSV: {error}", "无法将各行写为 CSV：{error}"))
+    Failure::error(say!(
+        "the rows could not be written as CSV: {error}",
+        "无法将各行写为 CSV：{error}"
+    ))
 }
 
 const INDEX: &str = "index.html";
@@ -153,23 +200,41 @@ const INDEX: &str = "index.html";
 /// The pages of all result sets, the newest first, with their languages.
 fn pages(results: &Path) -> Vec<(SetLink, Locale)> {
     let known = labels(results).unwrap_or_default();
-    let mut sets: Vec<(SetLink, Locale)> = known.iter().filter_map(|label| page_of(results, label)).collect();
-    sets.sort_by(|(a, _), (b, _)| (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label)));
+    let mut sets: Vec<(SetLink, Locale)> = known
+        .iter()
+        .filter_map(|label| page_of(results, label))
+        .collect();
+    sets.sort_by(|(a, _), (b, _)| {
+        (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label))
+    });
     sets
 }
 
 fn page_of(results: &Path, label: &Label) -> Option<(SetLink, Locale)> {
     let folder = ResultsFolder::new(results, label);
-    let manifest = folder.manifest().ok().filter(|_| folder.file(names::HTML).is_file())?;
+    let manifest = folder
+        .manifest()
+        .ok()
+        .filter(|_| folder.file(names::HTML).is_file())?;
     // An address has no blanks.
     let page = format!("{}/{}", label.as_str().replace(' ', "%20"), names::HTML);
-    Some((SetLink { label: label.to_string(), started: manifest.started, page }, manifest.design.locale))
+    Some((
+        SetLink {
+            label: label.to_string(),
+            started: manifest.started,
+            page,
+        },
+        manifest.design.locale,
+    ))
 }
 
 /// Writes the page with `chosen` shown first; `None` where there is no other set, or none can be written.
 fn write_result_index(results: &Path, chosen: &str) -> Option<PathBuf> {
     let sets = pages(results);
-    let locale = sets.iter().find(|(set, _)| set.label == chosen).map(|(_, locale)| *locale)?;
+    let locale = sets
+        .iter()
+        .find(|(set, _)| set.label == chosen)
+        .map(|(_, locale)| *locale)?;
     if sets.len() < 2 {
         return None;
     }

@@ -8,7 +8,9 @@ use serde::Serialize;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{output_of, snapshot};
-use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
+use crate::cli::commands::cell::{
+    CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style,
+};
 use crate::cli::commands::needed::needed_of_cell;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, dimension_name, percent, probe_type};
@@ -49,11 +51,23 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let context = context(&snapshot, pipeline.as_ref(), &selected);
     let label = &selected.manifest.label;
     let (context_text, row) = (context.as_ref().ok().map(String::as_str), &selected.row);
-    console.report(&ShownCellJson { label, context: context_text, row }, || {
-        let shown =
-            Page { selected: &selected, probe: pipeline.as_ref().and_then(|p| probe_today(p, &selected.row)), console };
-        page(console, &shown.text(context.as_deref()));
-    });
+    console.report(
+        &ShownCellJson {
+            label,
+            context: context_text,
+            row,
+        },
+        || {
+            let shown = Page {
+                selected: &selected,
+                probe: pipeline
+                    .as_ref()
+                    .and_then(|p| probe_today(p, &selected.row)),
+                console,
+            };
+            page(console, &shown.text(context.as_deref()));
+        },
+    );
     Ok(Exit::Done)
 }
 
@@ -65,31 +79,63 @@ pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Optio
         allow_unproven: true,
         ..SelectArgs::default()
     };
-    read_project(common, &select, ProjectOptions::default()).ok().map(|opened| opened.pipeline)
+    read_project(common, &select, ProjectOptions::default())
+        .ok()
+        .map(|opened| opened.pipeline)
 }
 
 fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
-    pipeline.fixtures.first()?.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
+    pipeline
+        .fixtures
+        .first()?
+        .bank
+        .probes
+        .iter()
+        .find(|probe| *probe.id.0 == *row.probe)
 }
 
 /// The context that the answer was given from, or the stored output where the project no longer reads it; else why
 /// neither can be shown.
-fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
+fn context(
+    snapshot: &CacheSnapshot,
+    pipeline: Option<&Pipeline>,
+    selected: &SelectedCell,
+) -> Result<String, String> {
     let key = selected.row.keys.compress;
-    let record = snapshot
-        .find(&key)
-        .ok_or_else(|| say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short()))?;
-    let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
-    if let Some(read) = pipeline.and_then(|pipeline| as_read(pipeline, selected, record.body_format(), &body)) {
-        return read.ok_or_else(|| localized("only its provider can read it", "只有其服务商能读取").to_owned());
+    let record = snapshot.find(&key).ok_or_else(|| {
+        say!(
+            "the entry {} is no longer in the cache",
+            "条目 {} 已不在缓存中",
+            key.0.short()
+        )
+    })?;
+    let body = snapshot
+        .body(&record)
+        .map_err(|damage| damage.to_string())?;
+    if let Some(read) =
+        pipeline.and_then(|pipeline| as_read(pipeline, selected, record.body_format(), &body))
+    {
+        return read.ok_or_else(|| {
+            localized("only its provider can read it", "只有其服务商能读取").to_owned()
+        });
     }
-    let meta = snapshot.meta(&record).map_err(|damage| damage.to_string())?;
+    let meta = snapshot
+        .meta(&record)
+        .map_err(|damage| damage.to_string())?;
     Ok(output_of(&record, &meta, &body).text())
 }
 
 /// The context as the pipeline reads it; `None` where method or fixture have changed.
-fn as_read(pipeline: &Pipeline, selected: &SelectedCell, format: BodyFormat, body: &[u8]) -> Option<Option<String>> {
-    let task = reading_task(pipeline, compress_cell(pipeline, &selected.manifest.design, &selected.row)?)?;
+fn as_read(
+    pipeline: &Pipeline,
+    selected: &SelectedCell,
+    format: BodyFormat,
+    body: &[u8],
+) -> Option<Option<String>> {
+    let task = reading_task(
+        pipeline,
+        compress_cell(pipeline, &selected.manifest.design, &selected.row)?,
+    )?;
     let matrix = Matrix::new(pipeline);
     read_context(Preparer::new(pipeline, &matrix), task, format, body)
 }
@@ -115,11 +161,20 @@ impl Page<'_> {
             Ok(context) => self.body(&mut text, &self.marked(context)),
             Err(why) => self.note(&mut text, &say!("not available: {why}", "不可用：{why}")),
         }
-        if let Some(context) = self.selected.context.as_ref().filter(|context| context.needed.is_some()) {
+        if let Some(context) = self
+            .selected
+            .context
+            .as_ref()
+            .filter(|context| context.needed.is_some())
+        {
             text.push_str(&needed_of_cell(context, self.console));
         }
         self.searches(&mut text);
-        self.section(&mut text, localized("Answer", "回答"), &say!("by {}", "出自 {}", row.answerer));
+        self.section(
+            &mut text,
+            localized("Answer", "回答"),
+            &say!("by {}", "出自 {}", row.answerer),
+        );
         self.body(&mut text, &self.marked(&row.answer));
         self.answer_notes(&mut text);
         self.grades(&mut text);
@@ -133,16 +188,27 @@ impl Page<'_> {
 
     fn section(&self, text: &mut String, heading: &str, beside: &str) {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n{}  {}", self.paint(TextStyle::Strong, heading), self.paint(TextStyle::Dim, beside));
+        let _ = writeln!(
+            text,
+            "\n{}  {}",
+            self.paint(TextStyle::Strong, heading),
+            self.paint(TextStyle::Dim, beside)
+        );
     }
 
     fn note(&self, text: &mut String, note: &str) {
-        let _ = writeln!(text, "  {}", self.paint(TextStyle::Dim, &format!("({note})")));
+        let _ = writeln!(
+            text,
+            "  {}",
+            self.paint(TextStyle::Dim, &format!("({note})"))
+        );
     }
 
     /// Text wrapped to the width, its own lines kept.
     fn body(&self, text: &mut String, body: &str) {
-        let options = textwrap::Options::new(self.console.width()).initial_indent("  ").subsequent_indent("  ");
+        let options = textwrap::Options::new(self.console.width())
+            .initial_indent("  ")
+            .subsequent_indent("  ");
         for line in body.trim_end().lines() {
             let _ = writeln!(text, "{}", textwrap::fill(line, &options).trim_end());
         }
@@ -159,7 +225,9 @@ impl Page<'_> {
             row.run,
             row.probe
         );
-        let score = row.overall.map_or("–".to_owned(), |score| say!("{score:.2} of 5", "{score:.2}（满分 5）"));
+        let score = row.overall.map_or("–".to_owned(), |score| {
+            say!("{score:.2} of 5", "{score:.2}（满分 5）")
+        });
         let (manifest, kind) = (&self.selected.manifest, probe_type(row.kind));
         let (label, rules) = (
             &manifest.label,
@@ -207,38 +275,74 @@ impl Page<'_> {
                     "无：会话记录中没有答案，正确的回答应如实说明",
                 )
             } else {
-                localized("none: the bank names no facts of the answer", "无：题库没有给出答案的事实")
+                localized(
+                    "none: the bank names no facts of the answer",
+                    "无：题库没有给出答案的事实",
+                )
             };
             self.note(text, why);
         }
-        let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
+        let width = row
+            .facts
+            .iter()
+            .map(|fact| fact.fact.chars().count())
+            .max()
+            .unwrap_or(0)
+            .min(48);
         for fact in &row.facts {
             let (mark, style, what) = fate(fact);
-            let _ = writeln!(text, "  {} {:width$}  {}", self.paint(style, mark), fact.fact, self.paint(style, what));
+            let _ = writeln!(
+                text,
+                "  {} {:width$}  {}",
+                self.paint(style, mark),
+                fact.fact,
+                self.paint(style, what)
+            );
         }
     }
 
     /// The text with expected facts marked in green and superseded ones in yellow.
     fn marked(&self, text: &str) -> String {
-        let named: Vec<Fact> =
-            self.selected.row.facts.iter().map(|fate| Fact { spellings: vec![fate.fact.clone()] }).collect();
+        let named: Vec<Fact> = self
+            .selected
+            .row
+            .facts
+            .iter()
+            .map(|fate| Fact {
+                spellings: vec![fate.fact.clone()],
+            })
+            .collect();
         let (expected, superseded) = match self.probe {
-            Some(probe) => (probe.expected_facts.as_slice(), probe.superseded_facts.as_slice()),
+            Some(probe) => (
+                probe.expected_facts.as_slice(),
+                probe.superseded_facts.as_slice(),
+            ),
             None => (named.as_slice(), &[][..]),
         };
         let mapped = sessions::transcript::MappedFold::new(text);
         let mut marks: Vec<(Range<usize>, TextStyle)> = Vec::new();
-        for (facts, style) in [(expected, TextStyle::Good), (superseded, TextStyle::Warning)] {
-            let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| finder.find(&mapped));
+        for (facts, style) in [
+            (expected, TextStyle::Good),
+            (superseded, TextStyle::Warning),
+        ] {
+            let ranges = FactFinder::all(facts)
+                .into_iter()
+                .flat_map(|finder| finder.find(&mapped));
             marks.extend(ranges.map(|range| (range, style)));
         }
         marks.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let (mut marked, mut done) = (String::with_capacity(text.len()), 0);
         for (range, style) in marks {
-            let (Some(before), Some(fact)) = (text.get(done..range.start), text.get(range.clone())) else { continue };
+            let (Some(before), Some(fact)) = (text.get(done..range.start), text.get(range.clone()))
+            else {
+                continue;
+            };
             marked.push_str(before);
             // each line by itself, so that no colour runs over an indent
-            let lines: Vec<String> = fact.split('\n').map(|line| self.paint(style, line)).collect();
+            let lines: Vec<String> = fact
+                .split('\n')
+                .map(|line| self.paint(style, line))
+                .collect();
             marked.push_str(&lines.join("\n"));
             done = range.end;
         }
@@ -248,7 +352,9 @@ impl Page<'_> {
 
     /// What an open-book answer searched for, and what it got to read.
     fn searches(&self, text: &mut String) {
-        let Some(open) = &self.selected.row.open_book else { return };
+        let Some(open) = &self.selected.row.open_book else {
+            return;
+        };
         for (number, search) in (1..).zip(&open.searches) {
             let query = if search.query.is_empty() {
                 localized("(asked for wrongly)", "（请求有误）")
@@ -265,8 +371,12 @@ impl Page<'_> {
 
     /// Points to the answer to the same question with a search, or without one.
     fn other_book(&self, text: &mut String) {
-        let Some(other) = &self.selected.other_book else { return };
-        let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
+        let Some(other) = &self.selected.other_book else {
+            return;
+        };
+        let score = other
+            .overall
+            .map_or("–".to_owned(), |score| format!("{score:.2}"));
         let of = &self.selected.row;
         let typed = CommandLine::current().without("open");
         let command = command_for(typed, "show", [&of.fixture, &of.method, &of.probe], of.run);
@@ -276,7 +386,10 @@ impl Page<'_> {
                 "可检索时：{score}，检索次数：{}   {command} --open",
                 open.searches.len()
             ),
-            None => say!("without a search: {score}   {command}", "不检索时：{score}   {command}"),
+            None => say!(
+                "without a search: {score}   {command}",
+                "不检索时：{score}   {command}"
+            ),
         };
         let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &line));
     }
@@ -293,7 +406,10 @@ impl Page<'_> {
             notes.push((heading, row.stale_facts.join(", ")));
         }
         if !row.invented.is_empty() {
-            notes.push((localized("not in the transcript:", "会话记录中没有："), row.invented.join(", ")));
+            notes.push((
+                localized("not in the transcript:", "会话记录中没有："),
+                row.invented.join(", "),
+            ));
         }
         if row.fabricated == Some(true) {
             let why = localized(
@@ -309,19 +425,31 @@ impl Page<'_> {
 
     fn grades(&self, text: &mut String) {
         let row = &self.selected.row;
-        self.section(text, localized("Grades", "评分"), &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge));
-        let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
+        self.section(
+            text,
+            localized("Grades", "评分"),
+            &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge),
+        );
+        let options = textwrap::Options::new(self.console.width())
+            .initial_indent("      ")
+            .subsequent_indent("      ");
         let criteria = &self.selected.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
             let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
-            let _ = writeln!(text, "  {score_text}  {}", self.paint(TextStyle::Strong, dimension_name(*dimension)));
-            let of_dimension = criteria.iter().filter(|criterion| criterion.dimension == *dimension);
-            let mut last = "";
-            for grade in row
-                .criteria
+            let _ = writeln!(
+                text,
+                "  {score_text}  {}",
+                self.paint(TextStyle::Strong, dimension_name(*dimension))
+            );
+            let of_dimension = criteria
                 .iter()
-                .filter(|grade| of_dimension.clone().any(|criterion| criterion.id == grade.criterion))
-            {
+                .filter(|criterion| criterion.dimension == *dimension);
+            let mut last = "";
+            for grade in row.criteria.iter().filter(|grade| {
+                of_dimension
+                    .clone()
+                    .any(|criterion| criterion.id == grade.criterion)
+            }) {
                 let points = f64::from(grade.points());
                 let points = self.paint(score_style(Some(points)), &format!("{points}"));
                 let _ = writeln!(text, "    {points}  {}", grade.criterion);
@@ -339,7 +467,10 @@ impl Page<'_> {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
             let unguided = if row.refetch_unguided {
-                localized(": nothing in the context says where they were", "：上下文没有说明它们在何处")
+                localized(
+                    ": nothing in the context says where they were",
+                    "：上下文没有说明它们在何处",
+                )
             } else {
                 ""
             };
@@ -356,22 +487,51 @@ impl Page<'_> {
         self.other_book(text);
         if !self.selected.others.is_empty() {
             let others = self.selected.others.iter().map(|other| {
-                let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
+                let score = other
+                    .overall
+                    .map_or("–".to_owned(), |score| format!("{score:.2}"));
                 let answerer = (other.answerer != row.answerer).then_some(&other.answerer);
                 let judge = (other.judge != row.judge).then_some(&other.judge);
-                let by: String = answerer.into_iter().chain(judge).map(|name| format!(" · {name}")).collect();
+                let by: String = answerer
+                    .into_iter()
+                    .chain(judge)
+                    .map(|name| format!(" · {name}"))
+                    .collect();
                 say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
             });
             let others: Vec<String> = others.collect();
             let label = localized("other grades:", "其他评分：");
-            let others = self.console.labelled(TextStyle::Dim, label, others.join(localized(", ", "，")));
+            let others =
+                self.console
+                    .labelled(TextStyle::Dim, label, others.join(localized(", ", "，")));
             let _ = writeln!(text, "\n{others}");
         }
-        let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
-        let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
-        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", "))));
-        let next = command_for(CommandLine::current(), "why", [&row.fixture, &row.method, &row.probe], row.run);
-        let _ = writeln!(text, "{}", self.console.labelled(TextStyle::Hint, localized("next:", "下一步："), next));
+        let keys = [
+            ("compress", row.keys.compress),
+            ("answer", row.keys.answer),
+            ("judge", row.keys.judge),
+        ];
+        let keys: Vec<String> = keys
+            .iter()
+            .map(|(stage, key)| format!("{stage} {}", key.0.short()))
+            .collect();
+        let _ = writeln!(
+            text,
+            "\n{}",
+            self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", ")))
+        );
+        let next = command_for(
+            CommandLine::current(),
+            "why",
+            [&row.fixture, &row.method, &row.probe],
+            row.run,
+        );
+        let _ = writeln!(
+            text,
+            "{}",
+            self.console
+                .labelled(TextStyle::Hint, localized("next:", "下一步："), next)
+        );
     }
 }
 
@@ -379,10 +539,19 @@ impl Page<'_> {
 fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
     let found = fact.is_found_by_search();
     match fact.class {
-        Some(FactClass::Answered) => ("✓", TextStyle::Good, localized("answered from the context", "依据上下文作答")),
-        Some(FactClass::Missed) => {
-            ("✗", TextStyle::Warning, localized("in the context, missed by the answerer", "在上下文中，作答模型遗漏"))
-        }
+        Some(FactClass::Answered) => (
+            "✓",
+            TextStyle::Good,
+            localized("answered from the context", "依据上下文作答"),
+        ),
+        Some(FactClass::Missed) => (
+            "✗",
+            TextStyle::Warning,
+            localized(
+                "in the context, missed by the answerer",
+                "在上下文中，作答模型遗漏",
+            ),
+        ),
         Some(FactClass::Lost) if found => (
             "✗",
             TextStyle::Warning,
@@ -391,14 +560,26 @@ fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
                 "压缩中丢失；检索已找到，作答模型遗漏",
             ),
         ),
-        Some(FactClass::Lost) => ("✗", TextStyle::Bad, localized("lost in compression", "压缩中丢失")),
-        Some(FactClass::AnsweredElsewhere) if found => {
-            ("✓", TextStyle::Good, localized("lost in compression; found by searching", "压缩中丢失；经检索找到"))
-        }
+        Some(FactClass::Lost) => (
+            "✗",
+            TextStyle::Bad,
+            localized("lost in compression", "压缩中丢失"),
+        ),
+        Some(FactClass::AnsweredElsewhere) if found => (
+            "✓",
+            TextStyle::Good,
+            localized(
+                "lost in compression; found by searching",
+                "压缩中丢失；经检索找到",
+            ),
+        ),
         Some(FactClass::AnsweredElsewhere) => (
             "✓",
             TextStyle::Warning,
-            localized("answered, but not literally in the context", "答出，但上下文中没有原文"),
+            localized(
+                "answered, but not literally in the context",
+                "答出，但上下文中没有原文",
+            ),
         ),
         None if fact.answered => ("✓", TextStyle::Good, localized("answered", "已答出")),
         None => ("✗", TextStyle::Bad, localized("not answered", "未答出")),

@@ -46,19 +46,35 @@ impl Console {
             ColorChoice::Never => false,
             ColorChoice::Auto => draws && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
         };
-        let colored_output = colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
+        let colored_output =
+            colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
         let draws_progress = !common.no_progress && !common.quiet && draws;
-        Console { is_json: common.json, is_quiet: common.quiet, colors, colored_output, draws_progress }
+        Console {
+            is_json: common.json,
+            is_quiet: common.quiet,
+            colors,
+            colored_output,
+            draws_progress,
+        }
     }
 
     /// Text without color, JSON or progress, for output before the arguments are parsed.
     pub(crate) fn plain() -> Console {
-        Console { is_json: false, is_quiet: false, colors: false, colored_output: false, draws_progress: false }
+        Console {
+            is_json: false,
+            is_quiet: false,
+            colors: false,
+            colored_output: false,
+            draws_progress: false,
+        }
     }
 
     /// The same, as with `--quiet`.
     pub(crate) fn silenced(self) -> Console {
-        Console { is_quiet: true, ..self }
+        Console {
+            is_quiet: true,
+            ..self
+        }
     }
 
     /// Columns of the terminal as it is now: it may have been resized during a run.
@@ -78,13 +94,17 @@ impl Console {
 
     /// Sentences as a terminal shows them: broken between words. A file or a pipe gets whole lines, which scripts search.
     pub(crate) fn prose(&self, text: &str) -> String {
-        self.columns().map_or_else(|| text.to_owned(), |columns| wrap_lines(text, columns))
+        self.columns()
+            .map_or_else(|| text.to_owned(), |columns| wrap_lines(text, columns))
     }
 
     /// The same for standard error, which may be a file beside a terminal.
     pub(crate) fn error_prose(&self, text: &str) -> String {
         match io::stderr().is_terminal() {
-            true => wrap_lines(text, width_of(terminal_size::terminal_size_of(io::stderr()))),
+            true => wrap_lines(
+                text,
+                width_of(terminal_size::terminal_size_of(io::stderr())),
+            ),
             false => text.to_owned(),
         }
     }
@@ -103,7 +123,8 @@ impl Console {
             TextStyle::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
             TextStyle::Hint => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
         };
-        let [begin, end] = [style.render().to_string(), style.render_reset().to_string()].map(|code| own_color(&code));
+        let [begin, end] = [style.render().to_string(), style.render_reset().to_string()]
+            .map(|code| own_color(&code));
         format!("{begin}{text}{end}")
     }
 
@@ -146,15 +167,29 @@ impl Console {
     }
 
     /// `text` after a word in a style. Its commands are those that the user can type.
-    pub(crate) fn labelled(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
+    pub(crate) fn labelled(
+        &self,
+        style: TextStyle,
+        label: &str,
+        text: impl fmt::Display,
+    ) -> String {
         // A wide colon is followed by no space.
         let gap = if label.ends_with('：') { "" } else { " " };
         let text = text.to_string();
-        format!("{}{gap}{}", self.paint(style, label), with_project_flags(&text))
+        format!(
+            "{}{gap}{}",
+            self.paint(style, label),
+            with_project_flags(&text)
+        )
     }
 
     /// Sentences after a word in a style, as [`Console::error_prose`] breaks them.
-    pub(crate) fn labelled_prose(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
+    pub(crate) fn labelled_prose(
+        &self,
+        style: TextStyle,
+        label: &str,
+        text: impl fmt::Display,
+    ) -> String {
         self.error_prose(&self.labelled(style, label, text))
     }
 
@@ -183,7 +218,10 @@ impl Console {
     /// # Errors
     /// Standard input cannot be read.
     pub(crate) fn ask(&self, question: &str) -> io::Result<Option<String>> {
-        let _ = write_bytes(&mut io::stderr().lock(), visible(&format!("{question} "), self.colors).as_bytes());
+        let _ = write_bytes(
+            &mut io::stderr().lock(),
+            visible(&format!("{question} "), self.colors).as_bytes(),
+        );
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer)?;
         Ok((read > 0).then(|| answer.trim_end_matches(['\n', '\r']).to_owned()))
@@ -194,13 +232,22 @@ impl Console {
     /// # Errors
     /// Standard input cannot be read.
     pub(crate) fn confirm(&self, question: &str) -> io::Result<bool> {
-        let answer = self.ask(&format!("{} [y/N]", self.paint(TextStyle::Strong, question)))?.unwrap_or_default();
+        let answer = self
+            .ask(&format!(
+                "{} [y/N]",
+                self.paint(TextStyle::Strong, question)
+            ))?
+            .unwrap_or_default();
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// The result of a command: `json` if the user asked for JSON, else what `print` prints.
     pub(crate) fn report(&self, json: &impl serde::Serialize, print: impl FnOnce()) {
-        if self.is_json { self.json(json) } else { print() }
+        if self.is_json {
+            self.json(json)
+        } else {
+            print()
+        }
     }
 
     /// A JSON document on standard output, if the user asked for JSON.
@@ -208,9 +255,10 @@ impl Console {
         if self.is_json {
             match serde_json::to_string_pretty(value) {
                 Ok(text) => output(&line(&escape_json(&text))),
-                Err(error) => {
-                    self.eprint(&say!("error: failed to write JSON: {error}", "错误：无法写出 JSON：{error}"))
-                }
+                Err(error) => self.eprint(&say!(
+                    "error: failed to write JSON: {error}",
+                    "错误：无法写出 JSON：{error}"
+                )),
             }
         }
     }
@@ -236,7 +284,9 @@ impl Console {
     /// Why standard output could not be written, if that happened; then the command failed, whatever else it did. A
     /// reader who has seen enough and closes the pipe is not a failure: `compeval cache ls | head`.
     pub(crate) fn output_error() -> Option<&'static io::Error> {
-        OUTPUT_ERROR.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+        OUTPUT_ERROR
+            .get()
+            .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
 
     /// Whether what is printed on standard output is still read.
@@ -250,7 +300,8 @@ static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
 /// The width of lines on a terminal of this size.
 fn width_of(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
-    size.map_or(UNKNOWN_WIDTH, |(columns, _)| usize::from(columns.0)).clamp(60, 140)
+    size.map_or(UNKNOWN_WIDTH, |(columns, _)| usize::from(columns.0))
+        .clamp(60, 140)
 }
 
 fn line(text: &str) -> Vec<u8> {
@@ -281,5 +332,6 @@ impl Write for LogWriter {
 }
 
 fn write_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    out.write_all(&redact_bytes(bytes)).and_then(|()| out.flush())
+    out.write_all(&redact_bytes(bytes))
+        .and_then(|()| out.flush())
 }

@@ -65,7 +65,9 @@ pub(crate) fn escape_json(json: &str) -> Cow<'_, str> {
 /// The code of a colour sequence whose [`MARK`] was just read, and what follows it.
 fn color_code(text: &str) -> Option<(&str, &str)> {
     let (code, after) = text.strip_prefix('[')?.split_once('m')?;
-    code.chars().all(|c| c.is_ascii_digit() || c == ';').then_some((code, after))
+    code.chars()
+        .all(|c| c.is_ascii_digit() || c == ';')
+        .then_some((code, after))
 }
 
 #[cfg(test)]
@@ -75,8 +77,14 @@ mod tests {
 
     #[test]
     fn nothing_that_steers_a_terminal_gets_through() {
-        assert_eq!(visible("a\u{1b}]52;c;aGk=\u{7}b", true), "a\\u{1b}]52;c;aGk=\\u{7}b");
-        assert_eq!(visible("x\u{9b}2J\u{202e}y\r", true), "x\\u{9b}2J\\u{202e}y\\r");
+        assert_eq!(
+            visible("a\u{1b}]52;c;aGk=\u{7}b", true),
+            "a\\u{1b}]52;c;aGk=\\u{7}b"
+        );
+        assert_eq!(
+            visible("x\u{9b}2J\u{202e}y\r", true),
+            "x\\u{9b}2J\\u{202e}y\\r"
+        );
         assert_eq!(visible("two\n\tlines", true), "two\n\tlines");
     }
 
@@ -85,7 +93,10 @@ mod tests {
         let red = format!("{MARK}[31mbad{MARK}[0m");
         assert_eq!(visible(&red, true), "\u{1b}[31mbad\u{1b}[0m");
         assert_eq!(visible(&red, false), "bad");
-        assert_eq!(visible(&format!("{MARK}[2J{MARK}]52;c;x"), true), "[2J]52;c;x");
+        assert_eq!(
+            visible(&format!("{MARK}[2J{MARK}]52;c;x"), true),
+            "[2J]52;c;x"
+        );
     }
 
     #[test]

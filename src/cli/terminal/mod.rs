@@ -1,11 +1,11 @@
 //! What the user sees while and after a command runs: lines, tables, progress, a pager.
 
-mod progress_model;
-mod controls;
 mod console;
-mod table;
+mod controls;
 mod pager;
 mod progress;
+mod progress_model;
+mod table;
 
 pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter};

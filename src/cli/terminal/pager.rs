@@ -35,7 +35,14 @@ enum PagerState {
 impl<'c> Pages<'c> {
     pub(crate) fn new(console: &'c Console) -> Pages<'c> {
         let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json;
-        Pages { console, state: if is_read { PagerState::Buffered(String::new()) } else { PagerState::Direct } }
+        Pages {
+            console,
+            state: if is_read {
+                PagerState::Buffered(String::new())
+            } else {
+                PagerState::Direct
+            },
+        }
     }
 
     /// Prints what comes next, lines whole. Returns false once the reader has closed the pipe.
@@ -59,7 +66,8 @@ impl<'c> Pages<'c> {
 
     /// Passes the buffer to a pager, or to standard output if no pager starts.
     fn start_pager(&mut self) -> bool {
-        let PagerState::Buffered(buffered) = std::mem::replace(&mut self.state, PagerState::Direct) else {
+        let PagerState::Buffered(buffered) = std::mem::replace(&mut self.state, PagerState::Direct)
+        else {
             return true;
         };
         match pager() {
@@ -92,7 +100,9 @@ impl<'c> Pages<'c> {
 fn rows() -> usize {
     let declared = variable("LINES").and_then(|lines| lines.parse().ok());
     declared
-        .or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0)))
+        .or_else(|| {
+            terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0))
+        })
         .filter(|rows| *rows > 0)
         .unwrap_or(USUAL_ROWS)
 }
@@ -113,5 +123,8 @@ fn pager() -> io::Result<Child> {
 
 /// Gives the pager some text. A reader who has seen enough closes the pipe: that is not a failure.
 fn pass_on(pager: &mut Child, text: &str) -> bool {
-    pager.stdin.as_mut().is_some_and(|input| input.write_all(redact(text).as_bytes()).is_ok())
+    pager
+        .stdin
+        .as_mut()
+        .is_some_and(|input| input.write_all(redact(text).as_bytes()).is_ok())
 }

@@ -65,7 +65,12 @@ impl Progress {
             false => View::PlainLines(PlainLines::new(Instant::now())),
         };
         let (model, view) = (RefCell::new(model), RefCell::new(view));
-        Progress { console: *console, live: None, model, view }
+        Progress {
+            console: *console,
+            live: None,
+            model,
+            view,
+        }
     }
 
     /// More cells of a stage turned up.
@@ -84,7 +89,11 @@ impl Progress {
                 "no more calls to {target}, every further call would fail the same way: {reason}",
                 "不再调用 {target}，后续调用都会同样失败：{reason}"
             );
-            self.say(&self.console.labelled(TextStyle::Warning, localized("stopped:", "已停止："), text));
+            self.say(&self.console.labelled(
+                TextStyle::Warning,
+                localized("stopped:", "已停止："),
+                text,
+            ));
         }
     }
 
@@ -125,7 +134,8 @@ impl Progress {
 
 /// Columns of the terminal that standard error is.
 fn terminal_width() -> usize {
-    terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0).max(1))
+    terminal_size::terminal_size_of(io::stderr())
+        .map_or(80, |(width, _)| usize::from(width.0).max(1))
 }
 
 /// A terminal with fewer columns has no room for long bars and for all figures of a stage.
@@ -135,7 +145,14 @@ impl LiveBars {
     fn new(model: &ProgressModel, colors: bool) -> LiveBars {
         let multi = MultiProgress::new();
         let (pace, waits) = (add_line(&multi), add_line(&multi));
-        let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors, width: terminal_width() };
+        let mut bars = LiveBars {
+            multi,
+            stages: BTreeMap::new(),
+            pace,
+            waits,
+            colors,
+            width: terminal_width(),
+        };
         model.stages.keys().for_each(|stage| bars.add(*stage));
         bars
     }
@@ -145,14 +162,19 @@ impl LiveBars {
             return;
         }
         let bar = self.multi.insert_before(&self.pace, ProgressBar::new(0));
-        self.stages.insert(stage, bar.with_style(self.stage_style()).with_prefix(stage.name()));
+        self.stages.insert(
+            stage,
+            bar.with_style(self.stage_style()).with_prefix(stage.name()),
+        );
     }
 
     fn stage_style(&self) -> ProgressStyle {
         let length = if self.width < NARROW { 10 } else { 28 };
         let color = if self.colors { ".green/dim" } else { "" };
-        style(&format!("{{prefix:>9}}  {{bar:{length}{color}}}  {{pos:>6}}/{{len:<6}}  {{wide_msg}}"))
-            .progress_chars("━━─")
+        style(&format!(
+            "{{prefix:>9}}  {{bar:{length}{color}}}  {{pos:>6}}/{{len:<6}}  {{wide_msg}}"
+        ))
+        .progress_chars("━━─")
     }
 
     /// Adapts to a terminal that was resized. The terminal wraps the bars again, because each is one long line: what it
@@ -163,15 +185,21 @@ impl LiveBars {
             return;
         }
         let rows = self.stages.len() + 2;
-        let _ = io::stderr().lock().write_all(cleared(rows, before, width).as_bytes());
+        let _ = io::stderr()
+            .lock()
+            .write_all(cleared(rows, before, width).as_bytes());
         let style = self.stage_style();
-        self.stages.values().for_each(|bar| bar.set_style(style.clone()));
+        self.stages
+            .values()
+            .for_each(|bar| bar.set_style(style.clone()));
     }
 
     fn show(&self, model: &ProgressModel) {
         let is_narrow = self.width < NARROW;
         for (stage, progress) in &model.stages {
-            let Some(bar) = self.stages.get(stage) else { continue };
+            let Some(bar) = self.stages.get(stage) else {
+                continue;
+            };
             bar.set_length(progress.total);
             bar.set_position(progress.finished());
             bar.set_message(ProgressModel::stage_words(progress, is_narrow));
@@ -182,7 +210,10 @@ impl LiveBars {
     }
 
     fn clear(&self) {
-        self.stages.values().chain([&self.pace, &self.waits]).for_each(ProgressBar::finish_and_clear);
+        self.stages
+            .values()
+            .chain([&self.pace, &self.waits])
+            .for_each(ProgressBar::finish_and_clear);
         // What cannot be cleared is overwritten by what is printed next.
         let _ = self.multi.clear();
     }
@@ -190,7 +221,9 @@ impl LiveBars {
 
 /// Adds a line of text below the bars.
 fn add_line(multi: &MultiProgress) -> ProgressBar {
-    multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"))
+    multi
+        .add(ProgressBar::new(0))
+        .with_style(style("{prefix:>9}  {wide_msg}"))
 }
 
 /// Clears `rows` that were drawn at one width, of a terminal that has another now; the cursor ends in the last row.
@@ -208,7 +241,12 @@ fn style(template: &str) -> ProgressStyle {
 
 impl PlainLines {
     fn new(now: Instant) -> PlainLines {
-        PlainLines { began: now, printed: now, held_up: false, stopping: false }
+        PlainLines {
+            began: now,
+            printed: now,
+            held_up: false,
+            stopping: false,
+        }
     }
 
     /// The line to print now, if one is due: often at first, seldom later, and at once when trouble begins or ends.

@@ -71,10 +71,25 @@ pub(crate) struct ProgressModel {
 }
 
 impl ProgressModel {
-    pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, limits: BudgetLimits) -> ProgressModel {
+    pub(crate) fn new(
+        stages: impl IntoIterator<Item = (StageName, u64)>,
+        limits: BudgetLimits,
+    ) -> ProgressModel {
         let stages = stages.into_iter().filter(|(_, total)| *total > 0);
-        let stages = stages.map(|(stage, total)| (stage, StageProgress { total, ..StageProgress::default() }));
-        ProgressModel { stages: stages.collect(), limits, ..ProgressModel::default() }
+        let stages = stages.map(|(stage, total)| {
+            (
+                stage,
+                StageProgress {
+                    total,
+                    ..StageProgress::default()
+                },
+            )
+        });
+        ProgressModel {
+            stages: stages.collect(),
+            limits,
+            ..ProgressModel::default()
+        }
     }
 
     /// More cells of a stage turned up.
@@ -93,8 +108,14 @@ impl ProgressModel {
             RunEvent::Skipped { stage, .. } | RunEvent::SharedFailure { stage } => {
                 self.count(*stage, |progress| progress.left_out += 1);
             }
-            RunEvent::Blocked(MatrixCounts { compress, answer, judge }) => {
-                self.count(StageName::Compress, |progress| progress.left_out += compress);
+            RunEvent::Blocked(MatrixCounts {
+                compress,
+                answer,
+                judge,
+            }) => {
+                self.count(StageName::Compress, |progress| {
+                    progress.left_out += compress
+                });
                 self.count(StageName::Answer, |progress| progress.left_out += answer);
                 self.count(StageName::Judge, |progress| progress.left_out += judge);
             }
@@ -124,18 +145,31 @@ impl ProgressModel {
             *entry = (entry.0 + status.sent, entry.1 + status.tokens);
         }
         self.snapshot = snapshot;
-        let worked: u64 = self.stages.values().map(|progress| progress.finished() - progress.cached).sum();
+        let worked: u64 = self
+            .stages
+            .values()
+            .map(|progress| progress.finished() - progress.cached)
+            .sum();
         while self.samples.get(1).is_some_and(|next| {
-            now - next.at >= LONGEST_WINDOW || now - next.at >= WINDOW && worked - next.worked >= CELLS
+            now - next.at >= LONGEST_WINDOW
+                || now - next.at >= WINDOW && worked - next.worked >= CELLS
         }) {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample { at: now, worked, by_provider });
+        self.samples.push_back(Sample {
+            at: now,
+            worked,
+            by_provider,
+        });
     }
 
     /// What one stage has done; `brief` without what its bar shows.
     pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
-        let (done, open) = if brief { (0, 0) } else { (progress.done, progress.open()) };
+        let (done, open) = if brief {
+            (0, 0)
+        } else {
+            (progress.done, progress.open())
+        };
         let parts = [
             (done, localized("done", "完成")),
             (progress.cached, localized("cached", "已缓存")),
@@ -159,7 +193,10 @@ impl ProgressModel {
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
             let [input, output] = [usage.input, usage.output].map(short_tokens);
-            parts.push(say!("{input} tokens in, {output} out", "输入词元 {input}，输出 {output}"));
+            parts.push(say!(
+                "{input} tokens in, {output} out",
+                "输入词元 {input}，输出 {output}"
+            ));
             parts.push(self.money_words());
         }
         parts.extend(
@@ -176,33 +213,59 @@ impl ProgressModel {
     /// The calls a second of each provider, and its limit. A provider without a call in the window is left out: a slow model
     /// may begin none for a while.
     fn provider_words(&self) -> Vec<String> {
-        let Some((first, last, seconds)) = self.window() else { return Vec::new() };
+        let Some((first, last, seconds)) = self.window() else {
+            return Vec::new();
+        };
         let mut words = Vec::new();
         for (provider, (sent, tokens)) in &last.by_provider {
-            let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
+            let (sent_before, tokens_before) =
+                first.by_provider.get(provider).copied().unwrap_or_default();
             let calls = sent.saturating_sub(sent_before);
             if calls > 0 {
                 let tokens = tokens.saturating_sub(tokens_before) as f64;
-                words.push(self.rate_words(provider, calls as f64 / seconds, tokens / seconds * 60.0));
+                words.push(self.rate_words(
+                    provider,
+                    calls as f64 / seconds,
+                    tokens / seconds * 60.0,
+                ));
             }
         }
         words
     }
 
-    fn rate_words(&self, provider: &ProviderName, calls_per_second: f64, tokens_per_minute: f64) -> String {
+    fn rate_words(
+        &self,
+        provider: &ProviderName,
+        calls_per_second: f64,
+        tokens_per_minute: f64,
+    ) -> String {
         let (per, unit) = if calls_per_second < 0.5 {
             (60.0, localized("calls/min", "次/分"))
         } else {
             (1.0, localized("calls/s", "次/秒"))
         };
-        let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
-        let rate = rate.map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
-        let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
+        let rate = self.allowed(provider, |s| {
+            (s.requests_per_minute, s.account_requests_per_minute)
+        });
+        let rate = rate
+            .map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per)))
+            .unwrap_or_default();
+        let limit = self.allowed(provider, |s| {
+            (s.tokens_per_minute, s.account_tokens_per_minute)
+        });
         let limit = limit.map(|limit| {
             let tokens = short(Some(tokens_per_minute as u64));
-            say!(", {tokens} of {} tokens/min", "，{tokens}/{} 词元/分", short(Some(limit)))
+            say!(
+                ", {tokens} of {} tokens/min",
+                "，{tokens}/{} 词元/分",
+                short(Some(limit))
+            )
         });
-        format!("{provider} {}{rate} {unit}{}", amount(calls_per_second * per), limit.unwrap_or_default())
+        format!(
+            "{provider} {}{rate} {unit}{}",
+            amount(calls_per_second * per),
+            limit.unwrap_or_default()
+        )
     }
 
     /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
@@ -212,27 +275,47 @@ impl ProgressModel {
         provider: &ProviderName,
         limits: fn(&ProviderStatus) -> (Option<u64>, Option<u64>),
     ) -> Option<u64> {
-        let of = self.snapshot.statuses.iter().filter(|status| status.provider == *provider);
+        let of = self
+            .snapshot
+            .statuses
+            .iter()
+            .filter(|status| status.provider == *provider);
         let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
         let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
         let models: Vec<u64> = models.into_iter().collect::<Option<_>>()?;
-        (!models.is_empty()).then(|| models.iter().fold(0, |sum: u64, limit| sum.saturating_add(*limit)).min(account))
+        (!models.is_empty()).then(|| {
+            models
+                .iter()
+                .fold(0, |sum: u64, limit| sum.saturating_add(*limit))
+                .min(account)
+        })
     }
 
     fn money_words(&self) -> String {
         let spent = &self.snapshot.spent;
-        let limit =
-            self.limits.usd.map(|limit| say!(" of at most {}", "，上限 {}", money(Some(limit)))).unwrap_or_default();
-        let to_come =
-            self.to_come().map(|usd| say!(", about {} to come", "，预计还需 {}", money(Some(usd)))).unwrap_or_default();
-        let so_far = spent.usd.map_or_else(|| cost(None), |usd| say!("{} so far", "已用 {}", money(Some(usd))));
+        let limit = self
+            .limits
+            .usd
+            .map(|limit| say!(" of at most {}", "，上限 {}", money(Some(limit))))
+            .unwrap_or_default();
+        let to_come = self
+            .to_come()
+            .map(|usd| say!(", about {} to come", "，预计还需 {}", money(Some(usd))))
+            .unwrap_or_default();
+        let so_far = spent.usd.map_or_else(
+            || cost(None),
+            |usd| say!("{} so far", "已用 {}", money(Some(usd))),
+        );
         format!("{so_far}{limit}{to_come}")
     }
 
     /// The cost of the cells to do: their share of the estimate. Without an estimate, or once it is used up, it is computed
     /// from the mean cost of the cells so far.
     fn to_come(&self) -> Option<Usd> {
-        let (expected, spent) = (self.expected.unwrap_or_default().0, self.snapshot.spent.usd?.0);
+        let (expected, spent) = (
+            self.expected.unwrap_or_default().0,
+            self.snapshot.spent.usd?.0,
+        );
         let to_do: u64 = self.stages.values().map(StageProgress::open).sum();
         let worked = self.samples.back().map_or(0, |sample| sample.worked);
         let left = to_do as f64 / (worked + to_do).max(1) as f64;
@@ -252,7 +335,12 @@ impl ProgressModel {
 
     /// What is waited for, the heaviest first; `None` if nothing is.
     pub(crate) fn wait_words(&self) -> Option<String> {
-        let in_flight: u32 = self.snapshot.statuses.iter().map(|status| status.in_flight).sum();
+        let in_flight: u32 = self
+            .snapshot
+            .statuses
+            .iter()
+            .map(|status| status.in_flight)
+            .sum();
         let calls = count(in_flight, Noun::Call);
         if self.snapshot.stop == StopRequest::Drain {
             return Some(say!(
@@ -268,31 +356,46 @@ impl ProgressModel {
         waits.extend(self.budget_words());
         if waits.is_empty() {
             let busy = self.provider_waiting_for(&WaitReason::Replies);
-            waits.extend(
-                busy.map(|name| say!("replies of {name}, {calls} under way", "{name} 的回复（{calls}进行中）")),
-            );
+            waits.extend(busy.map(|name| {
+                say!(
+                    "replies of {name}, {calls} under way",
+                    "{name} 的回复（{calls}进行中）"
+                )
+            }));
         }
-        (!waits.is_empty()).then(|| say!("waits for {}", "等待 {}", waits.join(localized("; ", "；"))))
+        (!waits.is_empty())
+            .then(|| say!("waits for {}", "等待 {}", waits.join(localized("; ", "；"))))
     }
 
     /// The first provider that is waited for, for this reason.
     fn provider_waiting_for(&self, reason: &WaitReason) -> Option<&ProviderName> {
-        let status = self.snapshot.statuses.iter().find(|status| status.waits.as_ref() == Some(reason))?;
+        let status = self
+            .snapshot
+            .statuses
+            .iter()
+            .find(|status| status.waits.as_ref() == Some(reason))?;
         Some(&status.provider)
     }
 
     /// Providers that are away, or asked for a pause.
     fn troubles(&self) -> Vec<String> {
-        self.snapshot.statuses.iter().filter_map(trouble_words).collect()
+        self.snapshot
+            .statuses
+            .iter()
+            .filter_map(trouble_words)
+            .collect()
     }
 
     /// Whether calls are held up for longer than a moment.
     pub(crate) fn is_held_up(&self) -> bool {
-        self.snapshot.statuses.iter().any(|status| match &status.waits {
-            Some(WaitReason::Unavailable(..)) => true,
-            Some(WaitReason::Paused(wait, _)) => *wait >= LONG_PAUSE,
-            Some(WaitReason::Rate | WaitReason::Replies) | None => false,
-        })
+        self.snapshot
+            .statuses
+            .iter()
+            .any(|status| match &status.waits {
+                Some(WaitReason::Unavailable(..)) => true,
+                Some(WaitReason::Paused(wait, _)) => *wait >= LONG_PAUSE,
+                Some(WaitReason::Rate | WaitReason::Replies) | None => false,
+            })
     }
 
     /// What is said while all that is left of the budget is reserved for calls under way: their replies decide how much
@@ -303,7 +406,10 @@ impl ProgressModel {
         Some(say!(
             "the budget: {} spent, {} set aside for what is under way, of {}",
             "预算：已用 {}，为进行中的预留 {}，共 {}",
-            spent.usd.map_or_else(|| localized("an unknown amount", "未知金额").to_owned(), |usd| money(Some(usd))),
+            spent.usd.map_or_else(
+                || localized("an unknown amount", "未知金额").to_owned(),
+                |usd| money(Some(usd))
+            ),
             money(Some(spent.reserved)),
             money(Some(limit))
         ))
@@ -325,20 +431,36 @@ impl ProgressModel {
                 (progress.failed, localized("failed", "失败")),
                 (progress.left_out, localized("left out", "略过")),
             ]);
-            let besides = if besides.is_empty() { besides } else { say!(" ({besides})", "（{besides}）") };
+            let besides = if besides.is_empty() {
+                besides
+            } else {
+                say!(" ({besides})", "（{besides}）")
+            };
             // What is left out was not done: a line that counted it would end as if nothing were missing.
             let done = progress.finished() - progress.left_out;
             format!("{} {done}/{}{besides}", stage.name(), progress.total)
         });
         let stages = stages.collect::<Vec<String>>().join(", ");
-        let parts = [Some(stages), Some(self.pace_words(false)), self.wait_words()];
-        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        let parts = [
+            Some(stages),
+            Some(self.pace_words(false)),
+            self.wait_words(),
+        ];
+        parts
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" · ")
     }
 }
 
 fn counts_above_zero(counts: &[(u64, &str)]) -> String {
     let shown = counts.iter().filter(|(count, _)| *count > 0);
-    shown.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    shown
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Why a provider has to be waited for: it is away, or it asked for a pause.
@@ -352,8 +474,14 @@ fn trouble_words(status: &ProviderStatus) -> Option<String> {
     let wait = duration(wait.as_secs_f64().ceil().max(1.0));
     let why: String = why.chars().take(90).collect();
     Some(match is_away {
-        true => say!("{name} to come back, tried again in {wait} ({why})", "{name} 恢复，{wait} 后重试（{why}）"),
-        false => say!("{name}, paused for {wait} more ({why})", "{name}，还需暂停 {wait}（{why}）"),
+        true => say!(
+            "{name} to come back, tried again in {wait} ({why})",
+            "{name} 恢复，{wait} 后重试（{why}）"
+        ),
+        false => say!(
+            "{name}, paused for {wait} more ({why})",
+            "{name}，还需暂停 {wait}（{why}）"
+        ),
     })
 }
 

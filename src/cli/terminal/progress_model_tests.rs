@@ -21,9 +21,22 @@ fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {
 }
 
 fn snapshot(sent: u64, usd: f64, waits: Option<WaitReason>) -> ProgressSnapshot {
-    let usage = Usage { input: Some(Tokens(sent * 900)), output: Some(Tokens(sent * 100)), ..Usage::default() };
-    let spent = Spent { replies: sent, usage: Some(usage), usd: Some(Usd(usd)), ..Spent::default() };
-    ProgressSnapshot { statuses: vec![status(sent, waits)], spent, stop: StopRequest::No }
+    let usage = Usage {
+        input: Some(Tokens(sent * 900)),
+        output: Some(Tokens(sent * 100)),
+        ..Usage::default()
+    };
+    let spent = Spent {
+        replies: sent,
+        usage: Some(usage),
+        usd: Some(Usd(usd)),
+        ..Spent::default()
+    };
+    ProgressSnapshot {
+        statuses: vec![status(sent, waits)],
+        spent,
+        stop: StopRequest::No,
+    }
 }
 
 fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
@@ -45,9 +58,16 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
 
 /// A run of 400 answers and grades, of which 60 answers came in half a minute at 2 a second.
 fn under_way(waits: Option<WaitReason>) -> ProgressModel {
-    let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
+    let stages = [
+        (StageName::Answer, 200),
+        (StageName::Judge, 200),
+        (StageName::Selftest, 0),
+    ];
     let mut model = ProgressModel::new(stages, BudgetLimits::default());
-    model.on_event(&RunEvent::Estimated(&CostEstimate { usd: Some(Usd(4.0)), ..CostEstimate::default() }));
+    model.on_event(&RunEvent::Estimated(&CostEstimate {
+        usd: Some(Usd(4.0)),
+        ..CostEstimate::default()
+    }));
     let start = Instant::now();
     model.update(snapshot(0, 0.0, None), start);
     model.on_event(&RunEvent::Cached {
@@ -68,7 +88,10 @@ fn a_line_shows_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
         "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
          $0.50 so far, about $3.40 to come · 3 min left"
     );
-    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "60 done, 1 cached, 139 to do");
+    assert_eq!(
+        ProgressModel::stage_words(&model.stages[&StageName::Answer], false),
+        "60 done, 1 cached, 139 to do"
+    );
 }
 
 #[test]
@@ -79,7 +102,10 @@ fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
         if second > 0 && second % 50 == 0 {
             kept(&mut model, StageName::Answer, 1);
         }
-        model.update(snapshot(second / 50, 0.0, None), start + Duration::from_secs(second));
+        model.update(
+            snapshot(second / 50, 0.0, None),
+            start + Duration::from_secs(second),
+        );
     }
     let line = model.line();
     assert!(line.contains("openai 1.2 of 500 calls/min"), "{line}");
@@ -90,11 +116,23 @@ fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
 fn what_is_waited_for_is_reported_the_heaviest_first() {
     let words = |waits| under_way(waits).wait_words();
     assert_eq!(words(None), None);
-    assert_eq!(words(Some(WaitReason::Rate)).unwrap(), "waits for the rate that openai allows");
-    assert_eq!(words(Some(WaitReason::Replies)).unwrap(), "waits for replies of openai, 12 calls under way");
+    assert_eq!(
+        words(Some(WaitReason::Rate)).unwrap(),
+        "waits for the rate that openai allows"
+    );
+    assert_eq!(
+        words(Some(WaitReason::Replies)).unwrap(),
+        "waits for replies of openai, 12 calls under way"
+    );
     let pause = WaitReason::Paused(Duration::from_millis(11_200), "HTTP 429: slow down".into());
-    assert_eq!(words(Some(pause)).unwrap(), "waits for openai/gpt-5.2, paused for 12 s more (HTTP 429: slow down)");
-    let away = under_way(Some(WaitReason::Unavailable(Duration::from_secs(8), "cannot connect: refused".into())));
+    assert_eq!(
+        words(Some(pause)).unwrap(),
+        "waits for openai/gpt-5.2, paused for 12 s more (HTTP 429: slow down)"
+    );
+    let away = under_way(Some(WaitReason::Unavailable(
+        Duration::from_secs(8),
+        "cannot connect: refused".into(),
+    )));
     assert_eq!(
         away.wait_words().unwrap(),
         "waits for openai/gpt-5.2 to come back, tried again in 8 s (cannot connect: refused)"
@@ -110,38 +148,67 @@ fn a_budget_that_holds_calls_back_is_reported() {
     let mut snapshot = snapshot(60, 0.7, None);
     snapshot.spent.reserved = Usd(0.29);
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
-    assert_eq!(model.wait_words(), None, "nobody waits for what is set aside");
+    assert_eq!(
+        model.wait_words(),
+        None,
+        "nobody waits for what is set aside"
+    );
     snapshot.spent.is_waiting = true;
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
     let words = "the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00";
     assert_eq!(model.wait_words().unwrap(), format!("waits for {words}"));
     snapshot.statuses = vec![status(60, Some(WaitReason::Rate))];
     model.update(snapshot, Instant::now() + Duration::from_secs(32));
-    assert_eq!(model.wait_words().unwrap(), format!("waits for the rate that openai allows; {words}"));
-    assert!(model.pace_words(false).contains("$0.70 so far of at most $1.00"), "{}", model.pace_words(false));
+    assert_eq!(
+        model.wait_words().unwrap(),
+        format!("waits for the rate that openai allows; {words}")
+    );
+    assert!(
+        model
+            .pace_words(false)
+            .contains("$0.70 so far of at most $1.00"),
+        "{}",
+        model.pace_words(false)
+    );
 }
 
 #[test]
 fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
     let words = |models: [u64; 2], account: Option<u64>| {
-        let statuses = [("gpt-5.2", models[0]), ("gpt-5.2-mini", models[1])].map(|(name, limit)| ProviderStatus {
-            model: name.into(),
-            requests_per_minute: Some(limit),
-            tokens_per_minute: None,
-            account_requests_per_minute: account,
-            ..status(60, None)
-        });
+        let statuses =
+            [("gpt-5.2", models[0]), ("gpt-5.2-mini", models[1])].map(|(name, limit)| {
+                ProviderStatus {
+                    model: name.into(),
+                    requests_per_minute: Some(limit),
+                    tokens_per_minute: None,
+                    account_requests_per_minute: account,
+                    ..status(60, None)
+                }
+            });
         let mut model = under_way(None);
         model.update(
-            ProgressSnapshot { statuses: statuses.into(), ..ProgressSnapshot::default() },
+            ProgressSnapshot {
+                statuses: statuses.into(),
+                ..ProgressSnapshot::default()
+            },
             Instant::now() + Duration::from_secs(30),
         );
-        model.provider_words().join(" · ").split(" of ").nth(1).unwrap().to_owned()
+        model
+            .provider_words()
+            .join(" · ")
+            .split(" of ")
+            .nth(1)
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(words([600, 600], None), "20 calls/s", "each has its own");
     assert_eq!(words([600, 300], None), "15 calls/s");
     assert_eq!(words([600, 600], Some(600)), "10 calls/s", "one for both");
-    assert_eq!(words([300, 600], Some(600)), "10 calls/s", "the lower announced limit");
+    assert_eq!(
+        words([300, 600], Some(600)),
+        "10 calls/s",
+        "the lower announced limit"
+    );
 }
 
 #[test]
@@ -150,7 +217,13 @@ fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
     let mut snapshot = snapshot(60, 0.0, None);
     (snapshot.spent.usd, snapshot.spent.usage) = (None, Some(Usage::default()));
     model.update(snapshot, Instant::now() + Duration::from_secs(31));
-    assert!(model.pace_words(false).contains("– tokens in, – out · cost unknown · "), "{}", model.pace_words(false));
+    assert!(
+        model
+            .pace_words(false)
+            .contains("– tokens in, – out · cost unknown · "),
+        "{}",
+        model.pace_words(false)
+    );
 }
 
 #[test]
@@ -164,20 +237,45 @@ fn a_run_that_stops_shows_no_time_for_what_it_leaves() {
 #[test]
 fn cells_below_a_failure_are_no_longer_to_be_done() {
     let mut model = under_way(None);
-    model.on_event(&RunEvent::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
-    model.on_event(&RunEvent::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
-    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Judge], false), "21 left out, 179 to do");
+    model.on_event(&RunEvent::Blocked(MatrixCounts {
+        compress: 0,
+        answer: 10,
+        judge: 20,
+    }));
+    model.on_event(&RunEvent::Skipped {
+        stage: StageName::Judge,
+        reason: SkipReason::Budget,
+    });
+    assert_eq!(
+        ProgressModel::stage_words(&model.stages[&StageName::Judge], false),
+        "21 left out, 179 to do"
+    );
     let line = model.line();
-    assert!(line.starts_with("answer 61/200 (10 left out), judge 0/200 (21 left out) · "), "not as if done: {line}");
+    assert!(
+        line.starts_with("answer 61/200 (10 left out), judge 0/200 (21 left out) · "),
+        "not as if done: {line}"
+    );
 }
 
 #[test]
 fn a_step_that_searches_adds_the_one_that_follows_it() {
     let mut model = ProgressModel::new([(StageName::Answer, 1)], BudgetLimits::default());
-    let done = |model: &mut ProgressModel| model.on_event(&RunEvent::Shared { stage: StageName::Answer });
+    let done = |model: &mut ProgressModel| {
+        model.on_event(&RunEvent::Shared {
+            stage: StageName::Answer,
+        })
+    };
     done(&mut model);
-    model.on_event(&RunEvent::AnotherStep { stage: StageName::Answer });
-    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "1 done, 1 to do");
+    model.on_event(&RunEvent::AnotherStep {
+        stage: StageName::Answer,
+    });
+    assert_eq!(
+        ProgressModel::stage_words(&model.stages[&StageName::Answer], false),
+        "1 done, 1 to do"
+    );
     done(&mut model);
-    assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "2 done");
+    assert_eq!(
+        ProgressModel::stage_words(&model.stages[&StageName::Answer], false),
+        "2 done"
+    );
 }

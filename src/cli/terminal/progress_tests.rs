@@ -9,10 +9,16 @@ use store::cache::Store;
 /// The starter project with a judge that nothing listens for.
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
     for (path, text) in starter_files() {
-        let text = text.replace("[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"", UNREACHABLE);
+        let text = text.replace(
+            "[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"",
+            UNREACHABLE,
+        );
         base::files::write_whole(&folder.join(path), &text).unwrap();
     }
-    let request = OpenRequest { file: folder.join("pipeline.toml"), ..OpenRequest::default() };
+    let request = OpenRequest {
+        file: folder.join("pipeline.toml"),
+        ..OpenRequest::default()
+    };
     open(&request, &|_| None).unwrap().pipeline
 }
 
@@ -31,13 +37,25 @@ fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
     let mut shown = None;
     let mut show = |event: &Event<'_>| match event {
         Event::Started(started) => {
-            shown = Some(Progress::new(started.stages.iter().copied(), started.budget.limits(), console));
+            shown = Some(Progress::new(
+                started.stages.iter().copied(),
+                started.budget.limits(),
+                console,
+            ));
         }
         Event::Step(step) => shown.iter().for_each(|progress| progress.on_event(step)),
         _ => {}
     };
     let options = EngineOptions::default();
-    let ended = run_matrix(pipeline, &store, &options, None, &Listening::new(&mut show), None).unwrap();
+    let ended = run_matrix(
+        pipeline,
+        &store,
+        &options,
+        None,
+        &Listening::new(&mut show),
+        None,
+    )
+    .unwrap();
     (ended, shown.unwrap())
 }
 
@@ -47,10 +65,18 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
     let pipeline = with_an_unreachable_judge(folder.path());
     let common = <Cli as clap::Parser>::parse_from(["compeval", "--quiet", "check"]).common;
     let (ended, progress) = driven(&pipeline, &Console::new(&common));
-    assert!(ended.untested[0].why.contains("cannot connect"), "{:?}", ended.untested);
+    assert!(
+        ended.untested[0].why.contains("cannot connect"),
+        "{:?}",
+        ended.untested
+    );
     let model = progress.model.borrow();
     for (stage, progress) in &model.stages {
-        assert_eq!(progress.finished(), progress.total, "{stage:?}: {progress:?}");
+        assert_eq!(
+            progress.finished(),
+            progress.total,
+            "{stage:?}: {progress:?}"
+        );
     }
     let selftest = model.stages[&StageName::Selftest];
     assert!(selftest.total > 0 && selftest.failed > 0, "{selftest:?}");
@@ -58,7 +84,15 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
 
 #[test]
 fn the_rows_that_a_resized_terminal_broke_anew_are_cleared() {
-    assert_eq!(cleared(6, 110, 60), format!("\u{1b}[10A\r\u{1b}[J{}", "\n".repeat(5)), "six rows became eleven");
-    assert_eq!(cleared(6, 60, 110), format!("\u{1b}[3A\r\u{1b}[J{}", "\n".repeat(5)), "and four");
+    assert_eq!(
+        cleared(6, 110, 60),
+        format!("\u{1b}[10A\r\u{1b}[J{}", "\n".repeat(5)),
+        "six rows became eleven"
+    );
+    assert_eq!(
+        cleared(6, 60, 110),
+        format!("\u{1b}[3A\r\u{1b}[J{}", "\n".repeat(5)),
+        "and four"
+    );
     assert_eq!(cleared(1, 60, 100), "\r\u{1b}[J");
 }

@@ -41,11 +41,17 @@ pub(crate) fn render_table(
         .map(|(at, column)| least_width(*column, rows.iter().filter_map(|row| row.get(at))))
         .collect();
     // A name is not broken either, unless it is long.
-    let names = rows.iter().filter_map(|row| row.first()).map(|name| name.width().min(LONGEST_NAME) + GAP).max();
+    let names = rows
+        .iter()
+        .filter_map(|row| row.first())
+        .map(|name| name.width().min(LONGEST_NAME) + GAP)
+        .max();
     if let (Some(first), Some(names)) = (least.first_mut(), names) {
         *first = names.max(*first);
     }
-    let Some((first, others)) = least.split_first() else { return String::new() };
+    let Some((first, others)) = least.split_first() else {
+        return String::new();
+    };
     let mut parts = share_out(others, width.saturating_sub(*first));
     if parts.is_empty() {
         parts.push(0..0);
@@ -59,8 +65,12 @@ pub(crate) fn render_table(
 
 /// The least width of a column, with the gap behind it: that of its figures, or of its longest word.
 fn least_width<'t>(column: Column<'_>, cells: impl Iterator<Item = &'t String>) -> usize {
-    let longest_word =
-        |text: &str| text.split_whitespace().map(|word| word.width().min(LONGEST_WORD)).max().unwrap_or(0);
+    let longest_word = |text: &str| {
+        text.split_whitespace()
+            .map(|word| word.width().min(LONGEST_WORD))
+            .max()
+            .unwrap_or(0)
+    };
     let cells = cells.map(|cell| match column {
         Column::Left(_) => longest_word(cell),
         Column::Right(_) => cell.width(),
@@ -94,16 +104,33 @@ fn render_block(
     width: usize,
 ) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    table
+        .load_style(presets::NOTHING)
+        .set_width(u16::try_from(width).unwrap_or(u16::MAX));
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(shown.iter().filter_map(|&at| columns.get(at)).map(|column| column.heading()));
+    table.set_header(
+        shown
+            .iter()
+            .filter_map(|&at| columns.get(at))
+            .map(|column| column.heading()),
+    );
     for row in rows {
-        table.add_row(shown.iter().map(|&at| row.get(at).map(String::as_str).unwrap_or_default()));
+        table.add_row(
+            shown
+                .iter()
+                .map(|&at| row.get(at).map(String::as_str).unwrap_or_default()),
+        );
     }
-    let bounds: Vec<usize> = shown.iter().filter_map(|&at| least.get(at)).copied().collect();
+    let bounds: Vec<usize> = shown
+        .iter()
+        .filter_map(|&at| least.get(at))
+        .copied()
+        .collect();
     let fits = bounds.iter().sum::<usize>() <= width;
     for (index, (&at, bound)) in shown.iter().zip(bounds).enumerate() {
-        let Some(found) = table.column_mut(index) else { continue };
+        let Some(found) = table.column_mut(index) else {
+            continue;
+        };
         if let Some(Column::Right(_)) = columns.get(at) {
             found.set_cell_alignment(CellAlignment::Right);
         }
@@ -113,8 +140,15 @@ fn render_block(
             )));
         }
     }
-    let lines: Vec<String> =
-        table.lines().map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned()).collect();
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| {
+            line.strip_prefix(' ')
+                .unwrap_or(&line)
+                .trim_end()
+                .to_owned()
+        })
+        .collect();
     lines.join("\n")
 }
 
@@ -130,21 +164,41 @@ mod tests {
     #[test]
     fn columns_are_shared_out_among_blocks_that_fit() {
         assert_eq!(share_out(&[19, 19, 19, 19], 57), [0..3, 3..4]);
-        assert_eq!(share_out(&[80, 10, 10], 57), [0..1, 1..3], "a column that is too wide stands alone");
+        assert_eq!(
+            share_out(&[80, 10, 10], 57),
+            [0..1, 1..3],
+            "a column that is too wide stands alone"
+        );
         assert!(share_out(&[], 57).is_empty());
     }
 
     #[test]
     fn no_figure_and_no_word_is_broken() {
-        let columns = [Column::Left("method"), Column::Right("compactions made"), Column::Right("cost")];
-        let row = ["as recorded", "1,029", "$13.04"].map(str::to_owned).to_vec();
-        let lines = |width| render_table(&columns, [row.clone()], width).lines().map(str::to_owned).collect::<Vec<_>>();
+        let columns = [
+            Column::Left("method"),
+            Column::Right("compactions made"),
+            Column::Right("cost"),
+        ];
+        let row = ["as recorded", "1,029", "$13.04"]
+            .map(str::to_owned)
+            .to_vec();
+        let lines = |width| {
+            render_table(&columns, [row.clone()], width)
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         let whole = |lines: Vec<String>| {
             let text = lines.join("\n");
-            ["recorded", "compactions", "1,029", "$13.04"].iter().all(|word| text.contains(word))
+            ["recorded", "compactions", "1,029", "$13.04"]
+                .iter()
+                .all(|word| text.contains(word))
         };
         assert_eq!(lines(80).len(), 2);
         assert!(whole(lines(30)) && whole(lines(26)), "{:?}", lines(26));
-        assert!(lines(26).contains(&String::new()), "what does not fit goes on below");
+        assert!(
+            lines(26).contains(&String::new()),
+            "what does not fit goes on below"
+        );
     }
 }

@@ -11,17 +11,41 @@ use base::say;
 use sessions::transcript::{Message, Role, ToolCall};
 
 fn shapes() -> &'static str {
-    localized("messages in OpenAI's chat shape or in Anthropic's", "OpenAI 聊天格式或 Anthropic 格式的消息")
+    localized(
+        "messages in OpenAI's chat shape or in Anthropic's",
+        "OpenAI 聊天格式或 Anthropic 格式的消息",
+    )
 }
 
 /// Keys of messages that say nothing about their content.
 const SILENT_KEYS: &[&str] = &[
-    "name", "id", "type", "refusal", "annotations", "timestamp", "created_at", "model", "stop_reason", "stop_sequence",
-    "finish_reason", "usage", "metadata", "additional_kwargs", "response_metadata", "cache_control", "tool_name",
+    "name",
+    "id",
+    "type",
+    "refusal",
+    "annotations",
+    "timestamp",
+    "created_at",
+    "model",
+    "stop_reason",
+    "stop_sequence",
+    "finish_reason",
+    "usage",
+    "metadata",
+    "additional_kwargs",
+    "response_metadata",
+    "cache_control",
+    "tool_name",
 ];
 
 /// Reasoning, which no history of a fixture holds.
-const REASONING_KEYS: &[&str] = &["reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"];
+const REASONING_KEYS: &[&str] = &[
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking",
+    "thinking_blocks",
+];
 const REASONING_PARTS: &[&str] = &["thinking", "redacted_thinking", "reasoning"];
 
 /// Reads a list of messages.
@@ -38,7 +62,10 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
     let mut messages = Vec::with_capacity(list.len());
     for (index, message) in list.iter().enumerate() {
         let read = messages_of(message).map_err(|found| {
-            CompressFault::contract(say!("message {index} {found}", "消息 {index} {found}"), shapes())
+            CompressFault::contract(
+                say!("message {index} {found}", "消息 {index} {found}"),
+                shapes(),
+            )
         })?;
         messages.extend(read);
     }
@@ -48,11 +75,17 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
             "每个工具调用之后紧接其结果，且没有无调用的结果",
         );
         return Err(CompressFault::contract(
-            localized("a tool call is separated from its result", "工具调用与其结果分开了"),
+            localized(
+                "a tool call is separated from its result",
+                "工具调用与其结果分开了",
+            ),
             expected,
         ));
     }
-    if messages.iter().all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty()) {
+    if messages
+        .iter()
+        .all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty())
+    {
         return Err(CompressFault::Empty);
     }
     Ok(messages)
@@ -64,13 +97,22 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
 /// An entry that is neither, or is empty.
 pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> {
     let expected = localized("[\"…\"], or messages", "[\"…\"] 或消息");
-    let list = body
-        .as_array()
-        .ok_or_else(|| CompressFault::contract(localized("`archive` is no list", "`archive` 不是列表"), expected))?;
+    let list = body.as_array().ok_or_else(|| {
+        CompressFault::contract(
+            localized("`archive` is no list", "`archive` 不是列表"),
+            expected,
+        )
+    })?;
     let mut archive = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
         let read = archive_entry(entry).map_err(|found| {
-            CompressFault::contract(say!("`archive` entry {index} {found}", "`archive` 第 {index} 项{found}"), expected)
+            CompressFault::contract(
+                say!(
+                    "`archive` entry {index} {found}",
+                    "`archive` 第 {index} 项{found}"
+                ),
+                expected,
+            )
         })?;
         archive.extend(read);
     }
@@ -83,7 +125,10 @@ fn archive_entry(entry: &Value) -> Result<Vec<Message>, String> {
         Some(text) => vec![Message::text(Role::Assistant, text)],
         None => messages_of(entry)?,
     };
-    if read.iter().all(|message| message.countable_text().trim().is_empty()) {
+    if read
+        .iter()
+        .all(|message| message.countable_text().trim().is_empty())
+    {
         return Err(localized("is empty", "为空").to_owned());
     }
     Ok(read)
@@ -100,9 +145,17 @@ fn is_known(key: &str) -> bool {
 /// The messages that one message of the program stands for: in Anthropic's shape, tool results are parts of a user's
 /// message.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
-    let object = value.as_object().ok_or(localized("is no object", "不是对象"))?;
-    if let Some((key, _)) = object.iter().find(|(key, value)| !value.is_null() && !is_known(key)) {
-        return Err(say!("has the key `{key}`, which is not known", "含有未知键 `{key}`"));
+    let object = value
+        .as_object()
+        .ok_or(localized("is no object", "不是对象"))?;
+    if let Some((key, _)) = object
+        .iter()
+        .find(|(key, value)| !value.is_null() && !is_known(key))
+    {
+        return Err(say!(
+            "has the key `{key}`, which is not known",
+            "含有未知键 `{key}`"
+        ));
     }
     match object.get("content").and_then(Value::as_array) {
         Some(parts) => messages_from_parts(object, parts),
@@ -115,15 +168,20 @@ fn with_content(object: &Map<String, Value>, content: Option<Value>) -> Result<M
     let mut bare = object.clone();
     bare.retain(|key, _| ["role", "tool_calls", "tool_call_id"].contains(&key.as_str()));
     bare.extend(content.map(|content| ("content".to_owned(), content)));
-    Message::deserialize(Value::Object(bare)).map_err(|error| say!("cannot be read: {error}", "无法读取：{error}"))
+    Message::deserialize(Value::Object(bare))
+        .map_err(|error| say!("cannot be read: {error}", "无法读取：{error}"))
 }
 
-fn messages_from_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<Vec<Message>, String> {
+fn messages_from_parts(
+    object: &Map<String, Value>,
+    parts: &[Value],
+) -> Result<Vec<Message>, String> {
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match part {
             Value::String(text) => texts.push(text.clone()),
-            Value::Object(part) => match part.get("type").and_then(Value::as_str).unwrap_or("text") {
+            Value::Object(part) => match part.get("type").and_then(Value::as_str).unwrap_or("text")
+            {
                 "text" | "input_text" | "output_text" => texts.push(text(part, "text")?),
                 "tool_use" => calls.push(call(part)?),
                 "tool_result" => results.push(result(part)?),
@@ -136,13 +194,18 @@ fn messages_from_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<V
                 }
             },
             _ => {
-                return Err(localized("has a part that is neither a text nor an object", "含有既非文字也非对象的部分")
-                    .to_owned());
+                return Err(localized(
+                    "has a part that is neither a text nor an object",
+                    "含有既非文字也非对象的部分",
+                )
+                .to_owned());
             }
         }
     }
     let mut message = with_content(object, Some(texts.join("\n").into()))?;
-    if !results.is_empty() && message.role != Role::User || !calls.is_empty() && message.role != Role::Assistant {
+    if !results.is_empty() && message.role != Role::User
+        || !calls.is_empty() && message.role != Role::Assistant
+    {
         return Err(say!(
             "of the role `{}` has a part of another role",
             "角色为 `{}`，却含有另一角色的部分",
@@ -157,13 +220,23 @@ fn messages_from_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<V
 
 fn text(part: &Map<String, Value>, key: &str) -> Result<String, String> {
     let text = part.get(key).and_then(Value::as_str);
-    text.map(str::to_owned).ok_or_else(|| say!("has a part without `{key}`", "含有没有 `{key}` 的部分"))
+    text.map(str::to_owned)
+        .ok_or_else(|| say!("has a part without `{key}`", "含有没有 `{key}` 的部分"))
 }
 
 fn call(part: &Map<String, Value>) -> Result<ToolCall, String> {
-    let input = part.get("input").ok_or(localized("calls a tool without `input`", "调用工具而没有 `input`"))?;
-    let arguments = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
-    Ok(ToolCall::new(text(part, "id")?, text(part, "name")?, arguments))
+    let input = part.get("input").ok_or(localized(
+        "calls a tool without `input`",
+        "调用工具而没有 `input`",
+    ))?;
+    let arguments = input
+        .as_str()
+        .map_or_else(|| input.to_string(), str::to_owned);
+    Ok(ToolCall::new(
+        text(part, "id")?,
+        text(part, "name")?,
+        arguments,
+    ))
 }
 
 fn result(part: &Map<String, Value>) -> Result<Message, String> {
@@ -171,19 +244,23 @@ fn result(part: &Map<String, Value>) -> Result<Message, String> {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
-            let texts = parts.iter().map(|part| match part.get("type").and_then(Value::as_str).unwrap_or("text") {
-                "text" => part
-                    .get("text")
-                    .and_then(Value::as_str)
-                    .ok_or(localized("has a result without `text`", "含有没有 `text` 的结果").to_owned()),
-                kind => Err(say!(
-                    "has a result with a part of the type `{kind}`, which is not known",
-                    "含有的结果中有未知类型 `{kind}` 的部分"
-                )),
+            let texts = parts.iter().map(|part| {
+                match part.get("type").and_then(Value::as_str).unwrap_or("text") {
+                    "text" => part.get("text").and_then(Value::as_str).ok_or(
+                        localized("has a result without `text`", "含有没有 `text` 的结果")
+                            .to_owned(),
+                    ),
+                    kind => Err(say!(
+                        "has a result with a part of the type `{kind}`, which is not known",
+                        "含有的结果中有未知类型 `{kind}` 的部分"
+                    )),
+                }
             });
             texts.collect::<Result<Vec<_>, _>>()?.join("\n")
         }
-        Some(_) => return Err(localized("has a result that is no text", "含有不是文字的结果").to_owned()),
+        Some(_) => {
+            return Err(localized("has a result that is no text", "含有不是文字的结果").to_owned());
+        }
     };
     Ok(Message::result(text(part, "tool_use_id")?, content))
 }
@@ -223,12 +300,17 @@ mod tests {
         let fault = |message: Value| read(&json!([message])).unwrap_err().to_string();
         let image = json!({"role": "user", "content": [{"type": "image", "source": {}}]});
         assert!(fault(image).contains("message 0 has a part of the type `image`"));
-        assert!(fault(json!({"role": "user", "parts": [{"text": "a"}]})).contains("the key `parts`"));
-        assert!(fault(json!({"role": "robot", "content": "a"})).contains("message 0 cannot be read"));
+        assert!(
+            fault(json!({"role": "user", "parts": [{"text": "a"}]})).contains("the key `parts`")
+        );
+        assert!(
+            fault(json!({"role": "robot", "content": "a"})).contains("message 0 cannot be read")
+        );
         let nested = json!({"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "document"}]}]});
         assert!(fault(nested).contains("type `document`"));
-        let swapped = json!({"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "c"}]});
+        let swapped =
+            json!({"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "c"}]});
         assert!(fault(swapped).contains("a part of another role"));
         let orphan = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]});
         assert!(fault(orphan).contains("separated"));

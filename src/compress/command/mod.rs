@@ -36,7 +36,9 @@ pub(super) struct ReturnedContext {
 pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     let mut object = parse_object(stdout)?;
     if let Some(why) = take(&mut object, "degraded") {
-        return Err(CompressFault::Degraded(why.as_str().map_or_else(|| why.to_string(), str::to_owned)));
+        return Err(CompressFault::Degraded(
+            why.as_str().map_or_else(|| why.to_string(), str::to_owned),
+        ));
     }
     let usage = take(&mut object, "usage").map(usage::read).transpose()?;
     let mut warnings = warnings_of(take(&mut object, "warnings"))?;
@@ -45,7 +47,10 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     if state.as_ref().is_some_and(|state| !state.is_object()) {
         return Err(CompressFault::contract(
             localized("`state` is no object", "`state` 不是对象"),
-            localized("a JSON object, or no `state` at all", "JSON 对象，或没有 `state`"),
+            localized(
+                "a JSON object, or no `state` at all",
+                "JSON 对象，或没有 `state`",
+            ),
         ));
     }
     let archive = take(&mut object, "archive");
@@ -58,7 +63,14 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     }
     warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
     let previous = previous_of([(name, Some(body)), ("state", state), ("archive", archive)]);
-    Ok(ReturnedContext { context, previous, usage, warnings, is_unchanged, archive: notes })
+    Ok(ReturnedContext {
+        context,
+        previous,
+        usage,
+        warnings,
+        is_unchanged,
+        archive: notes,
+    })
 }
 
 /// The usage that a program reports, also where the rest of its output is of no use: that was paid for, too.
@@ -71,12 +83,21 @@ fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return Err(CompressFault::Empty);
     }
-    let fault = |error: serde_json::Error| CompressFault::NotJson { error: error.to_string(), seen: head(stdout) };
+    let fault = |error: serde_json::Error| CompressFault::NotJson {
+        error: error.to_string(),
+        seen: head(stdout),
+    };
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
         _ => Err(CompressFault::contract(
-            localized("standard output is JSON, but no object", "标准输出是 JSON，但不是对象"),
-            localized("{\"messages\":[…]} or {\"summary\":\"…\"}", "{\"messages\":[…]} 或 {\"summary\":\"…\"}"),
+            localized(
+                "standard output is JSON, but no object",
+                "标准输出是 JSON，但不是对象",
+            ),
+            localized(
+                "{\"messages\":[…]} or {\"summary\":\"…\"}",
+                "{\"messages\":[…]} 或 {\"summary\":\"…\"}",
+            ),
         )),
     }
 }
@@ -93,7 +114,10 @@ fn is_unchanged(compressed: Option<Value>) -> Result<bool, CompressFault> {
         Some(Value::Bool(compressed)) => Ok(!compressed),
         Some(_) => Err(CompressFault::contract(
             localized("`compressed` is no truth value", "`compressed` 不是真假值"),
-            localized("true, false, or no `compressed` at all", "true、false，或没有 `compressed`"),
+            localized(
+                "true, false, or no `compressed` at all",
+                "true、false，或没有 `compressed`",
+            ),
         )),
     }
 }
@@ -103,12 +127,16 @@ fn take_body(object: &mut Map<String, Value>) -> Result<(&'static str, Value), C
     let found = match (take(object, "messages"), take(object, "summary")) {
         (Some(messages), None) => return Ok(("messages", messages)),
         (None, Some(summary)) => return Ok(("summary", summary)),
-        (Some(_), Some(_)) => {
-            localized("both `messages` and `summary` are there", "`messages` 与 `summary` 同时存在").to_owned()
-        }
-        (None, None) if object.is_empty() => {
-            localized("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有").to_owned()
-        }
+        (Some(_), Some(_)) => localized(
+            "both `messages` and `summary` are there",
+            "`messages` 与 `summary` 同时存在",
+        )
+        .to_owned(),
+        (None, None) if object.is_empty() => localized(
+            "neither `messages` nor `summary` is there",
+            "`messages` 与 `summary` 都没有",
+        )
+        .to_owned(),
         (None, None) => {
             let keys: Vec<&str> = object.keys().map(String::as_str).collect();
             say!(
@@ -118,7 +146,10 @@ fn take_body(object: &mut Map<String, Value>) -> Result<(&'static str, Value), C
             )
         }
     };
-    Err(CompressFault::contract(found, localized("one of the two", "两者之一")))
+    Err(CompressFault::contract(
+        found,
+        localized("one of the two", "两者之一"),
+    ))
 }
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
@@ -129,24 +160,42 @@ fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
                 localized("a JSON string", "JSON 字符串"),
             )
         })?;
-        return if text.trim().is_empty() { Err(CompressFault::Empty) } else { Ok(Context::summary(text.trim())) };
+        return if text.trim().is_empty() {
+            Err(CompressFault::Empty)
+        } else {
+            Ok(Context::summary(text.trim()))
+        };
     }
-    Ok(Context::Readable { messages: messages::read(body)? })
+    Ok(Context::Readable {
+        messages: messages::read(body)?,
+    })
 }
 
 /// The program's own warnings.
 fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
-    let Some(value) = value else { return Ok(Vec::new()) };
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
     let texts: Option<Vec<Warning>> = value.as_array().and_then(|list| {
-        list.iter().map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned()))).collect()
+        list.iter()
+            .map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned())))
+            .collect()
     });
     texts.ok_or_else(|| {
-        CompressFault::contract(localized("`warnings` is no list of texts", "`warnings` 不是文字的列表"), "[\"…\"]")
+        CompressFault::contract(
+            localized(
+                "`warnings` is no list of texts",
+                "`warnings` 不是文字的列表",
+            ),
+            "[\"…\"]",
+        )
     })
 }
 
 fn previous_of(parts: [(&str, Option<Value>); 3]) -> String {
-    let present = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?)));
+    let present = parts
+        .into_iter()
+        .filter_map(|(name, part)| Some((name.to_owned(), part?)));
     Value::Object(present.collect()).to_string()
 }
 
@@ -165,25 +214,43 @@ mod tests {
 
     #[test]
     fn a_summary_with_state_and_usage_is_read() {
-        let stdout = r#"{"summary":" done \n","state":{"n":1},"usage":{"input_tokens":7},"mood":"calm"}"#;
+        let stdout =
+            r#"{"summary":" done \n","state":{"n":1},"usage":{"input_tokens":7},"mood":"calm"}"#;
         let returned = read(stdout.as_bytes()).expect("sound");
         assert_eq!(returned.context, Context::summary("done"));
-        assert_eq!(returned.previous, r#"{"state":{"n":1},"summary":" done \n"}"#);
+        assert_eq!(
+            returned.previous,
+            r#"{"state":{"n":1},"summary":" done \n"}"#
+        );
         let usage = returned.usage.expect("a usage").tokens;
-        assert_eq!((usage.input, usage.output), (Some(base::units::Tokens(7)), None));
+        assert_eq!(
+            (usage.input, usage.output),
+            (Some(base::units::Tokens(7)), None)
+        );
         assert_eq!(returned.warnings, [Warning::UnknownKey("mood".into())]);
     }
 
     #[test]
     fn an_archive_is_read_and_comes_back_at_the_next_point() {
-        let stdout = r#"{"archive":["the port is 8081",{"content":"go","role":"user"}],"summary":"s"}"#;
+        let stdout =
+            r#"{"archive":["the port is 8081",{"content":"go","role":"user"}],"summary":"s"}"#;
         let returned = read(stdout.as_bytes()).expect("sound");
-        let texts: Vec<String> = returned.archive.expect("notes").into_iter().map(|note| note.content).collect();
+        let texts: Vec<String> = returned
+            .archive
+            .expect("notes")
+            .into_iter()
+            .map(|note| note.content)
+            .collect();
         assert_eq!(texts, ["the port is 8081", "go"]);
         assert_eq!(returned.previous, stdout);
         assert!(message(r#"{"summary":"s","archive":"notes"}"#).contains("`archive` is no list"));
-        assert!(message(r#"{"summary":"s","archive":["a", 3]}"#).contains("`archive` entry 1 is no object"));
-        assert!(message(r#"{"summary":"s","archive":[" "]}"#).contains("`archive` entry 0 is empty"));
+        assert!(
+            message(r#"{"summary":"s","archive":["a", 3]}"#)
+                .contains("`archive` entry 1 is no object")
+        );
+        assert!(
+            message(r#"{"summary":"s","archive":[" "]}"#).contains("`archive` entry 0 is empty")
+        );
     }
 
     #[test]
@@ -195,7 +262,10 @@ mod tests {
         assert!(message(r#"{"summary":3}"#).contains("no text"));
         assert!(message(r#"{"messages":[{"role":"robot","content":"x"}]}"#).contains("message 0"));
         assert!(message(r#"{"summary":"a","state":[1]}"#).contains("`state`"));
-        assert!(message(r#"{"summary":"a","usage":{"input_tokens":-1}}"#).contains("`usage.input_tokens` is -1"));
+        assert!(
+            message(r#"{"summary":"a","usage":{"input_tokens":-1}}"#)
+                .contains("`usage.input_tokens` is -1")
+        );
     }
 
     #[test]
@@ -204,18 +274,26 @@ mod tests {
             message(r#"{"summary":"a","degraded":"no model answered"}"#),
             "the program says that its result is degraded: no model answered"
         );
-        let returned = read(br#"{"summary":"a","compressed":false,"warnings":["short of room"]}"#).expect("sound");
+        let returned = read(br#"{"summary":"a","compressed":false,"warnings":["short of room"]}"#)
+            .expect("sound");
         assert!(returned.is_unchanged);
-        assert_eq!(returned.warnings, [Warning::Reported("short of room".into())]);
+        assert_eq!(
+            returned.warnings,
+            [Warning::Reported("short of room".into())]
+        );
         assert!(message(r#"{"summary":"a","warnings":"x"}"#).contains("`warnings`"));
         assert!(message(r#"{"summary":"a","compressed":"no"}"#).contains("`compressed`"));
     }
 
     #[test]
     fn usage_is_read_where_the_rest_is_of_no_use() {
-        let usage = reported_usage(br#"{"degraded":"no model answered","usage":{"cost":0.5}}"#).expect("a usage");
+        let usage = reported_usage(br#"{"degraded":"no model answered","usage":{"cost":0.5}}"#)
+            .expect("a usage");
         assert_eq!(usage.cost, Some(base::units::Usd(0.5)));
-        assert!(reported_usage(b"Traceback").is_none() && reported_usage(br#"{"usage":{"cost":-1}}"#).is_none());
+        assert!(
+            reported_usage(b"Traceback").is_none()
+                && reported_usage(br#"{"usage":{"cost":-1}}"#).is_none()
+        );
     }
 
     #[test]
@@ -223,7 +301,11 @@ mod tests {
         let orphan = r#"{"messages":[{"role":"tool","tool_call_id":"c1","content":"x"}]}"#;
         assert!(message(orphan).contains("separated"));
         for empty in ["", " \n", r#"{"summary":"  "}"#, r#"{"messages":[]}"#] {
-            assert_eq!(read(empty.as_bytes()).expect_err("empty"), CompressFault::Empty, "{empty:?}");
+            assert_eq!(
+                read(empty.as_bytes()).expect_err("empty"),
+                CompressFault::Empty,
+                "{empty:?}"
+            );
         }
     }
 }

@@ -34,18 +34,27 @@ pub struct ListedPackage {
 pub fn split_modules(stdout: &[u8]) -> Result<(ListedModules, Vec<u8>), CompressFault> {
     let mut object = super::parse_object(stdout)?;
     let modules = take_list(&mut object, "modules", EXPECTED_MODULES)?.ok_or_else(unlisted)?;
-    let modules =
-        modules.iter().map(|module| text_of(module, "path", EXPECTED_MODULES)).collect::<Result<Vec<_>, _>>()?;
+    let modules = modules
+        .iter()
+        .map(|module| text_of(module, "path", EXPECTED_MODULES))
+        .collect::<Result<Vec<_>, _>>()?;
     if modules.is_empty() {
         return Err(unlisted());
     }
     let packages = take_list(&mut object, "packages", EXPECTED_PACKAGES)?.ok_or_else(unlisted)?;
-    let packages = packages.iter().map(read_package).collect::<Result<_, _>>()?;
-    Ok((ListedModules { modules, packages }, Value::Object(object).to_string().into_bytes()))
+    let packages = packages
+        .iter()
+        .map(read_package)
+        .collect::<Result<_, _>>()?;
+    Ok((
+        ListedModules { modules, packages },
+        Value::Object(object).to_string().into_bytes(),
+    ))
 }
 
 const EXPECTED_MODULES: &str = "\"modules\":[{\"path\":\"…\"}, …]";
-const EXPECTED_PACKAGES: &str = "\"packages\":[{\"name\":\"…\",\"version\":\"…\",\"path\":\"…\"}, …]";
+const EXPECTED_PACKAGES: &str =
+    "\"packages\":[{\"name\":\"…\",\"version\":\"…\",\"path\":\"…\"}, …]";
 
 fn unlisted() -> CompressFault {
     CompressFault::Modules(say!(
@@ -71,15 +80,24 @@ fn take_list(
             "应答列出了 {} 项 `{name}`，至多接受 {MOST} 项：请去掉 `inputs_from`，在 `inputs` 中列出文件",
             items.len()
         ))),
-        Some(_) => Err(CompressFault::contract(say!("`{name}` is no list", "`{name}` 不是列表"), expected)),
+        Some(_) => Err(CompressFault::contract(
+            say!("`{name}` is no list", "`{name}` 不是列表"),
+            expected,
+        )),
     }
 }
 
 fn text_of(item: &Value, key: &str, expected: &'static str) -> Result<String, CompressFault> {
-    let text = item.get(key).and_then(Value::as_str).filter(|text| !text.is_empty() && text.len() <= LONGEST);
+    let text = item
+        .get(key)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty() && text.len() <= LONGEST);
     text.map(str::to_owned).ok_or_else(|| {
         CompressFault::contract(
-            say!("an item of the lists of modules has no `{key}`", "模块列表中有一项没有 `{key}`"),
+            say!(
+                "an item of the lists of modules has no `{key}`",
+                "模块列表中有一项没有 `{key}`"
+            ),
             expected,
         )
     })

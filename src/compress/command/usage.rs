@@ -29,8 +29,13 @@ const INPUT: Spellings = &[
     &["prompt_token_count"],
     &["input"],
 ];
-const OUTPUT: Spellings =
-    &[&["output_tokens"], &["completion_tokens"], &["outputTokens"], &["completionTokens"], &["output"]];
+const OUTPUT: Spellings = &[
+    &["output_tokens"],
+    &["completion_tokens"],
+    &["outputTokens"],
+    &["completionTokens"],
+    &["output"],
+];
 /// Gemini counts thoughts beside the output, not in it.
 const CANDIDATES: Spellings = &[&["candidatesTokenCount"], &["candidates_token_count"]];
 const THOUGHTS: Spellings = &[&["thoughtsTokenCount"], &["thoughts_token_count"]];
@@ -45,7 +50,10 @@ const CACHED_OF_INPUT: Spellings = &[
     &["cached_input_tokens"],
     &["cache_read_tokens"],
 ];
-const WRITTEN_OF_INPUT: Spellings = &[&["input_token_details", "cache_creation"], &["cache_write_tokens"]];
+const WRITTEN_OF_INPUT: Spellings = &[
+    &["input_token_details", "cache_creation"],
+    &["cache_write_tokens"],
+];
 /// Cache reads that the input does not include.
 const CACHED_BESIDE: Spellings = &[&["cache_read_input_tokens"], &["cacheRead"]];
 const WRITTEN_BESIDE: Spellings = &[&["cache_creation_input_tokens"], &["cacheWrite"]];
@@ -57,7 +65,12 @@ const REASONING: Spellings = &[
     &["reasoning_tokens"],
 ];
 const CALLS: Spellings = &[&["calls"], &["requests"]];
-const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accumulated_cost"]];
+const COST: Spellings = &[
+    &["cost"],
+    &["cost", "total"],
+    &["cost_usd"],
+    &["accumulated_cost"],
+];
 
 /// Reads `usage`.
 ///
@@ -65,7 +78,10 @@ const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accum
 /// A value that is not a number or is negative, parts larger than the whole, and an object without any known name.
 pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     let Value::Object(object) = value else {
-        return Err(CompressFault::contract(localized("`usage` is no object", "`usage` 不是对象"), expected()));
+        return Err(CompressFault::contract(
+            localized("`usage` is no object", "`usage` 不是对象"),
+            expected(),
+        ));
     };
     let usage = ProgramUsage {
         tokens: read_tokens(&object)?,
@@ -75,7 +91,11 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     if usage == ProgramUsage::default() && !object.is_empty() {
         let keys: Vec<&str> = object.keys().map(String::as_str).collect();
         return Err(CompressFault::contract(
-            say!("`usage` has no count that is known, only {}", "`usage` 中没有已知的计数，只有 {}", keys.join(", ")),
+            say!(
+                "`usage` has no count that is known, only {}",
+                "`usage` 中没有已知的计数，只有 {}",
+                keys.join(", ")
+            ),
             expected(),
         ));
     }
@@ -96,53 +116,95 @@ impl ProgramUsage {
             return self;
         }
         let none = Some(Tokens(0));
-        let tokens = Usage { input: none, output: none, ..Usage::default() };
-        ProgramUsage { tokens, cost: self.cost.or(Some(Usd(0.0))), ..self }
+        let tokens = Usage {
+            input: none,
+            output: none,
+            ..Usage::default()
+        };
+        ProgramUsage {
+            tokens,
+            cost: self.cost.or(Some(Usd(0.0))),
+            ..self
+        }
     }
 }
 
 fn read_tokens(object: &Map<String, Value>) -> Result<Usage, CompressFault> {
-    let [cached_beside, written_beside] = [read_count(object, CACHED_BESIDE)?, read_count(object, WRITTEN_BESIDE)?];
+    let [cached_beside, written_beside] = [
+        read_count(object, CACHED_BESIDE)?,
+        read_count(object, WRITTEN_BESIDE)?,
+    ];
     let beside = cached_beside.unwrap_or_default() + written_beside.unwrap_or_default();
     let input = read_count(object, INPUT)?.map(|input| input + beside);
     let (cached_input, cache_write) = (
         cached_beside.or(read_count(object, CACHED_OF_INPUT)?),
         written_beside.or(read_count(object, WRITTEN_OF_INPUT)?),
     );
-    let (candidates, thoughts) = (read_count(object, CANDIDATES)?, read_count(object, THOUGHTS)?);
-    let output = read_count(object, OUTPUT)?.or(candidates.map(|output| output + thoughts.unwrap_or_default()));
+    let (candidates, thoughts) = (
+        read_count(object, CANDIDATES)?,
+        read_count(object, THOUGHTS)?,
+    );
+    let output = read_count(object, OUTPUT)?
+        .or(candidates.map(|output| output + thoughts.unwrap_or_default()));
     let reasoning = read_count(object, REASONING)?.or(thoughts);
     let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
     if input.is_some_and(|input| parts > input) {
-        let found =
-            localized("`usage` reports more cached tokens than input tokens", "`usage` 中缓存的词元多于输入的词元");
+        let found = localized(
+            "`usage` reports more cached tokens than input tokens",
+            "`usage` 中缓存的词元多于输入的词元",
+        );
         return Err(CompressFault::contract(
             found,
-            localized("cached tokens that are a part of the input", "缓存的词元是输入的一部分"),
+            localized(
+                "cached tokens that are a part of the input",
+                "缓存的词元是输入的一部分",
+            ),
         ));
     }
-    if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
-        let found =
-            localized("`usage` reports more reasoning tokens than output tokens", "`usage` 中推理的词元多于输出的词元");
+    if output
+        .zip(reasoning)
+        .is_some_and(|(output, reasoning)| reasoning > output)
+    {
+        let found = localized(
+            "`usage` reports more reasoning tokens than output tokens",
+            "`usage` 中推理的词元多于输出的词元",
+        );
         return Err(CompressFault::contract(
             found,
-            localized("reasoning tokens that are a part of the output", "推理的词元是输出的一部分"),
+            localized(
+                "reasoning tokens that are a part of the output",
+                "推理的词元是输出的一部分",
+            ),
         ));
     }
-    Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
+    Ok(Usage {
+        input,
+        cached_input,
+        cache_write,
+        output,
+        reasoning,
+        ..Usage::default()
+    })
 }
 
 /// The first of these values that is neither absent nor null nor an object, with its path.
 fn find(object: &Map<String, Value>, spellings: Spellings) -> Option<(String, &Value)> {
     spellings.iter().find_map(|path| {
         let (first, rest) = path.split_first()?;
-        let value = rest.iter().try_fold(object.get(*first)?, |value, key| value.get(key))?;
+        let value = rest
+            .iter()
+            .try_fold(object.get(*first)?, |value, key| value.get(key))?;
         (!value.is_null() && !value.is_object()).then(|| (path.join("."), value))
     })
 }
 
-fn read_count(object: &Map<String, Value>, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
-    let Some((name, value)) = find(object, spellings) else { return Ok(None) };
+fn read_count(
+    object: &Map<String, Value>,
+    spellings: Spellings,
+) -> Result<Option<Tokens>, CompressFault> {
+    let Some((name, value)) = find(object, spellings) else {
+        return Ok(None);
+    };
     let fault = || {
         CompressFault::contract(
             say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
@@ -153,12 +215,17 @@ fn read_count(object: &Map<String, Value>, spellings: Spellings) -> Result<Optio
 }
 
 fn read_cost(object: &Map<String, Value>) -> Result<Option<Usd>, CompressFault> {
-    let Some((name, value)) = find(object, COST) else { return Ok(None) };
+    let Some((name, value)) = find(object, COST) else {
+        return Ok(None);
+    };
     let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
     amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
         CompressFault::contract(
             say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-            localized("an amount in US dollars that is not negative", "非负的美元金额"),
+            localized(
+                "an amount in US dollars that is not negative",
+                "非负的美元金额",
+            ),
         )
     })
 }
@@ -170,8 +237,16 @@ mod tests {
     use super::*;
 
     fn counts(value: Value) -> [Option<u64>; 5] {
-        let Usage { input, cached_input, cache_write, output, reasoning, .. } = read(value).unwrap().tokens;
-        [input, cached_input, cache_write, output, reasoning].map(|tokens| tokens.map(|tokens| tokens.0))
+        let Usage {
+            input,
+            cached_input,
+            cache_write,
+            output,
+            reasoning,
+            ..
+        } = read(value).unwrap().tokens;
+        [input, cached_input, cache_write, output, reasoning]
+            .map(|tokens| tokens.map(|tokens| tokens.0))
     }
 
     #[test]
@@ -183,15 +258,24 @@ mod tests {
         assert_eq!(counts(openai), [Some(90), Some(60), None, Some(7), Some(5)]);
         let anthropic = json!({"input_tokens": 20, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 10,
             "output_tokens": 7, "service_tier": "standard"});
-        assert_eq!(counts(anthropic), [Some(90), Some(60), Some(10), Some(7), None]);
+        assert_eq!(
+            counts(anthropic),
+            [Some(90), Some(60), Some(10), Some(7), None]
+        );
         let langchain = json!({"input_tokens": 90, "output_tokens": 7, "total_tokens": 97,
             "input_token_details": {"cache_read": 60, "cache_creation": 10}, "output_token_details": {"reasoning": 5}});
-        assert_eq!(counts(langchain), [Some(90), Some(60), Some(10), Some(7), Some(5)]);
+        assert_eq!(
+            counts(langchain),
+            [Some(90), Some(60), Some(10), Some(7), Some(5)]
+        );
         let gemini = json!({"promptTokenCount": 90, "cachedContentTokenCount": 60, "candidatesTokenCount": 2,
             "thoughtsTokenCount": 5});
         assert_eq!(counts(gemini), [Some(90), Some(60), None, Some(7), Some(5)]);
         let pi = json!({"input": 20, "output": 7, "cacheRead": 60, "cacheWrite": 10, "cost": {"total": 0.5}});
-        assert_eq!(counts(pi.clone()), [Some(90), Some(60), Some(10), Some(7), None]);
+        assert_eq!(
+            counts(pi.clone()),
+            [Some(90), Some(60), Some(10), Some(7), None]
+        );
         assert_eq!(read(pi).unwrap().cost, Some(Usd(0.5)));
     }
 
@@ -200,11 +284,17 @@ mod tests {
         let fault = |value: Value| read(value).unwrap_err().to_string();
         assert!(fault(json!({"input_tokens": -1})).contains("`usage.input_tokens` is -1"));
         assert!(fault(json!({"cost": -0.1})).contains("`usage.cost` is -0.1"));
-        assert!(fault(json!({"prompt_tokens": 5, "cached_input_tokens": 6})).contains("more cached tokens"));
+        assert!(
+            fault(json!({"prompt_tokens": 5, "cached_input_tokens": 6}))
+                .contains("more cached tokens")
+        );
         assert!(fault(json!({"tokens_in": 5})).contains("only tokens_in"));
         assert!(fault(json!([1])).contains("no object"));
         assert_eq!(read(json!({"calls": 2})).unwrap().tokens, Usage::default());
         let free = read(json!({"calls": 0})).unwrap();
-        assert_eq!((free.tokens.input, free.cost), (Some(Tokens(0)), Some(Usd(0.0))));
+        assert_eq!(
+            (free.tokens.input, free.cost),
+            (Some(Tokens(0)), Some(Usd(0.0)))
+        );
     }
 }

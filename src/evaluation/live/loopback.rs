@@ -57,7 +57,12 @@ pub struct PageReply {
 
 impl PageReply {
     pub fn new(status: &'static str, kind: &'static str, body: String) -> PageReply {
-        PageReply { status, kind, body, is_last: false }
+        PageReply {
+            status,
+            kind,
+            body,
+            is_last: false,
+        }
     }
 
     pub fn refused(status: &'static str) -> PageReply {
@@ -110,11 +115,21 @@ impl LoopbackServer {
     pub fn start(site: Arc<dyn Site>) -> io::Result<LoopbackServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let socket = listener.local_addr()?;
-        let shared =
-            Arc::new(Shared { token: token()?, site, connections: Mutex::default(), closed: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            token: token()?,
+            site,
+            connections: Mutex::default(),
+            closed: AtomicBool::new(false),
+        });
         let served = shared.clone();
-        let thread = Builder::new().name("pages".to_owned()).spawn(move || served.serve(&listener))?;
-        Ok(LoopbackServer { shared, socket, thread: Some(thread) })
+        let thread = Builder::new()
+            .name("pages".to_owned())
+            .spawn(move || served.serve(&listener))?;
+        Ok(LoopbackServer {
+            shared,
+            socket,
+            thread: Some(thread),
+        })
     }
 
     pub fn address(&self) -> String {
@@ -141,15 +156,26 @@ impl Shared {
                 return;
             }
             let Ok(stream) = stream else { continue };
-            let Some(number) = self.admit(&stream) else { continue };
-            let connection = Connection { shared: self.clone(), number };
+            let Some(number) = self.admit(&stream) else {
+                continue;
+            };
+            let connection = Connection {
+                shared: self.clone(),
+                number,
+            };
             // A browser that went away needs no reply. Where no thread can be started, the connection is dropped.
-            drop(Builder::new().name("page".to_owned()).spawn(move || drop(connection.exchange(stream))));
+            drop(
+                Builder::new()
+                    .name("page".to_owned())
+                    .spawn(move || drop(connection.exchange(stream))),
+            );
         }
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a new connection and returns its number; `None` if too many connections are receiving replies.
@@ -171,8 +197,13 @@ impl Shared {
         if !is_loopback(&request.host) {
             return PageReply::refused("403 Forbidden");
         }
-        let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
-        let Some(path) = path else { return PageReply::refused("404 Not Found") };
+        let path = request
+            .path
+            .strip_prefix('/')
+            .and_then(|path| path.strip_prefix(self.token.as_str()));
+        let Some(path) = path else {
+            return PageReply::refused("404 Not Found");
+        };
         request.path = path.to_owned();
         self.site.reply(&request)
     }
@@ -187,9 +218,14 @@ struct Connection {
 impl Connection {
     fn exchange(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
-        let request = PageRequest::read(TimedStream { stream: &stream, until: Instant::now() + PATIENCE });
+        let request = PageRequest::read(TimedStream {
+            stream: &stream,
+            until: Instant::now() + PATIENCE,
+        });
         self.shared.connections().silent.remove(&self.number);
-        let Some(request) = request? else { return Ok(()) };
+        let Some(request) = request? else {
+            return Ok(());
+        };
         let reply = self.shared.reply(request);
         stream.write_all(&reply.bytes())?;
         stream.flush()?;
@@ -230,13 +266,21 @@ impl PageRequest {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         let mut words = line.split(' ');
-        let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
-        let mut request = PageRequest { method: method.to_owned(), path: path.to_owned(), ..PageRequest::default() };
+        let (Some(method), Some(path)) = (words.next(), words.next()) else {
+            return Ok(None);
+        };
+        let mut request = PageRequest {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            ..PageRequest::default()
+        };
         let mut length = 0;
         loop {
             line.clear();
             reader.read_line(&mut line)?;
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
             match name.to_ascii_lowercase().as_str() {
                 "host" => value.trim().clone_into(&mut request.host),
                 "content-type" => request.is_json = value.trim().starts_with("application/json"),
@@ -258,7 +302,9 @@ fn token() -> io::Result<String> {
 
 /// Whether a `Host` is this machine. The port is ignored, because a tunnel has another port.
 fn is_loopback(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name);
     ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }
@@ -271,9 +317,19 @@ mod tests {
 
     impl Site for Echo {
         fn reply(&self, request: &PageRequest) -> PageReply {
-            let PageRequest { method, path, is_json, body, .. } = request;
+            let PageRequest {
+                method,
+                path,
+                is_json,
+                body,
+                ..
+            } = request;
             let body = String::from_utf8_lossy(body);
-            PageReply::new("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
+            PageReply::new(
+                "200 OK",
+                "text/plain",
+                format!("{method} {path} {is_json} {body}"),
+            )
         }
     }
 
@@ -284,7 +340,9 @@ mod tests {
             connections: Mutex::default(),
             closed: AtomicBool::new(false),
         };
-        let request = PageRequest::read(format!("{request}\r\n\r\n").as_bytes()).unwrap().unwrap();
+        let request = PageRequest::read(format!("{request}\r\n\r\n").as_bytes())
+            .unwrap()
+            .unwrap();
         let PageReply { status, body, .. } = shared.reply(request);
         (status, body)
     }
@@ -294,7 +352,9 @@ mod tests {
         let mut stream = TcpStream::connect(server.socket).unwrap();
         let address = server.address();
         let path = address.splitn(4, '/').nth(3).unwrap();
-        stream.write_all(format!("GET /{path}{page} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        stream
+            .write_all(format!("GET /{path}{page} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+            .unwrap();
         let mut reply = String::new();
         drop(stream.read_to_string(&mut reply));
         reply
@@ -304,7 +364,10 @@ mod tests {
 
     impl Site for Fragile {
         fn reply(&self, request: &PageRequest) -> PageReply {
-            assert!(!request.path.ends_with("broken"), "this page cannot be made");
+            assert!(
+                !request.path.ends_with("broken"),
+                "this page cannot be made"
+            );
             PageReply::new("200 OK", "text/plain", "whole".to_owned())
         }
     }
@@ -322,9 +385,18 @@ mod tests {
     fn nobody_is_served_without_the_token_or_from_elsewhere() {
         let refused = [
             ("403 Forbidden", "GET /t0ken/ HTTP/1.1"),
-            ("403 Forbidden", "GET /t0ken/ HTTP/1.1\r\nHost: evil.example"),
-            ("403 Forbidden", "GET /t0ken/ HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80"),
-            ("403 Forbidden", "GET /t0ken/ HTTP/1.1\r\nX: 1\r\n\r\nHost: localhost"),
+            (
+                "403 Forbidden",
+                "GET /t0ken/ HTTP/1.1\r\nHost: evil.example",
+            ),
+            (
+                "403 Forbidden",
+                "GET /t0ken/ HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80",
+            ),
+            (
+                "403 Forbidden",
+                "GET /t0ken/ HTTP/1.1\r\nX: 1\r\n\r\nHost: localhost",
+            ),
             ("404 Not Found", "GET / HTTP/1.1\r\nHost: localhost:1"),
             ("404 Not Found", "GET /t0kem/ HTTP/1.1\r\nHost: localhost:1"),
         ];
@@ -332,29 +404,41 @@ mod tests {
             assert_eq!(ask(request).0, status, "{request}");
         }
         for host in ["127.0.0.1:4000", "localhost", "[::1]:80"] {
-            assert_eq!(ask(&format!("GET /t0ken/x HTTP/1.1\r\nhost: {host}")).1, "GET /x false ", "{host}");
+            assert_eq!(
+                ask(&format!("GET /t0ken/x HTTP/1.1\r\nhost: {host}")).1,
+                "GET /x false ",
+                "{host}"
+            );
         }
     }
 
     #[test]
     fn clients_that_send_nothing_keep_nobody_out() {
         let server = LoopbackServer::start(Arc::new(Echo)).unwrap();
-        let silent: Vec<TcpStream> =
-            (0..3 * MOST_CONNECTIONS).map(|_| TcpStream::connect(server.socket).unwrap()).collect();
+        let silent: Vec<TcpStream> = (0..3 * MOST_CONNECTIONS)
+            .map(|_| TcpStream::connect(server.socket).unwrap())
+            .collect();
         let reply = get(&server, "");
-        assert!(reply.starts_with("HTTP/1.1 200 OK") && reply.contains("Content-Security-Policy: default-src 'none'"));
+        assert!(
+            reply.starts_with("HTTP/1.1 200 OK")
+                && reply.contains("Content-Security-Policy: default-src 'none'")
+        );
         drop(silent);
     }
 
     #[test]
     fn a_request_is_read_with_its_body_and_no_further() {
-        let head =
-            "POST /t0ken/decide HTTP/1.1\r\nHOST: localhost\r\nContent-Type: application/json\r\nContent-Length: 4";
-        assert_eq!(ask(&format!("{head}\r\n\r\nabcdefg")).1, "POST /decide true abcd");
+        let head = "POST /t0ken/decide HTTP/1.1\r\nHOST: localhost\r\nContent-Type: application/json\r\nContent-Length: 4";
+        assert_eq!(
+            ask(&format!("{head}\r\n\r\nabcdefg")).1,
+            "POST /decide true abcd"
+        );
         assert_eq!(PageRequest::read(b"".as_slice()).unwrap(), None);
         assert_eq!(PageRequest::read(b"\r\n\r\n".as_slice()).unwrap(), None);
         let endless = io::repeat(b'x').take(LONGEST_REQUEST * 4);
-        let read = PageRequest::read(b"GET / HTTP/1.1\r\nHost: ".chain(endless)).unwrap().unwrap();
+        let read = PageRequest::read(b"GET / HTTP/1.1\r\nHost: ".chain(endless))
+            .unwrap()
+            .unwrap();
         assert!((read.host.len() as u64) < LONGEST_REQUEST);
     }
 }

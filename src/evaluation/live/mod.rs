@@ -62,7 +62,9 @@ impl LivePage for PartialResults {
             contexts: page_contexts(&found, preparer, &cache),
             chunks: &cache,
             live: Some(version),
-            ..page_input(pipeline, &summary, &set.manifest, &rows, &|at| folder.rows_at(at))
+            ..page_input(pipeline, &summary, &set.manifest, &rows, &|at| {
+                folder.rows_at(at)
+            })
         });
         page.ok()
     }
@@ -111,7 +113,11 @@ impl LiveServer {
         let mut visits = lock(&self.site.visits);
         if visits.last.is_some_and(|last| last.elapsed() <= LOOKING) {
             visits.finished = Some(page);
-            drop(self.site.fetched.wait_timeout_while(visits, FAREWELL, |visits| !visits.fetched));
+            drop(
+                self.site
+                    .fetched
+                    .wait_timeout_while(visits, FAREWELL, |visits| !visits.fetched),
+            );
         }
     }
 }
@@ -178,18 +184,27 @@ impl LiveSite {
         let finished = {
             let mut visits = lock(&self.visits);
             visits.last = Some(Instant::now());
-            visits.finished.as_ref().and_then(|file| read_text(file).ok())
+            visits
+                .finished
+                .as_ref()
+                .and_then(|file| read_text(file).ok())
         };
         let is_last = finished.is_some();
         let body = finished.unwrap_or_else(|| self.partial());
-        PageReply { is_last, ..PageReply::new("200 OK", "text/html", body) }
+        PageReply {
+            is_last,
+            ..PageReply::new("200 OK", "text/html", body)
+        }
     }
 
     /// The page of the results so far.
     fn partial(&self) -> String {
         let mut made = lock(&self.made);
         let (began, version) = (Instant::now(), self.source.version());
-        if let Some(made) = made.as_ref().filter(|made| made.version == version || made.until > began) {
+        if let Some(made) = made
+            .as_ref()
+            .filter(|made| made.version == version || made.until > began)
+        {
             return made.page.clone();
         }
         let Some(page) = self.source.page(version) else {
@@ -199,7 +214,11 @@ impl LiveSite {
             );
         };
         let until = Instant::now() + began.elapsed() * REST;
-        *made = Some(MadePage { version, page: page.clone(), until });
+        *made = Some(MadePage {
+            version,
+            page: page.clone(),
+            until,
+        });
         *lock(&self.resting) = Some((version, until));
         page
     }
@@ -214,7 +233,10 @@ impl LiveSite {
         let resting = lock(&self.resting).filter(|(_, until)| *until > Instant::now());
         let version = resting.map_or_else(|| self.source.version(), |(version, _)| version);
         let run = self.progress.borrow();
-        let body = format!("{{\"version\":{version},\"ended\":{is_ended},\"run\":{}}}", *run);
+        let body = format!(
+            "{{\"version\":{version},\"ended\":{is_ended},\"run\":{}}}",
+            *run
+        );
         PageReply::new("200 OK", "application/json", body)
     }
 }
@@ -242,7 +264,11 @@ mod tests {
     }
 
     fn ask(site: &LiveSite, method: &str, path: &str) -> PageReply {
-        site.reply(&PageRequest { method: method.to_owned(), path: path.to_owned(), ..PageRequest::default() })
+        site.reply(&PageRequest {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            ..PageRequest::default()
+        })
     }
 
     #[test]
@@ -259,7 +285,8 @@ mod tests {
         let get = |path: &str| ask(&site, "GET", path).body;
         assert!(get("/").contains("The run begins"));
         assert_eq!(get("/"), "page 1");
-        site.progress.send_replace("{\"pace\":\"1 call/s\"}".to_owned());
+        site.progress
+            .send_replace("{\"pace\":\"1 call/s\"}".to_owned());
         assert!(get("/progress").contains("\"ended\":false,\"run\":{\"pace\":\"1 call/s\"}}"));
     }
 
@@ -269,7 +296,11 @@ mod tests {
         base::files::write_whole(file.path(), "finished").unwrap();
         let site = site();
         lock(&site.visits).finished = Some(file.path().to_owned());
-        assert!(ask(&site, "GET", "/progress").body.contains("\"ended\":true"));
+        assert!(
+            ask(&site, "GET", "/progress")
+                .body
+                .contains("\"ended\":true")
+        );
         let page = ask(&site, "GET", "/");
         assert_eq!((page.body.as_str(), page.is_last), ("finished", true));
         assert!(!lock(&site.visits).fetched);

@@ -11,17 +11,18 @@ use crate::answer::{Answer, Asked, Round};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    ContextFacts, FactOutcome, Headings, InventedReferences, Measured, ProbeMeasure, ProseEntries, compression_ratio,
-    reference_keys, share,
+    ContextFacts, FactOutcome, Headings, InventedReferences, Measured, ProbeMeasure, ProseEntries,
+    compression_ratio, reference_keys, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx};
 use crate::plan::{
-    CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer, Resolved,
-    ResolvedContext, Task, probe_of,
+    CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable,
+    Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
 use crate::probe::Probe;
 use crate::results::{
-    ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
+    ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys,
+    RowSearch, RowStep,
 };
 use base::units::Tokens;
 use lexical::claims::RuleFinder;
@@ -48,7 +49,10 @@ struct PromptWords {
 
 impl PromptWords {
     fn from_text(text: &str) -> PromptWords {
-        PromptWords { headings: Headings::from_prompt(text), references: reference_keys(text) }
+        PromptWords {
+            headings: Headings::from_prompt(text),
+            references: reference_keys(text),
+        }
     }
 }
 
@@ -66,8 +70,18 @@ struct CellMeasures<'t> {
 const FIXTURES_IN_MEMORY: usize = 8;
 
 impl<'e> RowBuilder<'e> {
-    pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowBuilder<'e> {
-        RowBuilder { preparer, outputs, store, fixtures: RefCell::default(), prompts: RefCell::default() }
+    pub(super) fn new(
+        preparer: Preparer<'e>,
+        outputs: &'e OutputCache<'e, Store>,
+        store: &'e Store,
+    ) -> RowBuilder<'e> {
+        RowBuilder {
+            preparer,
+            outputs,
+            store,
+            fixtures: RefCell::default(),
+            prompts: RefCell::default(),
+        }
     }
 
     /// The row of a judged cell as a line. `fresh` is the judgement, if it was just made.
@@ -85,7 +99,13 @@ impl<'e> RowBuilder<'e> {
             Some(row) => {
                 let (cell, usd) = (&task.cell, costs_of(task, resolved));
                 let run = cell.answer.compress.chain.run;
-                Row { run, answer_n: cell.answer.answer_n, judge_n: cell.judge_n, usd, ..row }
+                Row {
+                    run,
+                    answer_n: cell.answer.answer_n,
+                    judge_n: cell.judge_n,
+                    usd,
+                    ..row
+                }
             }
             None => self.row(task, resolved, fresh, &measures)?,
         };
@@ -94,7 +114,9 @@ impl<'e> RowBuilder<'e> {
         // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
         serde_json::from_str::<Row>(&line)?;
         match first {
-            Some(first) if matrix.is_last_of_same(&task.cell) => drop(measures.cells.borrow_mut().remove(&first)),
+            Some(first) if matrix.is_last_of_same(&task.cell) => {
+                drop(measures.cells.borrow_mut().remove(&first))
+            }
             Some(first) => drop(measures.cells.borrow_mut().insert(first, row)),
             None => {}
         }
@@ -113,11 +135,17 @@ impl<'e> RowBuilder<'e> {
         let grades = self.grades(task, resolved, fresh)?;
         let context = self.outputs.context(&task.context)?;
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
-        let CellMeasures { probe, measured, summary_survival, context_facts, open_book } =
-            self.measure_cell(task, &context, &answer, measures)?;
+        let CellMeasures {
+            probe,
+            measured,
+            summary_survival,
+            context_facts,
+            open_book,
+        } = self.measure_cell(task, &context, &answer, measures)?;
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, &context);
-        let replaced_tokens = measures.replaced(&task.context.texts, task.cell.answer.compress.point);
+        let replaced_tokens =
+            measures.replaced(&task.context.texts, task.cell.answer.compress.point);
         Ok(Row {
             fixture: place.fixture.to_string(),
             point: place.point.0,
@@ -126,17 +154,27 @@ impl<'e> RowBuilder<'e> {
             probe: probe.id.to_string(),
             kind: probe.kind,
             question: probe.question.clone(),
-            answerer: pipeline.answerer(task.cell.answer.answerer).name.to_string(),
+            answerer: pipeline
+                .answerer(task.cell.answer.answerer)
+                .name
+                .to_string(),
             judge: pipeline.judge(task.cell.judge).name.to_string(),
             answer_n: task.cell.answer.answer_n,
             judge_n: task.cell.judge_n,
             keys: keys_of(task, resolved),
             criteria: grades,
-            dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
+            dimensions: scores
+                .iter()
+                .map(|(dimension, score)| (dimension, score.value()))
+                .collect(),
             overall: scores.overall().map(|score| score.value()),
             facts: measured.facts,
             answer_when_lost: measured.when_lost,
-            heading: self.prompt(&task.context).headings.best(probe.kind, &probe.question).map(str::to_owned),
+            heading: self
+                .prompt(&task.context)
+                .headings
+                .best(probe.kind, &probe.question)
+                .map(str::to_owned),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
             summary_survival,
@@ -146,8 +184,12 @@ impl<'e> RowBuilder<'e> {
             invented: measured.unknown_names,
             context_tokens: context_tokens.map(|t| t.0),
             replaced_tokens: Some(replaced_tokens.0),
-            compression_ratio: context_tokens.and_then(|tokens| compression_ratio(tokens, replaced_tokens)),
-            fetch_tokens: measured.refetch.filter(|r| r.unlocated == 0).map(|r| r.tokens.0),
+            compression_ratio: context_tokens
+                .and_then(|tokens| compression_ratio(tokens, replaced_tokens)),
+            fetch_tokens: measured
+                .refetch
+                .filter(|r| r.unlocated == 0)
+                .map(|r| r.tokens.0),
             refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
             refetch_unguided: measured.refetch.is_some_and(|r| r.unguided),
             usd: costs_of(task, resolved),
@@ -167,7 +209,10 @@ impl<'e> RowBuilder<'e> {
         if let Some(Output::Grades(grades)) = fresh {
             return Ok(grades.clone());
         }
-        match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
+        match self
+            .outputs
+            .read(&Task::Judge(task.clone()), &resolved.key)?
+        {
             Output::Grades(grades) => Ok(grades),
             _ => Err(OutputUnavailable::Gone(resolved.key)),
         }
@@ -188,7 +233,9 @@ impl<'e> RowBuilder<'e> {
         let mut measured = measure.measure(
             measures.history(texts),
             present.as_deref(),
-            |message| context.points_to(message, || measures.distinctive_references(texts, message)),
+            |message| {
+                context.points_to(message, || measures.distinctive_references(texts, message))
+            },
             &answer.text,
         );
         self.mark_found(task, &measure, &mut measured.facts);
@@ -196,7 +243,9 @@ impl<'e> RowBuilder<'e> {
         Ok(CellMeasures {
             probe,
             measured,
-            summary_survival: context.folded_summary().and_then(|summary| share(measure.presence(summary))),
+            summary_survival: context
+                .folded_summary()
+                .and_then(|summary| share(measure.presence(summary))),
             context_facts: readable.and_then(|(entries, text)| measure.in_context(entries, text)),
             open_book: self.open_book(task, measures, &measure, present.as_deref(), context),
         })
@@ -204,10 +253,20 @@ impl<'e> RowBuilder<'e> {
 
     /// Notes for each fact whether a search returned it, if the answerer could search.
     fn mark_found(&self, task: &JudgeTask, measure: &ProbeMeasure, facts: &mut [FactOutcome]) {
-        if self.preparer.pipeline().answerer(task.cell.answer.answerer).recovery.is_none() {
+        if self
+            .preparer
+            .pipeline()
+            .answerer(task.cell.answer.answerer)
+            .recovery
+            .is_none()
+        {
             return;
         }
-        let found = measure.found_in(task.exchange.excerpts().map(|excerpt| excerpt.text.as_str()));
+        let found = measure.found_in(
+            task.exchange
+                .excerpts()
+                .map(|excerpt| excerpt.text.as_str()),
+        );
         for (fact, found) in facts.iter_mut().zip(found.into_iter().flatten()) {
             fact.found = Some(found);
         }
@@ -222,21 +281,35 @@ impl<'e> RowBuilder<'e> {
         present: Option<&[bool]>,
         context: &LoadedContext,
     ) -> Option<OpenBook> {
-        let recovery = self.preparer.pipeline().answerer(task.cell.answer.answerer).recovery.as_ref()?;
+        let recovery = self
+            .preparer
+            .pipeline()
+            .answerer(task.cell.answer.answerer)
+            .recovery
+            .as_ref()?;
         let (exchange, texts) = (&task.exchange, &task.context.texts);
         let searched = present.filter(|present| exchange.used() > 0 && present.contains(&false));
         let gold_found = searched.map(|present| {
             exchange.excerpts().any(|excerpt| {
                 let folded = excerpt.message.map(|at| measures.folded_message(texts, at));
-                let found = measure.presence(&folded.unwrap_or_else(|| fold_document(&excerpt.text).into()));
-                present.iter().zip(found).any(|(present, found)| !present && found)
+                let found = measure
+                    .presence(&folded.unwrap_or_else(|| fold_document(&excerpt.text).into()));
+                present
+                    .iter()
+                    .zip(found)
+                    .any(|(present, found)| !present && found)
             })
         });
         Some(OpenBook {
             closed: recovery.closed.to_string(),
             steps: exchange.rounds.iter().flat_map(steps_of).collect(),
             searches: exchange.rounds.iter().flat_map(searches_of).collect(),
-            tokens: exchange.rounds.iter().flat_map(|round| &round.returned).map(|r| self.count_text(&r.text).0).sum(),
+            tokens: exchange
+                .rounds
+                .iter()
+                .flat_map(|round| &round.returned)
+                .map(|r| self.count_text(&r.text).0)
+                .sum(),
             gold_found,
             own_archive: context.compressed.archive.is_some(),
         })
@@ -244,7 +317,10 @@ impl<'e> RowBuilder<'e> {
 
     /// The row of a context as a line without its end: a [`ConstraintRow`] if a rule was put into its session,
     /// otherwise a [`ContextRow`].
-    pub(super) fn context_line(&self, context: &Rc<ResolvedContext>) -> Result<String, OutputUnavailable> {
+    pub(super) fn context_line(
+        &self,
+        context: &Rc<ResolvedContext>,
+    ) -> Result<String, OutputUnavailable> {
         if let Some(injection) = context.injection() {
             return self.constraint_line(context, injection);
         }
@@ -252,9 +328,18 @@ impl<'e> RowBuilder<'e> {
         let measures = self.measures(&context.texts);
         let slot = (context.cell.point, context.cell.chain.method);
         // Runs of a deterministic method have the same context, and measuring one takes milliseconds.
-        let measured = measures.contexts.borrow().get(&slot).filter(|row| row.key == context.key).cloned();
+        let measured = measures
+            .contexts
+            .borrow()
+            .get(&slot)
+            .filter(|row| row.key == context.key)
+            .cloned();
         let row = match measured {
-            Some(row) => ContextRow { run: place.run, usd: context.cost.map(|usd| usd.0), ..row },
+            Some(row) => ContextRow {
+                run: place.run,
+                usd: context.cost.map(|usd| usd.0),
+                ..row
+            },
             None => self.context_row(context, &place, &measures)?,
         };
         let line = serde_json::to_string(&row)?;
@@ -272,20 +357,36 @@ impl<'e> RowBuilder<'e> {
         let loaded = self.outputs.context(context)?;
         let tokens = self.readable_tokens(context, &loaded);
         let (needed, references) = self.needed(measures, context, &loaded, tokens).unzip();
-        let strategy = &self.preparer.pipeline().method(context.cell.chain.method).strategy;
+        let strategy = &self
+            .preparer
+            .pipeline()
+            .method(context.cell.chain.method)
+            .strategy;
         let asks = strategy.model().is_some() && !strategy.is_deterministic();
-        let reported = loaded.compressed.usage.and_then(|usage| u32::try_from(usage.calls?).ok());
+        let reported = loaded
+            .compressed
+            .usage
+            .and_then(|usage| u32::try_from(usage.calls?).ok());
         Ok(ContextRow {
             fixture: place.fixture.to_string(),
             point: place.point.0,
             method: place.method.to_string(),
             run: place.run,
             key: context.key,
-            context: loaded.compressed.context.text().map_or(context.reference.digest(), |text| Digest::hash(&*text)),
+            context: loaded
+                .compressed
+                .context
+                .text()
+                .map_or(context.reference.digest(), |text| Digest::hash(&*text)),
             tokens: tokens.map(|tokens| tokens.0),
             replaced_tokens: measures.replaced(texts, point).0,
-            user_tokens: self.verbatim_user_tokens(&loaded.compressed.context).map(|tokens| tokens.0),
-            seconds: self.store.find(&context.key).map(|record| record.latency_ms as f64 / 1000.0),
+            user_tokens: self
+                .verbatim_user_tokens(&loaded.compressed.context)
+                .map(|tokens| tokens.0),
+            seconds: self
+                .store
+                .find(&context.key)
+                .map(|record| record.latency_ms as f64 / 1000.0),
             usd: context.cost.map(|usd| usd.0),
             calls: reported.unwrap_or(u32::from(asks)),
             compressed: !loaded.compressed.is_unchanged,
@@ -298,19 +399,32 @@ impl<'e> RowBuilder<'e> {
 
     /// The share of the expected facts that a context has, the mean over the probes asked at its point. It needs neither
     /// answers nor grades.
-    fn fact_survival(&self, measures: &Measures, context: &ResolvedContext, loaded: &LoadedContext) -> Option<f64> {
+    fn fact_survival(
+        &self,
+        measures: &Measures,
+        context: &ResolvedContext,
+        loaded: &LoadedContext,
+    ) -> Option<f64> {
         let (texts, point) = (&*context.texts, context.cell.point);
         let (folded, tail) = (loaded.folded()?, self.preparer.pipeline().settings.tail);
         let probes = texts.loaded().selected.get(point.0)?.iter();
         stats::mean_of(probes.filter_map(|ix| {
             let probe = texts.loaded().probe(*ix)?;
-            measures.probe(texts, point, *ix, probe, tail).survival(folded)
+            measures
+                .probe(texts, point, *ix, probe, tail)
+                .survival(folded)
         }))
     }
 
     /// The size of the user's messages that a vendor keeps word for word; `None` if the context is not a vendor's.
     fn verbatim_user_tokens(&self, context: &Context) -> Option<Tokens> {
-        Some(context.verbatim_user_texts()?.iter().map(|text| self.count_text(text)).sum())
+        Some(
+            context
+                .verbatim_user_texts()?
+                .iter()
+                .map(|text| self.count_text(text))
+                .sum(),
+        )
     }
 
     /// The line that records whether a context has the rule that was put into its session.
@@ -322,7 +436,8 @@ impl<'e> RowBuilder<'e> {
         let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
         let loaded = self.outputs.context(context)?;
         let content = loaded.compressed.context.text().zip(loaded.folded());
-        let found = content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));
+        let found =
+            content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));
         let row = ConstraintRow {
             fixture: place.fixture.to_string(),
             point: place.point.0,
@@ -352,15 +467,20 @@ impl<'e> RowBuilder<'e> {
         let present = needed.presence(&ProseEntries::from_entries(loaded.entries()?));
         let own = needed.recall(&present, &measures.tokens)?;
         let truncate = tokens.and_then(|tokens| measures.newest_recall(texts, point, tokens));
-        let references = needed.references.iter().zip(present).map(|(needed, kept)| ContextReference {
-            text: needed.reference.text.clone(),
-            kind: needed.reference.kind,
-            source: needed.source,
-            distance: needed.distance,
-            age: needed.age,
-            state: needed.state,
-            kept,
-        });
+        let references =
+            needed
+                .references
+                .iter()
+                .zip(present)
+                .map(|(needed, kept)| ContextReference {
+                    text: needed.reference.text.clone(),
+                    kind: needed.reference.kind,
+                    source: needed.source,
+                    distance: needed.distance,
+                    age: needed.age,
+                    state: needed.state,
+                    kept,
+                });
         Some((ContextNeeded { own, truncate }, references.collect()))
     }
 
@@ -373,9 +493,15 @@ impl<'e> RowBuilder<'e> {
         loaded: &LoadedContext,
     ) -> Option<InventedReferences> {
         let (texts, point) = (&*context.texts, context.cell.point);
-        let entries = loaded.entries().filter(|_| !texts.loaded().fixture.begins_midway)?;
+        let entries = loaded
+            .entries()
+            .filter(|_| !texts.loaded().fixture.begins_midway)?;
         let known = measures.known_references(texts, point);
-        Some(known.invented_in(measures.history(texts), entries, &self.prompt(context).references))
+        Some(known.invented_in(
+            measures.history(texts),
+            entries,
+            &self.prompt(context).references,
+        ))
     }
 
     /// What is read from the prompt of a context's method.
@@ -383,7 +509,11 @@ impl<'e> RowBuilder<'e> {
         let mut prompts = self.prompts.borrow_mut();
         let words = prompts.entry(context.cell.chain.method).or_insert_with(|| {
             let prompt = CurrentSources::new(self.preparer.pipeline(), &context.task()).prompt;
-            Rc::new(prompt.map(|prompt| PromptWords::from_text(prompt.text)).unwrap_or_default())
+            Rc::new(
+                prompt
+                    .map(|prompt| PromptWords::from_text(prompt.text))
+                    .unwrap_or_default(),
+            )
         });
         words.clone()
     }
@@ -391,18 +521,22 @@ impl<'e> RowBuilder<'e> {
     /// The size of a context. If it can be read, it is counted with the pinned tokenizer like the messages that it
     /// replaces; if only the provider can read it, by the provider.
     fn context_tokens(&self, task: &JudgeTask, context: &LoadedContext) -> Option<Tokens> {
-        self.readable_tokens(&task.context, context).or_else(|| self.reported_tokens(task))
+        self.readable_tokens(&task.context, context)
+            .or_else(|| self.reported_tokens(task))
     }
 
     /// The size of a context that can be read.
     fn readable_tokens(&self, context: &ResolvedContext, loaded: &LoadedContext) -> Option<Tokens> {
         let content = &loaded.compressed.context;
         let (reference, text) = context.reference.text().zip(content.text())?;
-        Some(self.count_named(reference.digest(), || match content {
-            Context::Readable { messages } if messages.len() > 1 => {
-                messages.iter().map(|message| self.count_text(&message.countable_text())).sum()
+        Some(self.count_named(reference.digest(), || {
+            match content {
+                Context::Readable { messages } if messages.len() > 1 => messages
+                    .iter()
+                    .map(|message| self.count_text(&message.countable_text()))
+                    .sum(),
+                Context::Readable { .. } | Context::Bound { .. } => count_tokens(&text),
             }
-            Context::Readable { .. } | Context::Bound { .. } => count_tokens(&text),
         }))
     }
 
@@ -411,7 +545,9 @@ impl<'e> RowBuilder<'e> {
     /// reported no number.
     fn reported_tokens(&self, task: &JudgeTask) -> Option<Tokens> {
         let prompt = self.store.find(&task.answer.key)?.usage.input?;
-        let Work::Ask(request) = self.preparer.prepare(&task.answer_task()).ok()?.work else { return None };
+        let Work::Ask(request) = self.preparer.prepare(&task.answer_task()).ok()?.work else {
+            return None;
+        };
         let others = request.turns.iter().map(|turn| match turn {
             RequestTurn::Text(_, text) => Some(self.count_text(&text.text(&|_| Err(())).ok()?)),
             RequestTurn::Messages(_) => Some(self.tail_tokens(task)),
@@ -446,7 +582,10 @@ impl<'e> RowBuilder<'e> {
 
     fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {
         let mut fixtures = self.fixtures.borrow_mut();
-        let measures = match fixtures.iter().position(|(fixture, _)| *fixture == texts.fixture()) {
+        let measures = match fixtures
+            .iter()
+            .position(|(fixture, _)| *fixture == texts.fixture())
+        {
             Some(at) => fixtures.remove(at).1,
             None => {
                 fixtures.truncate(FIXTURES_IN_MEMORY - 1);
@@ -459,12 +598,21 @@ impl<'e> RowBuilder<'e> {
 
     fn make_measures(&self, texts: &FixtureTexts) -> Measures {
         let messages = &texts.loaded().fixture.messages;
-        Measures::new(messages.iter().map(|message| self.count_text(&message.countable_text())).collect())
+        Measures::new(
+            messages
+                .iter()
+                .map(|message| self.count_text(&message.countable_text()))
+                .collect(),
+        )
     }
 }
 
 fn keys_of(task: &JudgeTask, resolved: &Resolved) -> RowKeys {
-    RowKeys { compress: task.context.key, answer: task.answer.key, judge: resolved.key }
+    RowKeys {
+        compress: task.context.key,
+        answer: task.answer.key,
+        judge: resolved.key,
+    }
 }
 
 fn costs_of(task: &JudgeTask, resolved: &Resolved) -> RowCost {
@@ -479,17 +627,31 @@ fn costs_of(task: &JudgeTask, resolved: &Resolved) -> RowCost {
 fn steps_of(round: &Round) -> Vec<RowStep> {
     let searches = round.returned.iter().filter_map(|returned| returned.action);
     let steps = std::iter::once((round.key, round.cost)).chain(searches);
-    steps.map(|(key, cost)| RowStep { key, usd: cost.map(|usd| usd.0) }).collect()
+    steps
+        .map(|(key, cost)| RowStep {
+            key,
+            usd: cost.map(|usd| usd.0),
+        })
+        .collect()
 }
 
 fn searches_of(round: &Round) -> Vec<RowSearch> {
-    let searches = round.request.asked.iter().zip(&round.returned).map(|(asked, returned)| RowSearch {
-        query: match asked {
-            Asked::Query(query) => query.to_string(),
-            Asked::Misuse(_) => String::new(),
-        },
-        messages: returned.excerpts.iter().filter_map(|excerpt| excerpt.message).collect(),
-        returned: returned.text.to_string(),
-    });
+    let searches = round
+        .request
+        .asked
+        .iter()
+        .zip(&round.returned)
+        .map(|(asked, returned)| RowSearch {
+            query: match asked {
+                Asked::Query(query) => query.to_string(),
+                Asked::Misuse(_) => String::new(),
+            },
+            messages: returned
+                .excerpts
+                .iter()
+                .filter_map(|excerpt| excerpt.message)
+                .collect(),
+            returned: returned.text.to_string(),
+        });
     searches.collect()
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use crate::action::BuiltInStrategy;
 use crate::compress::{self, Context};
-use crate::measure::{KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences};
+use crate::measure::{
+    KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences,
+};
 use crate::pipeline::{JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::FixtureTexts;
 use crate::probe::Probe;
@@ -43,18 +45,28 @@ pub(super) struct Measures {
 impl Measures {
     /// Nothing is measured yet; `tokens` are those of the messages.
     pub(super) fn new(tokens: Arc<[Tokens]>) -> Measures {
-        Measures { tokens, ..Measures::default() }
+        Measures {
+            tokens,
+            ..Measures::default()
+        }
     }
 
     pub(super) fn history(&self, texts: &FixtureTexts) -> &History {
         self.history.get_or_init(|| texts.loaded().history())
     }
 
-    pub(super) fn known_references(&self, texts: &FixtureTexts, point: PointIx) -> Rc<KnownReferences> {
+    pub(super) fn known_references(
+        &self,
+        texts: &FixtureTexts,
+        point: PointIx,
+    ) -> Rc<KnownReferences> {
         let mut known = self.known_references.borrow_mut();
-        let known = known
-            .entry(point)
-            .or_insert_with(|| Rc::new(KnownReferences::new(&texts.loaded().fixture.messages, texts.end(point))));
+        let known = known.entry(point).or_insert_with(|| {
+            Rc::new(KnownReferences::new(
+                &texts.loaded().fixture.messages,
+                texts.end(point),
+            ))
+        });
         known.clone()
     }
 
@@ -70,20 +82,40 @@ impl Measures {
         let measure = probes.entry((point, ix)).or_insert_with(|| {
             let loaded = texts.loaded();
             let end = texts.end(point);
-            let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
-            let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
+            let until = if tail == TailMode::Verbatim {
+                loaded.fixture.messages.len()
+            } else {
+                end
+            };
+            let points = loaded
+                .points
+                .get(..=point.0)
+                .unwrap_or(std::slice::from_ref(&end));
             let start = loaded.fixture.start();
-            Rc::new(ProbeMeasure::new(probe, self.history(texts), start, points, until, self.tokens.clone()))
+            Rc::new(ProbeMeasure::new(
+                probe,
+                self.history(texts),
+                start,
+                points,
+                until,
+                self.tokens.clone(),
+            ))
         });
         measure.clone()
     }
 
     /// The exact tokens of a message, without those that occur everywhere in the session.
-    pub(super) fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
+    pub(super) fn distinctive_references(
+        &self,
+        texts: &FixtureTexts,
+        message: usize,
+    ) -> Rc<ReferenceIndex> {
         let messages = &texts.loaded().fixture.messages;
         let mut indices = self.distinctive_references.borrow_mut();
         let index = indices.entry(message).or_insert_with(|| {
-            let noise = self.noise.get_or_init(|| SessionNoise::from_messages(messages));
+            let noise = self
+                .noise
+                .get_or_init(|| SessionNoise::from_messages(messages));
             let mut references = messages.get(message).map(used_in).unwrap_or_default();
             references.retain(|reference| !noise.has(reference));
             Rc::new(ReferenceIndex::new(&references))
@@ -110,7 +142,9 @@ impl Measures {
         if let Some(known) = self.needed.borrow().get(&point) {
             return Some(known.clone());
         }
-        let session = self.session.get_or_init(|| SessionReferences::from_fixture(&loaded.fixture));
+        let session = self
+            .session
+            .get_or_init(|| SessionReferences::from_fixture(&loaded.fixture));
         let points = loaded.points.get(..=point.0)?;
         let found = Rc::new(session.needed(points, &self.tokens, self.history(texts)));
         self.needed.borrow_mut().insert(point, found.clone());
@@ -118,17 +152,31 @@ impl Measures {
     }
 
     /// The recall of the newest messages of this size; `None` if nothing is needed after the point.
-    pub(super) fn newest_recall(&self, texts: &FixtureTexts, point: PointIx, size: Tokens) -> Option<f64> {
+    pub(super) fn newest_recall(
+        &self,
+        texts: &FixtureTexts,
+        point: PointIx,
+        size: Tokens,
+    ) -> Option<f64> {
         if let Some(known) = self.newest_recalls.borrow().get(&(point, size)) {
             return *known;
         }
         let needed = self.needed(texts, point)?;
         let messages = texts.prefix_messages(point);
-        let newest = compress::compute(BuiltInStrategy::Truncate, Some(size), messages, &count_tokens).ok();
+        let newest = compress::compute(
+            BuiltInStrategy::Truncate,
+            Some(size),
+            messages,
+            &count_tokens,
+        )
+        .ok();
         let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let newest = newest.and_then(|messages| Context::Readable { messages }.text());
-        let recall = newest.and_then(|text| needed.mean_recall(&needed.presence(&ProseEntries::from_text(&text))));
-        self.newest_recalls.borrow_mut().insert((point, size), recall);
+        let recall = newest
+            .and_then(|text| needed.mean_recall(&needed.presence(&ProseEntries::from_text(&text))));
+        self.newest_recalls
+            .borrow_mut()
+            .insert((point, size), recall);
         recall
     }
 

@@ -23,8 +23,8 @@ use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, Place};
 use crate::plan::{
-    CurrentSources, JudgeTask, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, Resolved,
-    ResolvedContext,
+    CurrentSources, JudgeTask, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
+    Resolved, ResolvedContext,
 };
 use crate::results::{FailedAction, ROWS};
 use crate::scheduler::{Executor, Listener, RunEvent};
@@ -69,20 +69,43 @@ pub(super) struct RowMaker<'r, 'l> {
 
 impl<'r, 'l> RowMaker<'r, 'l> {
     pub(super) fn new(executor: &'r Executor<'r>, next: Forwarder<'r, 'l>) -> RowMaker<'r, 'l> {
-        let Executor { preparer, outputs, store, .. } = *executor;
+        let Executor {
+            preparer,
+            outputs,
+            store,
+            ..
+        } = *executor;
         let builder = RowBuilder::new(preparer, outputs, store);
-        RowMaker { preparer, outputs, store, builder, open: BTreeMap::new(), warned: HashSet::new(), next }
+        RowMaker {
+            preparer,
+            outputs,
+            store,
+            builder,
+            open: BTreeMap::new(),
+            warned: HashSet::new(),
+            next,
+        }
     }
 
     /// Makes the rows that still wait, because a cell of their context has no output.
     pub(super) fn finish(&mut self) -> Result<(), FileError> {
         let open = std::mem::take(&mut self.open);
-        open.into_values().try_for_each(|mut open| self.stop_waiting(&mut open))
+        open.into_values()
+            .try_for_each(|mut open| self.stop_waiting(&mut open))
     }
 
-    fn add_context(&mut self, context: &Rc<ResolvedContext>, is_fresh: bool) -> Result<(), FileError> {
+    fn add_context(
+        &mut self,
+        context: &Rc<ResolvedContext>,
+        is_fresh: bool,
+    ) -> Result<(), FileError> {
         let (cells, context) = (BTreeMap::new(), context.clone());
-        let mut open = OpenContext { context, line: None, cells, waits: true };
+        let mut open = OpenContext {
+            context,
+            line: None,
+            cells,
+            waits: true,
+        };
         if is_fresh || self.open.len() >= MOST_OPEN {
             self.stop_waiting(&mut open)?;
         }
@@ -96,9 +119,18 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
     }
 
-    fn add_judged(&mut self, task: &JudgeTask, resolved: &Resolved, fresh: Option<&Output>) -> Result<(), FileError> {
+    fn add_judged(
+        &mut self,
+        task: &JudgeTask,
+        resolved: &Resolved,
+        fresh: Option<&Output>,
+    ) -> Result<(), FileError> {
         let place = self.preparer.matrix().ordinal(&task.cell);
-        let mut cell = JudgedCell { task: task.clone(), resolved: *resolved, line: None };
+        let mut cell = JudgedCell {
+            task: task.clone(),
+            resolved: *resolved,
+            line: None,
+        };
         let Some(mut open) = self.open.remove(&task.context.cell) else {
             return self.make_row(place, &mut cell, fresh);
         };
@@ -117,7 +149,11 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     }
 
     fn is_complete(&self, open: &OpenContext) -> bool {
-        open.cells.len() as u64 == self.preparer.matrix().downstream_judgements(open.context.cell)
+        open.cells.len() as u64
+            == self
+                .preparer
+                .matrix()
+                .downstream_judgements(open.context.cell)
     }
 
     /// Completes a context whose cells are all judged. Its rows are recalled, or stored so that a later run can recall
@@ -141,16 +177,37 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         Ok(())
     }
 
-    fn recall(&mut self, open: &OpenContext, key: Digest, rows: ContextRows) -> Result<(), FileError> {
-        let recalled = RecalledRows { cell: open.context.cell, places: open.cells.keys().copied().collect(), key };
+    fn recall(
+        &mut self,
+        open: &OpenContext,
+        key: Digest,
+        rows: ContextRows,
+    ) -> Result<(), FileError> {
+        let recalled = RecalledRows {
+            cell: open.context.cell,
+            places: open.cells.keys().copied().collect(),
+            key,
+        };
         self.next.add_recalled(recalled, &rows)?;
         self.warn(open.context.key, rows.warnings)
     }
 
     /// The rows of a context; `None` if one of them could not be made.
-    fn collect(&self, OpenContext { context, line, cells, .. }: &OpenContext) -> Option<ContextRows> {
+    fn collect(
+        &self,
+        OpenContext {
+            context,
+            line,
+            cells,
+            ..
+        }: &OpenContext,
+    ) -> Option<ContextRows> {
         let lines: Option<String> = cells.values().map(|cell| cell.line.as_deref()).collect();
-        Some(ContextRows { warnings: self.outputs.warnings(context).ok()?, context: line.clone()?, lines: lines? })
+        Some(ContextRows {
+            warnings: self.outputs.warnings(context).ok()?,
+            context: line.clone()?,
+            lines: lines?,
+        })
     }
 
     /// Makes the lines of a context that wait, if they wait.
@@ -159,11 +216,16 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             return Ok(());
         }
         open.line = self.make_context_line(&open.context)?;
-        open.cells.iter_mut().try_for_each(|(place, cell)| self.make_row(*place, cell, None))
+        open.cells
+            .iter_mut()
+            .try_for_each(|(place, cell)| self.make_row(*place, cell, None))
     }
 
     /// Measures a context and reports it.
-    fn make_context_line(&mut self, context: &Rc<ResolvedContext>) -> Result<Option<String>, FileError> {
+    fn make_context_line(
+        &mut self,
+        context: &Rc<ResolvedContext>,
+    ) -> Result<Option<String>, FileError> {
         if !self.warned.contains(&context.key)
             && let Ok(warnings) = self.outputs.warnings(context)
         {
@@ -183,7 +245,12 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     }
 
     /// Makes the row of a judged cell and reports it.
-    fn make_row(&mut self, place: u64, cell: &mut JudgedCell, fresh: Option<&Output>) -> Result<(), FileError> {
+    fn make_row(
+        &mut self,
+        place: u64,
+        cell: &mut JudgedCell,
+        fresh: Option<&Output>,
+    ) -> Result<(), FileError> {
         match self.builder.row_line(&cell.task, &cell.resolved, fresh) {
             Ok(line) => {
                 self.next.add_rows(&[place], &line)?;
@@ -205,7 +272,10 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         error: &OutputUnavailable,
     ) -> Result<(), FileError> {
         let failure = FailedAction::new(Place::Cell(place), stage, Some(key), error.to_string());
-        let failure = FailedAction { hint: Some(OutputUnavailable::remedy().to_owned()), ..failure };
+        let failure = FailedAction {
+            hint: Some(OutputUnavailable::remedy().to_owned()),
+            ..failure
+        };
         self.next.on_event(&RunEvent::Failed(&failure))
     }
 
@@ -214,7 +284,9 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         if !self.warned.insert(key) {
             return Ok(());
         }
-        warnings.into_iter().try_for_each(|warning| self.next.on_event(&RunEvent::Warning(warning)))
+        warnings
+            .into_iter()
+            .try_for_each(|warning| self.next.on_event(&RunEvent::Warning(warning)))
     }
 
     /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
@@ -225,31 +297,55 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         let method = pipeline.method(context.cell.chain.method);
         // The warnings about a context depend on how it is read.
         let (task, reader) = (context.task(), u32::from(PARSER_VERSION));
-        let prompt = CurrentSources::new(pipeline, &task).prompt.map(|prompt| prompt.digest);
+        let prompt = CurrentSources::new(pipeline, &task)
+            .prompt
+            .map(|prompt| prompt.digest);
         let mut key = memo_key("rows", ROWS);
-        key.field("reader", reader.to_le_bytes()).field("rubric", pipeline.rubric.digest().0);
+        key.field("reader", reader.to_le_bytes())
+            .field("rubric", pipeline.rubric.digest().0);
         key.field("tail", [pipeline.settings.tail as u8]);
-        for digest in [loaded.digests.transcript, loaded.digests.points, loaded.digests.bank, loaded.recorded] {
+        for digest in [
+            loaded.digests.transcript,
+            loaded.digests.points,
+            loaded.digests.bank,
+            loaded.recorded,
+        ] {
             key.field("fixture", digest.0);
         }
-        key.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
-        key.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
+        key.field("fixture", place.fixture.as_bytes())
+            .field("method", place.method.as_bytes());
+        key.field("point", place.point.0.to_le_bytes())
+            .field("run", place.run.to_le_bytes());
         key.field("injection", serde_json::to_vec(&context.injection()).ok()?);
-        key.field("strategy", method.strategy.name()).field("prompt", prompt.map_or([0; 32], |prompt| prompt.0));
-        key.field("raw", made.raw.0).field("latency", made.latency_ms.to_le_bytes());
-        add_output(&mut key, context.key, Some(context.reference.digest()), context.cost);
+        key.field("strategy", method.strategy.name())
+            .field("prompt", prompt.map_or([0; 32], |prompt| prompt.0));
+        key.field("raw", made.raw.0)
+            .field("latency", made.latency_ms.to_le_bytes());
+        add_output(
+            &mut key,
+            context.key,
+            Some(context.reference.digest()),
+            context.cost,
+        );
         for JudgedCell { task, resolved, .. } in cells.values() {
             self.add_cell(&mut key, task, resolved)?;
         }
         Some(key.finish())
     }
 
-    fn add_cell(&self, key: &mut DigestBuilder, task: &JudgeTask, resolved: &Resolved) -> Option<()> {
+    fn add_cell(
+        &self,
+        key: &mut DigestBuilder,
+        task: &JudgeTask,
+        resolved: &Resolved,
+    ) -> Option<()> {
         let (pipeline, cell) = (self.preparer.pipeline(), &task.cell);
         let answerer = pipeline.answerer(cell.answer.answerer);
         key.field("probe", (cell.answer.probe.0 as u64).to_le_bytes());
-        key.field("answerer", answerer.name.0.as_bytes()).field("judge", pipeline.judge(cell.judge).name.0.as_bytes());
-        key.field("answer", cell.answer.answer_n.to_le_bytes()).field("judgement", cell.judge_n.to_le_bytes());
+        key.field("answerer", answerer.name.0.as_bytes())
+            .field("judge", pipeline.judge(cell.judge).name.0.as_bytes());
+        key.field("answer", cell.answer.answer_n.to_le_bytes())
+            .field("judgement", cell.judge_n.to_le_bytes());
         if let Some(recovery) = &answerer.recovery {
             key.field("closed", recovery.closed.to_string());
         }
@@ -264,7 +360,12 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             let input = self.store.find(&task.answer.key)?.usage.input;
             key.field("input", input.map_or(0, |tokens| tokens.0).to_le_bytes());
         }
-        add_output(key, task.answer.key, Some(task.answer.out), task.answer.cost);
+        add_output(
+            key,
+            task.answer.key,
+            Some(task.answer.out),
+            task.answer.cost,
+        );
         add_output(key, resolved.key, Some(resolved.out), resolved.cost);
         Some(())
     }
@@ -274,7 +375,11 @@ impl Listener for RowMaker<'_, '_> {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
             RunEvent::Context { context, is_fresh } => self.add_context(context, *is_fresh),
-            RunEvent::Judged { task, resolved, fresh } => self.add_judged(task, resolved, *fresh),
+            RunEvent::Judged {
+                task,
+                resolved,
+                fresh,
+            } => self.add_judged(task, resolved, *fresh),
             other => self.next.on_event(other),
         }
     }
@@ -282,6 +387,12 @@ impl Listener for RowMaker<'_, '_> {
 
 /// Adds an action with what its rows show of it. The output of an earlier step is part of the key of the next step.
 fn add_output(key: &mut DigestBuilder, action: ActionKey, out: Option<Digest>, cost: Option<Usd>) {
-    key.field("action", action.0.0).field("output", out.map_or([0; 32], |out| out.0));
-    key.field("cost", cost.map(|Usd(usd)| usd.to_le_bytes()).as_slice().as_flattened());
+    key.field("action", action.0.0)
+        .field("output", out.map_or([0; 32], |out| out.0));
+    key.field(
+        "cost",
+        cost.map(|Usd(usd)| usd.to_le_bytes())
+            .as_slice()
+            .as_flattened(),
+    );
 }

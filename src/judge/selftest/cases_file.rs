@@ -44,7 +44,8 @@ fn shape() -> &'static str {
 /// # Errors
 /// The first fault of the JSON, with its place; a case without labels; an id that is used twice.
 pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
-    let entries: Vec<CaseEntry> = serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, shape()))?;
+    let entries: Vec<CaseEntry> =
+        serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, shape()))?;
     let mut cases: Vec<Case> = Vec::new();
     for (nth, entry) in entries.into_iter().enumerate() {
         let case = entry.into_case(nth + 1);
@@ -65,7 +66,11 @@ pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
         cases.push(case);
     }
     if cases.is_empty() {
-        return Err(Fault::at(0..0, localized("the file holds no cases", "文件中没有例"), shape()));
+        return Err(Fault::at(
+            0..0,
+            localized("the file holds no cases", "文件中没有例"),
+            shape(),
+        ));
     }
     Ok(SelfTest::new(cases))
 }
@@ -102,11 +107,23 @@ mod tests {
                 {"id": "b", "probe_question": "Why?", "model_response": "no idea", "labels": {"accuracy": "wrong"}}]"#,
         )
         .expect("cases");
-        let [first, second] = &test.cases[..] else { panic!("{test:?}") };
-        assert_eq!(first.criteria.as_deref(), Some(&[CriterionId("accuracy_factual".into())][..]));
-        assert_eq!((first.id.0.as_str(), first.probe_type, first.labels.len()), ("case-1", ProbeType::Decision, 2));
+        let [first, second] = &test.cases[..] else {
+            panic!("{test:?}")
+        };
         assert_eq!(
-            (second.id.0.as_str(), second.context.as_deref(), second.truth.expected_facts.len()),
+            first.criteria.as_deref(),
+            Some(&[CriterionId("accuracy_factual".into())][..])
+        );
+        assert_eq!(
+            (first.id.0.as_str(), first.probe_type, first.labels.len()),
+            ("case-1", ProbeType::Decision, 2)
+        );
+        assert_eq!(
+            (
+                second.id.0.as_str(),
+                second.context.as_deref(),
+                second.truth.expected_facts.len()
+            ),
             ("b", None, 0)
         );
     }
@@ -118,7 +135,16 @@ mod tests {
         assert!(fault("[{").contains("EOF"));
         let entry = r#"{"id": "a", "probe_question": "?", "model_response": "", "labels": {"accuracy": "right"}}"#;
         assert!(fault(&format!("[{entry}, {entry}]")).contains("two cases have the id `a`"));
-        assert!(fault(&format!("[{}]", entry.replace("right", "good"))).contains("unknown variant `good`"));
-        assert!(fault(&format!("[{}]", entry.replace(r#""accuracy": "right""#, ""))).contains("no labels"));
+        assert!(
+            fault(&format!("[{}]", entry.replace("right", "good")))
+                .contains("unknown variant `good`")
+        );
+        assert!(
+            fault(&format!(
+                "[{}]",
+                entry.replace(r#""accuracy": "right""#, "")
+            ))
+            .contains("no labels")
+        );
     }
 }

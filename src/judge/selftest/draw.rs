@@ -59,7 +59,9 @@ pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
         for (answer_nth, answer) in question.answers.iter().enumerate() {
             // Each scene gets a different answer of each question.
             let scene_nth = (answer_nth * 5 + nth * 3) % SCENES;
-            let Some(scene) = scenes.get(scene_nth) else { continue };
+            let Some(scene) = scenes.get(scene_nth) else {
+                continue;
+            };
             let id = case_id(question, answer_nth);
             let mut case = scene.case(id, CaseKind::Labelled, question, answer);
             if scene_nth % templates.questions.len() == nth {
@@ -81,7 +83,12 @@ fn case_id(question: &QuestionTemplate, answer: usize) -> CaseId {
 }
 
 /// The case of an answer, by the indices of the question and the answer.
-fn find<'c>(templates: &Templates, cases: &'c [Case], question: usize, answer: usize) -> Option<&'c Case> {
+fn find<'c>(
+    templates: &Templates,
+    cases: &'c [Case],
+    question: usize,
+    answer: usize,
+) -> Option<&'c Case> {
     let id = case_id(templates.questions.get(question)?, answer);
     cases.iter().find(|case| case.id == id)
 }
@@ -101,7 +108,13 @@ fn lengthened<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<
         }
         let id = CaseId(format!("lengthened-{}", case.id));
         let kind = CaseKind::Lengthened(case.id.clone());
-        Some(Case { id, kind, labels: BTreeMap::new(), answer: format!("{}\n{text}", case.answer), ..case.clone() })
+        Some(Case {
+            id,
+            kind,
+            labels: BTreeMap::new(),
+            answer: format!("{}\n{text}", case.answer),
+            ..case.clone()
+        })
     })
 }
 
@@ -110,8 +123,17 @@ fn injected<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<It
     let places = INJECTED.into_iter().enumerate().zip(&templates.injections);
     places.filter_map(|((nth, (question, answer)), text)| {
         let case = find(templates, cases, question, answer)?;
-        let (id, answer) = (CaseId(format!("injection-{}", nth + 1)), format!("{}{text}", case.answer));
-        Some(Case { id, kind: CaseKind::Injection, labels: BTreeMap::new(), answer, ..case.clone() })
+        let (id, answer) = (
+            CaseId(format!("injection-{}", nth + 1)),
+            format!("{}{text}", case.answer),
+        );
+        Some(Case {
+            id,
+            kind: CaseKind::Injection,
+            labels: BTreeMap::new(),
+            answer,
+            ..case.clone()
+        })
     })
 }
 
@@ -127,7 +149,11 @@ fn pad(templates: &Templates, scene: &str, tokens: u64, place: u64) -> String {
         if size > tokens {
             break;
         }
-        let part = if (size - start) * 100 <= room * place { &mut before } else { &mut after };
+        let part = if (size - start) * 100 <= room * place {
+            &mut before
+        } else {
+            &mut after
+        };
         part.push_str(&line);
         part.push('\n');
     }
@@ -141,7 +167,13 @@ struct Scene {
 }
 
 impl Scene {
-    fn case(&self, id: CaseId, kind: CaseKind, question: &QuestionTemplate, answer: &AnswerTemplate) -> Case {
+    fn case(
+        &self,
+        id: CaseId,
+        kind: CaseKind,
+        question: &QuestionTemplate,
+        answer: &AnswerTemplate,
+    ) -> Case {
         let (expected, superseded): (&[Fact], &[Fact]) = match answer.unanswerable {
             Some(_) => (&[], &[]),
             None => (&question.expected_facts, &question.superseded_facts),
@@ -149,7 +181,11 @@ impl Scene {
         Case {
             id,
             kind,
-            labels: question.dimensions.into_iter().zip(answer.quality).collect::<BTreeMap<_, Quality>>(),
+            labels: question
+                .dimensions
+                .into_iter()
+                .zip(answer.quality)
+                .collect::<BTreeMap<_, Quality>>(),
             question: self.fill(answer.unanswerable.as_deref().unwrap_or(&question.question)),
             probe_type: question.probe_type,
             truth: GroundTruth {
@@ -165,7 +201,13 @@ impl Scene {
     }
 
     fn fact(&self, fact: &Fact) -> Fact {
-        Fact { spellings: fact.spellings.iter().map(|spelling| self.fill(spelling)).collect() }
+        Fact {
+            spellings: fact
+                .spellings
+                .iter()
+                .map(|spelling| self.fill(spelling))
+                .collect(),
+        }
     }
 
     /// A text with its slots filled, and the slots in their words, too. A brace without a slot stays.
@@ -174,7 +216,9 @@ impl Scene {
         let mut rest = text;
         while let Some((before, open)) = rest.split_once('{') {
             filled.push_str(before);
-            let slot = open.split_once('}').and_then(|(name, after)| Some((self.slots.get(name)?, after)));
+            let slot = open
+                .split_once('}')
+                .and_then(|(name, after)| Some((self.slots.get(name)?, after)));
             match slot {
                 Some((value, after)) => {
                     filled.push_str(&self.fill(value));
@@ -211,16 +255,27 @@ fn draw_scenes(templates: &Templates, random: &mut Random) -> Vec<Scene> {
         }
     }
     let scenes = scenes.into_iter().enumerate().map(|(nth, slots)| {
-        let mut scene = Scene { slots, context: String::new() };
+        let mut scene = Scene {
+            slots,
+            context: String::new(),
+        };
         let is_outdated = nth >= OUTDATED_FROM;
-        scene.context = scene.fill(if is_outdated { &templates.outdated_context } else { &templates.context });
+        scene.context = scene.fill(if is_outdated {
+            &templates.outdated_context
+        } else {
+            &templates.context
+        });
         scene
     });
     scenes.collect()
 }
 
 /// Gives each scene the words at one place of the pools, the same place in each pool.
-fn deal(scenes: &mut [HashMap<String, String>], pools: &[(&String, &Vec<String>)], random: &mut Random) {
+fn deal(
+    scenes: &mut [HashMap<String, String>],
+    pools: &[(&String, &Vec<String>)],
+    random: &mut Random,
+) {
     let size = pools.iter().map(|(_, pool)| pool.len()).min().unwrap_or(0);
     let order = random.shuffled(size);
     for (slots, place) in scenes.iter_mut().zip(order.iter().cycle()) {
@@ -265,30 +320,54 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn drawn(locale: Locale, seed: u64) -> SelfTest {
-        draw_selftest(locale, SelfTestDesign { seed, padding: 1000 })
+        draw_selftest(
+            locale,
+            SelfTestDesign {
+                seed,
+                padding: 1000,
+            },
+        )
     }
 
     fn labelled(test: &SelfTest) -> impl Iterator<Item = &Case> {
-        test.cases.iter().filter(|case| case.kind == CaseKind::Labelled)
+        test.cases
+            .iter()
+            .filter(|case| case.kind == CaseKind::Labelled)
     }
 
     /// How many of the case's facts occur in `text`.
     fn facts_in(case: &Case, text: &str) -> usize {
-        FactFinder::all(&case.truth.expected_facts).iter().filter(|fact| fact.occurs_in(&fold(text))).count()
+        FactFinder::all(&case.truth.expected_facts)
+            .iter()
+            .filter(|fact| fact.occurs_in(&fold(text)))
+            .count()
     }
 
     #[test]
     fn there_is_a_request_for_each_case_and_16_labels_a_dimension() {
-        for (locale, seed) in [(Locale::En, 1), (Locale::En, 2), (Locale::Zh, 1), (Locale::Zh, 2)] {
+        for (locale, seed) in [
+            (Locale::En, 1),
+            (Locale::En, 2),
+            (Locale::Zh, 1),
+            (Locale::Zh, 2),
+        ] {
             let test = drawn(locale, seed);
-            let requests: BTreeSet<_> = test.cases.iter().map(|case| (&case.question, &case.answer)).collect();
+            let requests: BTreeSet<_> = test
+                .cases
+                .iter()
+                .map(|case| (&case.question, &case.answer))
+                .collect();
             let labels = Dimension::ALL.len() * SCENES;
             assert_eq!(
                 (labelled(&test).count(), test.cases.len(), requests.len()),
                 (labels, SELFTEST_CASES, SELFTEST_CASES)
             );
             for dimension in Dimension::ALL {
-                let count = |due: Quality| test.labelled(dimension).filter(|(_, quality)| *quality == due).count();
+                let count = |due: Quality| {
+                    test.labelled(dimension)
+                        .filter(|(_, quality)| *quality == due)
+                        .count()
+                };
                 let counts = [Quality::Right, Quality::Half, Quality::Wrong].map(count);
                 assert_eq!(counts, [6, 4, 6], "{dimension} {locale:?}");
             }
@@ -299,8 +378,11 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_and_another_one_other_names() {
         assert_eq!(drawn(Locale::En, 7), drawn(Locale::En, 7));
-        let answers =
-            |seed| -> BTreeSet<String> { labelled(&drawn(Locale::En, seed)).map(|case| case.answer.clone()).collect() };
+        let answers = |seed| -> BTreeSet<String> {
+            labelled(&drawn(Locale::En, seed))
+                .map(|case| case.answer.clone())
+                .collect()
+        };
         let common = answers(7).intersection(&answers(8)).count();
         assert!(common <= 4, "{common} answers do not depend on the seed");
     }
@@ -312,9 +394,17 @@ mod tests {
                 for case in &drawn(locale, seed).cases {
                     if case.kind != CaseKind::Injection {
                         let texts = [&case.question, &case.answer, case.context.as_ref().unwrap()];
-                        assert!(texts.iter().all(|text| !text.contains(['{', '}'])), "{case:?}");
+                        assert!(
+                            texts.iter().all(|text| !text.contains(['{', '}'])),
+                            "{case:?}"
+                        );
                     }
-                    assert_eq!(facts_in(case, &case.question), 0, "{locale:?} {seed} {}: {case:?}", case.id);
+                    assert_eq!(
+                        facts_in(case, &case.question),
+                        0,
+                        "{locale:?} {seed} {}: {case:?}",
+                        case.id
+                    );
                 }
             }
         }
@@ -325,14 +415,23 @@ mod tests {
         for (locale, seed) in [(Locale::En, 3), (Locale::Zh, 3)] {
             let test = drawn(locale, seed);
             for dimension in Dimension::ALL {
-                let is_full = |case: &Case| facts_in(case, &case.answer) == case.truth.expected_facts.len();
-                let of = |due: Quality| test.labelled(dimension).filter(move |(case, q)| *q == due && case.answerable);
+                let is_full =
+                    |case: &Case| facts_in(case, &case.answer) == case.truth.expected_facts.len();
+                let of = |due: Quality| {
+                    test.labelled(dimension)
+                        .filter(move |(case, q)| *q == due && case.answerable)
+                };
                 if dimension == Dimension::InstructionFollowing {
                     continue;
                 }
-                let traps = of(Quality::Wrong).chain(of(Quality::Half)).filter(|(case, _)| is_full(case)).count();
+                let traps = of(Quality::Wrong)
+                    .chain(of(Quality::Half))
+                    .filter(|(case, _)| is_full(case))
+                    .count();
                 assert!(traps >= 1, "{dimension} {locale:?}: {traps}");
-                let most = |case: &Case| facts_in(case, &case.answer) * 2 > case.truth.expected_facts.len();
+                let most = |case: &Case| {
+                    facts_in(case, &case.answer) * 2 > case.truth.expected_facts.len()
+                };
                 let partial = of(Quality::Right).filter(|(case, _)| !most(case)).count();
                 assert!(partial <= 1, "{dimension} {locale:?}");
             }
@@ -346,13 +445,22 @@ mod tests {
             [1000, 1000, 1000, 2000, 16_000, 32_000, 32_000]
         );
         for locale in [Locale::En, Locale::Zh] {
-            let test = draw_selftest(locale, SelfTestDesign { seed: 1, padding: 4000 });
+            let test = draw_selftest(
+                locale,
+                SelfTestDesign {
+                    seed: 1,
+                    padding: 4000,
+                },
+            );
             let sizes: Vec<u64> = labelled(&test)
                 .map(|case| sessions::transcript::estimate_tokens(case.context.as_ref().unwrap()).0)
                 .filter(|size| *size > 1000)
                 .collect();
             assert_eq!(sizes.len(), 8);
-            assert!(sizes.iter().all(|size| (3300..4500).contains(size)), "{sizes:?}");
+            assert!(
+                sizes.iter().all(|size| (3300..4500).contains(size)),
+                "{sizes:?}"
+            );
         }
     }
 
@@ -361,7 +469,9 @@ mod tests {
         for locale in [Locale::En, Locale::Zh] {
             let test = drawn(locale, 1);
             for case in &test.cases {
-                let CaseKind::Lengthened(of) = &case.kind else { continue };
+                let CaseKind::Lengthened(of) = &case.kind else {
+                    continue;
+                };
                 let length = |case: &Case| case.answer.chars().count() as f64;
                 let ratio = length(case) / length(test.case(of).unwrap());
                 assert!((2.3..3.7).contains(&ratio), "{}: {ratio}", case.id);

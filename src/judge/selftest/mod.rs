@@ -11,8 +11,8 @@ mod verdict;
 pub use cases_file::read_selftest;
 pub use draw::{MAX_PADDING, SELFTEST_CASES, SelfTestDesign, draw_selftest};
 pub use verdict::{
-    DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses, allowed_misses_in_all,
-    cannot_grade, verdict, verdict_without,
+    DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses,
+    allowed_misses_in_all, cannot_grade, verdict, verdict_without,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,19 +123,28 @@ pub struct SelfTest {
 impl SelfTest {
     /// A self-test whose labels all count.
     pub fn new(cases: Vec<Case>) -> SelfTest {
-        SelfTest { cases, unmeasured: BTreeMap::new() }
+        SelfTest {
+            cases,
+            unmeasured: BTreeMap::new(),
+        }
     }
 
     /// The same cases, of whose labels only those count that the rubric measures. Without this, a case that got no
     /// grade counts against the judge also in a dimension that nobody asked it to grade.
     pub fn measured_by(&self, rubric: &Rubric, scope: Scope) -> SelfTest {
         let unmeasured = self.cases.iter().map(|case| {
-            let measured = case.criteria_in(rubric, scope).into_iter().map(|criterion| criterion.dimension);
+            let measured = case
+                .criteria_in(rubric, scope)
+                .into_iter()
+                .map(|criterion| criterion.dimension);
             let measured: BTreeSet<Dimension> = measured.collect();
             let labelled: BTreeSet<Dimension> = case.labels.keys().copied().collect();
             (case.id.clone(), &labelled - &measured)
         });
-        SelfTest { unmeasured: unmeasured.collect(), cases: self.cases.clone() }
+        SelfTest {
+            unmeasured: unmeasured.collect(),
+            cases: self.cases.clone(),
+        }
     }
 
     pub fn case(&self, id: &CaseId) -> Option<&Case> {
@@ -145,7 +154,9 @@ impl SelfTest {
     /// The cases with a label in a dimension, as far as it is measured.
     fn labelled(&self, dimension: Dimension) -> impl Iterator<Item = (&Case, Quality)> {
         let cases = self.cases.iter().filter(move |case| {
-            self.unmeasured.get(&case.id).is_none_or(|unmeasured| !unmeasured.contains(&dimension))
+            self.unmeasured
+                .get(&case.id)
+                .is_none_or(|unmeasured| !unmeasured.contains(&dimension))
         });
         cases.filter_map(move |case| Some((case, *case.labels.get(&dimension)?)))
     }

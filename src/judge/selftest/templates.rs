@@ -56,8 +56,10 @@ pub(super) struct AnswerTemplate {
     pub answer: String,
 }
 
-static ENGLISH: LazyLock<Templates> = LazyLock::new(|| read(include_str!("../../../assets/selftest/en.toml")));
-static CHINESE: LazyLock<Templates> = LazyLock::new(|| read(include_str!("../../../assets/selftest/zh.toml")));
+static ENGLISH: LazyLock<Templates> =
+    LazyLock::new(|| read(include_str!("../../../assets/selftest/en.toml")));
+static CHINESE: LazyLock<Templates> =
+    LazyLock::new(|| read(include_str!("../../../assets/selftest/zh.toml")));
 
 fn read(text: &str) -> Templates {
     toml::from_str(text).expect("the templates are part of the program and read by its tests")

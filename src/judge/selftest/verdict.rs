@@ -100,7 +100,13 @@ impl SelfTestVerdict {
 
 /// Judges the judge by the `grades` it gave. A case without a grade counts against it.
 pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> SelfTestVerdict {
-    GradedSelfTest { test, grades, unasked: &BTreeSet::new(), are_open: false }.verdict()
+    GradedSelfTest {
+        test,
+        grades,
+        unasked: &BTreeSet::new(),
+        are_open: false,
+    }
+    .verdict()
 }
 
 /// The same where the cases in `unasked` were not asked: each of them counts against the judge. If the judge would fail
@@ -110,18 +116,46 @@ pub fn verdict_without(
     grades: &BTreeMap<CaseId, DimensionScores>,
     unasked: &BTreeSet<CaseId>,
 ) -> SelfTestVerdict {
-    let open = GradedSelfTest { test, grades, unasked, are_open: true };
-    let (decided, counted) = (open.verdict(), GradedSelfTest { are_open: false, ..open }.verdict());
+    let open = GradedSelfTest {
+        test,
+        grades,
+        unasked,
+        are_open: true,
+    };
+    let (decided, counted) = (
+        open.verdict(),
+        GradedSelfTest {
+            are_open: false,
+            ..open
+        }
+        .verdict(),
+    );
     if decided.may_grade {
         return counted;
     }
     // The medians of `decided` are bounds: they include what the open cases could be.
-    SelfTestVerdict { passed: false, may_grade: false, failures: decided.failures, ..counted }
+    SelfTestVerdict {
+        passed: false,
+        may_grade: false,
+        failures: decided.failures,
+        ..counted
+    }
 }
 
 /// Whether the judge may grade nothing, whatever it might say of the cases in `open`.
-pub fn cannot_grade(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>, open: &BTreeSet<CaseId>) -> bool {
-    !GradedSelfTest { test, grades, unasked: open, are_open: true }.verdict().may_grade
+pub fn cannot_grade(
+    test: &SelfTest,
+    grades: &BTreeMap<CaseId, DimensionScores>,
+    open: &BTreeSet<CaseId>,
+) -> bool {
+    !GradedSelfTest {
+        test,
+        grades,
+        unasked: open,
+        are_open: true,
+    }
+    .verdict()
+    .may_grade
 }
 
 /// The lowest and the highest value that a median may still have, whatever the grades of the open cases.
@@ -162,22 +196,35 @@ impl GradedSelfTest<'_> {
     /// The judge's grade of a case; `None` where a grade lacks the dimension, because the rubric does not measure it.
     fn graded(&self, case: &Case, dimension: Dimension) -> Option<Graded> {
         match self.grades.get(&case.id) {
-            Some(grade) => grade.get(dimension).map(|score| Graded::Score(score.value())),
-            None if self.unasked.contains(&case.id) => Some(if self.are_open { Graded::Open } else { Graded::Unasked }),
+            Some(grade) => grade
+                .get(dimension)
+                .map(|score| Graded::Score(score.value())),
+            None if self.unasked.contains(&case.id) => Some(if self.are_open {
+                Graded::Open
+            } else {
+                Graded::Unasked
+            }),
             None => Some(Graded::Nothing),
         }
     }
 
     fn verdict(&self) -> SelfTestVerdict {
-        let dimensions: Vec<DimensionResult> = Dimension::ALL.into_iter().filter_map(|d| self.dimension(d)).collect();
-        let (injection_gain, length_shift) = (self.injection_gain(), self.length_shift(&Dimension::ALL));
+        let dimensions: Vec<DimensionResult> = Dimension::ALL
+            .into_iter()
+            .filter_map(|d| self.dimension(d))
+            .collect();
+        let (injection_gain, length_shift) =
+            (self.injection_gain(), self.length_shift(&Dimension::ALL));
         let mut failures: Vec<String> = self.whole_failures(&dimensions);
         failures.extend(self.injection_failure(injection_gain));
         failures.extend(length_shift.filter(|shift| shift.abs() > MEDIAN_LENGTH_SHIFT + EPSILON).map(|shift| {
             say!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)", "同样的内容写成三倍长，其得分变动 {shift:+.2}（至多允许 {MEDIAN_LENGTH_SHIFT}）")
         }));
         let labels = dimensions.iter().map(|result| result.labels).sum();
-        let correct = dimensions.iter().map(|result| result.asked - result.misses.len()).sum();
+        let correct = dimensions
+            .iter()
+            .map(|result| result.asked - result.misses.len())
+            .sum();
         SelfTestVerdict {
             passed: failures.is_empty() && dimensions.iter().all(|result| result.qualified),
             may_grade: failures.is_empty(),
@@ -198,12 +245,23 @@ impl GradedSelfTest<'_> {
         if labelled.is_empty() {
             return None;
         }
-        let [right, half, wrong] = [Quality::Right, Quality::Half, Quality::Wrong]
-            .map(|due| bounds(labelled.iter().filter(|(_, quality, _)| *quality == due).map(|(_, _, graded)| *graded)));
-        let missed = labelled.iter().filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
+        let [right, half, wrong] = [Quality::Right, Quality::Half, Quality::Wrong].map(|due| {
+            bounds(
+                labelled
+                    .iter()
+                    .filter(|(_, quality, _)| *quality == due)
+                    .map(|(_, _, graded)| *graded),
+            )
+        });
+        let missed = labelled
+            .iter()
+            .filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
         let misses: Vec<CaseId> = missed.map(|(case, _, _)| case.id.clone()).collect();
         let is_asked = |graded: &Graded| !matches!(graded, Graded::Open | Graded::Unasked);
-        let asked = labelled.iter().filter(|(_, _, graded)| is_asked(graded)).count();
+        let asked = labelled
+            .iter()
+            .filter(|(_, _, graded)| is_asked(graded))
+            .count();
         let length_shift = self.length_shift(&[dimension]);
         let failures: Vec<String> = [
             spread_failure(right, wrong),
@@ -218,7 +276,8 @@ impl GradedSelfTest<'_> {
         .into_iter()
         .flatten()
         .collect();
-        let [median_right, median_half, median_wrong] = [right, half, wrong].map(|bounds| Some(bounds?.low));
+        let [median_right, median_half, median_wrong] =
+            [right, half, wrong].map(|bounds| Some(bounds?.low));
         Some(DimensionResult {
             dimension,
             qualified: failures.is_empty(),
@@ -235,7 +294,11 @@ impl GradedSelfTest<'_> {
 
     /// The misses that are certain. Labels that were not asked are misses, unless their cases are still open.
     fn counted_misses(&self, misses: usize, asked: usize, labels: usize) -> usize {
-        if self.are_open { misses } else { misses + labels - asked }
+        if self.are_open {
+            misses
+        } else {
+            misses + labels - asked
+        }
     }
 
     fn misses_failure(&self, misses: usize, asked: usize, labels: usize) -> Option<String> {
@@ -251,12 +314,21 @@ impl GradedSelfTest<'_> {
 
     /// Why the judge may grade nothing at all, by its dimensions.
     fn whole_failures(&self, dimensions: &[DimensionResult]) -> Vec<String> {
-        let unqualified: Vec<&DimensionResult> = dimensions.iter().filter(|result| !result.qualified).collect();
-        let has_accuracy = unqualified.iter().any(|result| result.dimension == Dimension::Accuracy);
+        let unqualified: Vec<&DimensionResult> = dimensions
+            .iter()
+            .filter(|result| !result.qualified)
+            .collect();
+        let has_accuracy = unqualified
+            .iter()
+            .any(|result| result.dimension == Dimension::Accuracy);
         if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
             let failures = unqualified.iter().map(|result| {
                 let name = localized(result.dimension.name(), result.dimension.label(Locale::Zh));
-                say!("{name}: {}", "{name}：{}", result.failures.join(localized("; ", "；")))
+                say!(
+                    "{name}: {}",
+                    "{name}：{}",
+                    result.failures.join(localized("; ", "；"))
+                )
             });
             return failures.collect();
         }
@@ -286,22 +358,32 @@ impl GradedSelfTest<'_> {
             CaseKind::Labelled | CaseKind::Injection => None,
         });
         let shifts = pairs.flat_map(|(copy, of)| {
-            let scores = dimensions.iter().map(move |dimension| (copy.get(*dimension), of.get(*dimension)));
+            let scores = dimensions
+                .iter()
+                .map(move |dimension| (copy.get(*dimension), of.get(*dimension)));
             scores.filter_map(|(copy, of)| Some(copy?.value() - of?.value()))
         });
         median(&shifts.collect::<Vec<f64>>())
     }
 
     fn has_injections(&self) -> bool {
-        self.test.cases.iter().any(|case| case.kind == CaseKind::Injection)
+        self.test
+            .cases
+            .iter()
+            .any(|case| case.kind == CaseKind::Injection)
     }
 
     /// By how much answers that instruct the judge are graded higher than wrong ones, at least.
     fn injection_gain(&self) -> Option<f64> {
-        let injections = self.test.cases.iter().filter(|case| case.kind == CaseKind::Injection);
+        let injections = self
+            .test
+            .cases
+            .iter()
+            .filter(|case| case.kind == CaseKind::Injection);
         let injected = bounds(injections.filter_map(|case| self.correctness(case)))?;
         let cases = self.test.cases.iter();
-        let wrong = cases.filter(|case| case.labels.get(&Dimension::Accuracy) == Some(&Quality::Wrong));
+        let wrong =
+            cases.filter(|case| case.labels.get(&Dimension::Accuracy) == Some(&Quality::Wrong));
         let wrong = bounds(wrong.filter_map(|case| self.correctness(case)))?;
         Some(injected.low - wrong.high)
     }
@@ -329,16 +411,21 @@ impl GradedSelfTest<'_> {
         let Some(grade) = self.grades.get(&case.id) else {
             return self.graded(case, Dimension::Accuracy);
         };
-        let both = [Dimension::Accuracy, Dimension::Completeness].map(|dimension| grade.get(dimension));
+        let both =
+            [Dimension::Accuracy, Dimension::Completeness].map(|dimension| grade.get(dimension));
         let mean = mean_of(both.into_iter().flatten().map(Score::value));
-        mean.or_else(|| grade.overall().map(Score::value)).map(Graded::Score)
+        mean.or_else(|| grade.overall().map(Score::value))
+            .map(Graded::Score)
     }
 }
 
 /// The median of what is graded, with open cases at both ends of the scale; `None` if there is none.
 fn bounds(grades: impl Iterator<Item = Graded>) -> Option<Bounds> {
     let grades: Vec<Graded> = grades.collect();
-    Some(Bounds { low: median_with_open_at(0.0, &grades)?, high: median_with_open_at(Score::MAX, &grades)? })
+    Some(Bounds {
+        low: median_with_open_at(0.0, &grades)?,
+        high: median_with_open_at(Score::MAX, &grades)?,
+    })
 }
 
 fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
@@ -351,13 +438,20 @@ fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
 }
 
 /// Whether the case is missed whatever the medians turn out to be.
-fn is_missed(quality: Quality, graded: Graded, right: Option<Bounds>, wrong: Option<Bounds>) -> bool {
+fn is_missed(
+    quality: Quality,
+    graded: Graded,
+    right: Option<Bounds>,
+    wrong: Option<Bounds>,
+) -> bool {
     let score = match graded {
         Graded::Open | Graded::Unasked => return false,
         Graded::Nothing => return true,
         Graded::Score(score) => score,
     };
-    let (Some(right), Some(wrong)) = (right, wrong) else { return true };
+    let (Some(right), Some(wrong)) = (right, wrong) else {
+        return true;
+    };
     match quality {
         Quality::Right => score <= (right.low + wrong.low) / 2.0 + EPSILON,
         Quality::Wrong => score >= (right.high + wrong.high) / 2.0 - EPSILON,
@@ -368,8 +462,11 @@ fn is_missed(quality: Quality, graded: Graded, right: Option<Bounds>, wrong: Opt
 fn spread_failure(right: Option<Bounds>, wrong: Option<Bounds>) -> Option<String> {
     let (Some(right), Some(wrong)) = (right, wrong) else {
         return Some(
-            localized("it graded no right answer, or no wrong one", "正确的回答或错误的回答，它一个也没有打分")
-                .to_owned(),
+            localized(
+                "it graded no right answer, or no wrong one",
+                "正确的回答或错误的回答，它一个也没有打分",
+            )
+            .to_owned(),
         );
     };
     let spread = right.high - wrong.low;
@@ -386,7 +483,10 @@ fn spread_failure(right: Option<Bounds>, wrong: Option<Bounds>) -> Option<String
 fn not_asked(asked: usize, labels: usize) -> String {
     match labels - asked {
         0 => String::new(),
-        left => say!("; {left} of {labels} not asked", "；{labels} 个中有 {left} 个未询问"),
+        left => say!(
+            "; {left} of {labels} not asked",
+            "；{labels} 个中有 {left} 个未询问"
+        ),
     }
 }
 
@@ -401,8 +501,15 @@ mod tests {
     type Grades = BTreeMap<CaseId, DimensionScores>;
 
     fn test() -> &'static SelfTest {
-        static TEST: LazyLock<SelfTest> =
-            LazyLock::new(|| draw_selftest(Locale::En, SelfTestDesign { seed: 1, padding: 1000 }));
+        static TEST: LazyLock<SelfTest> = LazyLock::new(|| {
+            draw_selftest(
+                Locale::En,
+                SelfTestDesign {
+                    seed: 1,
+                    padding: 1000,
+                },
+            )
+        });
         &TEST
     }
 
@@ -424,17 +531,35 @@ mod tests {
             };
             by_dimension(|dimension| score(case, labelled.labels.get(&dimension).copied()))
         };
-        test().cases.iter().map(|case| (case.id.clone(), by_case(case))).collect()
+        test()
+            .cases
+            .iter()
+            .map(|case| (case.id.clone(), by_case(case)))
+            .collect()
     }
 
     /// Grades of a judge that is right about everything but some labels of a dimension.
     fn missing(dimension: Dimension, misses: usize) -> Grades {
-        let ids: Vec<CaseId> = test().labelled(dimension).map(|(case, _)| case.id.clone()).take(misses).collect();
+        let ids: Vec<CaseId> = test()
+            .labelled(dimension)
+            .map(|(case, _)| case.id.clone())
+            .take(misses)
+            .collect();
         let mut grades = on_scale(5.0, 3.0, 1.0);
         for id in &ids {
             let old = grades[id];
-            let wrong_way = if old.get(dimension).unwrap().value() > 2.0 { 0.0 } else { 5.0 };
-            let score = |d| if d == dimension { wrong_way } else { old.get(d).unwrap().value() };
+            let wrong_way = if old.get(dimension).unwrap().value() > 2.0 {
+                0.0
+            } else {
+                5.0
+            };
+            let score = |d| {
+                if d == dimension {
+                    wrong_way
+                } else {
+                    old.get(d).unwrap().value()
+                }
+            };
             grades.insert(id.clone(), by_dimension(score));
         }
         grades
@@ -442,11 +567,22 @@ mod tests {
 
     #[test]
     fn sound_lenient_and_harsh_judges_pass() {
-        for (right, half, wrong) in [(5.0, 3.0, 1.0), (5.0, 4.5, 4.0), (3.0, 2.0, 1.0), (4.0, 3.5, 3.0)] {
+        for (right, half, wrong) in [
+            (5.0, 3.0, 1.0),
+            (5.0, 4.5, 4.0),
+            (3.0, 2.0, 1.0),
+            (4.0, 3.5, 3.0),
+        ] {
             let outcome = verdict(test(), &on_scale(right, half, wrong));
-            assert!(outcome.passed && outcome.correct == 96 && outcome.labels == 96, "{outcome:?}");
+            assert!(
+                outcome.passed && outcome.correct == 96 && outcome.labels == 96,
+                "{outcome:?}"
+            );
             assert_eq!(
-                (outcome.dimensions[0].median_right, outcome.dimensions[5].median_wrong),
+                (
+                    outcome.dimensions[0].median_right,
+                    outcome.dimensions[5].median_wrong
+                ),
                 (Some(right), Some(wrong))
             );
         }
@@ -456,7 +592,10 @@ mod tests {
     fn a_judge_without_a_spread_or_with_an_inverted_scale_grades_nothing() {
         for (right, half, wrong) in [(3.0, 3.0, 3.0), (4.0, 3.6, 3.1), (0.0, 3.0, 5.0)] {
             let outcome = verdict(test(), &on_scale(right, half, wrong));
-            assert!(!outcome.may_grade && outcome.failures[0].contains("accuracy: medians"), "{outcome:?}");
+            assert!(
+                !outcome.may_grade && outcome.failures[0].contains("accuracy: medians"),
+                "{outcome:?}"
+            );
         }
     }
 
@@ -466,9 +605,13 @@ mod tests {
         assert!(two.passed && two.correct == 94, "{two:?}");
         let three = verdict(test(), &missing(Dimension::Continuity, 3));
         assert!(!three.passed && three.may_grade, "{three:?}");
-        let unqualified: Vec<Dimension> = three.unqualified().map(|result| result.dimension).collect();
+        let unqualified: Vec<Dimension> =
+            three.unqualified().map(|result| result.dimension).collect();
         assert_eq!(unqualified, [Dimension::Continuity]);
-        assert!(!verdict(test(), &missing(Dimension::Accuracy, 3)).may_grade, "accuracy decides by itself");
+        assert!(
+            !verdict(test(), &missing(Dimension::Accuracy, 3)).may_grade,
+            "accuracy decides by itself"
+        );
     }
 
     #[test]
@@ -480,12 +623,21 @@ mod tests {
             grades.insert(id, by_dimension(score));
         }
         let outcome = verdict(test(), &grades);
-        assert!(!outcome.may_grade && outcome.failures.len() == 2, "{outcome:?}");
+        assert!(
+            !outcome.may_grade && outcome.failures.len() == 2,
+            "{outcome:?}"
+        );
     }
 
     #[test]
     fn a_judge_that_grades_half_right_answers_as_wrong_grades_nothing() {
-        let flat = graded(|_, quality| if quality == Some(Quality::Right) { 5.0 } else { 1.0 });
+        let flat = graded(|_, quality| {
+            if quality == Some(Quality::Right) {
+                5.0
+            } else {
+                1.0
+            }
+        });
         let outcome = verdict(test(), &flat);
         assert!(!outcome.may_grade, "{outcome:?}");
     }
@@ -495,13 +647,19 @@ mod tests {
         let obeying = |scores: [f64; 3]| {
             let mut grades = on_scale(5.0, 3.0, 1.0);
             for (nth, score) in scores.into_iter().enumerate() {
-                grades.insert(CaseId(format!("injection-{}", nth + 1)), by_dimension(|_| score));
+                grades.insert(
+                    CaseId(format!("injection-{}", nth + 1)),
+                    by_dimension(|_| score),
+                );
             }
             verdict(test(), &grades)
         };
         assert!(obeying([5.0, 1.0, 1.0]).passed);
         let two = obeying([5.0, 1.0, 2.5]);
-        assert!(!two.may_grade && two.failures[0].contains("+1.50"), "{two:?}");
+        assert!(
+            !two.may_grade && two.failures[0].contains("+1.50"),
+            "{two:?}"
+        );
         assert!(obeying([5.0, 1.0, 2.4]).passed);
     }
 
@@ -520,40 +678,67 @@ mod tests {
         };
         assert!(verdict(test(), &longer(0.5)).passed);
         let all = verdict(test(), &longer(0.6));
-        assert!(!all.may_grade && all.failures[0].contains("length"), "{all:?}");
+        assert!(
+            !all.may_grade && all.failures[0].contains("length"),
+            "{all:?}"
+        );
         let mut one = longer(0.0);
         for case in test().cases.iter().filter(|case| is_copy(case)) {
             let old = one[&case.id];
-            let more = |d| old.get(d).unwrap().value() + if d == Dimension::Completeness { 1.5 } else { 0.0 };
+            let more = |d| {
+                old.get(d).unwrap().value()
+                    + if d == Dimension::Completeness {
+                        1.5
+                    } else {
+                        0.0
+                    }
+            };
             one.insert(case.id.clone(), by_dimension(more));
         }
         let outcome = verdict(test(), &one);
         assert!(outcome.may_grade && !outcome.passed, "{outcome:?}");
-        assert!(outcome.unqualified().all(|result| result.dimension == Dimension::Completeness), "{outcome:?}");
+        assert!(
+            outcome
+                .unqualified()
+                .all(|result| result.dimension == Dimension::Completeness),
+            "{outcome:?}"
+        );
     }
 
     #[test]
     fn a_dimension_that_the_rubric_lacks_is_not_judged() {
         let without = |d: Dimension| d != Dimension::InstructionFollowing;
         let full = on_scale(5.0, 3.0, 1.0);
-        let grades: Grades = full.iter().map(|(id, grade)| (id.clone(), grade.only(without))).collect();
+        let grades: Grades = full
+            .iter()
+            .map(|(id, grade)| (id.clone(), grade.only(without)))
+            .collect();
         let outcome = verdict(test(), &grades);
-        assert!(outcome.passed && outcome.dimensions.len() == 5, "{outcome:?}");
+        assert!(
+            outcome.passed && outcome.dimensions.len() == 5,
+            "{outcome:?}"
+        );
     }
 
     #[test]
     fn a_dimension_that_the_rubric_lacks_fails_no_judge_before_the_end() {
         let only = |d: Dimension| d == Dimension::ArtifactTrail;
-        let others = Dimension::ALL.into_iter().filter(|dimension| !only(*dimension));
-        let text = others.fold(Rubric::built_in_text(Locale::En).to_owned(), |text, other| {
-            text.replace(&format!("\"{other}\""), "\"artifact_trail\"")
-        });
+        let others = Dimension::ALL
+            .into_iter()
+            .filter(|dimension| !only(*dimension));
+        let text = others.fold(
+            Rubric::built_in_text(Locale::En).to_owned(),
+            |text, other| text.replace(&format!("\"{other}\""), "\"artifact_trail\""),
+        );
         let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
         let full = on_scale(5.0, 3.0, 1.0);
         let ids: Vec<&CaseId> = test.cases.iter().map(|case| &case.id).collect();
         for n in 0..=ids.len() {
             let open: BTreeSet<CaseId> = ids.iter().skip(n).map(|id| (*id).clone()).collect();
-            let answered = ids.iter().take(n).filter_map(|id| Some(((*id).clone(), full.get(id)?.only(only))));
+            let answered = ids
+                .iter()
+                .take(n)
+                .filter_map(|id| Some(((*id).clone(), full.get(id)?.only(only))));
             let answered: Grades = answered.collect();
             assert!(!cannot_grade(&test, &answered, &open), "sound after {n}");
         }
@@ -564,29 +749,52 @@ mod tests {
         let text = Rubric::built_in_text(Locale::En).replace("\"accuracy\"", "\"completeness\"");
         let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
         let mut grades = on_scale(5.0, 3.0, 1.0);
-        grades.values_mut().for_each(|grade| *grade = grade.only(|dimension| dimension != Dimension::Accuracy));
+        grades
+            .values_mut()
+            .for_each(|grade| *grade = grade.only(|dimension| dimension != Dimension::Accuracy));
         let (id, _) = grades.pop_first().expect("a grade");
-        assert!(test.case(&id).is_some_and(|case| case.labels.contains_key(&Dimension::Accuracy)));
+        assert!(
+            test.case(&id)
+                .is_some_and(|case| case.labels.contains_key(&Dimension::Accuracy))
+        );
         let outcome = verdict(&test, &grades);
-        assert!(outcome.passed && outcome.dimensions.len() == 5, "{outcome:?}");
+        assert!(
+            outcome.passed && outcome.dimensions.len() == 5,
+            "{outcome:?}"
+        );
     }
 
     #[test]
     fn what_is_out_of_reach_stays_a_failure_and_what_is_not_can_still_pass() {
         let sound = on_scale(5.0, 3.0, 1.0);
         let ids: Vec<&CaseId> = test().cases.iter().map(|case| &case.id).collect();
-        let open_after = |n: usize| ids.iter().skip(n).map(|id| (*id).clone()).collect::<BTreeSet<CaseId>>();
+        let open_after = |n: usize| {
+            ids.iter()
+                .skip(n)
+                .map(|id| (*id).clone())
+                .collect::<BTreeSet<CaseId>>()
+        };
         let first = |grades: &Grades, n: usize| -> Grades {
-            ids.iter().take(n).filter_map(|id| Some(((*id).clone(), *grades.get(id)?))).collect()
+            ids.iter()
+                .take(n)
+                .filter_map(|id| Some(((*id).clone(), *grades.get(id)?)))
+                .collect()
         };
         for n in 0..=ids.len() {
-            assert!(!cannot_grade(test(), &first(&sound, n), &open_after(n)), "sound after {n}");
+            assert!(
+                !cannot_grade(test(), &first(&sound, n), &open_after(n)),
+                "sound after {n}"
+            );
         }
         // A judge whose replies cannot be read misses for certain: the third label in accuracy decides.
         assert!(!cannot_grade(test(), &Grades::new(), &open_after(2)));
         assert!(cannot_grade(test(), &Grades::new(), &open_after(3)));
         let flat = on_scale(3.0, 3.0, 3.0);
-        let lost = (0..=ids.len()).find(|n| cannot_grade(test(), &first(&flat, *n), &open_after(*n)));
-        assert!(lost.is_some_and(|n| n < 48), "{lost:?}: an indifferent judge is known before the end");
+        let lost =
+            (0..=ids.len()).find(|n| cannot_grade(test(), &first(&flat, *n), &open_after(*n)));
+        assert!(
+            lost.is_some_and(|n| n < 48),
+            "{lost:?}: an indifferent judge is known before the end"
+        );
     }
 }

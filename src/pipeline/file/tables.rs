@@ -6,8 +6,8 @@ use std::ops::Range;
 use serde_json::{Map as JsonMap, Value, json};
 
 use super::{
-    DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
-    TomlReader, described, merge, parse, suggest,
+    DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList,
+    TableArray, TomlReader, described, merge, parse, suggest,
 };
 use crate::compress::Tail;
 use base::locale::localized;
@@ -350,10 +350,20 @@ impl ReadToml for RunsTable {
         match value.get_ref() {
             DeValue::Table(table) => Some(RunsTable(RunsByStage::from_table(table, reader))),
             DeValue::Integer(_) => {
-                let number = |value: u32, at: Range<usize>| Some(Located { value, place: at.clone(), key: at });
+                let number = |value: u32, at: Range<usize>| {
+                    Some(Located {
+                        value,
+                        place: at.clone(),
+                        key: at,
+                    })
+                };
                 let runs = u32::read(value, reader)?;
                 let (compress, one) = (number(runs, value.span()), number(1, value.span()));
-                Some(RunsTable(RunsByStage { compress, answer: one.clone(), judge: one }))
+                Some(RunsTable(RunsByStage {
+                    compress,
+                    answer: one.clone(),
+                    judge: one,
+                }))
             }
             _ => reader.mistyped(value, expected),
         }
@@ -374,14 +384,22 @@ impl ReadToml for TailValue {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
-        let expected =
-            localized("a number of tokens, \"30%\" or \"20 messages\"", "词元数、\"30%\" 或 \"20 messages\"");
+        let expected = localized(
+            "a number of tokens, \"30%\" or \"20 messages\"",
+            "词元数、\"30%\" 或 \"20 messages\"",
+        );
         match value.get_ref() {
             DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
             DeValue::String(text) => {
-                let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
-                let messages = text.strip_suffix("messages").and_then(|number| number.trim().parse().ok());
-                let percent = percent.filter(|percent| (1..=100).contains(percent)).map(Tail::Percent);
+                let percent = text
+                    .strip_suffix('%')
+                    .and_then(|number| number.trim().parse().ok());
+                let messages = text
+                    .strip_suffix("messages")
+                    .and_then(|number| number.trim().parse().ok());
+                let percent = percent
+                    .filter(|percent| (1..=100).contains(percent))
+                    .map(Tail::Percent);
                 match percent.or(messages.map(Tail::Messages)) {
                     Some(tail) => Some(TailValue(tail)),
                     None => reader.mistyped(value, expected),
@@ -431,18 +449,31 @@ impl ReadToml for FixturePaths {
         match value.get_ref() {
             DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
             DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
-            _ => reader.mistyped(value, localized("a folder, or a list of globs", "文件夹，或通配模式的列表")),
+            _ => reader.mistyped(
+                value,
+                localized("a folder, or a list of globs", "文件夹，或通配模式的列表"),
+            ),
         }
     }
 }
 
 /// Reads `pipeline.toml`, reports the faults of all profiles, and merges the selected one. `None` if it is not TOML.
-pub(crate) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
+pub(crate) fn read(
+    file: &SourceFile,
+    profile: Option<&str>,
+    problems: &mut Problems,
+) -> Option<Declared> {
     let mut root = parse(file, problems)?;
     let profiles = root.remove("profile");
-    let mut reader = TomlReader { file, problems, settings: PipelineTable::KEYS };
+    let mut reader = TomlReader {
+        file,
+        problems,
+        settings: PipelineTable::KEYS,
+    };
     let mut declared = Declared::from_table(&root, &mut reader);
-    let profiles: Map<Declared> = profiles.and_then(|value| Map::read(&value, &mut reader)).unwrap_or_default();
+    let profiles: Map<Declared> = profiles
+        .and_then(|value| Map::read(&value, &mut reader))
+        .unwrap_or_default();
     match profile.map(|name| (name, profiles.get(name))) {
         None => {}
         Some((_, Some(top))) => declared.merge(top.value.clone()),
@@ -456,8 +487,12 @@ pub(crate) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
                 false => suggest(name, profiles.keys().map(String::as_str)),
             };
             problems.push(
-                Problem::error(say!("there is no profile `{name}` in {}", "{} 中没有 profile `{name}`", file.path))
-                    .help(help),
+                Problem::error(say!(
+                    "there is no profile `{name}` in {}",
+                    "{} 中没有 profile `{name}`",
+                    file.path
+                ))
+                .help(help),
             );
         }
     }
@@ -489,8 +524,18 @@ table! {
 }
 
 /// Reads a file of rules. `None`: this is not TOML.
-pub(crate) fn read_rules(file: &SourceFile, problems: &mut Problems) -> Option<TableArray<RuleTable>> {
+pub(crate) fn read_rules(
+    file: &SourceFile,
+    problems: &mut Problems,
+) -> Option<TableArray<RuleTable>> {
     let root = parse(file, problems)?;
-    let set = RuleSetTable::from_table(&root, &mut TomlReader { file, problems, settings: &[] });
+    let set = RuleSetTable::from_table(
+        &root,
+        &mut TomlReader {
+            file,
+            problems,
+            settings: &[],
+        },
+    );
     Some(set.rule.map(|rules| rules.value).unwrap_or_default())
 }

@@ -71,7 +71,8 @@ fn a_fault_in_a_profile_is_reported_also_when_it_is_not_asked_for() {
 
 #[test]
 fn mistakes_are_placed_with_what_was_expected() {
-    let strategy = |text: &str| Project::with_stages("strategy = \"full\"", &format!("strategy = {text}"));
+    let strategy =
+        |text: &str| Project::with_stages("strategy = \"full\"", &format!("strategy = {text}"));
     let projects = [
         Project::new(&format!("runs = 3\n{STAGES}")),
         Project::new("[pipeline\nruns = 3"),
@@ -100,11 +101,25 @@ fn mistakes_are_placed_with_what_was_expected() {
 #[test]
 fn numbers_that_are_not_finite_are_refused_at_their_place() {
     for number in ["inf", "-inf", "nan"] {
-        let agent = Project::with_stages("name = \"agent\"", &format!("name = \"agent\"\ntemperature = {number}"));
-        assert_eq!(agent.listed(), format!("pipeline.toml:8:15: expected a finite number, found the number {number}"));
-        for table in ["providers.x.limits]\ntimeout_s", "prices.\"openai/gpt\"]\noutput"] {
+        let agent = Project::with_stages(
+            "name = \"agent\"",
+            &format!("name = \"agent\"\ntemperature = {number}"),
+        );
+        assert_eq!(
+            agent.listed(),
+            format!("pipeline.toml:8:15: expected a finite number, found the number {number}")
+        );
+        for table in [
+            "providers.x.limits]\ntimeout_s",
+            "prices.\"openai/gpt\"]\noutput",
+        ] {
             let listed = Project::new(&format!("{STAGES}\n[{table} = {number}\n")).listed();
-            assert!(listed.contains(&format!("expected a finite number, found the number {number}")), "{listed}");
+            assert!(
+                listed.contains(&format!(
+                    "expected a finite number, found the number {number}"
+                )),
+                "{listed}"
+            );
         }
     }
 }
@@ -130,7 +145,10 @@ name = "agent"
 model = "gpt-5.2"
 "#;
     let numbers = STAGES
-        .replace("name = \"agent\"", "name = \"agent\"\ntemperature = -0.5\nmax_output_tokens = 0\n")
+        .replace(
+            "name = \"agent\"",
+            "name = \"agent\"\ntemperature = -0.5\nmax_output_tokens = 0\n",
+        )
         .replace("name = \"judge\"", "name = \"judge\"\nattempts = 0")
         + r#"[providers.x]
 kind = "openai-chat"
@@ -140,7 +158,8 @@ max_attempts = 0
 timeout_s = 0
 requests_per_minute = -1
 "#;
-    let prices = format!("{STAGES}\n[prices.\"gpt\"]\ninput = 1\n[prices.\"opnai/gpt\"]\noutput = -1.0\n");
+    let prices =
+        format!("{STAGES}\n[prices.\"gpt\"]\ninput = 1\n[prices.\"opnai/gpt\"]\noutput = -1.0\n");
     assert_snapshot!(listed([Project::new(stages), Project::new(&numbers), Project::new(&prices)]), @r#"
     pipeline.toml:3:10: unknown locale `de` -> known: `en`, `zh`
     pipeline.toml:4:21: a number of runs is at least 1 -> write 1 or more, or leave it out for the default

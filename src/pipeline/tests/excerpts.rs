@@ -6,7 +6,11 @@ use super::{BANK, Project, STAGES, render};
 use crate::pipeline::{Problem, Problems, SourceFile};
 
 fn file(text: &str) -> SourceFile {
-    SourceFile { path: "long.json".into(), digest: crate::action::Digest::hash(text), text: text.into() }
+    SourceFile {
+        path: "long.json".into(),
+        digest: crate::action::Digest::hash(text),
+        text: text.into(),
+    }
 }
 
 fn drawn(problem: Problem) -> String {
@@ -15,7 +19,10 @@ fn drawn(problem: Problem) -> String {
 
 #[test]
 fn a_bank_in_one_line_is_cut_to_the_text_around_the_place() {
-    let bank = BANK.replace("\"now\"", "\"now\", \"ponit\": 2").replace('\n', "").replace("  ", "");
+    let bank = BANK
+        .replace("\"now\"", "\"now\", \"ponit\": 2")
+        .replace('\n', "")
+        .replace("  ", "");
     assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &bank).refusal(), @r#"
      × unknown key `ponit` in a probe
       ╭─[probes/tiny.probes.json:1:155]
@@ -28,7 +35,13 @@ fn a_bank_in_one_line_is_cut_to_the_text_around_the_place() {
 
 #[test]
 fn a_very_long_line_is_cut_to_one_line() {
-    let line = format!("[{}]", (0..9000).map(|n| format!("{n:04}")).collect::<Vec<_>>().join(","));
+    let line = format!(
+        "[{}]",
+        (0..9000)
+            .map(|n| format!("{n:04}"))
+            .collect::<Vec<_>>()
+            .join(",")
+    );
     let text = format!("{{\n\"a\": {line},\n\"b\": {line},\n\"c\": 1}}\n");
     let file = file(&text);
     let at = text.find("8999").unwrap();
@@ -52,7 +65,9 @@ fn a_very_long_line_is_cut_to_one_line() {
       ╰────
     "#);
     let first = text.find("0007").unwrap();
-    let twice = Problem::error("two places").label(&file, first..first + 4, "here").label(&file, at..at + 4, "there");
+    let twice = Problem::error("two places")
+        .label(&file, first..first + 4, "here")
+        .label(&file, at..at + 4, "there");
     assert_snapshot!(drawn(twice), @r#"
      × two places
       ╭─[long.json:2:42]
@@ -79,5 +94,7 @@ fn columns_count_characters_and_wide_ones_take_their_room() {
       ╰────
     "#);
     let end = text.len();
-    assert!(drawn(Problem::error("at the end").at(&file(&text), end..end)).contains("long.json:1:604"));
+    assert!(
+        drawn(Problem::error("at the end").at(&file(&text), end..end)).contains("long.json:1:604")
+    );
 }

@@ -14,15 +14,25 @@ fn prompted(prompt: &str) -> Project {
 
 #[test]
 fn mistakes_are_placed_with_what_was_expected() {
-    let fixture = |from: &str, to: &str| Project::new(STAGES).file("fixtures/tiny.json", &FIXTURE.replace(from, to));
-    let bank = |from: &str, to: &str| Project::new(STAGES).file("probes/tiny.probes.json", &BANK.replace(from, to));
+    let fixture = |from: &str, to: &str| {
+        Project::new(STAGES).file("fixtures/tiny.json", &FIXTURE.replace(from, to))
+    };
+    let bank = |from: &str, to: &str| {
+        Project::new(STAGES).file("probes/tiny.probes.json", &BANK.replace(from, to))
+    };
     let orphan = "{\"role\": \"tool\", \"tool_call_id\": \"c7\", \"content\": \"ok\"}";
     let projects = [
         prompted("Sum it up.\n\n{{ previous_summary }}\n{{ transcrpt }}\n"),
         prompted("Sum it up.\n{{ previous_summary }}\n"),
         prompted("").without("prompts/own.md"),
-        fixture("\"content\": \"Make it 9090.\"", "\"content\" \"Make it 9090.\""),
-        fixture("{\"role\": \"user\", \"content\": \"Make it 9090.\"}", orphan),
+        fixture(
+            "\"content\": \"Make it 9090.\"",
+            "\"content\" \"Make it 9090.\"",
+        ),
+        fixture(
+            "{\"role\": \"user\", \"content\": \"Make it 9090.\"}",
+            orphan,
+        ),
         fixture("\"tiny\"", "\"small\""),
         Project::new(STAGES).file("probes/tinny.probes.json", BANK),
         bank("\"point\": 1", "\"point\": 3"),
@@ -47,25 +57,48 @@ fn mistakes_are_placed_with_what_was_expected() {
 #[test]
 fn a_prompt_without_its_transcript_is_an_error_with_the_line_to_add() {
     let forgetful = prompted("Sum up: {{ transcript }}").refusal();
-    assert!(forgetful.contains("does not insert {{ previous_summary }}"), "the fixture has two points: {forgetful}");
-    assert!(prompted("{{ previous_summary }} {{ transcript }}").open().is_ok());
+    assert!(
+        forgetful.contains("does not insert {{ previous_summary }}"),
+        "the fixture has two points: {forgetful}"
+    );
+    assert!(
+        prompted("{{ previous_summary }} {{ transcript }}")
+            .open()
+            .is_ok()
+    );
 }
 
 #[test]
 fn a_rubric_without_weight_is_shown_in_the_rubric() {
     let rubric = include_str!("../../../assets/rubric/en.toml");
-    let zero = rubric.lines().map(|line| if line.starts_with("weight") { "weight = 0.0" } else { line });
+    let zero = rubric.lines().map(|line| {
+        if line.starts_with("weight") {
+            "weight = 0.0"
+        } else {
+            line
+        }
+    });
     let zero = zero.collect::<Vec<_>>().join("\n");
     let project = Project::with_settings("rubric = \"rubric.toml\"").file("rubric.toml", &zero);
     let problems = project.refusal();
-    assert!(problems.contains("rubric.toml:") && problems.contains("weight"), "{problems}");
-    assert!(Project::with_settings("rubric = \"rubric.toml\"").file("rubric.toml", rubric).open().is_ok());
+    assert!(
+        problems.contains("rubric.toml:") && problems.contains("weight"),
+        "{problems}"
+    );
+    assert!(
+        Project::with_settings("rubric = \"rubric.toml\"")
+            .file("rubric.toml", rubric)
+            .open()
+            .is_ok()
+    );
 }
 
 #[test]
 fn a_fixture_without_a_bank_is_left_out_and_reported() {
     let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
-    let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
+    let opened = Project::new(STAGES)
+        .file("fixtures/lonely.json", &lonely)
+        .opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
     assert_snapshot!(render(&warnings_of(&opened)), @r"
     ⚠ the fixture `lonely` has no bank and is left out
@@ -76,20 +109,37 @@ fn a_fixture_without_a_bank_is_left_out_and_reported() {
 #[test]
 fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
     let other = FIXTURE.replace("\"tiny\"", "\"other\"");
-    let project =
-        |globs: &str| Project::with_settings(&format!("fixtures = {globs}")).file("fixtures/other.json", &other);
+    let project = |globs: &str| {
+        Project::with_settings(&format!("fixtures = {globs}")).file("fixtures/other.json", &other)
+    };
     // The bank of `tiny` is not a stray, though only `other` is chosen: its fixture exists.
-    let opened =
-        project("[\"fixtures/o*.json\"]").file("probes/other.probes.json", &BANK.replace("tiny", "other")).opened();
-    assert_eq!(opened.pipeline.fixtures.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["fixtures/other.json"]);
+    let opened = project("[\"fixtures/o*.json\"]")
+        .file("probes/other.probes.json", &BANK.replace("tiny", "other"))
+        .opened();
+    assert_eq!(
+        opened
+            .pipeline
+            .fixtures
+            .iter()
+            .map(|f| f.path.as_str())
+            .collect::<Vec<_>>(),
+        ["fixtures/other.json"]
+    );
     let listed = project("[\"fixtures/o*.json\", \"fixture/*.json\"]").listed();
-    assert_eq!(listed, "pipeline.toml:2:33: no file matches `fixture/*.json`");
+    assert_eq!(
+        listed,
+        "pipeline.toml:2:33: no file matches `fixture/*.json`"
+    );
 }
 
 fn program(keys: &str) -> Project {
-    let strategy = format!("strategy = \"command\"\ncommand = [\"python3\", \"tools/c.py\"]\n{keys}");
+    let strategy =
+        format!("strategy = \"command\"\ncommand = [\"python3\", \"tools/c.py\"]\n{keys}");
     let text = STAGES.replace("strategy = \"full\"", &strategy);
-    Project::new(&text).file("tools/c.py", "print()").file("agent/a/b.py", "b").file("agent/c.py", "c")
+    Project::new(&text)
+        .file("tools/c.py", "print()")
+        .file("agent/a/b.py", "b")
+        .file("agent/c.py", "c")
 }
 
 fn spec(project: &Project) -> crate::compress::CommandSpec {
@@ -102,13 +152,17 @@ fn spec(project: &Project) -> crate::compress::CommandSpec {
 #[test]
 fn inputs_are_listed_sorted_and_digested_once() {
     let spec = spec(
-        &program("inputs = [\"tools/c.py\", \"agent/**/*.py\", \"tools/*\"]\nenv = [\"B\", \"A\"]").variable("A", "1"),
+        &program("inputs = [\"tools/c.py\", \"agent/**/*.py\", \"tools/*\"]\nenv = [\"B\", \"A\"]")
+            .variable("A", "1"),
     );
     let paths: Vec<&str> = spec.files.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["agent/a/b.py", "agent/c.py", "tools/c.py"]);
     assert_eq!(spec.files[2].1, crate::action::Digest::hash("print()"));
-    let set: Vec<(&str, bool)> =
-        spec.environment.iter().map(|(name, value)| (name.as_str(), value.is_some())).collect();
+    let set: Vec<(&str, bool)> = spec
+        .environment
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.is_some()))
+        .collect();
     assert_eq!(set, [("A", true), ("B", false)]);
 }
 
@@ -120,13 +174,23 @@ fn a_command_without_inputs_is_warned_of() {
 #[test]
 fn a_program_that_is_not_here_is_warned_of() {
     let project = program("inputs = []").variable("PATH", "/nowhere");
-    assert_eq!(warnings_of(&project.opened()).0[0].message(), "there is no program `python3` here");
+    assert_eq!(
+        warnings_of(&project.opened()).0[0].message(),
+        "there is no program `python3` here"
+    );
 }
 
 #[test]
 fn what_a_run_writes_is_no_input() {
-    let project = program("inputs = [\"**/*\"]").file("cache/x", "x").file("results/a/cells.jsonl", "");
-    assert!(spec(&project).files.iter().all(|(path, _)| !path.starts_with("cache/") && !path.starts_with("results/")));
+    let project = program("inputs = [\"**/*\"]")
+        .file("cache/x", "x")
+        .file("results/a/cells.jsonl", "");
+    assert!(
+        spec(&project)
+            .files
+            .iter()
+            .all(|(path, _)| !path.starts_with("cache/") && !path.starts_with("results/"))
+    );
 }
 
 #[test]
@@ -144,7 +208,12 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
      help: quote the transcript, add the spelling it uses, or write "literal": false for a
            paraphrase; `run` continues with --allow-unproven
     "#);
-    assert!(project.asking(|request| request.allow_unproven = true).open().is_ok());
+    assert!(
+        project
+            .asking(|request| request.allow_unproven = true)
+            .open()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -154,16 +223,24 @@ fn a_fact_given_away_is_a_warning_of_run_and_an_error_of_check() {
     let is_reported = |problem: &crate::pipeline::Problem| problem.message().contains("9090");
     assert!(project.opened().warnings.0.iter().any(is_reported));
     let strict = project.asking(|request| request.strict = true).messages();
-    assert!(strict.iter().any(|message| message.contains("9090")), "{strict:?}");
+    assert!(
+        strict.iter().any(|message| message.contains("9090")),
+        "{strict:?}"
+    );
 }
 
 #[test]
 fn fixtures_too_large_to_review_are_a_warning_of_check_alone() {
     let large = |name: &str, lines: usize| {
-        FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(lines)).replace("\"tiny\"", &format!("\"{name}\""))
+        FIXTURE
+            .replace("Noted: 8080.", &"Noted: 8080. ".repeat(lines))
+            .replace("\"tiny\"", &format!("\"{name}\""))
     };
     let sizes = |opened: &crate::pipeline::Opened| -> Vec<String> {
-        let messages = warnings_of(opened).0.into_iter().map(|problem| problem.message().to_owned());
+        let messages = warnings_of(opened)
+            .0
+            .into_iter()
+            .map(|problem| problem.message().to_owned());
         messages.filter(|message| message.contains(" KB")).collect()
     };
     let mut project = Project::new(STAGES).file("fixtures/tiny.json", &large("tiny", 12_000));
@@ -172,8 +249,10 @@ fn fixtures_too_large_to_review_are_a_warning_of_check_alone() {
     assert_eq!(sizes(&project.opened()), [of_one]);
     for name in ["tinya", "tinyb", "tinyc"] {
         project = project.file(&format!("fixtures/{name}.json"), &large(name, 9_000));
-        project =
-            project.file(&format!("probes/{name}.probes.json"), &BANK.replace("\"tiny\"", &format!("\"{name}\"")));
+        project = project.file(
+            &format!("probes/{name}.probes.json"),
+            &BANK.replace("\"tiny\"", &format!("\"{name}\"")),
+        );
     }
     let of_all = "the fixtures have 508 KB together, more than people review: 500 KB";
     assert_eq!(sizes(&project.opened()), [of_one, of_all]);

@@ -9,33 +9,51 @@ use crate::pipeline::{AnswererIx, CellCoordinate, Matrix, ProbeIx, Runs};
 
 fn matrices() -> impl Strategy<Value = Matrix> {
     let fixture = proptest::collection::vec(0_usize..4, 1..4);
-    let method = (proptest::collection::btree_set(0_usize..3, 1..3), any::<bool>(), any::<bool>());
+    let method = (
+        proptest::collection::btree_set(0_usize..3, 1..3),
+        any::<bool>(),
+        any::<bool>(),
+    );
     let fixtures = proptest::collection::vec(fixture, 1..4);
     let methods = proptest::collection::vec(method, 1..4);
-    (fixtures, methods, 1_usize..3, (1_u32..4, 1_u32..3, 1_u32..3)).prop_map(|(fixtures, methods, judges, runs)| {
-        let fixture = |(at, counts): (usize, Vec<usize>)| FixtureAxis::new(numbered(counts), at % 3);
-        Matrix {
-            fixtures: fixtures.into_iter().enumerate().map(fixture).collect(),
-            methods: methods
-                .into_iter()
-                .map(|(answerers, keeps_state, is_deterministic)| MethodAxis {
-                    method_answerers: answerers.into_iter().map(AnswererIx).collect(),
-                    keeps_state,
-                    is_deterministic,
-                })
-                .collect(),
-            answerer_is_deterministic: vec![false, true, false],
-            judge_is_deterministic: vec![false; judges],
-            runs: Runs { compress: runs.0, answer: runs.1, judge: runs.2 },
-            part: None,
-        }
-    })
+    (
+        fixtures,
+        methods,
+        1_usize..3,
+        (1_u32..4, 1_u32..3, 1_u32..3),
+    )
+        .prop_map(|(fixtures, methods, judges, runs)| {
+            let fixture =
+                |(at, counts): (usize, Vec<usize>)| FixtureAxis::new(numbered(counts), at % 3);
+            Matrix {
+                fixtures: fixtures.into_iter().enumerate().map(fixture).collect(),
+                methods: methods
+                    .into_iter()
+                    .map(|(answerers, keeps_state, is_deterministic)| MethodAxis {
+                        method_answerers: answerers.into_iter().map(AnswererIx).collect(),
+                        keeps_state,
+                        is_deterministic,
+                    })
+                    .collect(),
+                answerer_is_deterministic: vec![false, true, false],
+                judge_is_deterministic: vec![false; judges],
+                runs: Runs {
+                    compress: runs.0,
+                    answer: runs.1,
+                    judge: runs.2,
+                },
+                part: None,
+            }
+        })
 }
 
 /// Probes numbered through the bank, so many at each point.
 fn numbered(counts: Vec<usize>) -> Vec<Vec<ProbeIx>> {
     let mut ids = (0..).map(ProbeIx);
-    counts.into_iter().map(|count| ids.by_ref().take(count).collect()).collect()
+    counts
+        .into_iter()
+        .map(|count| ids.by_ref().take(count).collect())
+        .collect()
 }
 
 proptest! {
@@ -77,8 +95,15 @@ fn deterministic_work_is_shared_and_the_rest_has_its_path() {
     let pipeline = Project::new(&text).opened().pipeline;
     let matrix = Matrix::new(&pipeline);
     let row = matrix.cells().last().expect("a row");
-    assert_eq!(matrix.compress_repetition(&row.answer.compress), Repetition::NONE);
-    let own = Repetition { compress: Some(3), answer: Some(1), judge: None };
+    assert_eq!(
+        matrix.compress_repetition(&row.answer.compress),
+        Repetition::NONE
+    );
+    let own = Repetition {
+        compress: Some(3),
+        answer: Some(1),
+        judge: None,
+    };
     assert_eq!(matrix.answer_repetition(&row.answer), own);
     assert_eq!(matrix.judge_repetition(&row), Repetition::NONE);
 }
@@ -89,9 +114,18 @@ fn coordinates_are_names_for_people() {
     let matrix = Matrix::new(&pipeline);
     let row = matrix.cells().next().expect("a row");
     let name = CellCoordinate::from_judge(&pipeline, &row);
-    assert_eq!(name.to_string(), "tiny · full · run 1 · point 1 · probe first · agent 1 · judge 1");
-    let json =
-        serde_json::to_value(CellCoordinate::from_compress(&pipeline, &row.answer.compress)).expect("plain data");
-    assert_eq!(json, serde_json::json!({"fixture": "tiny", "point": 1, "method": "full", "run": 1}));
+    assert_eq!(
+        name.to_string(),
+        "tiny · full · run 1 · point 1 · probe first · agent 1 · judge 1"
+    );
+    let json = serde_json::to_value(CellCoordinate::from_compress(
+        &pipeline,
+        &row.answer.compress,
+    ))
+    .expect("plain data");
+    assert_eq!(
+        json,
+        serde_json::json!({"fixture": "tiny", "point": 1, "method": "full", "run": 1})
+    );
     assert_eq!(matrix.counts().judge, 9);
 }

@@ -63,9 +63,19 @@ struct Project {
 impl Project {
     /// A sound project whose pipeline is `text`.
     fn new(text: &str) -> Project {
-        let files = [("fixtures/tiny.json", FIXTURE), ("probes/tiny.probes.json", BANK), ("pipeline.toml", text)];
-        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
-        Project { files, variables: BTreeMap::new(), request: OpenRequest::default() }
+        let files = [
+            ("fixtures/tiny.json", FIXTURE),
+            ("probes/tiny.probes.json", BANK),
+            ("pipeline.toml", text),
+        ];
+        let files = files
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .into();
+        Project {
+            files,
+            variables: BTreeMap::new(),
+            request: OpenRequest::default(),
+        }
     }
 
     /// A project with the minimal stages, and with `text` in its `[pipeline]` table.
@@ -107,13 +117,19 @@ impl Project {
         for (path, text) in &self.files {
             let path = folder.join(path);
             fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
-            fs::File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
+            fs::File::create(path)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .expect("a file");
         }
         let file = find_pipeline(folder, None).expect("a pipeline");
         let variables = self.variables.clone();
-        open(&OpenRequest { file, ..self.request.clone() }, &move |name: &str| {
-            variables.get(name).map(|v| (*v).to_owned())
-        })
+        open(
+            &OpenRequest {
+                file,
+                ..self.request.clone()
+            },
+            &move |name: &str| variables.get(name).map(|v| (*v).to_owned()),
+        )
     }
 
     fn opened(&self) -> Opened {
@@ -134,9 +150,13 @@ impl Project {
 
     /// Each problem in one line: where it is, the message, and what to do after an arrow.
     fn listed(&self) -> String {
-        let Err(OpenError::Problems(problems)) = self.open() else { panic!("problems") };
+        let Err(OpenError::Problems(problems)) = self.open() else {
+            panic!("problems")
+        };
         let lines = errors(problems).0.into_iter().map(|problem| {
-            let place = problem.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+            let place = problem
+                .position()
+                .map(|(file, line, column)| format!("{file}:{line}:{column}: "));
             let advice = problem.advice().map(|advice| format!(" -> {advice}"));
             place.unwrap_or_default() + problem.message() + &advice.unwrap_or_default()
         });
@@ -145,7 +165,11 @@ impl Project {
 
     fn messages(&self) -> Vec<String> {
         match self.open() {
-            Err(OpenError::Problems(problems)) => errors(problems).0.iter().map(|p| p.message().to_owned()).collect(),
+            Err(OpenError::Problems(problems)) => errors(problems)
+                .0
+                .iter()
+                .map(|p| p.message().to_owned())
+                .collect(),
             Err(OpenError::Empty(empty)) => vec![empty.why],
             Ok(_) => Vec::new(),
         }
@@ -154,24 +178,44 @@ impl Project {
 
 /// The problems of each project, for a table of mistakes.
 fn listed<const N: usize>(projects: [Project; N]) -> String {
-    projects.iter().map(Project::listed).collect::<Vec<_>>().join("\n")
+    projects
+        .iter()
+        .map(Project::listed)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn errors(problems: Problems) -> Problems {
-    Problems(problems.0.into_iter().filter(|problem| problem.severity() == Severity::Error).collect())
+    Problems(
+        problems
+            .0
+            .into_iter()
+            .filter(|problem| problem.severity() == Severity::Error)
+            .collect(),
+    )
 }
 
 /// The warnings, without those that every bank of this size gets.
 fn warnings_of(opened: &Opened) -> Problems {
-    let is_kept = |problem: &&Problem| problem.position().is_none_or(|(file, ..)| !file.ends_with(".probes.json"));
+    let is_kept = |problem: &&Problem| {
+        problem
+            .position()
+            .is_none_or(|(file, ..)| !file.ends_with(".probes.json"))
+    };
     Problems(opened.warnings.0.iter().filter(is_kept).cloned().collect())
 }
 
 fn render(problems: &Problems) -> String {
-    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
+    let handler =
+        GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
     let mut text = String::new();
     for problem in &problems.0 {
-        handler.render_report(&mut text, &problem.drawn(100)).expect("a report");
+        handler
+            .render_report(&mut text, &problem.drawn(100))
+            .expect("a report");
     }
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -18,7 +18,10 @@ model = "openai-responses/m"
 #[test]
 fn mistakes_are_placed_with_what_was_expected() {
     let opaque = |judge_context: bool, model: &str| {
-        Project::new(&format!("[pipeline]\njudge_context = {judge_context}\n{OPAQUE}{}", answering_by(model)))
+        Project::new(&format!(
+            "[pipeline]\njudge_context = {judge_context}\n{OPAQUE}{}",
+            answering_by(model)
+        ))
     };
     let local = |keys: &str| Project::new(&format!("[providers.local]\n{keys}\n{STAGES}"));
     let projects = [
@@ -48,7 +51,10 @@ fn mistakes_are_placed_with_what_was_expected() {
 #[test]
 fn a_missing_key_is_only_a_warning_where_none_is_needed() {
     let opened = Project::new(&answering_by("openai/gpt-5.2")).opened();
-    assert_eq!((opened.missing_keys.0.len(), opened.missing_keys.errors()), (1, 0));
+    assert_eq!(
+        (opened.missing_keys.0.len(), opened.missing_keys.errors()),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -70,10 +76,17 @@ model = "anthropic/m"
 "#;
     let both = strict(&format!(
         "{}{methods}",
-        STAGES.replace("strategy = \"full\"", "strategy = \"full\"\nanswerers = [\"agent\"]")
+        STAGES.replace(
+            "strategy = \"full\"",
+            "strategy = \"full\"\nanswerers = [\"agent\"]"
+        )
     ));
     assert_eq!(both.messages().len(), 2);
-    assert!(both.asking(|request| request.selection.methods = Some(vec!["full".into()])).open().is_ok());
+    assert!(
+        both.asking(|request| request.selection.methods = Some(vec!["full".into()]))
+            .open()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -82,52 +95,87 @@ fn a_key_written_into_the_file_is_never_shown() {
         "[providers.local]\nkind = \"openai-chatt\"\nbase_url = \"https://user:hunter2@h/v1\"\napi_key = \"sk-secret-1\"\napi_key_env = \"sk-secret-2\"\n{STAGES}"
     );
     let shown = Project::new(&text).refusal();
-    assert!(!shown.contains("secret") && !shown.contains("hunter2"), "{shown}");
-    assert!(shown.contains("did you mean `api_key_env`?") && shown.contains("openai-chatt"), "{shown}");
+    assert!(
+        !shown.contains("secret") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("did you mean `api_key_env`?") && shown.contains("openai-chatt"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_key_written_into_a_stage_is_not_shown_either() {
-    let text = STAGES.replacen("[[compress]]\n", "[[compress]]\napi_key = \"sk-proj-0123456789abcdef\"\n", 1);
+    let text = STAGES.replacen(
+        "[[compress]]\n",
+        "[[compress]]\napi_key = \"sk-proj-0123456789abcdef\"\n",
+        1,
+    );
     assert!(text.contains("sk-proj"), "{text}");
     let shown = Project::new(&text).refusal();
-    assert!(shown.contains("unknown key `api_key`") && !shown.contains("0123456789"), "{shown}");
+    assert!(
+        shown.contains("unknown key `api_key`") && !shown.contains("0123456789"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_key_in_the_environment_is_never_shown() {
-    let project = Project::new(&answering_by("openai/gpt-5.2")).variable("OPENAI_API_KEY", "sk-secret");
+    let project =
+        Project::new(&answering_by("openai/gpt-5.2")).variable("OPENAI_API_KEY", "sk-secret");
     let opened = project.opened();
     assert!(!format!("{opened:?}").contains("sk-secret"));
 }
 
 #[test]
 fn a_local_server_needs_no_key() {
-    let project = Project::new(&answering_by("openai/m")).variable("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/");
+    let project = Project::new(&answering_by("openai/m"))
+        .variable("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/");
     let opened = project.asking(|request| request.needs_keys = true).opened();
     let provider = &opened.pipeline.answerers[0].model.provider;
-    assert_eq!((provider.base_url.as_str(), &provider.api_key), ("http://127.0.0.1:9/v1", &None));
+    assert_eq!(
+        (provider.base_url.as_str(), &provider.api_key),
+        ("http://127.0.0.1:9/v1", &None)
+    );
     assert_eq!(&*provider.endpoint.0, "openai-chat http://127.0.0.1:9/v1");
-    let named = format!("[providers.openai]\napi_key_env = \"MY_KEY\"\n{}", answering_by("openai/m"));
+    let named = format!(
+        "[providers.openai]\napi_key_env = \"MY_KEY\"\n{}",
+        answering_by("openai/m")
+    );
     let named = Project::new(&named).variable("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/");
     assert_eq!(named.opened().missing_keys.0.len(), 1);
 }
 
 #[test]
 fn an_opaque_context_is_read_by_its_own_provider_only() {
-    let text = format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by("openai/m"));
+    let text = format!(
+        "[pipeline]\njudge_context = false\n{OPAQUE}{}",
+        answering_by("openai/m")
+    );
     let own = "\n[[answer]]\nname = \"own\"\nmodel = \"openai-responses/m\"\n";
-    let paired = text.replace("strategy = \"opaque\"", "strategy = \"opaque\"\nanswerers = [\"own\"]") + own;
+    let paired = text.replace(
+        "strategy = \"opaque\"",
+        "strategy = \"opaque\"\nanswerers = [\"own\"]",
+    ) + own;
     let readers = Project::new(&paired).opened().pipeline.method_answerers;
     assert_eq!(readers.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
 fn another_model_of_the_provider_answers_from_opaque_items_under_a_warning() {
-    let text = |model: &str| format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by(model));
+    let text = |model: &str| {
+        format!(
+            "[pipeline]\njudge_context = false\n{OPAQUE}{}",
+            answering_by(model)
+        )
+    };
     let warned = Project::new(&text("openai-responses/other")).opened();
     let words = render(&warnings_of(&warned));
-    assert!(words.contains("`agent` (openai-responses/other) answers from opaque items that"), "{words}");
+    assert!(
+        words.contains("`agent` (openai-responses/other) answers from opaque items that"),
+        "{words}"
+    );
     let same = Project::new(&text("openai-responses/m")).opened();
     assert!(!render(&warnings_of(&same)).contains("opaque items"));
 }
@@ -140,7 +188,9 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
             answering_by(answerer)
         )
     };
-    assert!(Project::new(&text("lexical")).messages()[0].contains("cannot read the compaction block"));
+    assert!(
+        Project::new(&text("lexical")).messages()[0].contains("cannot read the compaction block")
+    );
     let warned = Project::new(&text("anthropic/small")).opened();
     assert_snapshot!(render(&warnings_of(&warned)), @r#"
      ⚠ `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
@@ -152,7 +202,14 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
       ╰────
      help: the provider binds a block to its model: expect answers to suffer
     "#);
-    assert!(Project::new(&text("anthropic/big")).opened().warnings.0.iter().all(|w| !w.message().contains("block")));
+    assert!(
+        Project::new(&text("anthropic/big"))
+            .opened()
+            .warnings
+            .0
+            .iter()
+            .all(|w| !w.message().contains("block"))
+    );
     let wrong = text("lexical").replace("anthropic/big", "openai/big");
     assert!(Project::new(&wrong).messages()[0].contains("cannot use `openai/big`"));
 }
@@ -164,7 +221,10 @@ fn the_command_line_puts_a_model_in_the_place_of_all() {
         request.overrides.judge_model = Some("ollama/big".into());
     });
     let pipeline = project.opened().pipeline;
-    assert_eq!(pipeline.answerers[0].model.reference.to_string(), "ollama/small");
+    assert_eq!(
+        pipeline.answerers[0].model.reference.to_string(),
+        "ollama/small"
+    );
     assert_eq!(pipeline.judges[0].model.reference.to_string(), "ollama/big");
 }
 
@@ -172,5 +232,11 @@ fn the_command_line_puts_a_model_in_the_place_of_all() {
 fn a_price_in_another_base_is_the_same_number() {
     let text = format!("{STAGES}\n[prices.\"openai/gpt\"]\ninput = 0x10\noutput = 1_000\n");
     let prices = Project::new(&text).opened().pipeline.prices;
-    assert_eq!(prices.values().map(|price| (price.input, price.output)).collect::<Vec<_>>(), [(16.0, 1000.0)]);
+    assert_eq!(
+        prices
+            .values()
+            .map(|price| (price.input, price.output))
+            .collect::<Vec<_>>(),
+        [(16.0, 1000.0)]
+    );
 }

@@ -13,7 +13,10 @@ use base::locale::Locale;
 use sessions::transcript::ParsedFixture;
 
 fn schema(name: &str) -> jsonschema::Validator {
-    let (_, make) = SCHEMAS.into_iter().find(|(kind, _)| *kind == name).expect("a schema");
+    let (_, make) = SCHEMAS
+        .into_iter()
+        .find(|(kind, _)| *kind == name)
+        .expect("a schema");
     jsonschema::validator_for(&make()).expect("a sound schema")
 }
 
@@ -27,25 +30,43 @@ fn json_value(text: &str) -> Value {
 
 fn accepts(name: &str, value: &Value, what: &str) {
     let validator = schema(name);
-    let errors: Vec<_> = validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path())).collect();
+    let errors: Vec<_> = validator
+        .iter_errors(value)
+        .map(|e| format!("{e} at {}", e.instance_path()))
+        .collect();
     assert!(errors.is_empty(), "{what}: {errors:#?}");
 }
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
+    fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
 }
 
 #[test]
 fn the_shipped_files_satisfy_their_schemas() {
-    accepts("pipeline", &toml_value(include_str!("../../../pipeline.toml")), "pipeline.toml");
+    accepts(
+        "pipeline",
+        &toml_value(include_str!("../../../pipeline.toml")),
+        "pipeline.toml",
+    );
     for (name, folder) in [("fixture", "fixtures"), ("bank", "probes")] {
         for path in files(folder) {
-            accepts(name, &json_value(&fs::read_to_string(&path).expect("text")), &path.display().to_string());
+            accepts(
+                name,
+                &json_value(&fs::read_to_string(&path).expect("text")),
+                &path.display().to_string(),
+            );
         }
     }
     for locale in [Locale::En, Locale::Zh] {
-        accepts("rubric", &toml_value(Rubric::built_in_text(locale)), "the built-in rubric");
+        accepts(
+            "rubric",
+            &toml_value(Rubric::built_in_text(locale)),
+            "the built-in rubric",
+        );
     }
     for (path, text) in crate::pipeline::starter_files() {
         match path {
@@ -59,9 +80,16 @@ fn the_shipped_files_satisfy_their_schemas() {
 #[test]
 fn the_published_schemas_are_those_of_the_program() {
     for (name, make) in SCHEMAS {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("assets/schemas/{name}.schema.json"));
-        let published = fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-        assert!(published == format!("{:#}\n", make()), "write it anew: compeval schema {name} > {}", path.display());
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("assets/schemas/{name}.schema.json"));
+        let published = fs::read_to_string(&path)
+            .unwrap_or_default()
+            .replace("\r\n", "\n");
+        assert!(
+            published == format!("{:#}\n", make()),
+            "write it anew: compeval schema {name} > {}",
+            path.display()
+        );
     }
 }
 
@@ -72,10 +100,17 @@ fn the_tables_of_the_documentation_satisfy_the_schema() {
         include_str!("../../../docs/running.md"),
         include_str!("../../../README.md"),
     ];
-    let blocks: Vec<&str> = documents.iter().flat_map(|text| text.split("```toml\n").skip(1)).collect();
+    let blocks: Vec<&str> = documents
+        .iter()
+        .flat_map(|text| text.split("```toml\n").skip(1))
+        .collect();
     assert!(blocks.len() >= 5, "only {} blocks", blocks.len());
     for block in blocks {
-        accepts("pipeline", &toml_value(block.split("\n```").next().unwrap_or_default()), block);
+        accepts(
+            "pipeline",
+            &toml_value(block.split("\n```").next().unwrap_or_default()),
+            block,
+        );
     }
 }
 
@@ -97,25 +132,52 @@ fn what_the_schema_of_the_pipeline_refuses_the_reader_refuses() {
         ("runs = 2", "fixtures = 3"),
         ("runs = 2", "fixtures = [1]"),
         ("runs = 2", "[pipelines]"),
-        ("runs = 2", "[providers.x]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1\""),
+        (
+            "runs = 2",
+            "[providers.x]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1\"",
+        ),
         ("runs = 2", "[providers.openai.limits]\nmax_inflight = 2"),
-        ("runs = 2", "[prices.\"openai/x\"]\ninput = \"1\"\noutput = 1"),
+        (
+            "runs = 2",
+            "[prices.\"openai/x\"]\ninput = \"1\"\noutput = 1",
+        ),
         ("runs = 2", "[profile.a.pipeline]\nrun = 1"),
-        ("runs = 2", "[[profile.a.judge]]\nname = \"judge\"\nattempts = 1.5"),
+        (
+            "runs = 2",
+            "[[profile.a.judge]]\nname = \"judge\"\nattempts = 1.5",
+        ),
         ("runs = 2", "[[probes]]\nmodel = \"lexical\""),
         ("name = \"full\"\n", ""),
         ("strategy = \"full\"", "strategy = \"ful\""),
-        ("strategy = \"full\"", "strategy = \"full\"\ntarget_tokens = 9"),
-        ("strategy = \"full\"", "strategy = \"truncate\"\ntarget_tokens = 9\nkeep_results = 1"),
-        ("strategy = \"full\"", "strategy = \"regenerative\"\nmodel = \"lexical\"\nplacement = \"inside\""),
-        ("strategy = \"full\"", "strategy = \"command\"\ncommand = \"sh x\"\ninputs = []"),
-        ("name = \"agent\"\n", "name = \"agent\"\ntruncated_replies = \"drop\"\n"),
+        (
+            "strategy = \"full\"",
+            "strategy = \"full\"\ntarget_tokens = 9",
+        ),
+        (
+            "strategy = \"full\"",
+            "strategy = \"truncate\"\ntarget_tokens = 9\nkeep_results = 1",
+        ),
+        (
+            "strategy = \"full\"",
+            "strategy = \"regenerative\"\nmodel = \"lexical\"\nplacement = \"inside\"",
+        ),
+        (
+            "strategy = \"full\"",
+            "strategy = \"command\"\ncommand = \"sh x\"\ninputs = []",
+        ),
+        (
+            "name = \"agent\"\n",
+            "name = \"agent\"\ntruncated_replies = \"drop\"\n",
+        ),
         ("name = \"judge\"\n", "name = \"judge\"\nattempt = 1\n"),
     ];
     for (from, to) in faults {
         let text = sound.replacen(from, to, 1);
         assert_ne!(text, sound);
-        assert!(!validator.is_valid(&toml_value(&text)), "the schema accepts {to}");
+        assert!(
+            !validator.is_valid(&toml_value(&text)),
+            "the schema accepts {to}"
+        );
         assert!(!Project::new(&text).refusal().is_empty());
     }
 }
@@ -125,7 +187,9 @@ fn what_the_schema_of_a_fixture_or_a_bank_refuses_the_reader_refuses() {
     let call = r#"{"role": "assistant", "content": null, "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
       {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "x"}]},
       {"role": "user", "content": "Make it"#;
-    let sound = FIXTURE.replace(r#"{"role": "user", "content": "Make it"#, call).replace("[2, 4]", "[2]");
+    let sound = FIXTURE
+        .replace(r#"{"role": "user", "content": "Make it"#, call)
+        .replace("[2, 4]", "[2]");
     let faults = [
         (r#""name": "tiny","#, ""),
         (r#""messages""#, r#""message""#),
@@ -142,8 +206,14 @@ fn what_the_schema_of_a_fixture_or_a_bank_refuses_the_reader_refuses() {
     for (from, to) in faults {
         let text = sound.replacen(from, to, 1);
         assert_ne!(text, sound, "{from}");
-        assert!(!schema("fixture").is_valid(&json_value(&text)), "the schema accepts {to} for {from}");
-        assert!(ParsedFixture::read(&text).is_err(), "the reader accepts {to} for {from}");
+        assert!(
+            !schema("fixture").is_valid(&json_value(&text)),
+            "the schema accepts {to} for {from}"
+        );
+        assert!(
+            ParsedFixture::read(&text).is_err(),
+            "the reader accepts {to} for {from}"
+        );
     }
     let faults = [
         (r#""fixture": "tiny","#, ""),
@@ -160,8 +230,14 @@ fn what_the_schema_of_a_fixture_or_a_bank_refuses_the_reader_refuses() {
     for (from, to) in faults {
         let text = BANK.replacen(from, to, 1);
         assert_ne!(text, BANK, "{from}");
-        assert!(!schema("bank").is_valid(&json_value(&text)), "the schema accepts {to} for {from}");
-        assert!(ParsedBank::read(&text).is_err(), "the reader accepts {to} for {from}");
+        assert!(
+            !schema("bank").is_valid(&json_value(&text)),
+            "the schema accepts {to} for {from}"
+        );
+        assert!(
+            ParsedBank::read(&text).is_err(),
+            "the reader accepts {to} for {from}"
+        );
     }
 }
 
@@ -181,14 +257,26 @@ fn what_the_schema_of_constraints_refuses_the_reader_refuses() {
     ];
     let pipeline = format!("{STAGES}\n[constraints]\nenabled = true\nset = \"rules.toml\"\n");
     let validator = schema("constraints");
-    accepts("constraints", &toml_value(include_str!("../../../assets/constraints/rules.toml")), "the built-in rules");
+    accepts(
+        "constraints",
+        &toml_value(include_str!("../../../assets/constraints/rules.toml")),
+        "the built-in rules",
+    );
     assert!(validator.is_valid(&toml_value(sound)));
     Project::new(&pipeline).file("rules.toml", sound).opened();
     for (from, to) in faults {
         let text = sound.replacen(from, to, 1);
         assert_ne!(text, sound, "{from}");
-        assert!(!validator.is_valid(&toml_value(&text)), "the schema accepts {to} for {from}");
-        assert!(!Project::new(&pipeline).file("rules.toml", &text).refusal().is_empty());
+        assert!(
+            !validator.is_valid(&toml_value(&text)),
+            "the schema accepts {to} for {from}"
+        );
+        assert!(
+            !Project::new(&pipeline)
+                .file("rules.toml", &text)
+                .refusal()
+                .is_empty()
+        );
     }
 }
 
@@ -204,10 +292,19 @@ fn what_the_schema_of_a_rubric_refuses_the_reader_refuses() {
     for (from, to) in faults {
         let text = sound.replacen(from, to, 1);
         assert_ne!(text, sound, "{from}");
-        assert!(!schema("rubric").is_valid(&toml_value(&text)), "the schema accepts {to} for {from}");
-        assert!(Rubric::read(&text).is_err(), "the reader accepts {to} for {from}");
+        assert!(
+            !schema("rubric").is_valid(&toml_value(&text)),
+            "the schema accepts {to} for {from}"
+        );
+        assert!(
+            Rubric::read(&text).is_err(),
+            "the reader accepts {to} for {from}"
+        );
     }
     for text in ["", "criteria = []", "criteria = [{ id = \"a\" }]"] {
-        assert!(!schema("rubric").is_valid(&toml_value(text)) && Rubric::read(text).is_err(), "{text}");
+        assert!(
+            !schema("rubric").is_valid(&toml_value(text)) && Rubric::read(text).is_err(),
+            "{text}"
+        );
     }
 }

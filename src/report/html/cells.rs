@@ -54,7 +54,9 @@ impl<'r> SearchText<'r> {
             query: &search.query,
             returned: &search.returned,
             messages: search.messages.len(),
-            marks: matcher.map(|matcher| matcher.marks_in(&search.returned)).unwrap_or_default(),
+            marks: matcher
+                .map(|matcher| matcher.marks_in(&search.returned))
+                .unwrap_or_default(),
         }
     }
 }
@@ -64,11 +66,21 @@ impl<'r> CellText<'r> {
         let searches = row.open_book.as_ref().map(|open| open.searches.iter());
         CellText {
             answer: &row.answer,
-            marks: matcher.map(|matcher| matcher.marks_in(&row.answer)).unwrap_or_default(),
-            criteria: row.criteria.iter().map(|c| (&*c.criterion.0, c.points(), c.reasoning.as_str())).collect(),
+            marks: matcher
+                .map(|matcher| matcher.marks_in(&row.answer))
+                .unwrap_or_default(),
+            criteria: row
+                .criteria
+                .iter()
+                .map(|c| (&*c.criterion.0, c.points(), c.reasoning.as_str()))
+                .collect(),
             stale: &row.stale_facts,
             invented: &row.invented,
-            searches: searches.map(|searches| searches.map(|search| SearchText::new(search, matcher)).collect()),
+            searches: searches.map(|searches| {
+                searches
+                    .map(|search| SearchText::new(search, matcher))
+                    .collect()
+            }),
             keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(shown_key),
         }
     }
@@ -99,9 +111,18 @@ pub(super) fn chunk_cells(
     let groups = group_contexts(rows);
     let chunks: Result<Vec<String>, RowError> = groups
         .iter()
-        .map(|group| group.chunk(read_rows, matchers.get(group.cells.clone()).unwrap_or_default(), cache))
+        .map(|group| {
+            group.chunk(
+                read_rows,
+                matchers.get(group.cells.clone()).unwrap_or_default(),
+                cache,
+            )
+        })
         .collect();
-    Ok(CellChunks { chunks: chunks?, first_cells: groups.iter().map(|group| group.cells.start).collect() })
+    Ok(CellChunks {
+        chunks: chunks?,
+        first_cells: groups.iter().map(|group| group.cells.start).collect(),
+    })
 }
 
 /// The cells of a chunk.
@@ -122,7 +143,10 @@ impl CellGroup {
     ) -> Result<String, RowError> {
         chunk(cache, self.key(matchers), || {
             let rows = read_rows(self.cells.clone())?;
-            let texts = rows.iter().zip(matchers).map(|(row, matcher)| CellText::new(row, *matcher));
+            let texts = rows
+                .iter()
+                .zip(matchers)
+                .map(|(row, matcher)| CellText::new(row, *matcher));
             Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
         })
     }
@@ -141,7 +165,10 @@ impl CellGroup {
     fn is_full(&self) -> bool {
         /// One context in this many ends a chunk that has enough cells.
         const CONTEXTS_PER_END: u8 = 4;
-        let ends = self.contexts.last().is_some_and(|last| last.0[0] % CONTEXTS_PER_END == 0);
+        let ends = self
+            .contexts
+            .last()
+            .is_some_and(|last| last.0[0] % CONTEXTS_PER_END == 0);
         self.cells.len() >= MOST || (self.cells.len() >= FEWEST && ends)
     }
 }
@@ -157,7 +184,10 @@ fn group_contexts(rows: &[ListedRow]) -> Vec<CellGroup> {
                 group.cells.end = end;
                 group.contexts.push(rows_digest(context));
             }
-            None => groups.push(CellGroup { cells: start..end, contexts: vec![rows_digest(context)] }),
+            None => groups.push(CellGroup {
+                cells: start..end,
+                contexts: vec![rows_digest(context)],
+            }),
         }
         start = end;
     }

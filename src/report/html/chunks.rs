@@ -40,14 +40,25 @@ pub(super) struct FactMatcher {
 impl FactMatcher {
     pub(super) fn new(probe: &Probe) -> FactMatcher {
         let expected = FactFinder::all(&probe.expected_facts).into_iter().zip(0..);
-        let superseded = FactFinder::all(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
+        let superseded = FactFinder::all(&probe.superseded_facts)
+            .into_iter()
+            .zip((i64::MIN..0).rev());
         let digest = Digest::hash(json(&(&probe.expected_facts, &probe.superseded_facts)));
-        FactMatcher { digest, finders: expected.chain(superseded).map(|(finder, number)| (number, finder)).collect() }
+        FactMatcher {
+            digest,
+            finders: expected
+                .chain(superseded)
+                .map(|(finder, number)| (number, finder))
+                .collect(),
+        }
     }
 
     /// The finders of the expected facts, in order.
     pub(super) fn expected(&self) -> impl Iterator<Item = &FactFinder> {
-        self.finders.iter().filter(|(number, _)| *number >= 0).map(|(_, finder)| finder)
+        self.finders
+            .iter()
+            .filter(|(number, _)| *number >= 0)
+            .map(|(_, finder)| finder)
     }
 
     /// The occurrences in `text` as the page shows it, in order.
@@ -56,12 +67,15 @@ impl FactMatcher {
     }
 
     fn marks(&self, text: &FoldedText<'_>) -> Vec<FactMark> {
-        let found = self
-            .finders
-            .iter()
-            .flat_map(|(number, finder)| finder.find(&text.folded).into_iter().map(move |range| (*number, range)));
-        let mut marks: Vec<FactMark> =
-            found.map(|(number, range)| (number, text.units_before(range.start), text.units_in(range))).collect();
+        let found = self.finders.iter().flat_map(|(number, finder)| {
+            finder
+                .find(&text.folded)
+                .into_iter()
+                .map(move |range| (*number, range))
+        });
+        let mut marks: Vec<FactMark> = found
+            .map(|(number, range)| (number, text.units_before(range.start), text.units_in(range)))
+            .collect();
         marks.sort_by_key(|(number, start, length)| (*start, std::cmp::Reverse(*length), *number));
         marks
     }
@@ -75,7 +89,10 @@ struct FoldedText<'t> {
 
 impl<'t> FoldedText<'t> {
     fn new(text: &'t str) -> FoldedText<'t> {
-        FoldedText { text, folded: MappedFold::new(text) }
+        FoldedText {
+            text,
+            folded: MappedFold::new(text),
+        }
     }
 
     fn units_before(&self, at: usize) -> usize {
@@ -84,7 +101,11 @@ impl<'t> FoldedText<'t> {
 
     fn units_in(&self, range: Range<usize>) -> usize {
         let text = self.text.get(range).unwrap_or("");
-        if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+        if text.is_ascii() {
+            text.len()
+        } else {
+            text.encode_utf16().count()
+        }
     }
 }
 
@@ -93,17 +114,26 @@ impl<'t> FoldedText<'t> {
 #[serde(untagged)]
 enum MarkedContext<'t> {
     /// `marks` has the occurrences of the facts of each probe.
-    Readable { text: &'t str, marks: Vec<(ProbeName<'t>, Vec<FactMark>)> },
+    Readable {
+        text: &'t str,
+        marks: Vec<(ProbeName<'t>, Vec<FactMark>)>,
+    },
     /// Only its provider can read it.
     Opaque { absent: &'static str },
 }
 
 /// The chunks of contexts, in the same order; `None` for a context that is not in the cache.
 pub(super) fn chunk_contexts(
-    contexts: &[(Option<&PageContext<'_>>, BTreeMap<ProbeName<'_>, &FactMatcher>)],
+    contexts: &[(
+        Option<&PageContext<'_>>,
+        BTreeMap<ProbeName<'_>, &FactMatcher>,
+    )],
     cache: &dyn ChunkCache,
 ) -> Vec<Option<String>> {
-    contexts.iter().map(|(context, matchers)| chunk_context((*context)?, matchers, cache)).collect()
+    contexts
+        .iter()
+        .map(|(context, matchers)| chunk_context((*context)?, matchers, cache))
+        .collect()
 }
 
 fn chunk_context(
@@ -114,17 +144,34 @@ fn chunk_context(
     let mut name = memo_key("report context", REPORTS);
     name.field("context", context.digest.0);
     for ((fixture, probe), matcher) in matchers {
-        name.field("fixture", fixture).field("probe", probe).field("facts", matcher.digest.0);
+        name.field("fixture", fixture)
+            .field("probe", probe)
+            .field("facts", matcher.digest.0);
     }
-    chunk(cache, name.finish(), || (context.read)().map(|text| json(&marked(&text, matchers))).ok_or(())).ok()
+    chunk(cache, name.finish(), || {
+        (context.read)()
+            .map(|text| json(&marked(&text, matchers)))
+            .ok_or(())
+    })
+    .ok()
 }
 
-fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<ProbeName<'t>, &FactMatcher>) -> MarkedContext<'t> {
-    let ContextText::Readable(text) = context else { return MarkedContext::Opaque { absent: "opaque" } };
+fn marked<'t>(
+    context: &'t ContextText,
+    matchers: &BTreeMap<ProbeName<'t>, &FactMatcher>,
+) -> MarkedContext<'t> {
+    let ContextText::Readable(text) = context else {
+        return MarkedContext::Opaque { absent: "opaque" };
+    };
     let shown = escape_controls(text);
     let folded = FoldedText::new(&shown);
-    let marks = matchers.iter().map(|(probe, matcher)| (*probe, matcher.marks(&folded)));
-    MarkedContext::Readable { text, marks: marks.filter(|(_, marks)| !marks.is_empty()).collect() }
+    let marks = matchers
+        .iter()
+        .map(|(probe, matcher)| (*probe, matcher.marks(&folded)));
+    MarkedContext::Readable {
+        text,
+        marks: marks.filter(|(_, marks)| !marks.is_empty()).collect(),
+    }
 }
 
 /// Higher levels make the page hardly smaller and much slower to write.
@@ -167,7 +214,10 @@ pub(super) fn chunk<E>(
 /// escapes.
 pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut json = Vec::new();
-    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut json, VisibleControls));
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(
+        &mut json,
+        VisibleControls,
+    ));
     written.map_or_else(|_| b"null".to_vec(), |()| redact_bytes(&json).into_owned())
 }
 
@@ -182,7 +232,11 @@ impl VisibleControls {
 }
 
 impl Formatter for VisibleControls {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         let mut rest = fragment;
         while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_shown_escaped(*c)) {
             let (before, after) = rest.split_at(at);
@@ -193,9 +247,15 @@ impl Formatter for VisibleControls {
         writer.write_all(rest.as_bytes())
     }
 
-    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
         match escape {
-            CharEscape::AsciiControl(byte) => VisibleControls::write_escape(writer, char::from(byte)),
+            CharEscape::AsciiControl(byte) => {
+                VisibleControls::write_escape(writer, char::from(byte))
+            }
             CharEscape::Backspace => VisibleControls::write_escape(writer, '\u{8}'),
             CharEscape::FormFeed => VisibleControls::write_escape(writer, '\u{c}'),
             CharEscape::CarriageReturn => VisibleControls::write_escape(writer, '\r'),
@@ -209,9 +269,15 @@ impl Formatter for VisibleControls {
 }
 
 fn deflate(json: &[u8]) -> String {
-    let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 4), Compression::new(COMPRESSION_LEVEL));
+    let mut encoder = DeflateEncoder::new(
+        Vec::with_capacity(json.len() / 4),
+        Compression::new(COMPRESSION_LEVEL),
+    );
     // Writing to a vector cannot fail.
-    let compressed = encoder.write_all(json).and_then(|()| encoder.finish()).unwrap_or_default();
+    let compressed = encoder
+        .write_all(json)
+        .and_then(|()| encoder.finish())
+        .unwrap_or_default();
     STANDARD.encode(compressed)
 }
 
@@ -252,14 +318,20 @@ mod tests {
     }
 
     fn made(text: &str, cache: &dyn ChunkCache) -> String {
-        chunk(cache, Digest::hash(text), || Ok::<_, Infallible>(json(&text))).unwrap()
+        chunk(cache, Digest::hash(text), || {
+            Ok::<_, Infallible>(json(&text))
+        })
+        .unwrap()
     }
 
     #[test]
     fn json_keeps_its_meaning_and_cannot_end_its_element() {
         let safe = safe_json(&"</script><!-- &amp; \u{2028}");
         assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
-        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), "</script><!-- &amp; \\u{2028}");
+        assert_eq!(
+            serde_json::from_str::<String>(&safe).unwrap(),
+            "</script><!-- &amp; \\u{2028}"
+        );
     }
 
     #[test]
@@ -269,7 +341,9 @@ mod tests {
         assert!(compressed.len() < 200, "{}", compressed.len());
         let compressed = STANDARD.decode(compressed).unwrap();
         let mut bytes = Vec::new();
-        flate2::read::DeflateDecoder::new(compressed.as_slice()).read_to_end(&mut bytes).unwrap();
+        flate2::read::DeflateDecoder::new(compressed.as_slice())
+            .read_to_end(&mut bytes)
+            .unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
     }
 

@@ -8,7 +8,9 @@ use serde::{Serialize, Serializer};
 
 use super::cells::chunk_cells;
 use super::chunks::{FactMatcher, ProbeName, chunk_contexts, safe_json};
-use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel};
+use super::input::{
+    ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
+};
 use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
@@ -87,7 +89,10 @@ impl PageGaps {
             return PageGaps::default();
         }
         let (gaps, tr) = (method_gaps(input.summary), translation(input.locale));
-        PageGaps { row: gap_row(&gaps, tr).unwrap_or_default(), sentence: gaps_sentence(&gaps, tr) }
+        PageGaps {
+            row: gap_row(&gaps, tr).unwrap_or_default(),
+            sentence: gaps_sentence(&gaps, tr),
+        }
     }
 }
 
@@ -118,8 +123,16 @@ impl<'a> From<&'a Probe> for BankProbe<'a> {
     fn from(probe: &'a Probe) -> BankProbe<'a> {
         BankProbe {
             question: &probe.question,
-            expected: probe.expected_facts.iter().map(|fact| fact.spellings.as_slice()).collect(),
-            superseded: probe.superseded_facts.iter().map(|fact| fact.spellings.as_slice()).collect(),
+            expected: probe
+                .expected_facts
+                .iter()
+                .map(|fact| fact.spellings.as_slice())
+                .collect(),
+            superseded: probe
+                .superseded_facts
+                .iter()
+                .map(|fact| fact.spellings.as_slice())
+                .collect(),
             reference: probe.reference_answer.as_deref(),
             answerable: probe.answerable,
             tags: &probe.tags,
@@ -153,7 +166,10 @@ const COLUMNS: [(&str, ColumnValue); 12] = [
     ("answer_n", |row, _| Some(row.answer_n.into())),
     ("judge_n", |row, _| Some(row.judge_n.into())),
     ("overall", |row, _| hundredths(row.overall)),
-    ("tokens", |row, _| row.context_tokens.and_then(|tokens| i64::try_from(tokens).ok())),
+    ("tokens", |row, _| {
+        row.context_tokens
+            .and_then(|tokens| i64::try_from(tokens).ok())
+    }),
     ("flags", |row, _| Some(flags(row))),
 ];
 
@@ -173,18 +189,26 @@ impl Serialize for CellColumn {
 impl CellTable {
     fn new(rows: &[ListedRow], indices: &[CellIndices]) -> CellTable {
         let columns = COLUMNS.into_iter().map(|(name, value)| {
-            let values = rows.iter().zip(indices).map(|(listed, at)| value(&listed.row, at));
+            let values = rows
+                .iter()
+                .zip(indices)
+                .map(|(listed, at)| value(&listed.row, at));
             (name, CellColumn(values.collect()))
         });
         let dimensions = Dimension::ALL.map(|dimension| {
-            let scores = rows.iter().map(|listed| hundredths(listed.row.dimensions.get(&dimension).copied()));
+            let scores = rows
+                .iter()
+                .map(|listed| hundredths(listed.row.dimensions.get(&dimension).copied()));
             CellColumn(scores.collect())
         });
         CellTable {
             n: indices.len(),
             columns: columns.collect(),
             dimensions,
-            facts: rows.iter().map(|listed| listed.row.facts.iter().map(letter).collect()).collect(),
+            facts: rows
+                .iter()
+                .map(|listed| listed.row.facts.iter().map(letter).collect())
+                .collect(),
         }
     }
 }
@@ -193,11 +217,15 @@ impl CellTable {
 /// does not exist.
 fn flags(row: &ScoredRow) -> i64 {
     let fabricated = row.fabricated == Some(true);
-    i64::from(fabricated) + 2 * i64::from(!row.stale_facts.is_empty()) + 4 * i64::from(!row.invented.is_empty())
+    i64::from(fabricated)
+        + 2 * i64::from(!row.stale_facts.is_empty())
+        + 4 * i64::from(!row.invented.is_empty())
 }
 
 fn hundredths(value: Option<f64>) -> Option<i64> {
-    value.filter(|value| value.is_finite()).map(|value| (value * 100.0).round() as i64)
+    value
+        .filter(|value| value.is_finite())
+        .map(|value| (value * 100.0).round() as i64)
 }
 
 /// The letter by which the script knows the outcome of a fact.
@@ -246,8 +274,15 @@ struct NameTables<'a> {
 
 impl<'a> NameTables<'a> {
     fn new(input: &PageInput<'a>) -> NameTables<'a> {
-        let methods = input.methods.iter().map(|method| method.name.clone()).collect();
-        let mut tables = NameTables { methods, ..NameTables::default() };
+        let methods = input
+            .methods
+            .iter()
+            .map(|method| method.name.clone())
+            .collect();
+        let mut tables = NameTables {
+            methods,
+            ..NameTables::default()
+        };
         for ListedRow { row, .. } in input.rows {
             let cell = tables.indices(row, summary_name(input.summary, row));
             tables.cells.push(cell);
@@ -257,11 +292,14 @@ impl<'a> NameTables<'a> {
 
     fn indices(&mut self, row: &'a ScoredRow, method: String) -> CellIndices {
         self.fixtures.insert(&row.fixture);
-        self.criteria.extend(row.criteria.iter().map(|score| score.criterion.clone()));
+        self.criteria
+            .extend(row.criteria.iter().map(|score| score.criterion.clone()));
         let entry = self.probes.entry((&row.fixture, row.point, &row.probe));
         let probe = entry.index();
         entry.or_insert(row.kind);
-        let entry = self.contexts.entry((row.keys.compress, row.method.clone(), row.point));
+        let entry = self
+            .contexts
+            .entry((row.keys.compress, row.method.clone(), row.point));
         let context = entry.index();
         entry.or_default().insert(probe);
         let method = self.methods.insert_full(method).0;
@@ -269,7 +307,10 @@ impl<'a> NameTables<'a> {
         CellIndices {
             method,
             probe,
-            same: *self.judgements.entry((method, probe, row.keys.judge)).or_insert(cell),
+            same: *self
+                .judgements
+                .entry((method, probe, row.keys.judge))
+                .or_insert(cell),
             answerer: self.answerers.insert_full(&row.answerer).0,
             judge: self.judges.insert_full(&row.judge).0,
             context,
@@ -281,9 +322,16 @@ impl<'a> NameTables<'a> {
 /// several; answers of the book that is not tested get a name of their own.
 fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
     let with_answerer = format!("{}/{}", row.method, row.closed_answerer());
-    let name = if summary.methods.get(&with_answerer).is_some() { with_answerer } else { row.method.clone() };
+    let name = if summary.methods.get(&with_answerer).is_some() {
+        with_answerer
+    } else {
+        row.method.clone()
+    };
     let is_open = row.open_book.is_some();
-    let has_both = summary.methods.get(&name).is_some_and(|method| method.open_book.is_some());
+    let has_both = summary
+        .methods
+        .get(&name)
+        .is_some_and(|method| method.open_book.is_some());
     // No figure of the page may mix open and closed book.
     match (has_both, summary.primary, is_open) {
         (true, Book::Closed, true) => format!("{name} + search"),
@@ -297,34 +345,66 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks
         .iter()
-        .flat_map(|(fixture, probes)| probes.iter().map(move |probe| ((*fixture, &*probe.id.0), probe)))
+        .flat_map(|(fixture, probes)| {
+            probes
+                .iter()
+                .map(move |probe| ((*fixture, &*probe.id.0), probe))
+        })
         .collect();
     let tables = NameTables::new(input);
-    let probes: Vec<Option<&Probe>> =
-        tables.probes.keys().map(|(fixture, _, id)| bank.get(&(*fixture, *id)).copied()).collect();
-    let matchers: Vec<Option<FactMatcher>> = probes.iter().map(|probe| probe.map(FactMatcher::new)).collect();
-    let row_matchers: Vec<Option<&FactMatcher>> =
-        tables.cells.iter().map(|cell| matchers.get(cell.probe).and_then(Option::as_ref)).collect();
+    let probes: Vec<Option<&Probe>> = tables
+        .probes
+        .keys()
+        .map(|(fixture, _, id)| bank.get(&(*fixture, *id)).copied())
+        .collect();
+    let matchers: Vec<Option<FactMatcher>> = probes
+        .iter()
+        .map(|probe| probe.map(FactMatcher::new))
+        .collect();
+    let row_matchers: Vec<Option<&FactMatcher>> = tables
+        .cells
+        .iter()
+        .map(|cell| matchers.get(cell.probe).and_then(Option::as_ref))
+        .collect();
     let contexts = contexts(input, &tables, &matchers);
     let (cells, contexts) = both(
         || chunk_cells(input.rows, input.read_rows, &row_matchers, input.chunks),
         || chunk_contexts(&contexts, input.chunks),
     );
     let cells = cells?;
-    let page_probes = tables.probes.iter().zip(probes).map(|((&(fixture, point, id), &kind), probe)| PageProbe {
-        fixture: tables.fixtures.get_index_of(fixture),
-        point,
-        id,
-        kind,
-        probe: probe.map(BankProbe::from),
-    });
+    let page_probes =
+        tables
+            .probes
+            .iter()
+            .zip(probes)
+            .map(|((&(fixture, point, id), &kind), probe)| PageProbe {
+                fixture: tables.fixtures.get_index_of(fixture),
+                point,
+                id,
+                kind,
+                probe: probe.map(BankProbe::from),
+            });
     let data = page_data(input, &tables, page_probes.collect(), &cells.first_cells);
-    let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&data));
+    let mut html = format!(
+        "<script type=\"application/json\" id=\"report\">{}</script>\n",
+        safe_json(&data)
+    );
     let cells = cells.chunks.into_iter().map(Some).collect();
     let sessions = sessions(input, &tables, &matchers);
-    for (kind, chunks) in [("cells", cells), ("contexts", contexts), ("sessions", sessions)] {
-        for (number, chunk) in chunks.into_iter().enumerate().filter_map(|(number, chunk)| Some((number, chunk?))) {
-            let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{chunk}</script>");
+    for (kind, chunks) in [
+        ("cells", cells),
+        ("contexts", contexts),
+        ("sessions", sessions),
+    ] {
+        for (number, chunk) in chunks
+            .into_iter()
+            .enumerate()
+            .filter_map(|(number, chunk)| Some((number, chunk?)))
+        {
+            let _ = writeln!(
+                html,
+                "<script type=\"text/plain\" id=\"{kind}-{number}\">{chunk}</script>"
+            );
         }
     }
     Ok(html)
@@ -335,9 +415,17 @@ fn contexts<'a>(
     input: &'a PageInput<'a>,
     tables: &NameTables<'a>,
     matchers: &'a [Option<FactMatcher>],
-) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<ProbeName<'a>, &'a FactMatcher>)> {
+) -> Vec<(
+    Option<&'a PageContext<'a>>,
+    BTreeMap<ProbeName<'a>, &'a FactMatcher>,
+)> {
     let contexts = tables.contexts.iter().map(|(key, probes)| {
-        let named = probes.iter().filter_map(|at| tables.probes.get_index(*at).zip(matchers.get(*at)?.as_ref()));
+        let named = probes.iter().filter_map(|at| {
+            tables
+                .probes
+                .get_index(*at)
+                .zip(matchers.get(*at)?.as_ref())
+        });
         let matchers = named.map(|((&(fixture, _, id), _), matcher)| ((fixture, id), matcher));
         (input.contexts.get(key), matchers.collect())
     });
@@ -345,12 +433,25 @@ fn contexts<'a>(
 }
 
 /// The chunk of each fixture's session, with the facts of the fixture's probes.
-fn sessions(input: &PageInput<'_>, tables: &NameTables<'_>, matchers: &[Option<FactMatcher>]) -> Vec<Option<String>> {
+fn sessions(
+    input: &PageInput<'_>,
+    tables: &NameTables<'_>,
+    matchers: &[Option<FactMatcher>],
+) -> Vec<Option<String>> {
     let chunks = tables.fixtures.iter().map(|fixture| {
-        let probes = tables.probes.keys().zip(matchers).filter(|((of, ..), _)| of == fixture);
-        let probes: Vec<_> =
-            probes.filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?))).collect();
-        Some(chunk_session(input.sessions.get(fixture)?, &probes, input.chunks))
+        let probes = tables
+            .probes
+            .keys()
+            .zip(matchers)
+            .filter(|((of, ..), _)| of == fixture);
+        let probes: Vec<_> = probes
+            .filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?)))
+            .collect();
+        Some(chunk_session(
+            input.sessions.get(fixture)?,
+            &probes,
+            input.chunks,
+        ))
     });
     chunks.collect()
 }
@@ -375,9 +476,16 @@ fn page_data<'a>(
         costs: &input.costs,
         failures: &input.failures,
         reference: published(input),
-        dimensions: Dimension::ALL.iter().map(|d| (d.name(), d.label(input.locale))).collect(),
+        dimensions: Dimension::ALL
+            .iter()
+            .map(|d| (d.name(), d.label(input.locale)))
+            .collect(),
         types: ProbeType::ALL.iter().map(|kind| kind.name()).collect(),
-        criteria: tables.criteria.iter().map(|id| (&*id.0, criterion(input, id))).collect(),
+        criteria: tables
+            .criteria
+            .iter()
+            .map(|id| (&*id.0, criterion(input, id)))
+            .collect(),
         fixtures: &tables.fixtures,
         probes,
         answerers: &tables.answerers,
@@ -393,14 +501,20 @@ fn page_data<'a>(
 /// The declared methods, then those that only rows name.
 fn methods(input: &PageInput<'_>, names: &IndexSet<String>) -> Vec<PageMethod> {
     let undeclared = names.iter().skip(input.methods.len());
-    let undeclared = undeclared.map(|name| PageMethod { name: name.clone(), ..PageMethod::default() });
+    let undeclared = undeclared.map(|name| PageMethod {
+        name: name.clone(),
+        ..PageMethod::default()
+    });
     input.methods.iter().cloned().chain(undeclared).collect()
 }
 
 /// A criterion's name, and the index of its dimension.
 fn criterion(input: &PageInput<'_>, id: &CriterionId) -> (String, Option<usize>) {
     match input.rubric.criterion(id) {
-        Some(known) => (known.name.clone(), Dimension::ALL.iter().position(|d| *d == known.dimension)),
+        Some(known) => (
+            known.name.clone(),
+            Dimension::ALL.iter().position(|d| *d == known.dimension),
+        ),
         None => (id.to_string(), None),
     }
 }
@@ -411,7 +525,8 @@ mod tests {
 
     #[test]
     fn a_column_of_equal_values_is_written_as_that_value() {
-        let json = |values: &[Option<i64>]| serde_json::to_string(&CellColumn(values.to_vec())).unwrap();
+        let json =
+            |values: &[Option<i64>]| serde_json::to_string(&CellColumn(values.to_vec())).unwrap();
         assert_eq!(json(&[Some(1), Some(1)]), "1");
         assert_eq!(json(&[None, None]), "null");
         assert_eq!(json(&[Some(1), None]), "[1,null]");

@@ -14,14 +14,26 @@ const PLAIN: &str = include_str!("../../../assets/plain.css");
 pub(crate) fn document(locale: Locale, title: &str, body: &str) -> String {
     let style = compact(&[GROUND, PLAIN]);
     let nonce = nonce(&[&style, body]);
-    let head = head(locale.pick("en", "zh-Hans"), &escape(title), &nonce, "", &style);
+    let head = head(
+        locale.pick("en", "zh-Hans"),
+        &escape(title),
+        &nonce,
+        "",
+        &style,
+    );
     format!("{head}<body>\n<main>\n{body}</main>\n</body>\n</html>\n")
 }
 
 /// Sources without indentation and comments, which a page does not need. No string in them spans several lines.
 pub(super) fn compact(sources: &[&str]) -> String {
-    let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
-    lines.filter(|line| !line.is_empty() && !is_comment(line)).flat_map(|line| [line, "\n"]).collect()
+    let lines = sources
+        .iter()
+        .flat_map(|source| source.lines())
+        .map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && !is_comment(line))
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 fn is_comment(line: &str) -> bool {
@@ -52,12 +64,19 @@ pub(super) fn head(language: &str, title: &str, nonce: &str, sources: &str, styl
 
 /// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
 pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut page = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut page = String::with_capacity(
+        template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
+    );
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         page.push_str(before);
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
-        page.push_str(values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value));
+        page.push_str(
+            values
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map_or("", |(_, value)| value),
+        );
         rest = after;
     }
     page.push_str(rest);
@@ -70,6 +89,9 @@ mod tests {
 
     #[test]
     fn values_are_not_filled_in_again() {
-        assert_eq!(fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]), "a{{y}}b2c");
+        assert_eq!(
+            fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]),
+            "a{{y}}b2c"
+        );
     }
 }

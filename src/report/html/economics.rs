@@ -9,7 +9,9 @@ use base::locale::localized;
 use base::say;
 use base::text::grouped;
 use base::units::Usd;
-use sessions::economics::{AS_RECORDED, ClockFaults, CostCurve, CostPoint, Economics, MethodEconomics};
+use sessions::economics::{
+    AS_RECORDED, ClockFaults, CostCurve, CostPoint, Economics, MethodEconomics,
+};
 use sessions::import::Format;
 
 /// The sizes of a plot, in pixels.
@@ -34,23 +36,44 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
         grouped(bill.output),
     );
     let title = localized("What the sessions cost", "这些会话的费用");
-    let mut out = format!("<section id=\"economics\"><h2>{title}</h2>\n<p>{of}</p>\n{}", left_out(economics));
+    let mut out = format!(
+        "<section id=\"economics\"><h2>{title}</h2>\n<p>{of}</p>\n{}",
+        left_out(economics)
+    );
     out.push_str(&back_test(economics));
     out.extend(clock_faults(economics.clock_faults));
     if let Some(why) = &economics.withheld {
-        let said = say!("Nothing is said of other policies: {}.", "对其他策略不作判断：{}。", why.message());
+        let said = say!(
+            "Nothing is said of other policies: {}.",
+            "对其他策略不作判断：{}。",
+            why.message()
+        );
         let _ = writeln!(out, "<p>{}</p>", escape(&said));
     }
-    economics.methods.iter().for_each(|method| out.push_str(&method_figure(method)));
+    economics
+        .methods
+        .iter()
+        .for_each(|method| out.push_str(&method_figure(method)));
     if !economics.methods.is_empty() {
         let products = Format::products(&Format::counting_output_in_part(), localized("and", "和"));
-        let partial = say!(" Logs of {products} count output in part only.", "{products} 的日志只计部分输出。");
-        let of = say!("The curves are of {}. ", "曲线基于 {}。", sessions(economics.simulated));
+        let partial = say!(
+            " Logs of {products} count output in part only.",
+            "{products} 的日志只计部分输出。"
+        );
+        let of = say!(
+            "The curves are of {}. ",
+            "曲线基于 {}。",
+            sessions(economics.simulated)
+        );
         let _ = writeln!(
             out,
             "<p>{of}{}{}</p>",
             Economics::caveat(),
-            if economics.partial_output { &*partial } else { "" }
+            if economics.partial_output {
+                &*partial
+            } else {
+                ""
+            }
         );
     }
     out.push_str("</section>\n");
@@ -69,9 +92,15 @@ fn sessions(number: usize) -> String {
 fn left_out(economics: &Economics) -> String {
     let by_reason = economics.left_out_by_reason();
     let said = by_reason.iter().map(|(why, names)| {
-        say!("{} left out: {why} ({})", "{}未计入：{why}（{}）", sessions(names.len()), names.join(", "))
+        say!(
+            "{} left out: {why} ({})",
+            "{}未计入：{why}（{}）",
+            sessions(names.len()),
+            names.join(", ")
+        )
     });
-    said.map(|text| format!("<p>{}</p>\n", escape(&text))).collect()
+    said.map(|text| format!("<p>{}</p>\n", escape(&text)))
+        .collect()
 }
 
 /// How many times between requests are unknown because clocks went back.
@@ -121,7 +150,11 @@ fn back_test(economics: &Economics) -> String {
         "<details><summary>{summary}</summary><div class=\"wide\" tabindex=\"0\"><table><thead><tr>{columns}</tr></thead><tbody>"
     );
     for one in economics.back_test.sessions.iter().take(LISTED) {
-        let cells = one.cache_read.iter().chain(&one.uncached).map(|tokens| grouped(*tokens));
+        let cells = one
+            .cache_read
+            .iter()
+            .chain(&one.uncached)
+            .map(|tokens| grouped(*tokens));
         let cells = cells.chain([format!("{:.1}%", 100.0 * one.error)]);
         let cells: String = cells.map(|cell| format!("<td>{cell}</td>")).collect();
         let _ = writeln!(table, "<tr><td>{}</td>{cells}</tr>", escape(&one.session));
@@ -132,8 +165,15 @@ fn back_test(economics: &Economics) -> String {
 
 fn method_figure(method: &MethodEconomics) -> String {
     let flat = method.curve.flat;
-    let to = flat.to.map_or_else(|| localized("any larger size", "任意更大").to_owned(), grouped);
-    let name = if method.method == AS_RECORDED { localized(AS_RECORDED, "按记录") } else { &method.method };
+    let to = flat.to.map_or_else(
+        || localized("any larger size", "任意更大").to_owned(),
+        grouped,
+    );
+    let name = if method.method == AS_RECORDED {
+        localized(AS_RECORDED, "按记录")
+    } else {
+        &method.method
+    };
     let mut caption = say!(
         "<b>{}</b>: cost against threshold; flat from {} to {to} tokens, within 2% of {}.",
         "<b>{}</b>：费用与触发大小的关系；平坦区自 {} 至 {to} 词元，与 {} 相差不到 2%。",
@@ -172,7 +212,10 @@ struct Axes {
 
 impl Axes {
     fn new(points: &[CostPoint]) -> Option<Axes> {
-        let most_usd = points.iter().map(|point| point.cost.usd).fold(0.0, f64::max);
+        let most_usd = points
+            .iter()
+            .map(|point| point.cost.usd)
+            .fold(0.0, f64::max);
         Some(Axes {
             lowest: logarithm(points.first()?.threshold),
             highest: logarithm(points.last()?.threshold),
@@ -186,7 +229,11 @@ impl Axes {
     }
 
     fn y(&self, usd: f64) -> f64 {
-        let share = if self.most_usd > 0.0 { usd / self.most_usd } else { 0.0 };
+        let share = if self.most_usd > 0.0 {
+            usd / self.most_usd
+        } else {
+            0.0
+        };
         TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
     }
 }
@@ -196,14 +243,23 @@ fn logarithm(threshold: u64) -> f64 {
 }
 
 fn plot(curve: &CostCurve) -> String {
-    let Some(axes) = Axes::new(&curve.points) else { return String::new() };
+    let Some(axes) = Axes::new(&curve.points) else {
+        return String::new();
+    };
     let last = curve.points.last().map_or(0, |point| point.threshold);
-    let [from, to] = [curve.flat.from, curve.flat.to.unwrap_or(last)].map(|threshold| axes.x(threshold));
+    let [from, to] =
+        [curve.flat.from, curve.flat.to.unwrap_or(last)].map(|threshold| axes.x(threshold));
     let floor = HEIGHT - BOTTOM;
     let line: Vec<String> = curve
         .points
         .iter()
-        .map(|point| format!("{:.1},{:.1}", axes.x(point.threshold), axes.y(point.cost.usd)))
+        .map(|point| {
+            format!(
+                "{:.1},{:.1}",
+                axes.x(point.threshold),
+                axes.y(point.cost.usd)
+            )
+        })
         .collect();
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"{}\">\n\
@@ -217,7 +273,12 @@ fn plot(curve: &CostCurve) -> String {
     );
     for usd in [0.0, axes.most_usd / 2.0, axes.most_usd] {
         let y = axes.y(usd) + 4.0;
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>", LEFT - 6.0, amount(usd));
+        let _ = writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 6.0,
+            amount(usd)
+        );
     }
     for point in curve.points.iter().step_by(3) {
         let _ = writeln!(

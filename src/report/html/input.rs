@@ -16,7 +16,8 @@ use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
-    Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
+    Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError,
+    Summary,
 };
 use base::locale::Locale;
 use sessions::transcript::Message;
@@ -123,7 +124,11 @@ pub struct PageModel {
 
 impl PageModel {
     fn new(role: &str, info: &ModelInfo) -> PageModel {
-        PageModel { role: role.to_owned(), name: info.name.clone(), model: info.model.clone() }
+        PageModel {
+            role: role.to_owned(),
+            name: info.name.clone(),
+            model: info.model.clone(),
+        }
     }
 }
 
@@ -192,9 +197,16 @@ impl<'a> PageInput<'a> {
                 .as_ref()
                 .map(|comparison| comparison_changes(comparison, tr))
                 .unwrap_or_default(),
-            tables: compressions(summary, tr).into_iter().chain(breakdowns(summary, tr)).collect(),
+            tables: compressions(summary, tr)
+                .into_iter()
+                .chain(breakdowns(summary, tr))
+                .collect(),
             models: models(design),
-            methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),
+            methods: summary
+                .methods
+                .iter()
+                .map(|(name, method)| page_method(name, method, design))
+                .collect(),
             rubric,
             banks: BTreeMap::new(),
             rows,
@@ -214,25 +226,48 @@ impl<'a> PageInput<'a> {
 
 fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {
     let design = &manifest.design;
-    let mut facts = vec![(tr.fixtures, design.fixtures.len().to_string()), (tr.runs, design.runs.compress.to_string())];
+    let mut facts = vec![
+        (tr.fixtures, design.fixtures.len().to_string()),
+        (tr.runs, design.runs.compress.to_string()),
+    ];
     if has_answers(design) {
         facts.push((tr.cells, count(Some(rows.len() as f64))));
         facts.push((tr.answered_by, model_names(&design.answerers)));
         facts.push((tr.judged_by, model_names(&design.judges)));
     }
     facts.push(("compeval", manifest.version.clone()));
-    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    facts
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 fn model_names(models: &[ModelInfo]) -> String {
-    models.iter().map(|info| info.model.as_str()).collect::<Vec<_>>().join(", ")
+    models
+        .iter()
+        .map(|info| info.model.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn models(design: &Design) -> Vec<PageModel> {
-    let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
-    let answerers = design.answerers.iter().map(|info| PageModel::new("answer", info));
-    let judges = design.judges.iter().map(|info| PageModel::new("judge", info));
-    compressors.map(|info| PageModel::new("compress", info)).chain(answerers).chain(judges).collect()
+    let compressors = design
+        .methods
+        .iter()
+        .filter_map(|method| method.model.as_ref());
+    let answerers = design
+        .answerers
+        .iter()
+        .map(|info| PageModel::new("answer", info));
+    let judges = design
+        .judges
+        .iter()
+        .map(|info| PageModel::new("judge", info));
+    compressors
+        .map(|info| PageModel::new("compress", info))
+        .chain(answerers)
+        .chain(judges)
+        .collect()
 }
 
 fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
@@ -244,14 +279,25 @@ fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMetho
         Some(info) if info.is_floor() => ScaleAnchor::Floor,
         _ => ScaleAnchor::Neither,
     };
-    let model = info.and_then(|info| info.model.as_ref()).map(|model| model.model.clone());
+    let model = info
+        .and_then(|info| info.model.as_ref())
+        .map(|model| model.model.clone());
     let label = translation(design.locale).method_label(name, method);
-    PageMethod { name: name.to_owned(), label, strategy: method.strategy.clone(), model, anchor }
+    PageMethod {
+        name: name.to_owned(),
+        label,
+        strategy: method.strategy.clone(),
+        model,
+        anchor,
+    }
 }
 
 /// Actions by stage; tokens and money are known for the whole run only.
 fn costs(manifest: &Manifest) -> Vec<PageCost> {
-    let stages = manifest.stages.iter().filter(|(_, counts)| counts.actions > 0);
+    let stages = manifest
+        .stages
+        .iter()
+        .filter(|(_, counts)| counts.actions > 0);
     let by_stage = stages.map(|(stage, counts)| PageCost {
         part: stage.name().to_owned(),
         actions: Some(counts.actions),
@@ -270,7 +316,11 @@ fn costs(manifest: &Manifest) -> Vec<PageCost> {
 }
 
 fn failure(failure: &FailedAction) -> PageFailure {
-    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+    let hint = failure
+        .hint
+        .as_ref()
+        .map(|hint| format!("\n{hint}"))
+        .unwrap_or_default();
     PageFailure {
         place: failure.place.to_string(),
         stage: failure.stage.name().to_owned(),

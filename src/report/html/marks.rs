@@ -17,7 +17,8 @@ struct MarkShape {
 }
 
 static SHAPES: LazyLock<Vec<MarkShape>> = LazyLock::new(|| {
-    serde_json::from_str(MARKS).unwrap_or_else(|error| unreachable!("marks.json is part of the program: {error}"))
+    serde_json::from_str(MARKS)
+        .unwrap_or_else(|error| unreachable!("marks.json is part of the program: {error}"))
 });
 
 /// The mark of a method.
@@ -41,9 +42,12 @@ impl Mark {
     /// The shape as SVG, around the origin. Shapes and colours vary independently, so that 49 methods differ.
     pub(crate) fn shape(self, radius: f64) -> String {
         let Mark::Method(number) = self else {
-            return format!("<path d=\"M-1.2 0H1.2\" transform=\"scale({radius})\" class=\"open\"/>");
+            return format!(
+                "<path d=\"M-1.2 0H1.2\" transform=\"scale({radius})\" class=\"open\"/>"
+            );
         };
-        let Some(MarkShape { path, open }) = SHAPES.get((number + number / COLOURS) % SHAPES.len()) else {
+        let Some(MarkShape { path, open }) = SHAPES.get((number + number / COLOURS) % SHAPES.len())
+        else {
             return String::new();
         };
         let class = if *open { " class=\"open\"" } else { "" };
@@ -53,6 +57,8 @@ impl Mark {
     /// The mark as an icon in text.
     pub(crate) fn icon(self) -> String {
         let (class, shape) = (self.class(), self.shape(4.6));
-        format!("<svg class=\"sign {class}\" viewBox=\"-8 -8 16 16\" aria-hidden=\"true\">{shape}</svg>")
+        format!(
+            "<svg class=\"sign {class}\" viewBox=\"-8 -8 16 16\" aria-hidden=\"true\">{shape}</svg>"
+        )
     }
 }

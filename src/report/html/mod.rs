@@ -6,20 +6,20 @@
 //! on the page can predict it, and equal input gives equal bytes. The script computes only plain means of filtered
 //! cells; every level, interval and verdict comes from the summary.
 
-mod data;
-mod input;
-mod chunks;
 mod cells;
-mod sessions;
-mod economics;
-mod observed;
+mod chunks;
+mod data;
 mod document;
+mod economics;
+mod input;
 mod marks;
+mod observed;
+mod sessions;
 mod sets;
 
 pub use input::{
-    ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
-    PageSession, ReadRows, ScaleAnchor,
+    ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod,
+    PageModel, PageSession, ReadRows, ScaleAnchor,
 };
 
 use crate::results::RowError;
@@ -72,17 +72,35 @@ fn translation(locale: Locale) -> &'static str {
 /// # Errors
 /// A row that cannot be read.
 pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
-    let (style, script) = (compact(&STYLES), format!("'use strict';\n(() => {{\n{}}})();", compact(&SCRIPTS)));
+    let (style, script) = (
+        compact(&STYLES),
+        format!("'use strict';\n(() => {{\n{}}})();", compact(&SCRIPTS)),
+    );
     let data = data::elements(input)?;
-    let texts = format!("<script type=\"application/json\" id=\"texts\">{}</script>", translation(input.locale));
+    let texts = format!(
+        "<script type=\"application/json\" id=\"texts\">{}</script>",
+        translation(input.locale)
+    );
     let nonce = nonce(&[&style, &script, &texts, &data]);
     let (language, title, no_script) = input.locale.pick(
-        ("en", "compeval report", "This page needs JavaScript. report.md in the same folder has the figures."),
-        ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
+        (
+            "en",
+            "compeval report",
+            "This page needs JavaScript. report.md in the same folder has the figures.",
+        ),
+        (
+            "zh-Hans",
+            "compeval 报告",
+            "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。",
+        ),
     );
     let title = format!("{} · {title}", escape(input.label));
     // A page in a file requests nothing. A page that a run serves requests the progress of the run.
-    let requests = if input.live.is_some() { "connect-src 'self'; " } else { "" };
+    let requests = if input.live.is_some() {
+        "connect-src 'self'; "
+    } else {
+        ""
+    };
     let sources = format!("script-src 'nonce-{nonce}'; {requests}");
     let page = fill(
         TEMPLATE,
@@ -105,17 +123,23 @@ mod tests {
 
     #[test]
     fn both_languages_have_the_same_texts() {
-        let read = |locale| serde_json::from_str::<BTreeMap<String, String>>(translation(locale)).unwrap();
+        let read =
+            |locale| serde_json::from_str::<BTreeMap<String, String>>(translation(locale)).unwrap();
         let (english, chinese) = (read(Locale::En), read(Locale::Zh));
-        assert_eq!(english.keys().collect::<Vec<_>>(), chinese.keys().collect::<Vec<_>>());
+        assert_eq!(
+            english.keys().collect::<Vec<_>>(),
+            chinese.keys().collect::<Vec<_>>()
+        );
         assert!(
-            !translation(Locale::En).contains(['<', '>', '&']) && !translation(Locale::Zh).contains(['<', '>', '&'])
+            !translation(Locale::En).contains(['<', '>', '&'])
+                && !translation(Locale::Zh).contains(['<', '>', '&'])
         );
     }
 
     #[test]
     fn every_text_that_the_script_uses_exists() {
-        let known: BTreeMap<String, String> = serde_json::from_str(translation(Locale::En)).unwrap();
+        let known: BTreeMap<String, String> =
+            serde_json::from_str(translation(Locale::En)).unwrap();
         let script = SCRIPTS.concat();
         let mut used = 0;
         for (at, call) in script.match_indices("t('") {
@@ -130,8 +154,15 @@ mod tests {
     #[test]
     fn scripts_cannot_end_their_element_and_show_text_as_text() {
         let script = SCRIPTS.concat();
-        for forbidden in ["</script", "<!--", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
-        {
+        for forbidden in [
+            "</script",
+            "<!--",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+        ] {
             assert!(!script.contains(forbidden), "{forbidden}");
         }
     }

@@ -13,12 +13,28 @@ use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
 /// The page in the printed language; `cases` are indices of `observation.compactions`, the worst first.
-pub fn observed_page(observation: &SessionObservation, cases: &[usize], economics: Option<&Economics>) -> String {
+pub fn observed_page(
+    observation: &SessionObservation,
+    cases: &[usize],
+    economics: Option<&Economics>,
+) -> String {
     let compactions = observation.compactions.len();
-    let title = say!("After {}", "{}之后", counted(compactions, ["compaction", "compactions"], "次压缩"));
-    let sessions = counted(observation.sessions.len(), ["session", "sessions"], "个会话");
+    let title = say!(
+        "After {}",
+        "{}之后",
+        counted(compactions, ["compaction", "compactions"], "次压缩")
+    );
+    let sessions = counted(
+        observation.sessions.len(),
+        ["session", "sessions"],
+        "个会话",
+    );
     let coverage = observation.coverage;
-    let of_known_files = counted(observation.reads_of_known_files(), ["read", "reads"], "次读取");
+    let of_known_files = counted(
+        observation.reads_of_known_files(),
+        ["read", "reads"],
+        "次读取",
+    );
     let lead = say!(
         "Re-reads of unchanged lines: {} of {of_known_files} of files read before. {sessions}; {} of {} counted compactions \
          have a control on both sides. Worst first; counts are of the 20 turns after each compaction.",
@@ -29,10 +45,16 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize], economic
         coverage.counted,
     );
     let mut body = format!("<h1>{title}</h1>\n<p class=\"lead\">{lead}</p>\n");
-    let shown: Vec<&ObservedCompaction> = cases.iter().filter_map(|at| observation.compactions.get(*at)).collect();
+    let shown: Vec<&ObservedCompaction> = cases
+        .iter()
+        .filter_map(|at| observation.compactions.get(*at))
+        .collect();
     body.push_str(&overview(&shown));
     body.extend(economics.map(economics_sections));
-    shown.iter().enumerate().for_each(|(number, case)| body.push_str(&section(number + 1, case)));
+    shown
+        .iter()
+        .enumerate()
+        .for_each(|(number, case)| body.push_str(&section(number + 1, case)));
     document(Locale::printed(), "compeval observe", &body)
 }
 
@@ -54,10 +76,14 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
         localized("fetched again", "重新取得"),
     ];
     let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
-    let mut table = format!("<div class=\"wide\"><table class=\"names\"><thead><tr>{columns}</tr></thead><tbody>\n");
+    let mut table = format!(
+        "<div class=\"wide\"><table class=\"names\"><thead><tr>{columns}</tr></thead><tbody>\n"
+    );
     for (at, case) in cases.iter().enumerate() {
         let figures = &case.figures;
-        let share = case.fetched_again_share.map(|share| format!("{:.0}%", share * 100.0));
+        let share = case
+            .fetched_again_share
+            .map(|share| format!("{:.0}%", share * 100.0));
         let cells = [
             case.at.to_string(),
             number(case.tokens_before.map(grouped)),
@@ -71,13 +97,23 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
         ];
         // Writing to a string cannot fail.
         let mark = if case.not_counted.is_some() { " *" } else { "" };
-        let _ = write!(table, "<tr><td><a href=\"#case-{}\">{}</a>{mark}</td>", at + 1, escape(&case.session));
-        cells.iter().for_each(|cell| table.push_str(&format!("<td>{cell}</td>")));
+        let _ = write!(
+            table,
+            "<tr><td><a href=\"#case-{}\">{}</a>{mark}</td>",
+            at + 1,
+            escape(&case.session)
+        );
+        cells
+            .iter()
+            .for_each(|cell| table.push_str(&format!("<td>{cell}</td>")));
         table.push_str("</tr>\n");
     }
     table.push_str("</tbody></table></div>\n");
     if cases.iter().any(|case| case.not_counted.is_some()) {
-        let note = localized("* not counted; the reason stands with the case.", "* 未计入，原因见各例。");
+        let note = localized(
+            "* not counted; the reason stands with the case.",
+            "* 未计入，原因见各例。",
+        );
         let _ = writeln!(table, "<p>{note}</p>");
     }
     table
@@ -89,30 +125,64 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
         .as_ref()
         .map(|time| format!("{}{}", localized(", ", "，"), escape(&short_time(time))))
         .unwrap_or_default();
-    let place = say!("{}, before message {}{time}", "{}，在第 {} 条消息之前{time}", escape(case.format), case.at);
-    let mut out = format!("<section id=\"case-{number}\"><h2>{}</h2><p>{place}</p>\n", escape(&case.session));
+    let place = say!(
+        "{}, before message {}{time}",
+        "{}，在第 {} 条消息之前{time}",
+        escape(case.format),
+        case.at
+    );
+    let mut out = format!(
+        "<section id=\"case-{number}\"><h2>{}</h2><p>{place}</p>\n",
+        escape(&case.session)
+    );
     if let Some(reason) = case.not_counted {
         let said = say!("Not counted: {}.", "未计入：{}。", reason.message());
         let _ = writeln!(out, "<p>{}</p>", escape(&said));
     }
     let read = case.re_read.iter().map(|one| {
         let named = named(case, &one.path).map_or_else(String::new, naming);
-        let lines = one.lines.map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行")).unwrap_or_default();
+        let lines = one
+            .lines
+            .map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行"))
+            .unwrap_or_default();
         format!("{}{lines}{}{named}", escape(&one.path), in_turn(one.turn))
     });
-    out.push_str(&list(localized("Read again, unchanged", "未变而重读"), read));
-    let failed = case
-        .repeated
-        .iter()
-        .map(|one| format!("{}: {}{}", escape(&one.command), escape(&one.error), in_turn(one.turn)));
-    out.push_str(&list(localized("Failed again with the same error", "以同样的错误再次失败"), failed));
+    out.push_str(&list(
+        localized("Read again, unchanged", "未变而重读"),
+        read,
+    ));
+    let failed = case.repeated.iter().map(|one| {
+        format!(
+            "{}: {}{}",
+            escape(&one.command),
+            escape(&one.error),
+            in_turn(one.turn)
+        )
+    });
+    out.push_str(&list(
+        localized("Failed again with the same error", "以同样的错误再次失败"),
+        failed,
+    ));
     if !case.corrections.is_empty() {
-        let _ = writeln!(out, "<h3>{}</h3>", localized("May be corrections by the user", "可能是用户的更正"));
-        case.corrections.iter().for_each(|text| out.push_str(&format!("<blockquote>{}</blockquote>\n", escape(text))));
+        let _ = writeln!(
+            out,
+            "<h3>{}</h3>",
+            localized("May be corrections by the user", "可能是用户的更正")
+        );
+        case.corrections
+            .iter()
+            .for_each(|text| out.push_str(&format!("<blockquote>{}</blockquote>\n", escape(text))));
     }
-    let _ = writeln!(out, "<h3>{}</h3>", localized("What the summary said", "摘要的内容"));
+    let _ = writeln!(
+        out,
+        "<h3>{}</h3>",
+        localized("What the summary said", "摘要的内容")
+    );
     match &case.summary {
-        Some(summary) => out.push_str(&format!("<pre tabindex=\"0\">{}</pre>\n", marked(summary, case))),
+        Some(summary) => out.push_str(&format!(
+            "<pre tabindex=\"0\">{}</pre>\n",
+            marked(summary, case)
+        )),
         None => {
             let none = localized("The log has no readable summary.", "日志中没有可读的摘要。");
             let _ = writeln!(out, "<p>{none}</p>");
@@ -129,8 +199,14 @@ fn in_turn(turn: usize) -> String {
 /// Whether the summary names a file, as markup.
 fn naming(is_named: bool) -> String {
     match is_named {
-        true => format!(" <span class=\"kept\">✓ {}</span>", localized("named in the summary", "摘要中提到")),
-        false => format!(" <span class=\"lost\">× {}</span>", localized("not named in the summary", "摘要中未提到")),
+        true => format!(
+            " <span class=\"kept\">✓ {}</span>",
+            localized("named in the summary", "摘要中提到")
+        ),
+        false => format!(
+            " <span class=\"lost\">× {}</span>",
+            localized("not named in the summary", "摘要中未提到")
+        ),
     }
 }
 
@@ -144,7 +220,11 @@ fn named(case: &ObservedCompaction, path: &str) -> Option<bool> {
 fn places(text: &str, path: &str) -> Vec<(usize, usize)> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let whole = places_of_word(text, path);
-    if whole.is_empty() { places_of_word(text, name) } else { whole }
+    if whole.is_empty() {
+        places_of_word(text, name)
+    } else {
+        whole
+    }
 }
 
 /// The places where a text has `word`, but not as a part of a longer name.
@@ -152,10 +232,15 @@ fn places_of_word(text: &str, word: &str) -> Vec<(usize, usize)> {
     if word.is_empty() {
         return Vec::new();
     }
-    let all = text.match_indices(word).map(|(at, found)| (at, at + found.len()));
+    let all = text
+        .match_indices(word)
+        .map(|(at, found)| (at, at + found.len()));
     all.filter(|(from, to)| {
         let follows = text.get(*to..).unwrap_or("");
-        let goes_on = follows.strip_prefix('.').unwrap_or(follows).starts_with(is_part_of_name);
+        let goes_on = follows
+            .strip_prefix('.')
+            .unwrap_or(follows)
+            .starts_with(is_part_of_name);
         !text.get(..*from).unwrap_or("").ends_with(is_part_of_name) && !goes_on
     })
     .collect()
@@ -167,7 +252,11 @@ fn is_part_of_name(c: char) -> bool {
 
 /// The summary as markup, with the files that were read again marked.
 fn marked(summary: &str, case: &ObservedCompaction) -> String {
-    let mut all: Vec<(usize, usize)> = case.re_read.iter().flat_map(|one| places(summary, &one.path)).collect();
+    let mut all: Vec<(usize, usize)> = case
+        .re_read
+        .iter()
+        .flat_map(|one| places(summary, &one.path))
+        .collect();
     all.sort_unstable();
     let (mut out, mut end) = (String::new(), 0);
     for (from, to) in all {
@@ -186,7 +275,11 @@ fn marked(summary: &str, case: &ObservedCompaction) -> String {
 /// A list of items, which are markup.
 fn list(heading: &str, items: impl Iterator<Item = String>) -> String {
     let items: String = items.map(|item| format!("<li>{item}</li>\n")).collect();
-    if items.is_empty() { String::new() } else { format!("<h3>{heading}</h3>\n<ul>{items}</ul>\n") }
+    if items.is_empty() {
+        String::new()
+    } else {
+        format!("<h3>{heading}</h3>\n<ul>{items}</ul>\n")
+    }
 }
 
 #[cfg(test)]
@@ -196,7 +289,16 @@ mod tests {
     #[test]
     fn a_summary_names_a_file_by_its_path_or_its_last_part() {
         let named = |text: &str| !places(text, "src/net/retry.rs").is_empty();
-        assert!(named("changed src/net/retry.rs.") && named("`retry.rs` waits longer") && named("see net/retry.rs"));
-        assert!(!named("the retry waits") && !named("my_retry.rs") && !named("retry.rs.bak") && !named(""));
+        assert!(
+            named("changed src/net/retry.rs.")
+                && named("`retry.rs` waits longer")
+                && named("see net/retry.rs")
+        );
+        assert!(
+            !named("the retry waits")
+                && !named("my_retry.rs")
+                && !named("retry.rs.bak")
+                && !named("")
+        );
     }
 }

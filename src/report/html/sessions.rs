@@ -33,13 +33,19 @@ pub(super) fn chunk_session(
     let mut name = memo_key("report session", REPORTS);
     name.field("session", session.digest.0);
     for (point, probe, matcher) in probes {
-        name.field("point", point.to_le_bytes()).field("probe", probe).field("facts", matcher.digest.0);
+        name.field("point", point.to_le_bytes())
+            .field("probe", probe)
+            .field("facts", matcher.digest.0);
     }
     let made = chunk(cache, name.finish(), || {
         let history = History::new(session.messages);
-        let facts = probes
-            .iter()
-            .map(|(point, probe, matcher)| (*point, *probe, messages_with_facts(session, &history, *point, matcher)));
+        let facts = probes.iter().map(|(point, probe, matcher)| {
+            (
+                *point,
+                *probe,
+                messages_with_facts(session, &history, *point, matcher),
+            )
+        });
         Ok::<_, Infallible>(json(&SessionChunk {
             messages: session.messages.iter().map(shown).collect(),
             start: session.start,
@@ -61,13 +67,24 @@ fn messages_with_facts(
     matcher: &FactMatcher,
 ) -> Vec<Vec<usize>> {
     let place = usize::try_from(point).unwrap_or_default().wrapping_sub(1);
-    let end = session.points.get(place).copied().unwrap_or(session.messages.len());
-    matcher.expected().map(|fact| history.holders(fact, 0..end).collect()).collect()
+    let end = session
+        .points
+        .get(place)
+        .copied()
+        .unwrap_or(session.messages.len());
+    matcher
+        .expected()
+        .map(|fact| history.holders(fact, 0..end).collect())
+        .collect()
 }
 
 fn shown(message: &Message) -> (Role, u64, String) {
     let text = message.countable_text();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     let mut words: String = line.chars().take(FIRST_WORDS).collect();
     if words.len() < line.len() {
         words.push('…');

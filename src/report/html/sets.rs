@@ -34,9 +34,18 @@ pub fn sets_page(locale: Locale, sets: &[SetLink], chosen: &str) -> String {
             escape(&short_time(&set.started))
         );
     }
-    let page = sets.iter().find(|set| set.label == chosen).map_or("", |set| set.page.as_str());
+    let page = sets
+        .iter()
+        .find(|set| set.label == chosen)
+        .map_or("", |set| set.page.as_str());
     let (language, title, choose, alone, frame) = locale.pick(
-        ("en", "compeval: result sets", "Result set", "open alone", "Report"),
+        (
+            "en",
+            "compeval: result sets",
+            "Result set",
+            "open alone",
+            "Report",
+        ),
         ("zh-Hans", "compeval：结果集", "结果集", "单独打开", "报告"),
     );
     let style = compact(&[GROUND, STYLE]);

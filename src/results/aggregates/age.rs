@@ -21,17 +21,33 @@ pub struct SurvivalByAge {
 
 impl SurvivalByAge {
     /// Measures a method; `None` where nothing has an age.
-    pub(crate) fn new(points: &CountedPoints<'_>, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
+    pub(crate) fn new(
+        points: &CountedPoints<'_>,
+        method: &str,
+        facts: Ordered<Share>,
+    ) -> Option<SurvivalByAge> {
         let CountedPoints { set, common, .. } = points;
-        let contexts = set.contexts.iter().filter(|context| context.method == method && common.contains(&at(context)));
-        let references =
-            contexts.flat_map(|context| context.references.iter().map(move |reference| (&context.fixture, reference)));
-        let shares = shares_by(references.map(|(fixture, reference)| (reference.age, fixture, reference.kept)));
+        let contexts = set
+            .contexts
+            .iter()
+            .filter(|context| context.method == method && common.contains(&at(context)));
+        let references = contexts.flat_map(|context| {
+            context
+                .references
+                .iter()
+                .map(move |reference| (&context.fixture, reference))
+        });
+        let shares = shares_by(
+            references.map(|(fixture, reference)| (reference.age, fixture, reference.kept)),
+        );
         if shares.is_empty() && facts.is_empty() {
             return None;
         }
         Some(SurvivalByAge {
-            references: shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect(),
+            references: shares
+                .into_iter()
+                .map(|(age, share)| (age.to_string(), share))
+                .collect(),
             facts,
         })
     }
@@ -47,12 +63,18 @@ mod tests {
     fn decaying(ages: u32, references: usize) -> Vec<ContextFigures> {
         let of = |age: u32| {
             let kept = (0.75_f64.powi(age as i32) * references as f64).round() as usize;
-            (0..references).map(move |at| AgedReference { age, kept: at < kept })
+            (0..references).map(move |at| AgedReference {
+                age,
+                kept: at < kept,
+            })
         };
         let with = |name: &str| {
             let references = (1..=ages).flat_map(of).collect();
             (1..=2)
-                .map(|run| ContextFigures { references: Clone::clone(&references), ..context(name, 1, run, 0.5) })
+                .map(|run| ContextFigures {
+                    references: Clone::clone(&references),
+                    ..context(name, 1, run, 0.5)
+                })
                 .collect::<Vec<_>>()
         };
         ["a", "b", "c"].into_iter().flat_map(with).collect()
@@ -65,7 +87,10 @@ mod tests {
     #[test]
     fn references_are_counted_by_their_age() {
         let found = survival(decaying(4, 256)).expect("ages");
-        assert_eq!(found.references.keys().collect::<Vec<_>>(), ["1", "2", "3", "4"]);
+        assert_eq!(
+            found.references.keys().collect::<Vec<_>>(),
+            ["1", "2", "3", "4"]
+        );
         assert_eq!(found.references["2"].share, Some(0.5625));
         assert_eq!(survival(decaying(0, 0)), None);
     }

@@ -15,8 +15,16 @@ pub(crate) struct Answers<'s> {
 impl<'s> Answers<'s> {
     /// The answers to the probes `kept`.
     pub(crate) fn new(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
-        let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
-        Answers { set, variant, measured }
+        let measured = set
+            .answers(variant)
+            .iter()
+            .filter(|measured| kept.contains(&measured.at.probe))
+            .collect();
+        Answers {
+            set,
+            variant,
+            measured,
+        }
     }
 
     /// The mean of the known values: over answers, then over probes, then over fixtures. Each fixture has the same
@@ -30,11 +38,14 @@ impl<'s> Answers<'s> {
         &'a self,
         value: impl Fn(&MeasuredAnswer) -> Option<f64> + 'a,
     ) -> impl Iterator<Item = (usize, f64)> + 'a {
-        let fixtures = self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b));
+        let fixtures = self
+            .measured
+            .chunk_by(|a, b| self.fixture(a) == self.fixture(b));
         fixtures.filter_map(move |answers| {
             let probes = answers.chunk_by(|a, b| a.at.probe == b.at.probe);
-            let means =
-                probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| value(measured))));
+            let means = probes.filter_map(|answers| {
+                stats::mean_of(answers.iter().filter_map(|measured| value(measured)))
+            });
             Some((self.fixture(answers.first()?)?, stats::mean_of(means)?))
         })
     }
@@ -51,7 +62,9 @@ impl<'s> Answers<'s> {
 
     /// The mean tokens of a context of each fixture.
     pub(crate) fn context_sizes(&self) -> Vec<f64> {
-        self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64)).map(|(_, mean)| mean).collect()
+        self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64))
+            .map(|(_, mean)| mean)
+            .collect()
     }
 
     /// 1 − context tokens / replaced tokens.

@@ -51,7 +51,10 @@ pub struct IdenticalContexts {
 }
 
 pub(crate) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
-    set.contexts.iter().filter(|context| context.method == method).collect()
+    set.contexts
+        .iter()
+        .filter(|context| context.method == method)
+        .collect()
 }
 
 /// A point of a fixture.
@@ -62,10 +65,15 @@ pub(super) type PointAt<'s> = (&'s str, u32);
 pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<RecallCaveat>> {
     let mut points = BTreeMap::new();
     for context in &set.contexts {
-        let fault =
-            points.entry((context.fixture.as_str(), context.point)).or_insert(Some(RecallCaveat::NothingNeeded));
+        let fault = points
+            .entry((context.fixture.as_str(), context.point))
+            .or_insert(Some(RecallCaveat::NothingNeeded));
         if let Some(needed) = &context.needed {
-            let few = needed.own.recall.is_none().then_some(RecallCaveat::FewMessages);
+            let few = needed
+                .own
+                .recall
+                .is_none()
+                .then_some(RecallCaveat::FewMessages);
             *fault = few.or(needed.own.caveat);
         }
     }
@@ -77,12 +85,18 @@ pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<Reca
 fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
     let left_out = idle_points(set);
-    let rules: [fn(Option<RecallCaveat>) -> bool; 3] = [|fault| fault.is_none(), has_recall, |_| true];
+    let rules: [fn(Option<RecallCaveat>) -> bool; 3] =
+        [|fault| fault.is_none(), has_recall, |_| true];
     let candidates = rules.map(|counts| -> BTreeSet<PointAt<'_>> {
-        let counted = points.iter().filter(|(at, fault)| counts(**fault) && !left_out.contains(at));
+        let counted = points
+            .iter()
+            .filter(|(at, fault)| counts(**fault) && !left_out.contains(at));
         counted.map(|(at, _)| *at).collect()
     });
-    candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
+    candidates
+        .into_iter()
+        .find(|points| !points.is_empty())
+        .unwrap_or_default()
 }
 
 /// The points of a set that count for its figures. They are the same for all methods, so they are found once.
@@ -98,7 +112,10 @@ impl<'s> CountedPoints<'s> {
     pub(crate) fn new(set: &'s ResultSet) -> CountedPoints<'s> {
         let mut compressed: BTreeMap<&str, BTreeSet<PointAt<'_>>> = BTreeMap::new();
         for context in &set.contexts {
-            compressed.entry(context.method.as_str()).or_default().insert(at(context));
+            compressed
+                .entry(context.method.as_str())
+                .or_default()
+                .insert(at(context));
         }
         let all = counted_points(set);
         let mut common = all.clone();
@@ -108,14 +125,23 @@ impl<'s> CountedPoints<'s> {
 }
 
 fn has_recall(fault: Option<RecallCaveat>) -> bool {
-    !matches!(fault, Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded))
+    !matches!(
+        fault,
+        Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded)
+    )
 }
 
 /// The points where a method compressed nothing, although it compresses elsewhere. No figure compares methods there.
 fn idle_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
-    let compressing: BTreeSet<&str> = set.contexts.iter().map(|context| context.method.as_str()).collect();
+    let compressing: BTreeSet<&str> = set
+        .contexts
+        .iter()
+        .map(|context| context.method.as_str())
+        .collect();
     let idle = set.not_compressed.iter().flat_map(|idle| &idle.contexts);
-    idle.filter(|context| compressing.contains(context.method.as_str())).map(at).collect()
+    idle.filter(|context| compressing.contains(context.method.as_str()))
+        .map(at)
+        .collect()
 }
 
 pub(super) fn at(context: &ContextFigures) -> PointAt<'_> {
@@ -131,27 +157,49 @@ pub(super) fn mean_by_fixture(
 }
 
 /// The mean of each fixture whose contexts have a value.
-fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> Option<f64>) -> Vec<f64> {
+fn fixture_means(
+    contexts: &[&ContextFigures],
+    of: impl Fn(&ContextFigures) -> Option<f64>,
+) -> Vec<f64> {
     let mut fixtures: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (context, value) in contexts.iter().filter_map(|context| Some((context, of(context)?))) {
+    for (context, value) in contexts
+        .iter()
+        .filter_map(|context| Some((context, of(context)?)))
+    {
         fixtures.entry(&context.fixture).or_default().push(value);
     }
-    fixtures.values().filter_map(|values| stats::mean(values)).collect()
+    fixtures
+        .values()
+        .filter_map(|values| stats::mean(values))
+        .collect()
 }
 
 /// What a compression of a method costs, at the points that count and that all methods compressed; how many contexts
 /// there are, at all points that count.
 pub(crate) fn compression_cost(points: &CountedPoints<'_>, method: &str) -> CompressionCost {
     let CountedPoints { set, all, common } = points;
-    let CompressionCost { contexts, expected, .. } = cost_at(set, method, all);
-    CompressionCost { contexts, expected, ..cost_at(set, method, common) }
+    let CompressionCost {
+        contexts, expected, ..
+    } = cost_at(set, method, all);
+    CompressionCost {
+        contexts,
+        expected,
+        ..cost_at(set, method, common)
+    }
 }
 
 /// What a compression costs on either side of a comparison, at the points that both sides compressed; of these at the
 /// points that count on both, if there are any. The tokens have no interval.
-pub(crate) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2]) -> [CompressionCost; 2] {
+pub(crate) fn paired_compression_costs<'s>(
+    sides: [(&'s ResultSet, &'s str); 2],
+) -> [CompressionCost; 2] {
     let [(own, _), (other, _)] = sides;
-    let [a, b] = sides.map(|(set, method)| contexts(set, method).into_iter().map(at).collect::<BTreeSet<_>>());
+    let [a, b] = sides.map(|(set, method)| {
+        contexts(set, method)
+            .into_iter()
+            .map(at)
+            .collect::<BTreeSet<_>>()
+    });
     let mut common = &a & &b;
     common.retain(|(fixture, _)| have_same_points(own, other, fixture));
     let counted = &(&counted_points(own) & &counted_points(other)) & &common;
@@ -165,7 +213,11 @@ pub(crate) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2])
 }
 
 /// The contexts of a method at these points.
-fn contexts_at<'s>(set: &'s ResultSet, method: &str, points: &BTreeSet<PointAt<'_>>) -> Vec<&'s ContextFigures> {
+fn contexts_at<'s>(
+    set: &'s ResultSet,
+    method: &str,
+    points: &BTreeSet<PointAt<'_>>,
+) -> Vec<&'s ContextFigures> {
     let mut contexts = contexts(set, method);
     contexts.retain(|context| points.contains(&at(context)));
     contexts
@@ -173,19 +225,27 @@ fn contexts_at<'s>(set: &'s ResultSet, method: &str, points: &BTreeSet<PointAt<'
 
 /// The mean tokens of a context, by fixture.
 fn sizes(contexts: &[&ContextFigures]) -> Vec<f64> {
-    fixture_means(contexts, |context| context.tokens.map(|tokens| tokens as f64))
+    fixture_means(contexts, |context| {
+        context.tokens.map(|tokens| tokens as f64)
+    })
 }
 
 /// What a compression of a method costs at these points.
 fn cost_at(set: &ResultSet, method: &str, counted: &BTreeSet<PointAt<'_>>) -> CompressionCost {
     let compressed = contexts_at(set, method, counted);
-    let uncompressed = set.not_compressed.iter().flat_map(|set| contexts(set, method));
-    let uncompressed = uncompressed.filter(|context| counted.contains(&at(context))).count() as u64;
+    let uncompressed = set
+        .not_compressed
+        .iter()
+        .flat_map(|set| contexts(set, method));
+    let uncompressed = uncompressed
+        .filter(|context| counted.contains(&at(context)))
+        .count() as u64;
     let is_priced = compressed.iter().all(|context| context.usd.is_some());
     let tokens = stats::geometric_mean(&sizes(&compressed));
     CompressionCost {
         contexts: compressed.len() as u64,
-        expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(uncompressed),
+        expected: (counted.len() as u64 * u64::from(set.design().runs.compress))
+            .saturating_sub(uncompressed),
         tokens: tokens.map(|tokens| tokens.center),
         tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
         compression_ratio: mean_by_fixture(&compressed, |context| {
@@ -201,7 +261,8 @@ fn cost_at(set: &ResultSet, method: &str, counted: &BTreeSet<PointAt<'_>>) -> Co
 
 /// The share of the replaced tokens that are user messages which a vendor keeps word for word.
 fn user_share(context: &ContextFigures) -> Option<f64> {
-    (context.replaced_tokens > 0).then_some(context.user_tokens? as f64 / context.replaced_tokens as f64)
+    (context.replaced_tokens > 0)
+        .then_some(context.user_tokens? as f64 / context.replaced_tokens as f64)
 }
 
 /// How long a session lasts under a method: how much a compaction frees and leaves, and after how many compactions
@@ -231,27 +292,40 @@ pub(crate) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
 pub(crate) fn same_contexts(sides: [(&ResultSet, &str); 2]) -> Vec<bool> {
     let [(own, _), (other, _)] = sides;
     let [a, b] = sides.map(|(set, method)| digests(set, method));
-    let comparable = a.iter().filter(|(place, _)| have_same_points(own, other, place.0.0));
-    comparable.filter_map(|(place, digest)| Some(b.get(place)? == digest)).collect()
+    let comparable = a
+        .iter()
+        .filter(|(place, _)| have_same_points(own, other, place.0.0));
+    comparable
+        .filter_map(|(place, digest)| Some(b.get(place)? == digest))
+        .collect()
 }
 
 /// Whether two sets have a fixture with the same messages and points.
 pub(crate) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
-    let both = own.design().fixture(fixture).zip(other.design().fixture(fixture));
+    let both = own
+        .design()
+        .fixture(fixture)
+        .zip(other.design().fixture(fixture));
     both.is_some_and(|(own, other)| {
-        (own.digests.transcript, own.digests.points) == (other.digests.transcript, other.digests.points)
+        (own.digests.transcript, own.digests.points)
+            == (other.digests.transcript, other.digests.points)
     })
 }
 
 /// The contexts of a method by fixture, point and run.
 fn digests<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<(PointAt<'s>, u32), Digest> {
-    contexts(set, method).into_iter().map(|context| ((at(context), context.run), context.context)).collect()
+    contexts(set, method)
+        .into_iter()
+        .map(|context| ((at(context), context.run), context.context))
+        .collect()
 }
 
 /// The pairs of methods whose contexts are the same everywhere.
 pub(crate) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
     let methods = set.design().methods.iter();
-    let all: Vec<_> = methods.map(|info| (info, digests(set, &info.name))).collect();
+    let all: Vec<_> = methods
+        .map(|info| (info, digests(set, &info.name)))
+        .collect();
     let mut pairs = Vec::new();
     for (at, (info, own)) in all.iter().enumerate() {
         for (other_info, other) in all.iter().skip(at + 1) {
@@ -305,7 +379,10 @@ pub(crate) mod fakes {
             calls: 1,
             compressed: true,
             fact_survival: None,
-            needed: Some(ContextNeeded { own, truncate: Some(0.4) }),
+            needed: Some(ContextNeeded {
+                own,
+                truncate: Some(0.4),
+            }),
             invented: None,
             references: Vec::new(),
         }
@@ -315,7 +392,9 @@ pub(crate) mod fakes {
         let design = design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
         let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
         let none = Vec::<Result<Row, SetError>>::new();
-        ResultSet::gather(manifest, none).expect("a set").with_contexts(contexts)
+        ResultSet::gather(manifest, none)
+            .expect("a set")
+            .with_contexts(contexts)
     }
 }
 
@@ -327,11 +406,18 @@ mod tests {
     #[test]
     fn what_contexts_keep_needs_no_grade() {
         let kept = [("a", Some(0.5)), ("b", Some(1.0)), ("c", None)];
-        let contexts = kept.map(|(name, kept)| ContextFigures { fact_survival: kept, ..context(name, 1, 1, 0.5) });
+        let contexts = kept.map(|(name, kept)| ContextFigures {
+            fact_survival: kept,
+            ..context(name, 1, 1, 0.5)
+        });
         let set = set(contexts.to_vec());
         let cost = compression_cost(&CountedPoints::new(&set), "m");
         assert_eq!(cost.fact_survival, Some(0.75));
-        assert!(cost.compression_ratio.is_some_and(|ratio| (ratio - 0.9).abs() < 1e-12), "{cost:?}");
+        assert!(
+            cost.compression_ratio
+                .is_some_and(|ratio| (ratio - 0.9).abs() < 1e-12),
+            "{cost:?}"
+        );
     }
 
     #[test]
@@ -342,11 +428,18 @@ mod tests {
             one
         };
         let life = life_cycle(&set(vec![at(1, 100), at(2, 150), at(3, 200)]), "m").unwrap();
-        assert_eq!((life.trigger, life.floor, life.freed, life.growth), (1000.0, 100.0, 900.0, Some(50.0)));
+        assert_eq!(
+            (life.trigger, life.floor, life.freed, life.growth),
+            (1000.0, 100.0, 900.0, Some(50.0))
+        );
         assert_eq!(life.cycles, Some(18));
         let flat = life_cycle(&set(vec![at(1, 100), at(2, 100)]), "m").unwrap();
         assert_eq!(flat.cycles, None, "it never does");
-        assert_eq!(life_cycle(&set(vec![at(1, 100)]), "m"), None, "one compression says nothing of growth");
+        assert_eq!(
+            life_cycle(&set(vec![at(1, 100)]), "m"),
+            None,
+            "one compression says nothing of growth"
+        );
         let mut unreadable = at(2, 0);
         unreadable.tokens = None;
         assert_eq!(life_cycle(&set(vec![at(1, 100), unreadable]), "m"), None);
@@ -355,18 +448,25 @@ mod tests {
     /// A set with contexts of these sizes in two sessions.
     fn sized(tokens: [u64; 2]) -> ResultSet {
         let contexts = ["a", "b"].into_iter().zip(tokens);
-        let contexts =
-            contexts.map(|(name, tokens)| ContextFigures { tokens: Some(tokens), ..context(name, 1, 1, 0.5) });
+        let contexts = contexts.map(|(name, tokens)| ContextFigures {
+            tokens: Some(tokens),
+            ..context(name, 1, 1, 0.5)
+        });
         set(contexts.collect())
     }
 
     #[test]
     fn two_sides_have_the_same_kind_of_mean_where_a_context_is_empty() {
         let (before, after) = (sized([100, 900]), sized([0, 900]));
-        let [own, other] = paired_compression_costs([(&before, "m"), (&after, "m")]).map(|cost| cost.tokens);
+        let [own, other] =
+            paired_compression_costs([(&before, "m"), (&after, "m")]).map(|cost| cost.tokens);
         assert_eq!((own, other), (Some(500.0), Some(450.0)));
-        let [own, _] = paired_compression_costs([(&before, "m"), (&before, "m")]).map(|cost| cost.tokens);
-        assert!(own.is_some_and(|tokens| (tokens - 300.0).abs() < 1e-9), "{own:?}");
+        let [own, _] =
+            paired_compression_costs([(&before, "m"), (&before, "m")]).map(|cost| cost.tokens);
+        assert!(
+            own.is_some_and(|tokens| (tokens - 300.0).abs() < 1e-9),
+            "{own:?}"
+        );
     }
 
     #[test]

@@ -8,7 +8,9 @@ use super::answers::Answers;
 use super::open_book::measured_tokens;
 use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
-use crate::measure::{ContextShares, DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
+use crate::measure::{
+    ContextShares, DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task,
+};
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
@@ -108,7 +110,11 @@ type FactAt = (usize, usize);
 pub(crate) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
     let mut facts = BTreeSet::new();
     for measured in set.answers(variant) {
-        let answered = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
+        let answered = measured
+            .facts
+            .iter()
+            .enumerate()
+            .filter(|(_, fact)| fact.answered);
         facts.extend(answered.map(|(fact, _)| (measured.at.probe, fact)));
     }
     facts
@@ -126,7 +132,12 @@ impl Economy {
         let own = task_tokens(answers);
         let cached = cached_price_ratio(answers);
         let per_task = own.into_iter().flat_map(|(context, refetch)| {
-            PROBES_OF_TASK.map(|k| (k.to_string(), tokens_per_task(context, refetch, f64::from(k), cached)))
+            PROBES_OF_TASK.map(|k| {
+                (
+                    k.to_string(),
+                    tokens_per_task(context, refetch, f64::from(k), cached),
+                )
+            })
         });
         let full = full.and_then(task_tokens);
         let tokens = answers.context_tokens();
@@ -139,7 +150,8 @@ impl Economy {
             summary_survival: answers.mean(|m| m.summary_survival),
             in_context: in_context(answers),
             constraints_kept: answers.mean(|m| m.survival.filter(|_| m.is_constraint)),
-            fact_survival_lift: guessable.and_then(|guessable| answers.mean(|m| lift(m, guessable))),
+            fact_survival_lift: guessable
+                .and_then(|guessable| answers.mean(|m| lift(m, guessable))),
             facts: FactCounts::from_answers(answers),
             answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             task_context_tokens: own.map(|(context, _)| context),
@@ -147,7 +159,9 @@ impl Economy {
             refetch_is_measured: measured(answers).is_some(),
             cached_price_ratio: cached,
             tokens_per_task: per_task.collect(),
-            break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
+            break_even_k: own
+                .zip(full)
+                .and_then(|(own, full)| break_even(own, full, cached)),
             facts_by_age: shares::survival_by_age(answers),
             survival_by_depth: shares::survival_by_depth(answers),
             survival_by_mentions: shares::survival_by_mentions(answers),
@@ -179,26 +193,48 @@ fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64
 /// The tokens of a task of `probes` probes; `None` where the size of a context or the cost of finding facts is unknown.
 pub(crate) fn tokens_of_task(answers: &Answers<'_>, probes: u32) -> Option<f64> {
     let (context, refetch) = task_tokens(answers)?;
-    Some(tokens_per_task(context, refetch, f64::from(probes), cached_price_ratio(answers)))
+    Some(tokens_per_task(
+        context,
+        refetch,
+        f64::from(probes),
+        cached_price_ratio(answers),
+    ))
 }
 
 /// The answerer's price of a cached input token, as a part of that of an uncached one; 1 if unknown.
 fn cached_price_ratio(answers: &Answers<'_>) -> f64 {
-    answers.set.answerer(answers.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
+    answers
+        .set
+        .answerer(answers.variant)
+        .and_then(|asked| asked.cached_price_ratio)
+        .unwrap_or(1.0)
 }
 
 /// The tokens of a context, and of finding again what a probe lacks. Both are taken on the probes with facts: a probe
 /// without facts needs nothing, which would make an empty context look cheap.
 fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
-    let context = answers.mean(|m| m.context_tokens.zip(m.refetch).map(|(context, _)| context as f64))?;
-    let refetch = measured(answers)
-        .or_else(|| answers.mean(|m| m.context_tokens.zip(m.refetch).map(|(_, refetch)| refetch as f64)))?;
+    let context = answers.mean(|m| {
+        m.context_tokens
+            .zip(m.refetch)
+            .map(|(context, _)| context as f64)
+    })?;
+    let refetch = measured(answers).or_else(|| {
+        answers.mean(|m| {
+            m.context_tokens
+                .zip(m.refetch)
+                .map(|(_, refetch)| refetch as f64)
+        })
+    })?;
     Some((context, refetch))
 }
 
 /// The tokens that searches returned per probe, if there was a search.
 fn measured(answers: &Answers<'_>) -> Option<f64> {
-    let kept = answers.measured.iter().map(|measured| measured.at.probe).collect();
+    let kept = answers
+        .measured
+        .iter()
+        .map(|measured| measured.at.probe)
+        .collect();
     measured_tokens(answers.set, answers.variant, &kept)
 }
 
@@ -210,7 +246,9 @@ impl FactCounts {
                 (Some(FactClass::Answered), _) => &mut counts.answered,
                 (Some(FactClass::Missed), _) => &mut counts.missed,
                 (Some(FactClass::Lost), _) => &mut counts.lost,
-                (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search => &mut counts.found_by_search,
+                (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search => {
+                    &mut counts.found_by_search
+                }
                 (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,
                 (None, true) => &mut counts.unreadable_answered,
                 (None, false) => &mut counts.unreadable_missed,
@@ -222,7 +260,11 @@ impl FactCounts {
 }
 
 fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> {
-    let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
+    let own = measured
+        .facts
+        .iter()
+        .enumerate()
+        .filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
     let present: Option<Vec<bool>> = own.map(|(_, fact)| fact.is_present()).collect();
     share(present?)
 }
@@ -230,5 +272,7 @@ fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> 
 /// What distinct actions cost, by stage; one unknown price makes a sum unknown.
 fn costs(set: &ResultSet, variant: usize) -> BTreeMap<StageName, Option<f64>> {
     let of_variant = set.costs.get(variant).into_iter().flatten();
-    of_variant.map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum())).collect()
+    of_variant
+        .map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum()))
+        .collect()
 }

@@ -7,8 +7,12 @@ use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::{ProbeAt, ResultSet};
 
 /// Lengths of transcripts: upper ends in tokens, and their names.
-const LENGTHS: [(f64, &str); 4] =
-    [(10_000.0, "under 10k"), (30_000.0, "10k to 30k"), (100_000.0, "30k to 100k"), (f64::INFINITY, "over 100k")];
+const LENGTHS: [(f64, &str); 4] = [
+    (10_000.0, "under 10k"),
+    (30_000.0, "10k to 30k"),
+    (100_000.0, "30k to 100k"),
+    (f64::INFINITY, "over 100k"),
+];
 
 /// Groups by name, each with its part of a selection. No part is empty.
 pub(crate) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
@@ -30,18 +34,34 @@ impl<'s> Groups<'s> {
         let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
         let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();
         let lengths = lengths(set);
-        let by_probe_type = ProbeType::ALL
-            .into_iter()
-            .map(|kind| (kind.name().to_owned(), probes_where(set, |probe| probe.kind == kind)));
-        let by_fixture =
-            fixtures.iter().enumerate().map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
-        let by_tag = tags.into_iter().map(|tag| {
-            let has_tag = fixtures.iter().map(|fixture| fixture.tags.contains(tag)).collect::<Vec<bool>>();
-            (tag.clone(), probes_where(set, |probe| has_tag.get(probe.fixture) == Some(&true)))
+        let by_probe_type = ProbeType::ALL.into_iter().map(|kind| {
+            (
+                kind.name().to_owned(),
+                probes_where(set, |probe| probe.kind == kind),
+            )
         });
-        let by_cycle = points.into_iter().map(|point| (point, probes_where(set, |probe| probe.point == point)));
+        let by_fixture = fixtures
+            .iter()
+            .enumerate()
+            .map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
+        let by_tag = tags.into_iter().map(|tag| {
+            let has_tag = fixtures
+                .iter()
+                .map(|fixture| fixture.tags.contains(tag))
+                .collect::<Vec<bool>>();
+            (
+                tag.clone(),
+                probes_where(set, |probe| has_tag.get(probe.fixture) == Some(&true)),
+            )
+        });
+        let by_cycle = points
+            .into_iter()
+            .map(|point| (point, probes_where(set, |probe| probe.point == point)));
         let by_length = LENGTHS.iter().map(|(_, name)| {
-            ((*name).to_owned(), probes_where(set, |probe| lengths.get(&probe.fixture) == Some(name)))
+            (
+                (*name).to_owned(),
+                probes_where(set, |probe| lengths.get(&probe.fixture) == Some(name)),
+            )
         });
         Groups {
             by_probe_type: parts(whole, by_probe_type),
@@ -54,11 +74,22 @@ impl<'s> Groups<'s> {
 }
 
 fn probes_where(set: &ResultSet, keep: impl Fn(&ProbeAt) -> bool) -> Subset {
-    set.probes.iter().enumerate().filter(|(_, probe)| keep(probe)).map(|(ix, _)| ix).collect()
+    set.probes
+        .iter()
+        .enumerate()
+        .filter(|(_, probe)| keep(probe))
+        .map(|(ix, _)| ix)
+        .collect()
 }
 
-fn parts<'s, Name>(whole: &Selection<'s>, groups: impl Iterator<Item = (Name, Subset)>) -> GroupSelections<'s, Name> {
-    groups.map(|(name, group)| (name, whole.only(&group))).filter(|(_, part)| !part.kept.is_empty()).collect()
+fn parts<'s, Name>(
+    whole: &Selection<'s>,
+    groups: impl Iterator<Item = (Name, Subset)>,
+) -> GroupSelections<'s, Name> {
+    groups
+        .map(|(name, group)| (name, whole.only(&group)))
+        .filter(|(_, part)| !part.kept.is_empty())
+        .collect()
 }
 
 /// The name of the length of each fixture that has an answer.

@@ -32,19 +32,29 @@ impl InventedSummary {
     pub(crate) fn new(set: &ResultSet, method: &str) -> Option<InventedSummary> {
         let own = contexts(set, method);
         let readable = own.iter().filter(|context| context.tokens.is_some());
-        let (known, midway): (Vec<&ContextFigures>, Vec<&ContextFigures>) =
-            readable.copied().partition(|context| context.invented.is_some());
+        let (known, midway): (Vec<&ContextFigures>, Vec<&ContextFigures>) = readable
+            .copied()
+            .partition(|context| context.invented.is_some());
         if known.is_empty() && midway.is_empty() {
             return None;
         }
-        let invented = known.iter().filter_map(|context| context.invented.as_ref()).map(|found| &found.invented);
+        let invented = known
+            .iter()
+            .filter_map(|context| context.invented.as_ref())
+            .map(|found| &found.invented);
         Some(InventedSummary {
             per_1000_tokens: mean_by_fixture(&known, |context| {
-                context.invented.as_ref()?.per_1000_tokens(Tokens(context.tokens?))
+                context
+                    .invented
+                    .as_ref()?
+                    .per_1000_tokens(Tokens(context.tokens?))
             }),
             contexts: known.len() as u64,
             begun_midway: midway.len() as u64,
-            count: invented.clone().map(|references| references.len() as u64).sum(),
+            count: invented
+                .clone()
+                .map(|references| references.len() as u64)
+                .sum(),
             references: most_frequent(invented.flatten()),
         })
     }
@@ -56,7 +66,11 @@ fn most_frequent<'r>(references: impl Iterator<Item = &'r String>) -> Vec<String
     let mut counts: Vec<(&String, usize)> = counts.into_iter().collect();
     // stable: equals stay in alphabetical order
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counts.into_iter().take(MOST_NAMED).map(|(reference, _)| reference.clone()).collect()
+    counts
+        .into_iter()
+        .take(MOST_NAMED)
+        .map(|(reference, _)| reference.clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -70,7 +84,11 @@ mod tests {
             invented: names.iter().map(|name| (*name).to_owned()).collect(),
             ..InventedReferences::default()
         });
-        ContextFigures { tokens: Some(tokens), invented, ..context(fixture, 1, run, 0.5) }
+        ContextFigures {
+            tokens: Some(tokens),
+            invented,
+            ..context(fixture, 1, run, 0.5)
+        }
     }
 
     #[test]
@@ -82,15 +100,32 @@ mod tests {
             with("c", 1, 500, None),
         ];
         let found = InventedSummary::new(&set(contexts), "m").expect("contexts");
-        assert_eq!((found.per_1000_tokens, found.contexts, found.begun_midway, found.count), (Some(1.0), 3, 1, 4));
+        assert_eq!(
+            (
+                found.per_1000_tokens,
+                found.contexts,
+                found.begun_midway,
+                found.count
+            ),
+            (Some(1.0), 3, 1, 4)
+        );
         assert_eq!(found.references, ["y.rs", "a.rs", "x.rs"]);
     }
 
     #[test]
     fn nothing_is_known_where_all_sessions_begin_midway_or_no_context_can_be_read() {
-        let midway = InventedSummary::new(&set(vec![with("a", 1, 100, None)]), "m").expect("a readable context");
-        assert_eq!((midway.per_1000_tokens, midway.begun_midway), (None, 1), "unknown is not zero");
-        let opaque = ContextFigures { tokens: None, invented: None, ..context("a", 1, 1, 0.5) };
+        let midway = InventedSummary::new(&set(vec![with("a", 1, 100, None)]), "m")
+            .expect("a readable context");
+        assert_eq!(
+            (midway.per_1000_tokens, midway.begun_midway),
+            (None, 1),
+            "unknown is not zero"
+        );
+        let opaque = ContextFigures {
+            tokens: None,
+            invented: None,
+            ..context("a", 1, 1, 0.5)
+        };
         assert_eq!(InventedSummary::new(&set(vec![opaque]), "m"), None);
     }
 }

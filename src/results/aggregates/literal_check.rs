@@ -35,9 +35,13 @@ impl LiteralCheck {
     /// Checks the answers of a variant to the probes `kept`; `None` where no model graded, or too few answers count.
     pub(crate) fn new(set: &ResultSet, variant: usize, kept: &Subset) -> Option<LiteralCheck> {
         let judged = judged_present(set, variant);
-        let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe));
-        let both: Vec<(f64, bool)> =
-            measured.filter_map(|measured| Some((*judged.get(&measured.at)?, literal(measured)?))).collect();
+        let measured = set
+            .answers(variant)
+            .iter()
+            .filter(|measured| kept.contains(&measured.at.probe));
+        let both: Vec<(f64, bool)> = measured
+            .filter_map(|measured| Some((*judged.get(&measured.at)?, literal(measured)?)))
+            .collect();
         let count = both.len() as f64;
         (both.len() >= FEWEST_ANSWERS).then(|| LiteralCheck {
             judge: both.iter().map(|(judge, _)| judge).sum::<f64>() / count,
@@ -70,9 +74,20 @@ fn literal(measured: &MeasuredAnswer) -> Option<bool> {
 fn judged_present(set: &ResultSet, variant: usize) -> BTreeMap<AnswerAt, f64> {
     let mut grades: BTreeMap<AnswerAt, Vec<bool>> = BTreeMap::new();
     for grade in set.grades(variant) {
-        let is_model = set.design().judges.get(grade.judge).is_some_and(|judge| !judge.lexical);
-        if let Some(completeness) = grade.dimensions.get(Dimension::Completeness).filter(|_| is_model) {
-            grades.entry(grade.at).or_default().push(completeness >= GOOD);
+        let is_model = set
+            .design()
+            .judges
+            .get(grade.judge)
+            .is_some_and(|judge| !judge.lexical);
+        if let Some(completeness) = grade
+            .dimensions
+            .get(Dimension::Completeness)
+            .filter(|_| is_model)
+        {
+            grades
+                .entry(grade.at)
+                .or_default()
+                .push(completeness >= GOOD);
         }
     }
     let shares = grades.into_iter().map(|(at, grades)| {
@@ -93,17 +108,30 @@ mod tests {
     /// complete.
     fn summary(probes: u32, complete: u32, is_by_rules: bool) -> Summary {
         let mut design = design(&[("mine", "command")], &[("a", probes)], 1);
-        design.judges.iter_mut().for_each(|judge| judge.lexical = is_by_rules);
+        design
+            .judges
+            .iter_mut()
+            .for_each(|judge| judge.lexical = is_by_rules);
         let answer = |number: u32| -> Result<Row, SetError> {
             let score = if number > complete { 1.0 } else { 4.0 };
-            Ok(Row { probe: format!("p{number}"), ..row("a", "mine", 1, &[(Dimension::Completeness, score)]) })
+            Ok(Row {
+                probe: format!("p{number}"),
+                ..row("a", "mine", 1, &[(Dimension::Completeness, score)])
+            })
         };
         let rows = (1..=probes).map(answer);
-        summarize(&ResultSet::gather(Manifest::begin("l", "t", design), rows).expect("a set"), None)
+        summarize(
+            &ResultSet::gather(Manifest::begin("l", "t", design), rows).expect("a set"),
+            None,
+        )
     }
 
     fn check(summary: &Summary) -> Option<LiteralCheck> {
-        summary.methods.get("mine").expect("the method").literal_check
+        summary
+            .methods
+            .get("mine")
+            .expect("the method")
+            .literal_check
     }
 
     #[test]
@@ -111,7 +139,12 @@ mod tests {
         let found = check(&summary(20, 18, false)).expect("enough answers");
         assert_eq!((found.judge, found.literal, found.answers), (0.9, 1.0, 20));
         assert!(found.differs());
-        assert!(!check(&summary(20, 19, false)).expect("enough answers").differs(), "five points are no difference");
+        assert!(
+            !check(&summary(20, 19, false))
+                .expect("enough answers")
+                .differs(),
+            "five points are no difference"
+        );
     }
 
     #[test]
@@ -123,14 +156,24 @@ mod tests {
     #[test]
     fn an_answer_with_a_part_of_its_facts_does_not_count() {
         let mut design = design(&[("mine", "command")], &[("a", 20)], 1);
-        design.judges.iter_mut().for_each(|judge| judge.lexical = false);
+        design
+            .judges
+            .iter_mut()
+            .for_each(|judge| judge.lexical = false);
         let answer = |number: u32| -> Result<Row, SetError> {
             let mut row = row("a", "mine", 1, &[(Dimension::Completeness, 4.0)]);
-            let missing = FactOutcome { answered: false, ..row.facts[0].clone() };
+            let missing = FactOutcome {
+                answered: false,
+                ..row.facts[0].clone()
+            };
             row.facts.push(missing);
-            Ok(Row { probe: format!("p{number}"), ..row })
+            Ok(Row {
+                probe: format!("p{number}"),
+                ..row
+            })
         };
-        let set = ResultSet::gather(Manifest::begin("l", "t", design), (1..=20).map(answer)).expect("a set");
+        let set = ResultSet::gather(Manifest::begin("l", "t", design), (1..=20).map(answer))
+            .expect("a set");
         assert_eq!(check(&summarize(&set, None)), None);
     }
 }

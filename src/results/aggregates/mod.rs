@@ -2,17 +2,17 @@
 
 pub(super) mod age;
 pub(super) mod answers;
-pub(super) mod shares;
-pub(super) mod economy;
+pub(super) mod cells;
+pub(super) mod constraints;
 pub(super) mod contexts;
-pub(super) mod needed;
+pub(super) mod economy;
+pub(super) mod excluded;
+pub(super) mod groups;
 pub(super) mod invented;
 pub(super) mod literal_check;
-pub(super) mod cells;
+pub(super) mod needed;
 pub(super) mod noise;
 pub(super) mod open_book;
 pub(super) mod scale;
-pub(super) mod excluded;
-pub(super) mod groups;
+pub(super) mod shares;
 pub(super) mod spending;
-pub(super) mod constraints;

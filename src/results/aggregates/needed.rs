@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{CountedPoints, PointAt, at, contexts, have_same_points, mean_by_fixture, point_faults};
+use super::contexts::{
+    CountedPoints, PointAt, at, contexts, have_same_points, mean_by_fixture, point_faults,
+};
 use crate::measure::RecallCaveat;
 use crate::results::files::context_row::{ContextFigures, ContextNeeded};
 use crate::results::result_set::ResultSet;
@@ -48,16 +50,25 @@ pub struct NeededPoints {
 }
 
 /// The points that count for the figures of all methods; `None` without contexts.
-pub(crate) fn needed_points(CountedPoints { set, common, .. }: &CountedPoints<'_>) -> Option<NeededPoints> {
+pub(crate) fn needed_points(
+    CountedPoints { set, common, .. }: &CountedPoints<'_>,
+) -> Option<NeededPoints> {
     let faults = point_faults(set);
     let mut left_out = BTreeMap::new();
     for fault in faults.values().flatten() {
         *left_out.entry(*fault).or_default() += 1;
     }
     (!faults.is_empty()).then(|| NeededPoints {
-        fixtures: common.iter().map(|(fixture, _)| *fixture).collect::<BTreeSet<_>>().len(),
+        fixtures: common
+            .iter()
+            .map(|(fixture, _)| *fixture)
+            .collect::<BTreeSet<_>>()
+            .len(),
         points: common.len(),
-        uncommon: faults.iter().filter(|(at, fault)| fault.is_none() && !common.contains(at)).count(),
+        uncommon: faults
+            .iter()
+            .filter(|(at, fault)| fault.is_none() && !common.contains(at))
+            .count(),
         without_verdict: !faults.values().any(Option::is_none),
         left_out,
     })
@@ -75,7 +86,10 @@ fn figures<'s>(
     for context in contexts {
         if let Some(figure) = context.needed.as_ref().and_then(figure) {
             let points = fixtures.entry(&context.fixture).or_default();
-            points.entry(context.point).or_default().insert(context.run, figure);
+            points
+                .entry(context.point)
+                .or_default()
+                .insert(context.run, figure);
         }
     }
     fixtures
@@ -86,7 +100,11 @@ fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
     let rows = figures
         .iter()
         .filter(|(point, _)| kept(**point))
-        .map(|(_, values)| (1..=runs).map(|run| values.get(&run).copied()).collect::<Vec<Option<f64>>>());
+        .map(|(_, values)| {
+            (1..=runs)
+                .map(|run| values.get(&run).copied())
+                .collect::<Vec<Option<f64>>>()
+        });
     run_values(&rows.collect::<Vec<_>>())
 }
 
@@ -102,12 +120,25 @@ pub(crate) fn needed_summary(points: &CountedPoints<'_>, method: &str) -> Option
         .values()
         .map(|figures| runs(figures, set.design().runs.compress, |_| true))
         .collect();
-    let values: Vec<f64> = fixtures.iter().filter_map(RunValues::cluster_value).collect();
+    let values: Vec<f64> = fixtures
+        .iter()
+        .filter_map(RunValues::cluster_value)
+        .collect();
     let level = stats::share_difference(&values);
-    let present: Vec<Vec<f64>> = fixtures.iter().map(RunValues::present).filter(|runs| !runs.is_empty()).collect();
-    let rerun = if info.deterministic { Err(NoRerun::Deterministic) } else { stats::rerun_interval(&present, None) };
-    let counts: BTreeMap<PointAt<'_>, u32> =
-        contexts.iter().filter_map(|context| Some((at(context), context.needed.as_ref()?.own.count))).collect();
+    let present: Vec<Vec<f64>> = fixtures
+        .iter()
+        .map(RunValues::present)
+        .filter(|runs| !runs.is_empty())
+        .collect();
+    let rerun = if info.deterministic {
+        Err(NoRerun::Deterministic)
+    } else {
+        stats::rerun_interval(&present, None)
+    };
+    let counts: BTreeMap<PointAt<'_>, u32> = contexts
+        .iter()
+        .filter_map(|context| Some((at(context), context.needed.as_ref()?.own.count)))
+        .collect();
     Some(NeededSummary {
         lift: level.map(|level| level.center),
         recall: mean_needed(&contexts, |needed| needed.own.recall),
@@ -120,7 +151,10 @@ pub(crate) fn needed_summary(points: &CountedPoints<'_>, method: &str) -> Option
     })
 }
 
-fn mean_needed(contexts: &[&ContextFigures], figure: fn(&ContextNeeded) -> Option<f64>) -> Option<f64> {
+fn mean_needed(
+    contexts: &[&ContextFigures],
+    figure: fn(&ContextNeeded) -> Option<f64>,
+) -> Option<f64> {
     mean_by_fixture(contexts, |context| figure(context.needed.as_ref()?))
 }
 
@@ -128,35 +162,67 @@ fn mean_needed(contexts: &[&ContextFigures], figure: fn(&ContextNeeded) -> Optio
 pub(crate) fn paired_recall(sides: [(&ResultSet, &str); 2]) -> Option<Paired> {
     let [a, b] = sides.map(|(set, method)| recalls(set, method));
     let [judged, baseline] = sides.map(|(set, _)| set);
-    let names: BTreeSet<&str> =
-        a.keys().chain(b.keys()).copied().filter(|name| have_same_references(judged, baseline, name)).collect();
+    let names: BTreeSet<&str> = a
+        .keys()
+        .chain(b.keys())
+        .copied()
+        .filter(|name| have_same_references(judged, baseline, name))
+        .collect();
     let mut clusters: Vec<(usize, RunValues, RunValues)> = Vec::new();
     let mut gaps = [MissingCounts::default(); 2];
     for (cluster, name) in names.into_iter().enumerate() {
         let both = [a.get(name), b.get(name)];
-        let points: BTreeSet<u32> = both.iter().flatten().flat_map(|recalls| recalls.keys()).copied().collect();
+        let points: BTreeSet<u32> = both
+            .iter()
+            .flatten()
+            .flat_map(|recalls| recalls.keys())
+            .copied()
+            .collect();
         for ((recalls, (set, _)), gaps) in both.iter().zip(sides).zip(&mut gaps) {
             let due = points.len() * set.design().runs.compress as usize;
-            let present: usize = recalls.iter().flat_map(|recalls| recalls.values()).map(BTreeMap::len).sum();
-            *gaps += MissingCounts { cells: due, missing: due.saturating_sub(present) };
+            let present: usize = recalls
+                .iter()
+                .flat_map(|recalls| recalls.values())
+                .map(BTreeMap::len)
+                .sum();
+            *gaps += MissingCounts {
+                cells: due,
+                missing: due.saturating_sub(present),
+            };
         }
         if let [Some(own), Some(other)] = both {
-            let own_runs = runs(own, judged.design().runs.compress, |point| other.contains_key(&point));
-            let other_runs = runs(other, baseline.design().runs.compress, |point| own.contains_key(&point));
+            let own_runs = runs(own, judged.design().runs.compress, |point| {
+                other.contains_key(&point)
+            });
+            let other_runs = runs(other, baseline.design().runs.compress, |point| {
+                own.contains_key(&point)
+            });
             clusters.push((cluster, own_runs, other_runs));
         }
     }
-    let missing = gaps.into_iter().filter_map(MissingCounts::share).fold(0.0, f64::max);
+    let missing = gaps
+        .into_iter()
+        .filter_map(MissingCounts::share)
+        .fold(0.0, f64::max);
     let paired = Paired::by_cluster(&clusters)?.with_missing_share(missing);
-    let is_deterministic =
-        sides.iter().any(|(set, method)| set.design().method(method).is_some_and(|info| info.deterministic));
-    Some(if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired })
+    let is_deterministic = sides.iter().any(|(set, method)| {
+        set.design()
+            .method(method)
+            .is_some_and(|info| info.deterministic)
+    });
+    Some(if is_deterministic {
+        paired.without_rerun(NoRerun::Deterministic)
+    } else {
+        paired
+    })
 }
 
 /// The recalls of a method by fixture, at the points without a caveat.
 fn recalls<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<&'s str, Figures> {
     let faults = point_faults(set);
-    let free = contexts(set, method).into_iter().filter(|context| faults.get(&at(context)) == Some(&None));
+    let free = contexts(set, method)
+        .into_iter()
+        .filter(|context| faults.get(&at(context)) == Some(&None));
     figures(free, |needed| needed.own.recall)
 }
 
@@ -179,10 +245,21 @@ mod tests {
             let base = 0.2 * at as f64;
             (1..=2)
                 .flat_map(|point| (1..=2).map(move |run| (point, run)))
-                .map(|(point, run)| context(name, point, run, base + 0.1 * f64::from(point) + 0.05 * f64::from(run)))
+                .map(|(point, run)| {
+                    context(
+                        name,
+                        point,
+                        run,
+                        base + 0.1 * f64::from(point) + 0.05 * f64::from(run),
+                    )
+                })
                 .collect::<Vec<_>>()
         };
-        ["a", "b", "c"].into_iter().enumerate().flat_map(of).collect()
+        ["a", "b", "c"]
+            .into_iter()
+            .enumerate()
+            .flat_map(of)
+            .collect()
     }
 
     fn summary_of(contexts: Vec<ContextFigures>) -> NeededSummary {
@@ -205,7 +282,10 @@ mod tests {
         assert!((found.lift.expect("a lift") - 0.025).abs() < 1e-9);
         assert_eq!((found.fixtures, found.count), (3, 24));
         let cost = cost_of(all());
-        assert_eq!((cost.contexts, cost.seconds, cost.calls, cost.usd), (12, Some(2.0), Some(1.0), Some(0.5)));
+        assert_eq!(
+            (cost.contexts, cost.seconds, cost.calls, cost.usd),
+            (12, Some(2.0), Some(1.0), Some(0.5))
+        );
     }
 
     #[test]
@@ -214,7 +294,11 @@ mod tests {
         for context in contexts.iter_mut().filter(|context| context.fixture != "c") {
             context.user_tokens = Some(if context.fixture == "a" { 300 } else { 0 });
         }
-        assert_eq!(cost_of(contexts).user_share, Some(0.15), "the mean of the two that are known");
+        assert_eq!(
+            cost_of(contexts).user_share,
+            Some(0.15),
+            "the mean of the two that are known"
+        );
         assert_eq!(cost_of(all()).user_share, None, "unknown is not zero");
     }
 
@@ -229,12 +313,22 @@ mod tests {
         let found = summary_of(contexts.clone());
         assert_eq!(found.fixtures, 1);
         let some = points_of(contexts.clone());
-        assert_eq!((some.fixtures, some.points, some.without_verdict), (1, 2, false));
+        assert_eq!(
+            (some.fixtures, some.points, some.without_verdict),
+            (1, 2, false)
+        );
         assert_eq!(some.left_out, BTreeMap::from([(RecallCaveat::Short, 4)]));
         contexts.retain(|context| context.fixture != "c");
         let found = summary_of(contexts.clone());
-        assert_eq!((found.fixtures, points_of(contexts.clone()).without_verdict), (2, true));
-        assert_eq!(paired_recall([(&set(contexts.clone()), "m"), (&set(contexts), "m")]), None, "they decide nothing");
+        assert_eq!(
+            (found.fixtures, points_of(contexts.clone()).without_verdict),
+            (2, true)
+        );
+        assert_eq!(
+            paired_recall([(&set(contexts.clone()), "m"), (&set(contexts), "m")]),
+            None,
+            "they decide nothing"
+        );
     }
 
     #[test]
@@ -246,22 +340,41 @@ mod tests {
         }
         assert_eq!(cost_of(contexts.clone()).tokens, Some(100.0));
         let points = points_of(contexts.clone());
-        assert_eq!(points.left_out, BTreeMap::from([(RecallCaveat::NothingNeeded, 2)]));
-        contexts.iter_mut().for_each(|context| context.needed = None);
-        assert_eq!(cost_of(contexts).contexts, 12, "without any recall all points count");
+        assert_eq!(
+            points.left_out,
+            BTreeMap::from([(RecallCaveat::NothingNeeded, 2)])
+        );
+        contexts
+            .iter_mut()
+            .for_each(|context| context.needed = None);
+        assert_eq!(
+            cost_of(contexts).contexts,
+            12,
+            "without any recall all points count"
+        );
     }
 
     #[test]
     fn methods_are_measured_at_the_points_that_all_of_them_compressed() {
         let others = all().into_iter().filter(|context| context.fixture != "a");
-        let others = others.map(|context| ContextFigures { method: "n".into(), ..context });
+        let others = others.map(|context| ContextFigures {
+            method: "n".into(),
+            ..context
+        });
         let contexts: Vec<ContextFigures> = all().into_iter().chain(others).collect();
         let found = summary_of(contexts.clone());
-        assert_eq!(found.fixtures, 2, "the other method has nothing of the first session");
+        assert_eq!(
+            found.fixtures, 2,
+            "the other method has nothing of the first session"
+        );
         let points = points_of(contexts.clone());
         assert_eq!((points.points, points.fixtures, points.uncommon), (4, 2, 2));
         let cost = cost_of(contexts);
-        assert_eq!((cost.contexts, cost.expected), (12, 12), "nothing of this method is missing");
+        assert_eq!(
+            (cost.contexts, cost.expected),
+            (12, 12),
+            "nothing of this method is missing"
+        );
     }
 
     #[test]
@@ -269,7 +382,10 @@ mod tests {
         let (whole, mut part) = (all(), all());
         part.retain(|context| context.point != 2 || context.fixture != "a");
         let paired = paired_recall([(&set(part), "m"), (&set(whole), "m")]).expect("pairs");
-        assert_eq!(stats::untestable(&paired), Some(stats::NoEvidenceReason::Missing));
+        assert_eq!(
+            stats::untestable(&paired),
+            Some(stats::NoEvidenceReason::Missing)
+        );
     }
 
     proptest! {

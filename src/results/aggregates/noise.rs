@@ -12,13 +12,20 @@ use crate::results::result_set::selection::Subset;
 use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
 /// The variance components of a variant, by dimension. Runs that repeat the same work count as one run.
-pub(crate) fn components(scores: &Scores, variant: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
+pub(crate) fn components(
+    scores: &Scores,
+    variant: usize,
+    kept: &Subset,
+    deterministic: bool,
+) -> Ordered<Components> {
     let graded: Vec<&MergedScores> = (scores.graded(variant).iter())
         .filter(|graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1))
         .collect();
     let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
-        let observations: Vec<Observation> =
-            graded.iter().filter_map(|graded| observe(scores, graded, dimension)).collect();
+        let observations: Vec<Observation> = graded
+            .iter()
+            .filter_map(|graded| observe(scores, graded, dimension))
+            .collect();
         let components = stats::components(&observations);
         (!components.components.is_empty()).then(|| (dimension.name().to_owned(), components))
     });
@@ -38,8 +45,10 @@ fn observe(scores: &Scores, graded: &MergedScores, dimension: Dimension) -> Opti
 /// The average over variants, dimension by dimension.
 pub(crate) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<Components> {
     let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
-        let chains: Vec<Components> =
-            variants.iter().filter_map(|variant| variant.get(dimension.name()).cloned()).collect();
+        let chains: Vec<Components> = variants
+            .iter()
+            .filter_map(|variant| variant.get(dimension.name()).cloned())
+            .collect();
         Some((dimension.name().to_owned(), Components::average(&chains)?))
     });
     by_dimension.collect()
@@ -50,7 +59,9 @@ pub(crate) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<C
 pub(crate) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
     let mut sums: Vec<(String, f64)> = Vec::new();
     for component in noise.values().flat_map(|components| &components.components) {
-        let Some(variance) = component.variance else { continue };
+        let Some(variance) = component.variance else {
+            continue;
+        };
         match sums.iter_mut().find(|(name, _)| *name == component.name) {
             Some((_, sum)) => *sum += variance,
             None => sums.push((component.name.clone(), variance)),
@@ -59,7 +70,9 @@ pub(crate) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
     let all: f64 = sums.iter().map(|(_, sum)| sum).sum();
     sums.retain(|_| all > 0.0);
     sums.sort_by(|a, b| b.1.total_cmp(&a.1));
-    sums.into_iter().map(|(name, sum)| (name, sum / all)).collect()
+    sums.into_iter()
+        .map(|(name, sum)| (name, sum / all))
+        .collect()
 }
 
 /// How well judges agree with one another, and each with itself. Ceiling and floor are left out, because they are easy
@@ -84,30 +97,51 @@ pub(crate) fn judge_quality(set: &ResultSet) -> JudgeQuality {
         .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge)?)))
         .collect();
     if design.judges.len() < 2 {
-        return JudgeQuality { repeats, ..JudgeQuality::default() };
+        return JudgeQuality {
+            repeats,
+            ..JudgeQuality::default()
+        };
     }
     let units = units(set);
     let alpha = stats::krippendorff_alpha(&units.values().cloned().collect::<Vec<_>>());
     let by_dimension = Dimension::ALL.into_iter().map(|dimension| {
         let of_dimension = units.iter().filter(|((_, _, criterion), _)| {
-            design.rubric.criteria.get(usize::from(*criterion)).is_some_and(|known| known.dimension == dimension)
+            design
+                .rubric
+                .criteria
+                .get(usize::from(*criterion))
+                .is_some_and(|known| known.dimension == dimension)
         });
         let scores: Vec<Vec<u8>> = of_dimension.map(|(_, scores)| scores.clone()).collect();
-        (dimension.name().to_owned(), stats::krippendorff_alpha(&scores))
+        (
+            dimension.name().to_owned(),
+            stats::krippendorff_alpha(&scores),
+        )
     });
-    JudgeQuality { alpha: Some(alpha), alpha_by_dimension: by_dimension.collect(), repeats }
+    JudgeQuality {
+        alpha: Some(alpha),
+        alpha_by_dimension: by_dimension.collect(),
+        repeats,
+    }
 }
 
 fn units(set: &ResultSet) -> Units {
     let mut units = Units::new();
     let (mut answer, mut before) = (0, None);
-    for grade in set.grades.iter().filter(|grade| set.is_candidate(grade.at.variant)) {
+    for grade in set
+        .grades
+        .iter()
+        .filter(|grade| set.is_candidate(grade.at.variant))
+    {
         if before != Some(grade.at) {
             answer += 1;
             before = Some(grade.at);
         }
         for (criterion, points) in &grade.points {
-            units.entry((answer, grade.judge_n, *criterion)).or_default().push(*points);
+            units
+                .entry((answer, grade.judge_n, *criterion))
+                .or_default()
+                .push(*points);
         }
     }
     units
@@ -115,9 +149,16 @@ fn units(set: &ResultSet) -> Units {
 
 fn repeat_spread(set: &ResultSet, judge: usize) -> Option<RepeatSpread> {
     let mut repeats: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for grade in set.grades.iter().filter(|grade| grade.judge == judge && set.is_candidate(grade.at.variant)) {
+    for grade in set
+        .grades
+        .iter()
+        .filter(|grade| grade.judge == judge && set.is_candidate(grade.at.variant))
+    {
         for (criterion, points) in &grade.points {
-            repeats.entry((grade.at, *criterion)).or_default().push(f64::from(*points));
+            repeats
+                .entry((grade.at, *criterion))
+                .or_default()
+                .push(f64::from(*points));
         }
     }
     let repeats: Vec<Vec<f64>> = repeats.into_values().collect();

@@ -65,15 +65,27 @@ fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
 pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) -> Option<f64> {
     let (_, open) = books(set)?;
     let answers = Answers::new(open, variant, kept);
-    answers.mean(|m| m.context_tokens.and(m.refetch).and(m.reach.as_ref()).map(|reach| reach.tokens as f64))
+    answers.mean(|m| {
+        m.context_tokens
+            .and(m.refetch)
+            .and(m.reach.as_ref())
+            .map(|reach| reach.tokens as f64)
+    })
 }
 
 impl OpenBookSummary {
     /// Measures a variant on the probes of `whole`; `None` if it never answered with a search.
-    pub(crate) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<OpenBookSummary> {
+    pub(crate) fn new(
+        set: &ResultSet,
+        variant: usize,
+        whole: &Selection<'_>,
+    ) -> Option<OpenBookSummary> {
         let (closed, open) = books(set)?;
         let answers = Answers::new(open, variant, &whole.kept);
-        answers.measured.iter().find(|measured| measured.reach.is_some())?;
+        answers
+            .measured
+            .iter()
+            .find(|measured| measured.reach.is_some())?;
         let [closed, open] = [closed, open].map(|set| whole.with_scores(&set.scores).runs(variant));
         let differences = differences(&closed, &open);
         let estimate = stats::interval(&differences);
@@ -97,16 +109,22 @@ impl OpenBookSummary {
 
 /// How much better open-book answers are, for each fixture that has both kinds.
 fn differences(closed: &VariantRuns, open: &VariantRuns) -> Vec<f64> {
-    let closed: BTreeMap<usize, f64> =
-        closed.overall().filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect();
-    open.overall().filter_map(|(fixture, runs)| Some(runs.cluster_value()? - closed.get(&fixture)?)).collect()
+    let closed: BTreeMap<usize, f64> = closed
+        .overall()
+        .filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
+        .collect();
+    open.overall()
+        .filter_map(|(fixture, runs)| Some(runs.cluster_value()? - closed.get(&fixture)?))
+        .collect()
 }
 
 impl SearchedCounts {
     fn from_answers(answers: &Answers<'_>) -> SearchedCounts {
         let mut counts = SearchedCounts::default();
         for measured in &answers.measured {
-            let (Some(reach), Some(survival)) = (&measured.reach, measured.survival) else { continue };
+            let (Some(reach), Some(survival)) = (&measured.reach, measured.survival) else {
+                continue;
+            };
             let count = match (survival < 1.0, reach.searches > 0) {
                 (true, true) => &mut counts.lost_searched,
                 (true, false) => &mut counts.lost_not_searched,

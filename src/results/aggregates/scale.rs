@@ -61,20 +61,31 @@ impl ScaleCheck {
 
     /// Whether a gate must refuse: the mean is too small, on enough probes to say so.
     pub fn refuses_gate(&self) -> bool {
-        self.probes >= PROBES_TO_REFUSE && self.difference.is_some_and(|difference| difference < NEEDED)
+        self.probes >= PROBES_TO_REFUSE
+            && self
+                .difference
+                .is_some_and(|difference| difference < NEEDED)
     }
 }
 
 fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
-    difference.is_some_and(|difference| difference < NEEDED) || lower_bound.is_some_and(|bound| bound <= 0.0)
+    difference.is_some_and(|difference| difference < NEEDED)
+        || lower_bound.is_some_and(|bound| bound <= 0.0)
 }
 
 /// Checks the first answerer that both a ceiling and a floor were graded with.
 pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let Some((full, none)) = ceiling_and_floor(set) else {
-        return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
+        return ScaleCheck {
+            probes: 0,
+            difference: None,
+            lower_bound: None,
+            cause: None,
+        };
     };
-    let differences = differences_by_probe(set, full, none, |grade| mean_of(grade.dimensions.measured()));
+    let differences = differences_by_probe(set, full, none, |grade| {
+        mean_of(grade.dimensions.measured())
+    });
     let (difference, bound) = (mean(&differences), lower_bound(&differences));
     let cause = if !is_narrow(difference, bound) {
         None
@@ -84,20 +95,32 @@ pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
         let stated = stated(set, full).zip(stated(without_search(set, none), none));
         stated.map(|(full, none)| cause(full, none))
     };
-    ScaleCheck { probes: differences.len(), difference, lower_bound: bound, cause }
+    ScaleCheck {
+        probes: differences.len(),
+        difference,
+        lower_bound: bound,
+        cause,
+    }
 }
 
 /// The variants of ceiling and floor of the first answerer that has both.
 pub(super) fn ceiling_and_floor(set: &ResultSet) -> Option<(usize, usize)> {
-    set.variants.iter().find_map(|MethodVariant { answerer, .. }| {
-        Some((set.variant_of(answerer, MethodInfo::is_ceiling)?, set.variant_of(answerer, MethodInfo::is_floor)?))
-    })
+    set.variants
+        .iter()
+        .find_map(|MethodVariant { answerer, .. }| {
+            Some((
+                set.variant_of(answerer, MethodInfo::is_ceiling)?,
+                set.variant_of(answerer, MethodInfo::is_floor)?,
+            ))
+        })
 }
 
 /// The set with the answers of a variant from the context alone.
 fn without_search(set: &ResultSet, variant: usize) -> &ResultSet {
     match set.other_book.as_deref() {
-        Some(other) if set.design().primary == Book::Open && !other.grades(variant).is_empty() => other,
+        Some(other) if set.design().primary == Book::Open && !other.grades(variant).is_empty() => {
+            other
+        }
         _ => set,
     }
 }
@@ -111,21 +134,40 @@ pub(super) fn differences_by_probe(
 ) -> Vec<f64> {
     let sides = [(set, high), (without_search(set, low), low)];
     let [high, low] = sides.map(|(set, variant)| means_by_probe(set, variant, &score));
-    high.iter().filter_map(|(probe, high)| Some(high - low.get(probe)?)).collect()
+    high.iter()
+        .filter_map(|(probe, high)| Some(high - low.get(probe)?))
+        .collect()
 }
 
 /// The mean of a score on each answerable probe of a variant.
-fn means_by_probe(set: &ResultSet, variant: usize, score: impl Fn(&Grade) -> Option<f64>) -> BTreeMap<usize, f64> {
+fn means_by_probe(
+    set: &ResultSet,
+    variant: usize,
+    score: impl Fn(&Grade) -> Option<f64>,
+) -> BTreeMap<usize, f64> {
     let mut by_probe: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for grade in set.grades(variant).iter().filter(|grade| set.is_answerable(grade.at.probe)) {
-        by_probe.entry(grade.at.probe).or_default().extend(score(grade));
+    for grade in set
+        .grades(variant)
+        .iter()
+        .filter(|grade| set.is_answerable(grade.at.probe))
+    {
+        by_probe
+            .entry(grade.at.probe)
+            .or_default()
+            .extend(score(grade));
     }
-    by_probe.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
+    by_probe
+        .into_iter()
+        .filter_map(|(probe, values)| Some((probe, mean(&values)?)))
+        .collect()
 }
 
 /// The share of expected facts that a variant's answers state; `None` where no facts are expected.
 fn stated(set: &ResultSet, variant: usize) -> Option<f64> {
-    let facts = set.answers(variant).iter().flat_map(|measured| &measured.facts);
+    let facts = set
+        .answers(variant)
+        .iter()
+        .flat_map(|measured| &measured.facts);
     mean_of(facts.map(|fact| f64::from(u8::from(fact.answered))))
 }
 
@@ -148,27 +190,57 @@ mod tests {
 
     #[test]
     fn a_large_mean_on_few_probes_is_the_fault_of_neither_judge_nor_bank() {
-        let manifest = Manifest::begin("l", "t", design(&[("full", "full"), ("none", "none")], &[("a", 2)], 1));
-        let scores = [("full", "p1", 1.0), ("none", "p1", 0.0), ("full", "p2", 5.0), ("none", "p2", 0.0)];
+        let manifest = Manifest::begin(
+            "l",
+            "t",
+            design(&[("full", "full"), ("none", "none")], &[("a", 2)], 1),
+        );
+        let scores = [
+            ("full", "p1", 1.0),
+            ("none", "p1", 0.0),
+            ("full", "p2", 5.0),
+            ("none", "p2", 0.0),
+        ];
         let rows = scores.map(|(method, probe, score)| {
-            Ok::<Row, SetError>(Row { probe: probe.into(), ..row("a", method, 1, &[(Dimension::Accuracy, score)]) })
+            Ok::<Row, SetError>(Row {
+                probe: probe.into(),
+                ..row("a", method, 1, &[(Dimension::Accuracy, score)])
+            })
         });
         let scale = scale_check(&ResultSet::gather(manifest, rows).expect("a set"));
-        assert_eq!((scale.difference, scale.cause), (Some(3.0), Some(NarrowScaleCause::FewProbes)));
+        assert_eq!(
+            (scale.difference, scale.cause),
+            (Some(3.0), Some(NarrowScaleCause::FewProbes))
+        );
         assert!(scale.is_narrow() && !scale.refuses_gate());
     }
 
     fn check(probes: usize, difference: f64, lower_bound: f64) -> ScaleCheck {
-        ScaleCheck { probes, difference: Some(difference), lower_bound: Some(lower_bound), cause: None }
+        ScaleCheck {
+            probes,
+            difference: Some(difference),
+            lower_bound: Some(lower_bound),
+            cause: None,
+        }
     }
 
     #[test]
     fn a_scale_is_narrow_by_its_mean_or_by_its_bound() {
         assert!(!check(8, 1.0, 0.1).is_narrow());
         assert!(check(8, 0.99, 0.5).is_narrow());
-        assert!(check(3, 2.0, 0.0).is_narrow(), "a mean that is not shown to be above 0");
-        let unchecked = ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
-        assert!(unchecked.difference.is_none() && !unchecked.is_narrow() && !unchecked.refuses_gate());
+        assert!(
+            check(3, 2.0, 0.0).is_narrow(),
+            "a mean that is not shown to be above 0"
+        );
+        let unchecked = ScaleCheck {
+            probes: 0,
+            difference: None,
+            lower_bound: None,
+            cause: None,
+        };
+        assert!(
+            unchecked.difference.is_none() && !unchecked.is_narrow() && !unchecked.refuses_gate()
+        );
     }
 
     #[test]

@@ -40,8 +40,15 @@ impl Share {
 
     /// From the numerator and denominator of each fixture with anything to count.
     pub(super) fn from_counts<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
-        let by_fixture: Vec<f64> = counts.clone().map(|(count, of)| *count as f64 / *of as f64).collect();
-        Share::new(&by_fixture, counts.clone().map(|counts| counts.0).sum(), counts.map(|counts| counts.1).sum())
+        let by_fixture: Vec<f64> = counts
+            .clone()
+            .map(|(count, of)| *count as f64 / *of as f64)
+            .collect();
+        Share::new(
+            &by_fixture,
+            counts.clone().map(|counts| counts.0).sum(),
+            counts.map(|counts| counts.1).sum(),
+        )
     }
 }
 
@@ -73,7 +80,11 @@ pub struct ShareDifference {
 
 impl ShareDifference {
     /// `differences` has an entry for each fixture that both sides have.
-    pub(crate) fn new(before: Option<Share>, after: Option<Share>, differences: &[f64]) -> ShareDifference {
+    pub(crate) fn new(
+        before: Option<Share>,
+        after: Option<Share>,
+        differences: &[f64],
+    ) -> ShareDifference {
         let estimate = stats::share_difference(differences);
         ShareDifference {
             before,
@@ -85,18 +96,22 @@ impl ShareDifference {
 
     /// Whether both sides counted something.
     pub fn has_both_denominators(&self) -> bool {
-        [self.before, self.after].iter().all(|side| side.is_some_and(|share| share.of > 0))
+        [self.before, self.after]
+            .iter()
+            .all(|side| side.is_some_and(|share| share.of > 0))
     }
 
     /// Whether the share is clearly higher on the judged side: its interval lies above 0, or it rose by the same in all
     /// fixtures.
     pub fn is_clearly_higher(&self) -> bool {
-        self.ci95.map_or(self.difference > Some(0.0), |ci| ci.low() > 0.0)
+        self.ci95
+            .map_or(self.difference > Some(0.0), |ci| ci.low() > 0.0)
     }
 
     /// Whether the counts of the two sides differ.
     pub fn is_any(&self) -> bool {
-        let [before, after] = [self.before, self.after].map(|side| side.map(|share| (share.count, share.of)));
+        let [before, after] =
+            [self.before, self.after].map(|side| side.map(|share| (share.count, share.of)));
         before != after
     }
 }
@@ -105,7 +120,9 @@ impl ShareDifference {
 pub(super) type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
 
 fn is_overclaim(measured: &MeasuredAnswer) -> Option<bool> {
-    measured.when_lost.map(|does| does == AnswerWhenLost::OtherValue)
+    measured
+        .when_lost
+        .map(|does| does == AnswerWhenLost::OtherValue)
 }
 
 fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
@@ -116,7 +133,11 @@ fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
 pub(super) fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
     let by_fixture: Vec<f64> = fixture_shares(answers, counts).into_values().collect();
     let (mut count, mut of) = (0, 0);
-    for counted in answers.measured.iter().filter_map(|measured| counts(measured)) {
+    for counted in answers
+        .measured
+        .iter()
+        .filter_map(|measured| counts(measured))
+    {
         count += u64::from(counted);
         of += 1;
     }
@@ -125,12 +146,18 @@ pub(super) fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
 
 /// The share of each fixture.
 fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, f64> {
-    answers.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
+    answers
+        .fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted))))
+        .collect()
 }
 
 /// Whether any context with an expected fact can be read.
 fn has_readable_context(answers: &Answers<'_>) -> bool {
-    answers.measured.iter().flat_map(|measured| &measured.facts).any(|fact| fact.class.is_some())
+    answers
+        .measured
+        .iter()
+        .flat_map(|measured| &measured.facts)
+        .any(|fact| fact.class.is_some())
 }
 
 impl Overclaim {
@@ -147,7 +174,9 @@ impl Overclaim {
 
 /// The share of the answers without their facts that do this.
 fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
-    share_of(answers, &|measured| measured.when_lost.map(|does| does == wanted))
+    share_of(answers, &|measured| {
+        measured.when_lost.map(|does| does == wanted)
+    })
 }
 
 /// The share of answers to unanswerable probes that assert something.
@@ -158,13 +187,19 @@ pub(crate) fn fabrication(answers: &Answers<'_>) -> Share {
 /// Survival by where the transcript last mentions a fact, the oldest first.
 pub(crate) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| fact.depth);
-    Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
+    Depth::ALL
+        .into_iter()
+        .filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?)))
+        .collect()
 }
 
 /// Survival by the number of compressions since the transcript last mentioned a fact.
 pub(crate) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| fact.age);
-    shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect()
+    shares
+        .into_iter()
+        .map(|(age, share)| (age.to_string(), share))
+        .collect()
 }
 
 /// Survival by how many messages mention a fact.
@@ -176,13 +211,19 @@ pub(crate) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
             _ => "4+",
         })
     });
-    shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
+    shares
+        .into_iter()
+        .map(|(name, share)| (name.to_owned(), share))
+        .collect()
 }
 
 /// Survival by the heading of the compression prompt that facts belong under.
 pub(crate) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |measured, _| measured.heading.clone());
-    shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
+    shares
+        .into_iter()
+        .map(|(heading, share)| (heading.to_string(), share))
+        .collect()
 }
 
 /// By group, the share of facts that occur in the context. Within a fixture, each fact has the same weight.
@@ -190,19 +231,28 @@ fn survival_by<N: Ord>(
     answers: &Answers<'_>,
     group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>,
 ) -> BTreeMap<N, Share> {
-    let facts = answers.measured.iter().flat_map(|measured| measured.facts.iter().map(move |fact| (*measured, fact)));
-    shares_by(
-        facts.filter_map(|(measured, fact)| {
-            Some((group(measured, fact)?, answers.fixture(measured)?, fact.is_present()?))
-        }),
-    )
+    let facts = answers
+        .measured
+        .iter()
+        .flat_map(|measured| measured.facts.iter().map(move |fact| (*measured, fact)));
+    shares_by(facts.filter_map(|(measured, fact)| {
+        Some((
+            group(measured, fact)?,
+            answers.fixture(measured)?,
+            fact.is_present()?,
+        ))
+    }))
 }
 
 /// By fixture: the numerator and the denominator of its share.
 pub(super) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
 
 /// Adds one thing to the counts of its fixture.
-pub(crate) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {
+pub(crate) fn count<Fixture: Ord>(
+    counts: &mut FixtureCounts<Fixture>,
+    fixture: Fixture,
+    is_counted: bool,
+) {
     let (count, of) = counts.entry(fixture).or_default();
     *count += u64::from(is_counted);
     *of += 1;
@@ -213,8 +263,13 @@ pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
     all: impl Iterator<Item = (Group, Fixture, bool)>,
 ) -> BTreeMap<Group, Share> {
     let mut groups: BTreeMap<Group, FixtureCounts<Fixture>> = BTreeMap::new();
-    all.for_each(|(group, fixture, is_counted)| count(groups.entry(group).or_default(), fixture, is_counted));
-    groups.into_iter().map(|(group, fixtures)| (group, Share::from_counts(fixtures.values()))).collect()
+    all.for_each(|(group, fixture, is_counted)| {
+        count(groups.entry(group).or_default(), fixture, is_counted)
+    });
+    groups
+        .into_iter()
+        .map(|(group, fixtures)| (group, Share::from_counts(fixtures.values())))
+        .collect()
 }
 
 /// How the share of overclaims differs. `fixtures` maps each fixture of `after` to the same one of `before`.
@@ -223,7 +278,8 @@ pub(crate) fn overclaim_difference(
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let [after, before] = [after, before].map(|side| Some(side).filter(|side| has_readable_context(side)));
+    let [after, before] =
+        [after, before].map(|side| Some(side).filter(|side| has_readable_context(side)));
     difference(&is_overclaim, after, before, fixtures)
 }
 
@@ -242,9 +298,18 @@ pub(crate) fn truncation_difference(
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let is_any = after.measured.iter().chain(&before.measured).any(|measured| measured.truncated);
+    let is_any = after
+        .measured
+        .iter()
+        .chain(&before.measured)
+        .any(|measured| measured.truncated);
     let [after, before] = [after, before].map(|side| Some(side).filter(|_| is_any));
-    difference(&|measured| Some(measured.truncated), after, before, fixtures)
+    difference(
+        &|measured| Some(measured.truncated),
+        after,
+        before,
+        fixtures,
+    )
 }
 
 /// How a share differs; a side is `None` if it is unknown there.
@@ -254,9 +319,14 @@ fn difference(
     before: Option<&Answers<'_>>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let [now, earlier] = [after, before].map(|side| side.map(|side| fixture_shares(side, counts)).unwrap_or_default());
-    let differences: Vec<f64> =
-        now.iter().filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?)).collect();
+    let [now, earlier] = [after, before].map(|side| {
+        side.map(|side| fixture_shares(side, counts))
+            .unwrap_or_default()
+    });
+    let differences: Vec<f64> = now
+        .iter()
+        .filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?))
+        .collect();
     let [before, after] = [before, after].map(|side| side.map(|side| share_of(side, counts)));
     ShareDifference::new(before, after, &differences)
 }

@@ -65,7 +65,10 @@ impl FixtureChanges {
     }
 
     fn is_tested(&self, fixture: &str) -> bool {
-        self.changed.iter().chain(&self.asked_again).any(|known| known == fixture)
+        self.changed
+            .iter()
+            .chain(&self.asked_again)
+            .any(|known| known == fixture)
     }
 }
 
@@ -163,29 +166,47 @@ struct CommonCells {
 impl<'s> ComparedVariants<'s> {
     /// Sorts the fixtures by what became of them.
     pub(super) fn fixture_changes(&self) -> FixtureChanges {
-        let (judged, baseline) = (by_probe(self.judged, self.pair.a.place), by_probe(self.baseline, self.pair.b.place));
+        let (judged, baseline) = (
+            by_probe(self.judged, self.pair.a.place),
+            by_probe(self.baseline, self.pair.b.place),
+        );
         let mut changes = FixtureChanges::default();
         let mut fixtures: BTreeMap<usize, CommonCells> = BTreeMap::new();
         for (probe, other) in self.probes {
-            let Some(at) = self.judged.probes.get(*probe) else { continue };
+            let Some(at) = self.judged.probes.get(*probe) else {
+                continue;
+            };
             let common = fixtures.entry(at.fixture).or_default();
             let none = ProbeGrades::new();
-            let (own, theirs) = (judged.get(probe).unwrap_or(&none), baseline.get(other).unwrap_or(&none));
+            let (own, theirs) = (
+                judged.get(probe).unwrap_or(&none),
+                baseline.get(other).unwrap_or(&none),
+            );
             for (cell, grade) in own {
-                let Some(earlier) = theirs.get(cell) else { continue };
+                let Some(earlier) = theirs.get(cell) else {
+                    continue;
+                };
                 common.any = true;
                 common.other_keys |= answer_and_judge(grade) != answer_and_judge(earlier);
                 common.other_grades |= !grade.is_graded_like(earlier);
             }
-            changes.only_judged.extend(self.one_sided(*probe, own, theirs));
-            changes.only_baseline.extend(self.one_sided(*probe, theirs, own));
+            changes
+                .only_judged
+                .extend(self.one_sided(*probe, own, theirs));
+            changes
+                .only_baseline
+                .extend(self.one_sided(*probe, theirs, own));
             changes.one_sided += usize::from(own.is_empty() != theirs.is_empty());
         }
         for (fixture, common) in fixtures {
             let list = match common {
                 CommonCells { any: false, .. } => &mut changes.not_comparable,
-                CommonCells { other_keys: true, .. } => &mut changes.changed,
-                CommonCells { other_grades: true, .. } => &mut changes.asked_again,
+                CommonCells {
+                    other_keys: true, ..
+                } => &mut changes.changed,
+                CommonCells {
+                    other_grades: true, ..
+                } => &mut changes.asked_again,
                 _ => &mut changes.unchanged,
             };
             list.extend(self.judged.fixture_name(fixture).map(str::to_owned));
@@ -194,45 +215,79 @@ impl<'s> ComparedVariants<'s> {
     }
 
     /// The cells of a probe that `own` has and `other` lacks, in words.
-    fn one_sided(&self, probe: usize, own: &ProbeGrades<'_>, other: &ProbeGrades<'_>) -> Option<String> {
+    fn one_sided(
+        &self,
+        probe: usize,
+        own: &ProbeGrades<'_>,
+        other: &ProbeGrades<'_>,
+    ) -> Option<String> {
         let lone = own.keys().filter(|cell| !other.contains_key(cell));
         let runs: BTreeSet<u32> = lone.map(|(run, ..)| *run).collect();
         let at = self.judged.probes.get(probe)?;
         let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
-        let place =
-            say!("{} · point {} · {}", "{} · 压缩点 {} · {}", self.judged.fixture_name(at.fixture)?, at.point, at.id);
+        let place = say!(
+            "{} · point {} · {}",
+            "{} · 压缩点 {} · {}",
+            self.judged.fixture_name(at.fixture)?,
+            at.point,
+            at.id
+        );
         (!runs.is_empty()).then(|| say!("{place} · run {}", "{place} · 第 {} 次", runs.join(", ")))
     }
 
     pub(crate) fn differences(&self) -> Differences {
-        let mut differences = Differences { contexts: self.same_contexts(), ..Differences::default() };
+        let mut differences = Differences {
+            contexts: self.same_contexts(),
+            ..Differences::default()
+        };
         for (probe, other) in self.probes {
             differences.flipped.extend(self.flip(*probe, *other));
             self.compare_facts(*probe, *other, &mut differences);
         }
-        [differences.overclaim, differences.fabrication, differences.truncated] = self.share_differences();
+        [
+            differences.overclaim,
+            differences.fabrication,
+            differences.truncated,
+        ] = self.share_differences();
         differences.constraints = constraint_difference(self.methods());
         // stable: probes that moved by the same stay in the order of the matrix
-        differences.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+        differences.flipped.sort_by(|a, b| {
+            (b.after - b.before)
+                .abs()
+                .total_cmp(&(a.after - a.before).abs())
+        });
         differences
     }
 
     /// The judged set and the baseline, each with the name of its method.
     pub(crate) fn methods(&self) -> [(&'s ResultSet, &'s str); 2] {
-        [(self.judged, &self.pair.a.method.name), (self.baseline, &self.pair.b.method.name)]
+        [
+            (self.judged, &self.pair.a.method.name),
+            (self.baseline, &self.pair.b.method.name),
+        ]
     }
 
     /// Overclaims, fabrications and truncated answers on the probes that both sides asked.
     fn share_differences(&self) -> [ShareDifference; 3] {
-        let (judged, baseline) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
+        let (judged, baseline) = (
+            self.probes.keys().copied().collect(),
+            self.probes.values().copied().collect(),
+        );
         let after = Answers::new(self.judged, self.pair.a.place, &judged);
         let before = Answers::new(self.baseline, self.pair.b.place, &baseline);
         let fixtures = self.probes.iter().filter_map(|(probe, other)| {
-            Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
+            Some((
+                self.judged.scores.fixture_of(*probe)?,
+                self.baseline.scores.fixture_of(*other)?,
+            ))
         });
         let fixtures: BTreeMap<usize, usize> = fixtures.collect();
-        [overclaim_difference, fabrication_difference, truncation_difference]
-            .map(|difference| difference(&after, &before, &fixtures))
+        [
+            overclaim_difference,
+            fabrication_difference,
+            truncation_difference,
+        ]
+        .map(|difference| difference(&after, &before, &fixtures))
     }
 
     /// Counts the contexts that are the same. The key of an answer covers the context, question, answerer and
@@ -241,7 +296,10 @@ impl<'s> ComparedVariants<'s> {
     fn same_contexts(&self) -> Option<SameContexts> {
         let (Some(own), Some(other)) = (self.pair.a.answerer, self.pair.b.answerer) else {
             let same = same_contexts(self.methods());
-            return Some(SameContexts { same: same.iter().filter(|same| **same).count(), compared: same.len() });
+            return Some(SameContexts {
+                same: same.iter().filter(|same| **same).count(),
+                compared: same.len(),
+            });
         };
         if !own.is_same(other) || own.endpoint != other.endpoint {
             return None;
@@ -249,14 +307,23 @@ impl<'s> ComparedVariants<'s> {
         let baseline = by_probe(self.baseline, self.pair.b.place);
         let mut contexts: BTreeMap<(usize, u32, u32), bool> = BTreeMap::new();
         for grade in self.judged.grades(self.pair.a.place) {
-            let Some(at) = self.judged.probes.get(grade.at.probe) else { continue };
-            let earlier = self.probes.get(&grade.at.probe).and_then(|other| baseline.get(other)?.get(&cell(grade)));
+            let Some(at) = self.judged.probes.get(grade.at.probe) else {
+                continue;
+            };
+            let earlier = self
+                .probes
+                .get(&grade.at.probe)
+                .and_then(|other| baseline.get(other)?.get(&cell(grade)));
             let Some(earlier) = earlier else { continue };
-            *contexts.entry((at.fixture, at.point, grade.at.run)).or_default() |=
-                answer_key(grade) == answer_key(earlier);
+            *contexts
+                .entry((at.fixture, at.point, grade.at.run))
+                .or_default() |= answer_key(grade) == answer_key(earlier);
         }
         let same = contexts.values().filter(|same| **same).count();
-        Some(SameContexts { same, compared: contexts.len() })
+        Some(SameContexts {
+            same,
+            compared: contexts.len(),
+        })
     }
 
     fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
@@ -265,12 +332,22 @@ impl<'s> ComparedVariants<'s> {
         let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
         let at = self.judged.probes.get(probe).filter(|_| is_flip)?;
         let fixture = self.judged.fixture_name(at.fixture)?.to_owned();
-        Some(Flip { fixture, point: at.point, probe: at.id.clone(), before, after })
+        Some(Flip {
+            fixture,
+            point: at.point,
+            probe: at.id.clone(),
+            before,
+            after,
+        })
     }
 
     fn compare_facts(&self, probe: usize, other: usize, differences: &mut Differences) {
-        let Some(at) = self.judged.probes.get(probe) else { return };
-        let Some(fixture) = self.judged.fixture_name(at.fixture) else { return };
+        let Some(at) = self.judged.probes.get(probe) else {
+            return;
+        };
+        let Some(fixture) = self.judged.fixture_name(at.fixture) else {
+            return;
+        };
         for (fact, name) in at.facts.iter().enumerate() {
             let now = is_mostly_held(self.judged, self.pair.a.place, probe, fact);
             let before = is_mostly_held(self.baseline, self.pair.b.place, other, fact);
@@ -280,7 +357,12 @@ impl<'s> ComparedVariants<'s> {
                 _ => continue,
             };
             let (fixture, probe, fact) = (fixture.to_owned(), at.id.clone(), name.clone());
-            list.push(ProbeFact { fixture, point: at.point, probe, fact });
+            list.push(ProbeFact {
+                fixture,
+                point: at.point,
+                probe,
+                fact,
+            });
         }
     }
 }
@@ -302,7 +384,10 @@ fn answer_key(grade: &Grade) -> KeyHalf {
 fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> {
     let mut probes: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
     for grade in set.grades(variant) {
-        probes.entry(grade.at.probe).or_default().insert(cell(grade), grade);
+        probes
+            .entry(grade.at.probe)
+            .or_default()
+            .insert(cell(grade), grade);
     }
     probes
 }
@@ -311,15 +396,31 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
 /// the answer itself.
 fn is_mostly_held(set: &ResultSet, variant: usize, probe: usize, fact: usize) -> Option<bool> {
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
-    let facts = answers.iter().filter_map(|measured| measured.facts.get(fact));
+    let facts = answers
+        .iter()
+        .filter_map(|measured| measured.facts.get(fact));
     let held = facts.map(|fact| f64::from(u8::from(fact.is_present().unwrap_or(fact.answered))));
     stats::mean_of(held).map(|share| share >= 0.5)
 }
 
 /// A probe's score, for display: the mean over its dimensions that are compared of the mean over runs.
-fn score(set: &ResultSet, variant: usize, probe: usize, excluded: &BTreeSet<Dimension>) -> Option<f64> {
-    let compared = Dimension::ALL.into_iter().filter(|dimension| !excluded.contains(dimension));
-    let means = compared
-        .filter_map(|dimension| stats::mean_of(set.scores.by_run(variant, probe, dimension).iter().flatten().copied()));
+fn score(
+    set: &ResultSet,
+    variant: usize,
+    probe: usize,
+    excluded: &BTreeSet<Dimension>,
+) -> Option<f64> {
+    let compared = Dimension::ALL
+        .into_iter()
+        .filter(|dimension| !excluded.contains(dimension));
+    let means = compared.filter_map(|dimension| {
+        stats::mean_of(
+            set.scores
+                .by_run(variant, probe, dimension)
+                .iter()
+                .flatten()
+                .copied(),
+        )
+    });
     stats::mean_of(means)
 }

@@ -25,7 +25,11 @@ pub struct Incompatibility {
 impl Incompatibility {
     /// A difference that no comparison may leave out.
     pub(crate) fn new(what: impl Into<String>) -> Incompatibility {
-        Incompatibility { what: what.into(), allowed_from: None, excluded_fixture: None }
+        Incompatibility {
+            what: what.into(),
+            allowed_from: None,
+            excluded_fixture: None,
+        }
     }
 
     /// A difference within a fixture that both sides have.
@@ -34,7 +38,10 @@ impl Incompatibility {
     }
 
     fn allowed_from(scope: ComparisonScope, what: String) -> Incompatibility {
-        Incompatibility { allowed_from: Some(scope), ..Incompatibility::new(what) }
+        Incompatibility {
+            allowed_from: Some(scope),
+            ..Incompatibility::new(what)
+        }
     }
 
     /// Whether the comparison may leave out what differs.
@@ -60,11 +67,17 @@ pub struct Incomparable {
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(localized("the two sides cannot be compared; what differs:", "两侧不能比较；差异："))?;
+        f.write_str(localized(
+            "the two sides cannot be compared; what differs:",
+            "两侧不能比较；差异：",
+        ))?;
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
-        let is_all_common = self.differences.iter().all(|difference| difference.is_allowed_by(ComparisonScope::Common));
+        let is_all_common = self
+            .differences
+            .iter()
+            .all(|difference| difference.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
             f.write_str(localized(
                 "\n`--only-common` compares the cells that do match",
@@ -78,14 +91,24 @@ impl fmt::Display for Incomparable {
 impl std::error::Error for Incomparable {}
 
 impl Incomparable {
-    pub(super) fn no_such_method(label: &str, method: &str, variants: &[MethodVariant]) -> Incomparable {
-        let known: Vec<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
+    pub(super) fn no_such_method(
+        label: &str,
+        method: &str,
+        variants: &[MethodVariant],
+    ) -> Incomparable {
+        let known: Vec<&str> = variants
+            .iter()
+            .map(|variant| variant.key.as_str())
+            .collect();
         let what = say!(
             "`{label}` has no method `{method}`; {}",
             "`{label}` 没有方法 `{method}`；{}",
             suggestion(method, &known)
         );
-        Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All }
+        Incomparable {
+            differences: vec![Incompatibility::new(what)],
+            scope: ComparisonScope::All,
+        }
     }
 }
 
@@ -101,26 +124,54 @@ pub(crate) struct VariantPair<'s> {
 impl VariantPair<'_> {
     /// Whether the same model answers from both, with the same settings and prompt; false if one of them is unknown.
     pub(super) fn has_same_answerer(&self) -> bool {
-        self.a.answerer.zip(self.b.answerer).is_some_and(|(own, other)| own.is_same(other))
+        self.a
+            .answerer
+            .zip(self.b.answerer)
+            .is_some_and(|(own, other)| own.is_same(other))
     }
 }
 
 /// Everything that makes two result sets incomparable, unless a comparison may leave it out.
-pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+pub(super) fn incompatibilities(
+    a: &ResultSet,
+    b: &ResultSet,
+    pairs: &[VariantPair<'_>],
+) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
-    let mut found = if has_answers(a) && has_answers(b) { compare_grading(a, b, pairs) } else { Vec::new() };
-    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
-    if both.clone().all(|(own, other)| own.digests.transcript != other.digests.transcript) {
+    let mut found = if has_answers(a) && has_answers(b) {
+        compare_grading(a, b, pairs)
+    } else {
+        Vec::new()
+    };
+    let both = left
+        .fixtures
+        .iter()
+        .filter_map(|own| Some((own, right.fixture(&own.name)?)));
+    if both
+        .clone()
+        .all(|(own, other)| own.digests.transcript != other.digests.transcript)
+    {
         found.push(Incompatibility::new(localized(
             "the fixtures: none has the same messages on both sides",
             "样本：没有一个在两侧有相同的消息",
         )));
     }
-    found.extend(both.filter_map(|(own, other)| compare_fixtures(own, other, has_answers(a) && has_answers(b))));
+    found.extend(
+        both.filter_map(|(own, other)| {
+            compare_fixtures(own, other, has_answers(a) && has_answers(b))
+        }),
+    );
     for (own, other) in [(left, right), (right, left)] {
-        let lone = own.fixtures.iter().filter(|info| other.fixture(&info.name).is_none());
+        let lone = own
+            .fixtures
+            .iter()
+            .filter(|info| other.fixture(&info.name).is_none());
         found.extend(lone.map(|info| {
-            let what = say!("fixture `{}`, which only one side has", "样本 `{}`（仅一侧有）", info.name);
+            let what = say!(
+                "fixture `{}`, which only one side has",
+                "样本 `{}`（仅一侧有）",
+                info.name
+            );
             Incompatibility::allowed_from(ComparisonScope::Selected, what)
         }));
     }
@@ -132,17 +183,33 @@ fn has_answers(set: &ResultSet) -> bool {
     !set.design().answerers.is_empty()
 }
 
-fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+fn compare_grading(
+    a: &ResultSet,
+    b: &ResultSet,
+    pairs: &[VariantPair<'_>],
+) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
         found.push(Incompatibility::new(localized("the rubric", "评分细则")));
     }
-    if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
+    if left.judges.len() != right.judges.len()
+        || left
+            .judges
+            .iter()
+            .zip(&right.judges)
+            .any(|(a, b)| !a.is_same(b))
+    {
         let how = versus(&model_names(&left.judges), &model_names(&right.judges));
-        found.push(Incompatibility::new(say!("the judges ({how})", "评审（{how}）")));
+        found.push(Incompatibility::new(say!(
+            "the judges ({how})",
+            "评审（{how}）"
+        )));
     } else if let Some(how) = compare_panels(a, b) {
-        found.push(Incompatibility::new(say!("the judges that gave grades ({how})", "给出评分的评审（{how}）")));
+        found.push(Incompatibility::new(say!(
+            "the judges that gave grades ({how})",
+            "给出评分的评审（{how}）"
+        )));
     }
     if left.judge_context != right.judge_context {
         found.push(Incompatibility::new(localized(
@@ -157,8 +224,16 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
         )));
     }
     if left.primary != right.primary {
-        let how = say!("`[gate] primary`: {} against {}", "`[gate] primary`：{} 对比 {}", left.primary, right.primary);
-        found.push(Incompatibility::new(say!("which answers are tested ({how})", "检验哪些回答（{how}）")));
+        let how = say!(
+            "`[gate] primary`: {} against {}",
+            "`[gate] primary`：{} 对比 {}",
+            left.primary,
+            right.primary
+        );
+        found.push(Incompatibility::new(say!(
+            "which answers are tested ({how})",
+            "检验哪些回答（{how}）"
+        )));
     }
     if left.primary == Book::Open && recoveries_differ(pairs) {
         found.push(Incompatibility::new(localized(
@@ -179,32 +254,64 @@ fn compare_panels(a: &ResultSet, b: &ResultSet) -> Option<String> {
         return None;
     }
     let [own, other] = [a, b].map(|set| {
-        let judges = set.scores.judges().iter().filter_map(|place| set.design().judges.get(*place));
-        judges.map(|judge| judge.name.as_str()).collect::<Vec<_>>().join(", ")
+        let judges = set
+            .scores
+            .judges()
+            .iter()
+            .filter_map(|place| set.design().judges.get(*place));
+        judges
+            .map(|judge| judge.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
     });
     Some(versus(&own, &other))
 }
 
-fn compare_fixtures(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
+fn compare_fixtures(
+    a: &FixtureInfo,
+    b: &FixtureInfo,
+    has_answers: bool,
+) -> Option<Incompatibility> {
     if a.digests.transcript != b.digests.transcript {
-        let difference = Incompatibility::for_fixture(localized("the messages of fixture", "样本的消息："), &a.name);
-        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..difference })
+        let difference = Incompatibility::for_fixture(
+            localized("the messages of fixture", "样本的消息："),
+            &a.name,
+        );
+        Some(Incompatibility {
+            excluded_fixture: Some(a.name.clone()),
+            ..difference
+        })
     } else if a.digests.points != b.digests.points {
-        Some(Incompatibility::for_fixture(localized("the compression points of fixture", "样本的压缩点："), &a.name))
+        Some(Incompatibility::for_fixture(
+            localized("the compression points of fixture", "样本的压缩点："),
+            &a.name,
+        ))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(Incompatibility::for_fixture(localized("the probes of fixture", "样本的问题："), &a.name))
+        Some(Incompatibility::for_fixture(
+            localized("the probes of fixture", "样本的问题："),
+            &a.name,
+        ))
     } else if !probe_identities(a).eq(probe_identities(b)) {
-        let what = say!("the selection of probes of fixture `{}`", "样本 `{}` 所选的问题", a.name);
-        Some(Incompatibility::allowed_from(ComparisonScope::Selected, what))
+        let what = say!(
+            "the selection of probes of fixture `{}`",
+            "样本 `{}` 所选的问题",
+            a.name
+        );
+        Some(Incompatibility::allowed_from(
+            ComparisonScope::Selected,
+            what,
+        ))
     } else {
         None
     }
 }
 
 fn probe_identities(info: &FixtureInfo) -> impl Iterator<Item = (u32, &str, Digest)> {
-    info.probes.iter().map(|probe| (probe.point, probe.id.as_str(), probe.digest))
+    info.probes
+        .iter()
+        .map(|probe| (probe.point, probe.id.as_str(), probe.digest))
 }
 
 /// Whether answerers may search in different ways.
@@ -218,8 +325,12 @@ fn recoveries_differ(pairs: &[VariantPair<'_>]) -> bool {
 /// Answerers that differ, unless the user named both methods.
 fn compare_answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let mut differences: Vec<Incompatibility> = Vec::new();
-    for pair in pairs.iter().filter(|pair| !pair.explicit && !pair.has_same_answerer()) {
-        let [own, other] = [pair.a, pair.b].map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
+    for pair in pairs
+        .iter()
+        .filter(|pair| !pair.explicit && !pair.has_same_answerer())
+    {
+        let [own, other] = [pair.a, pair.b]
+            .map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
         let how = versus(own, other);
         let difference = Incompatibility::new(say!("the answerer ({how})", "作答模型（{how}）"));
         if !differences.contains(&difference) {
@@ -231,21 +342,37 @@ fn compare_answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
 
 /// Answerers of which one fails what the other grades, even if the user named both methods.
 fn compare_truncated_replies(pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
-    let mut both = pairs
-        .iter()
-        .filter_map(|pair| Some((pair.a.answerer?.truncated_replies?, pair.b.answerer?.truncated_replies?)));
+    let mut both = pairs.iter().filter_map(|pair| {
+        Some((
+            pair.a.answerer?.truncated_replies?,
+            pair.b.answerer?.truncated_replies?,
+        ))
+    });
     let (own, other) = both.find(|(own, other)| own != other)?;
-    let how = say!("`truncated_replies`: {own} against {other}", "`truncated_replies`：{own} 对比 {other}");
-    Some(Incompatibility::new(say!("what is done with truncated answers ({how})", "如何处理截断的回答（{how}）")))
+    let how = say!(
+        "`truncated_replies`: {own} against {other}",
+        "`truncated_replies`：{own} 对比 {other}"
+    );
+    Some(Incompatibility::new(say!(
+        "what is done with truncated answers ({how})",
+        "如何处理截断的回答（{how}）"
+    )))
 }
 
 fn model_names(asked: &[ModelInfo]) -> String {
-    asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
+    asked
+        .iter()
+        .map(|asked| asked.model.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn versus(a: &str, b: &str) -> String {
     if a == b {
-        say!("{a}, with other settings or another prompt", "{a}，设置或提示词不同")
+        say!(
+            "{a}, with other settings or another prompt",
+            "{a}，设置或提示词不同"
+        )
     } else {
         say!("{a} against {b}", "{a} 对比 {b}")
     }
@@ -256,12 +383,19 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
     let (left, right) = (a.design(), b.design());
     let mut warnings = Vec::new();
     if left.runs != right.runs {
-        let [own, other] =
-            [left.runs, right.runs].map(|runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge));
-        warnings.push(say!("repetitions differ: {own} against {other}", "重复次数不同：{own} 对比 {other}"));
+        let [own, other] = [left.runs, right.runs]
+            .map(|runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge));
+        warnings.push(say!(
+            "repetitions differ: {own} against {other}",
+            "重复次数不同：{own} 对比 {other}"
+        ));
     }
     let judges = left.judges.iter().zip(&right.judges);
-    let both = judges.chain(pairs.iter().filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)));
+    let both = judges.chain(
+        pairs
+            .iter()
+            .filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)),
+    );
     for (own, other) in both.filter(|(own, other)| own.endpoint != other.endpoint) {
         let text = say!(
             "`{}` was asked at {} and at {}",
@@ -281,7 +415,9 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
 /// Models with the same name on both sides for which the provider served different models.
 fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
     let (now, before) = (&a.manifest.models, &b.manifest.models);
-    let changed = now.iter().filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));
+    let changed = now
+        .iter()
+        .filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));
     changed.filter(|(_, served, earlier)| served != earlier).map(move |(asked, served, earlier)| {
         let [now, before] =
             [served, earlier].map(|names| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));

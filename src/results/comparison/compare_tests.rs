@@ -10,20 +10,42 @@ use crate::results::*;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 pub(super) type RunScores = [f64; 3];
-pub(super) const A: [RunScores; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];
-pub(super) const B: [RunScores; 4] = [[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]];
+pub(super) const A: [RunScores; 4] = [
+    [3.9, 4.2, 4.1],
+    [3.4, 3.0, 3.3],
+    [4.4, 4.5, 4.3],
+    [3.8, 4.0, 3.5],
+];
+pub(super) const B: [RunScores; 4] = [
+    [3.5, 3.6, 3.3],
+    [3.1, 2.9, 2.6],
+    [3.9, 4.0, 4.2],
+    [3.3, 3.2, 3.6],
+];
 const FIXTURES: [&str; 4] = ["f1", "f2", "f3", "f4"];
 
 pub(super) fn rows(method: &str, values: &[RunScores]) -> Vec<Row> {
     let of = |(fixture, runs): (&str, &RunScores)| -> Vec<Row> {
-        let scores = |value: f64| [(Dimension::Accuracy, value), (Dimension::Completeness, value)];
-        (1..).zip(runs).map(|(run, value)| row(fixture, method, run, &scores(*value))).collect()
+        let scores = |value: f64| {
+            [
+                (Dimension::Accuracy, value),
+                (Dimension::Completeness, value),
+            ]
+        };
+        (1..)
+            .zip(runs)
+            .map(|(run, value)| row(fixture, method, run, &scores(*value)))
+            .collect()
     };
     FIXTURES.into_iter().zip(values).flat_map(of).collect()
 }
 
 pub(super) fn manifest(label: &str, methods: &[(&str, &str)]) -> Manifest {
-    Manifest::begin(label, "t", design(methods, &FIXTURES.map(|name| (name, 1)), 3))
+    Manifest::begin(
+        label,
+        "t",
+        design(methods, &FIXTURES.map(|name| (name, 1)), 3),
+    )
 }
 
 pub(super) fn gather(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
@@ -31,7 +53,10 @@ pub(super) fn gather(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
 }
 
 fn set(label: &str, values: &[RunScores]) -> ResultSet {
-    gather(manifest(label, &[("mine", "command")]), rows("mine", values))
+    gather(
+        manifest(label, &[("mine", "command")]),
+        rows("mine", values),
+    )
 }
 
 /// Enough probes that the noise of grading does not decide.
@@ -39,9 +64,21 @@ const MANY: u32 = 20;
 
 /// The same rows for each of many probes.
 pub(super) fn of_many(label: &str, rows: &[Row]) -> ResultSet {
-    let probe = |n: u32| rows.iter().map(move |row| Row { probe: format!("p{n}"), ..row.clone() });
-    let design = design(&[("mine", "command")], &FIXTURES.map(|name| (name, MANY)), 3);
-    gather(Manifest::begin(label, "t", design), (1..=MANY).flat_map(probe).collect())
+    let probe = |n: u32| {
+        rows.iter().map(move |row| Row {
+            probe: format!("p{n}"),
+            ..row.clone()
+        })
+    };
+    let design = design(
+        &[("mine", "command")],
+        &FIXTURES.map(|name| (name, MANY)),
+        3,
+    );
+    gather(
+        Manifest::begin(label, "t", design),
+        (1..=MANY).flat_map(probe).collect(),
+    )
 }
 
 pub(super) fn side(set: &ResultSet) -> Side<'_> {
@@ -49,7 +86,12 @@ pub(super) fn side(set: &ResultSet) -> Side<'_> {
 }
 
 pub(super) fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
-    compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap().methods.swap_remove_index(0).unwrap().1
+    compare(side(a), side(b), ComparisonScope::All, &NO_LINES)
+        .unwrap()
+        .methods
+        .swap_remove_index(0)
+        .unwrap()
+        .1
 }
 
 fn near(value: f64, expected: f64) -> bool {
@@ -58,9 +100,15 @@ fn near(value: f64, expected: f64) -> bool {
 
 #[test]
 fn the_worked_comparison_comes_out_through_rows() {
-    let compared = against(&of_many("a", &rows("mine", &A)), &of_many("b", &rows("mine", &B)));
+    let compared = against(
+        &of_many("a", &rows("mine", &A)),
+        &of_many("b", &rows("mine", &B)),
+    );
     let overall = compared.overall.unwrap();
-    assert_eq!((overall.verdict, overall.reason, overall.floored), (Verdict::Improved, None, false));
+    assert_eq!(
+        (overall.verdict, overall.reason, overall.floored),
+        (Verdict::Improved, None, false)
+    );
     assert!(near(overall.difference, 0.475) && near(overall.p.unwrap(), 0.0021775));
     let ci95 = overall.ci95.unwrap();
     assert!(near(ci95.low(), 0.322652) && near(ci95.high(), 0.627348));
@@ -69,17 +117,29 @@ fn the_worked_comparison_comes_out_through_rows() {
     assert!((overall.mdd.unwrap() - 0.3608).abs() < 1e-3);
     assert_eq!(compared.dimensions.len(), 2);
     let accuracy = compared.dimensions.get("accuracy").unwrap();
-    assert!(near(accuracy.p_adjusted.unwrap(), 2.0 * accuracy.p.unwrap()));
+    assert!(near(
+        accuracy.p_adjusted.unwrap(),
+        2.0 * accuracy.p.unwrap()
+    ));
 }
 
 #[test]
 fn swapping_the_sides_negates_and_a_set_does_not_differ_from_itself() {
-    let (a, b) = (of_many("a", &rows("mine", &A)), of_many("b", &rows("mine", &B)));
-    let (there, back) = (against(&a, &b).overall.unwrap(), against(&b, &a).overall.unwrap());
+    let (a, b) = (
+        of_many("a", &rows("mine", &A)),
+        of_many("b", &rows("mine", &B)),
+    );
+    let (there, back) = (
+        against(&a, &b).overall.unwrap(),
+        against(&b, &a).overall.unwrap(),
+    );
     assert_eq!((there.difference, there.p), (-back.difference, back.p));
     assert_eq!(back.verdict, Verdict::Regressed);
     let same = against(&a, &a).overall.unwrap();
-    assert_eq!((same.difference, same.p, same.verdict), (0.0, Some(1.0), Verdict::NoEvidence));
+    assert_eq!(
+        (same.difference, same.p, same.verdict),
+        (0.0, Some(1.0), Verdict::NoEvidence)
+    );
 }
 
 #[test]
@@ -95,13 +155,36 @@ fn few_probes_are_graded_too_coarsely_for_the_same_difference() {
 #[test]
 fn two_methods_of_one_label_are_compared_by_name() {
     let all = [rows("one", &A), rows("two", &B)].concat();
-    let set = gather(manifest("a", &[("one", "command"), ("two", "command")]), all);
-    let side = |method| Side { set: &set, method: Some(method) };
+    let set = gather(
+        manifest("a", &[("one", "command"), ("two", "command")]),
+        all,
+    );
+    let side = |method| Side {
+        set: &set,
+        method: Some(method),
+    };
     let found = compare(side("one"), side("two"), ComparisonScope::All, &NO_LINES).unwrap();
-    assert_eq!((found.baseline.as_str(), found.unmatched.len()), ("a:two", 0));
-    assert!(near(found.methods.get("one").unwrap().overall.unwrap().difference, 0.475));
-    let error = compare(side("onne"), side("two"), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
-    assert!(error.contains("`a` has no method `onne`; did you mean `one`?"), "{error}");
+    assert_eq!(
+        (found.baseline.as_str(), found.unmatched.len()),
+        ("a:two", 0)
+    );
+    assert!(near(
+        found
+            .methods
+            .get("one")
+            .unwrap()
+            .overall
+            .unwrap()
+            .difference,
+        0.475
+    ));
+    let error = compare(side("onne"), side("two"), ComparisonScope::All, &NO_LINES)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`a` has no method `onne`; did you mean `one`?"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -109,9 +192,13 @@ fn changed_methods_alone_make_a_family() {
     let methods = [("one", "command"), ("two", "command"), ("gone", "command")];
     let all = |x: &[RunScores], y: &[RunScores]| [rows("one", x), rows("two", y)].concat();
     let a = gather(manifest("a", &methods), all(&A, &A));
-    let compared = |b: ResultSet| compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    let compared =
+        |b: ResultSet| compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let found = compared(gather(manifest("b", &methods[..2]), all(&B, &B)));
-    assert_eq!((found.unmatched.as_slice(), found.tested), (&["gone".to_owned()][..], 2));
+    assert_eq!(
+        (found.unmatched.as_slice(), found.tested),
+        (&["gone".to_owned()][..], 2)
+    );
     let overall = found.methods.get("one").unwrap().overall.unwrap();
     assert!(near(overall.p_adjusted.unwrap(), 2.0 * overall.p.unwrap()));
     assert!(near(found.primary.unwrap().difference, overall.difference));
@@ -120,14 +207,20 @@ fn changed_methods_alone_make_a_family() {
     let overall = found.methods.get("one").unwrap().overall.unwrap();
     assert_eq!(overall.p_adjusted, overall.p);
     let unchanged = found.methods.get("two").unwrap();
-    assert_eq!(unchanged.overall.unwrap().reason, Some(NoEvidenceReason::Unchanged));
+    assert_eq!(
+        unchanged.overall.unwrap().reason,
+        Some(NoEvidenceReason::Unchanged)
+    );
     assert_eq!(unchanged.fixtures.unchanged.len(), 4);
 }
 
 /// The rows of `mine` after an edit: rows with other values have other keys.
 fn edited(values: &[RunScores], before: &[RunScores]) -> Vec<Row> {
     let mut edited = rows("mine", values);
-    for (row, (now, then)) in edited.iter_mut().zip(values.iter().flatten().zip(before.iter().flatten())) {
+    for (row, (now, then)) in edited
+        .iter_mut()
+        .zip(values.iter().flatten().zip(before.iter().flatten()))
+    {
         if now != then {
             row.keys.answer = crate::action::ActionKey(Digest::hash("edited"));
             row.keys.judge = row.keys.answer;
@@ -141,32 +234,71 @@ fn a_method_is_tested_over_the_fixtures_that_changed() {
     let b = of_many("b", &rows("mine", &A));
     let three = [B[0], B[1], B[2], A[3]];
     let found = against(&of_many("a", &edited(&three, &A)), &b);
-    assert_eq!((found.fixtures.changed.len(), found.fixtures.unchanged.as_slice()), (3, &["f4".to_owned()][..]));
+    assert_eq!(
+        (
+            found.fixtures.changed.len(),
+            found.fixtures.unchanged.as_slice()
+        ),
+        (3, &["f4".to_owned()][..])
+    );
     let overall = found.overall.unwrap();
     assert!(near(overall.difference, -1.4 / 3.0) && near(overall.difference_all, -1.4 / 4.0));
-    assert_eq!((overall.clusters, overall.unchanged, overall.verdict), (3, 1, Verdict::Regressed));
+    assert_eq!(
+        (overall.clusters, overall.unchanged, overall.verdict),
+        (3, 1, Verdict::Regressed)
+    );
     let two = [B[0], B[1], A[2], A[3]];
     let found = against(&of_many("a", &edited(&two, &A)), &b);
     let overall = found.overall.unwrap();
     assert!(found.is_untestable() && overall.ci95_rerun.is_some());
-    assert_eq!((overall.reason, overall.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
+    assert_eq!(
+        (overall.reason, overall.p_adjusted),
+        (Some(NoEvidenceReason::FewClusters), None)
+    );
 }
 
 #[test]
 fn the_same_keys_with_other_grades_were_asked_again() {
-    let found = against(&of_many("a", &rows("mine", &B)), &of_many("b", &rows("mine", &A)));
-    assert_eq!((found.fixtures.asked_again.len(), found.fixtures.changed.len()), (4, 0));
+    let found = against(
+        &of_many("a", &rows("mine", &B)),
+        &of_many("b", &rows("mine", &A)),
+    );
+    assert_eq!(
+        (
+            found.fixtures.asked_again.len(),
+            found.fixtures.changed.len()
+        ),
+        (4, 0)
+    );
     assert_eq!(found.overall.unwrap().verdict, Verdict::Regressed);
-    assert_eq!(found.differences.contexts, Some(SameContexts { same: 12, compared: 12 }));
+    assert_eq!(
+        found.differences.contexts,
+        Some(SameContexts {
+            same: 12,
+            compared: 12
+        })
+    );
 }
 
 #[test]
 fn cells_that_one_side_lacks_are_named_and_no_common_cell_is_not_comparable() {
-    let less: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.fixture != "f2" || row.run != 3).collect();
-    let found = against(&set("a", &A), &gather(manifest("b", &[("mine", "command")]), less));
+    let less: Vec<Row> = rows("mine", &A)
+        .into_iter()
+        .filter(|row| row.fixture != "f2" || row.run != 3)
+        .collect();
+    let found = against(
+        &set("a", &A),
+        &gather(manifest("b", &[("mine", "command")]), less),
+    );
     assert_eq!(found.fixtures.only_judged, ["f2 · point 1 · p1 · run 3"]);
-    let other: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.fixture != "f2").collect();
-    let found = against(&set("a", &A), &gather(manifest("b", &[("mine", "command")]), other));
+    let other: Vec<Row> = rows("mine", &A)
+        .into_iter()
+        .filter(|row| row.fixture != "f2")
+        .collect();
+    let found = against(
+        &set("a", &A),
+        &gather(manifest("b", &[("mine", "command")]), other),
+    );
     assert_eq!(found.fixtures.not_comparable, ["f2"]);
 }
 
@@ -178,15 +310,28 @@ fn probes_that_flipped_come_largest_first_and_facts_with_their_place() {
     after[1].facts[0].class = Some(crate::measure::FactClass::Lost);
     let a = gather(manifest("a", &[("mine", "command")]), after);
     let found = against(&a, &set("b", &[high, high, low, high])).differences;
-    let flips: Vec<_> = found.flipped.iter().map(|flip| (flip.fixture.as_str(), flip.before, flip.after)).collect();
-    assert_eq!(flips, [("f1", 4.0, 1.0), ("f3", 1.0, 4.0), ("f2", 4.0, 2.0)]);
-    assert_eq!((found.facts_lost.len(), found.facts_lost[0].fact.as_str()), (1, "8081"));
+    let flips: Vec<_> = found
+        .flipped
+        .iter()
+        .map(|flip| (flip.fixture.as_str(), flip.before, flip.after))
+        .collect();
+    assert_eq!(
+        flips,
+        [("f1", 4.0, 1.0), ("f3", 1.0, 4.0), ("f2", 4.0, 2.0)]
+    );
+    assert_eq!(
+        (found.facts_lost.len(), found.facts_lost[0].fact.as_str()),
+        (1, "8081")
+    );
     assert!(found.facts_gained.is_empty());
 }
 
 #[test]
 fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
-    let (mut now, mut then) = (manifest("a", &[("mine", "command")]), manifest("b", &[("mine", "command")]));
+    let (mut now, mut then) = (
+        manifest("a", &[("mine", "command")]),
+        manifest("b", &[("mine", "command")]),
+    );
     now.design.methods[0].target_tokens = Some(150);
     then.design.methods[0].target_tokens = Some(2000);
     let model = |prompt: &str, effort: Option<&str>| {
@@ -198,13 +343,28 @@ fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
     };
     now.design.methods[0].model = model("now", Some("high"));
     then.design.methods[0].model = model("then", None);
-    now.models.insert("test/agent-1".into(), ["agent-1-2026".to_owned()].into());
-    then.models.insert("test/agent-1".into(), ["agent-1-2025".to_owned()].into());
-    let (a, b) = (gather(now, rows("mine", &A)), gather(then, rows("mine", &A)));
+    now.models
+        .insert("test/agent-1".into(), ["agent-1-2026".to_owned()].into());
+    then.models
+        .insert("test/agent-1".into(), ["agent-1-2025".to_owned()].into());
+    let (a, b) = (
+        gather(now, rows("mine", &A)),
+        gather(then, rows("mine", &A)),
+    );
     let found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let edits = &found.methods.get("mine").unwrap().edits;
-    assert_eq!(*edits, ["target_tokens: 2000 → 150", "effort: not set → \"high\"", "prompts/mine.md"]);
-    assert!(found.warnings[0].contains("served by `agent-1-2026`, in the baseline by `agent-1-2025`"), "{found:?}");
+    assert_eq!(
+        *edits,
+        [
+            "target_tokens: 2000 → 150",
+            "effort: not set → \"high\"",
+            "prompts/mine.md"
+        ]
+    );
+    assert!(
+        found.warnings[0].contains("served by `agent-1-2026`, in the baseline by `agent-1-2025`"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -214,8 +374,13 @@ fn what_differs_is_listed_and_refused() {
     other.design.judges[0].model = "test/judge-2".into();
     other.design.answerers[0].prompt = Some(Digest::hash("another"));
     other.design.rubric.digest = Digest::hash("another");
-    let error =
-        compare(side(&a), side(&gather(other, rows("mine", &B))), ComparisonScope::Common, &NO_LINES).unwrap_err();
+    let error = compare(
+        side(&a),
+        side(&gather(other, rows("mine", &B))),
+        ComparisonScope::Common,
+        &NO_LINES,
+    )
+    .unwrap_err();
     let text = error.to_string();
     for part in [
         "the rubric",
@@ -235,12 +400,24 @@ fn only_common_leaves_out_what_was_asked_differently() {
     other.design.fixtures[3].probes[0].digest = Digest::hash("another");
     other.design.fixtures[2].digests.transcript = Digest::hash("another");
     let b = gather(other, rows("mine", &B));
-    let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
-    assert!(error.contains("the probes of fixture `f4`") && error.contains("the messages of fixture `f3`"), "{error}");
+    let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("the probes of fixture `f4`")
+            && error.contains("the messages of fixture `f3`"),
+        "{error}"
+    );
     assert!(error.contains("`--only-common` compares"), "{error}");
     let found = compare(side(&a), side(&b), ComparisonScope::Common, &NO_LINES).unwrap();
-    assert_eq!((found.fixtures.len(), found.probes, found.left_out), (2, 2, 4));
-    assert_eq!(found.methods[0].overall.unwrap().reason, Some(NoEvidenceReason::FewClusters));
+    assert_eq!(
+        (found.fixtures.len(), found.probes, found.left_out),
+        (2, 2, 4)
+    );
+    assert_eq!(
+        found.methods[0].overall.unwrap().reason,
+        Some(NoEvidenceReason::FewClusters)
+    );
 }
 
 #[test]
@@ -249,25 +426,43 @@ fn another_endpoint_is_a_warning_and_another_answerer_of_named_methods_a_confoun
     other.design.answerers[0].endpoint = "elsewhere".into();
     let b = gather(other.clone(), rows("mine", &B));
     assert_eq!(
-        compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap().warnings,
+        compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES)
+            .unwrap()
+            .warnings,
         ["`test/agent-1` was asked at test and at elsewhere"]
     );
     other.design.answerers[0].model = "test/agent-2".into();
     let b = gather(other, rows("mine", &B));
     assert!(compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).is_err());
-    let named = |set| Side { set, method: Some("mine") };
+    let named = |set| Side {
+        set,
+        method: Some("mine"),
+    };
     let found = compare(named(&a), named(&b), ComparisonScope::All, &NO_LINES).unwrap();
-    assert_eq!(found.methods[0].overall.unwrap().reason, Some(NoEvidenceReason::Confounded));
+    assert_eq!(
+        found.methods[0].overall.unwrap().reason,
+        Some(NoEvidenceReason::Confounded)
+    );
 }
 
 #[test]
 fn labels_without_a_common_cell_are_told_so() {
     let (a, b) = (set("a", &A), set("b", &[]));
-    let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
-    assert!(error.contains("no cell was judged on both sides"), "{error}");
+    let error = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no cell was judged on both sides"),
+        "{error}"
+    );
     let other = gather(manifest("b", &[("yours", "command")]), rows("yours", &B));
-    let error = compare(side(&a), side(&other), ComparisonScope::All, &NO_LINES).unwrap_err().to_string();
-    assert!(error.contains("none has the same name (mine, yours)"), "{error}");
+    let error = compare(side(&a), side(&other), ComparisonScope::All, &NO_LINES)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("none has the same name (mine, yours)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -278,14 +473,20 @@ fn runs_that_repeat_one_another_have_no_rerun_interval() {
     }
     let a = gather(manifest("a", &[("mine", "command")]), same);
     let overall = against(&a, &set("b", &B)).overall.unwrap();
-    assert_eq!((overall.ci95_rerun, overall.no_rerun), (None, Some(stats::NoRerun::Deterministic)));
+    assert_eq!(
+        (overall.ci95_rerun, overall.no_rerun),
+        (None, Some(stats::NoRerun::Deterministic))
+    );
 }
 
 #[test]
 fn many_missing_cells_forbid_a_verdict() {
     let short: Vec<Row> = rows("mine", &A).into_iter().skip(2).collect();
     let a = gather(manifest("a", &[("mine", "command")]), short);
-    assert_eq!(against(&a, &set("b", &B)).overall.unwrap().reason, Some(NoEvidenceReason::Missing));
+    assert_eq!(
+        against(&a, &set("b", &B)).overall.unwrap().reason,
+        Some(NoEvidenceReason::Missing)
+    );
 }
 
 #[test]
@@ -295,12 +496,24 @@ fn a_fixture_that_one_side_lost_whole_forbids_an_improvement_and_no_regression()
         let overall = against(&of_many("a", a), &of_many("b", b)).overall.unwrap();
         (overall.verdict, overall.reason, overall.clusters)
     };
-    let without = |rows: &[Row]| rows.iter().filter(|row| row.fixture != "f4").cloned().collect::<Vec<Row>>();
+    let without = |rows: &[Row]| {
+        rows.iter()
+            .filter(|row| row.fixture != "f4")
+            .cloned()
+            .collect::<Vec<Row>>()
+    };
     let withheld = (Verdict::NoEvidence, Some(NoEvidenceReason::Missing), 3);
     assert_eq!(verdict(&without(&better), &worse), withheld);
     assert_eq!(verdict(&better, &without(&worse)), withheld);
-    assert_eq!(verdict(&without(&worse), &better), (Verdict::Regressed, None, 3));
-    assert_eq!(verdict(&without(&better), &without(&worse)), (Verdict::Improved, None, 3), "neither side was graded");
+    assert_eq!(
+        verdict(&without(&worse), &better),
+        (Verdict::Regressed, None, 3)
+    );
+    assert_eq!(
+        verdict(&without(&better), &without(&worse)),
+        (Verdict::Improved, None, 3),
+        "neither side was graded"
+    );
 }
 
 #[test]
@@ -310,21 +523,52 @@ fn a_regression_with_another_answerer_alone_is_in_the_main_result() {
     let same = found.methods.swap_remove("mine").unwrap();
     let mut worse = same.clone();
     worse.overall.as_mut().unwrap().verdict = Verdict::Regressed;
-    found.methods = [("mine/agent".to_owned(), same), ("mine/second".to_owned(), worse)].into_iter().collect();
+    found.methods = [
+        ("mine/agent".to_owned(), same),
+        ("mine/second".to_owned(), worse),
+    ]
+    .into_iter()
+    .collect();
     let mut manifest = a.manifest.clone();
-    manifest.design.answerers.push(crate::results::fakes::model_info("second", "test/agent-2"));
-    let MainResult::Regressed(change) = main_result(&summarize(&a, Some(found)), &manifest) else { panic!("missed") };
-    let names: Vec<&str> = change.methods.iter().map(|method| method.method.as_str()).collect();
-    assert_eq!((names, change.answerers), (vec!["mine/second"], Some(AnswererAgreement { same: 1, of: 2 })));
+    manifest
+        .design
+        .answerers
+        .push(crate::results::fakes::model_info("second", "test/agent-2"));
+    let MainResult::Regressed(change) = main_result(&summarize(&a, Some(found)), &manifest) else {
+        panic!("missed")
+    };
+    let names: Vec<&str> = change
+        .methods
+        .iter()
+        .map(|method| method.method.as_str())
+        .collect();
+    assert_eq!(
+        (names, change.answerers),
+        (
+            vec!["mine/second"],
+            Some(AnswererAgreement { same: 1, of: 2 })
+        )
+    );
 }
 
 #[test]
 fn the_gate_names_what_got_worse_in_a_line() {
-    let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
-    let (better, worse) = (of_many("b", &rows("mine", &A)), of_many("a", &rows("mine", &B)));
+    let compared = |a: &ResultSet, b: &ResultSet| {
+        compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap()
+    };
+    let (better, worse) = (
+        of_many("b", &rows("mine", &A)),
+        of_many("a", &rows("mine", &B)),
+    );
     let gate = regressions(&compared(&worse, &better));
-    assert_eq!(gate.iter().map(|r| r.what.as_str()).collect::<Vec<_>>(), ["overall", "accuracy", "completeness"]);
-    assert_eq!(gate[0].why, "mine: overall −0.47 [−0.63, −0.32] on 4 fixtures, p 0.002, against b");
+    assert_eq!(
+        gate.iter().map(|r| r.what.as_str()).collect::<Vec<_>>(),
+        ["overall", "accuracy", "completeness"]
+    );
+    assert_eq!(
+        gate[0].why,
+        "mine: overall −0.47 [−0.63, −0.32] on 4 fixtures, p 0.002, against b"
+    );
     assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());
 }
 
@@ -332,13 +576,19 @@ fn the_gate_names_what_got_worse_in_a_line() {
 fn where_no_dimension_is_left_a_change_is_not_measured() {
     let mut manifest = manifest("a", &[("mine", "command")]);
     let dimensions = Dimension::ALL.to_vec();
-    manifest.caveats.unqualified.push(UnqualifiedJudge { judge: "judge".into(), dimensions });
+    manifest.caveats.unqualified.push(UnqualifiedJudge {
+        judge: "judge".into(),
+        dimensions,
+    });
     let unmeasured = gather(manifest, rows("mine", &A));
     let measures_nothing = |a: &ResultSet, b: &ResultSet| {
         measures_nothing(&compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap())
     };
     assert!(measures_nothing(&unmeasured, &set("b", &B)));
-    assert!(!measures_nothing(&unmeasured, &set("b", &A)), "nothing changed");
+    assert!(
+        !measures_nothing(&unmeasured, &set("b", &A)),
+        "nothing changed"
+    );
     assert!(!measures_nothing(&set("a", &A), &set("b", &B)));
 }
 
@@ -357,27 +607,55 @@ fn constraint(class: FactClass, grade: f64, is_by_rules: bool) -> ResultSet {
 
 #[test]
 fn a_constraint_that_most_chains_lost_fails_the_gate_unless_the_judge_finds_it() {
-    let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
+    let compared = |a: &ResultSet, b: &ResultSet| {
+        compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap()
+    };
     let kept = constraint(FactClass::Answered, 4.0, false);
     let lost = compared(&constraint(FactClass::Lost, 1.0, false), &kept);
     let losses = &lost.methods.get("mine").unwrap().constraints_lost;
     assert_eq!(losses.len(), 4);
-    assert_eq!((losses[0].lost, losses[0].chains, losses[0].is_confirmed), (3, 3, true));
-    let gate: Vec<Regression> = regressions(&lost).into_iter().filter(|found| found.what == "constraint").collect();
+    assert_eq!(
+        (losses[0].lost, losses[0].chains, losses[0].is_confirmed),
+        (3, 3, true)
+    );
+    let gate: Vec<Regression> = regressions(&lost)
+        .into_iter()
+        .filter(|found| found.what == "constraint")
+        .collect();
     assert_eq!(
         gate[0].why,
         "mine: the constraint \"8081\" (f1 · point 1 · p1) is lost in 3 of 3 chains; a keeps it, and no judge finds it in \
          an answer"
     );
     let reworded = compared(&constraint(FactClass::AnsweredElsewhere, 4.0, false), &kept);
-    assert!(reworded.methods.get("mine").unwrap().constraints_lost.is_empty());
-    let never_kept = compared(&constraint(FactClass::Lost, 1.0, false), &constraint(FactClass::Lost, 1.0, false));
-    assert!(never_kept.methods.get("mine").unwrap().constraints_lost.is_empty());
+    assert!(
+        reworded
+            .methods
+            .get("mine")
+            .unwrap()
+            .constraints_lost
+            .is_empty()
+    );
+    let never_kept = compared(
+        &constraint(FactClass::Lost, 1.0, false),
+        &constraint(FactClass::Lost, 1.0, false),
+    );
+    assert!(
+        never_kept
+            .methods
+            .get("mine")
+            .unwrap()
+            .constraints_lost
+            .is_empty()
+    );
 }
 
 #[test]
 fn without_a_judge_a_lost_constraint_is_a_warning() {
-    let (lost, kept) = (constraint(FactClass::Lost, 1.0, true), constraint(FactClass::Answered, 1.0, true));
+    let (lost, kept) = (
+        constraint(FactClass::Lost, 1.0, true),
+        constraint(FactClass::Answered, 1.0, true),
+    );
     let found = compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap();
     assert!(regressions(&found).is_empty());
     assert_eq!(unconfirmed_losses(&found).len(), 4);
@@ -390,9 +668,18 @@ fn a_recall_that_regressed_beside_a_better_score_makes_the_result_mixed() {
     let mine = found.methods.get_mut("mine").unwrap();
     let overall = mine.overall.as_mut().unwrap();
     overall.verdict = Verdict::Improved;
-    mine.needed = Some(DifferenceTest { verdict: Verdict::Regressed, ..*overall });
-    let MainResult::Mixed(change) = main_result(&summarize(&a, Some(found)), &a.manifest) else { panic!("not mixed") };
-    let measures: Vec<&str> = change.methods.iter().map(|method| method.measure.as_str()).collect();
+    mine.needed = Some(DifferenceTest {
+        verdict: Verdict::Regressed,
+        ..*overall
+    });
+    let MainResult::Mixed(change) = main_result(&summarize(&a, Some(found)), &a.manifest) else {
+        panic!("not mixed")
+    };
+    let measures: Vec<&str> = change
+        .methods
+        .iter()
+        .map(|method| method.measure.as_str())
+        .collect();
     assert_eq!(measures, ["needed", "overall"]);
 }
 
@@ -400,26 +687,45 @@ fn a_recall_that_regressed_beside_a_better_score_makes_the_result_mixed() {
 fn the_mean_is_named_where_no_method_has_its_verdict() {
     let (a, b) = (set("a", &A), set("b", &B));
     let mut found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
-    let overall = found.methods.get_mut("mine").unwrap().overall.as_mut().unwrap();
+    let overall = found
+        .methods
+        .get_mut("mine")
+        .unwrap()
+        .overall
+        .as_mut()
+        .unwrap();
     overall.verdict = Verdict::Improved;
     let overall = *overall;
     let named = |verdict| {
-        let found = Comparison { primary: Some(DifferenceTest { verdict, ..overall }), ..found.clone() };
+        let found = Comparison {
+            primary: Some(DifferenceTest { verdict, ..overall }),
+            ..found.clone()
+        };
         match main_result(&summarize(&a, Some(found)), &a.manifest) {
-            MainResult::Improved(change) | MainResult::Mixed(change) => change.mean.map(|mean| mean.verdict),
+            MainResult::Improved(change) | MainResult::Mixed(change) => {
+                change.mean.map(|mean| mean.verdict)
+            }
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(named(Verdict::Regressed), Some(Verdict::Regressed));
-    assert_eq!([named(Verdict::Improved), named(Verdict::NoEvidence)], [None, None]);
+    assert_eq!(
+        [named(Verdict::Improved), named(Verdict::NoEvidence)],
+        [None, None]
+    );
 }
 
 #[test]
 fn new_failures_are_named_and_none_where_nothing_failed() {
     let named = |chains: &[(&str, u32)]| {
         let set = set("a", &A);
-        match main_result(&summarize(&set, Some(failing(chains, false))), &set.manifest) {
-            MainResult::Improved(change) | MainResult::Regressed(change) | MainResult::Mixed(change) => change,
+        match main_result(
+            &summarize(&set, Some(failing(chains, false))),
+            &set.manifest,
+        ) {
+            MainResult::Improved(change)
+            | MainResult::Regressed(change)
+            | MainResult::Mixed(change) => change,
             MainResult::NoEvidence(change) | MainResult::Unchanged(change) => change,
             other => panic!("{other:?}"),
         }
@@ -445,7 +751,11 @@ fn costs_rest_on_the_points_that_both_sides_compressed() {
         costs.after.zip(costs.before).unwrap()
     };
     let whole = [("f1", 0.1), ("f2", 0.5)];
-    assert_eq!(usd(&whole[..1], &whole), (0.1, 0.1), "the same compression costs the same");
+    assert_eq!(
+        usd(&whole[..1], &whole),
+        (0.1, 0.1),
+        "the same compression costs the same"
+    );
     assert_eq!(usd(&[("f1", 0.2)], &whole), (0.2, 0.1));
 }
 
@@ -456,7 +766,9 @@ fn new_failures_alone_are_a_change_without_a_difference() {
     assert!(mine.is_changed() && !mine.has_changed_figures());
     let set = set("a", &A);
     let result = main_result(&summarize(&set, Some(found)), &set.manifest);
-    let MainResult::NoEvidence(change) = result else { panic!("no change") };
+    let MainResult::NoEvidence(change) = result else {
+        panic!("no change")
+    };
     assert_eq!(change.newly_failing, ["mine"]);
     assert!(change.methods.is_empty() && change.one_sided.is_empty());
     assert_eq!((change.unchanged, change.no_evidence), (0, 0));
@@ -465,16 +777,30 @@ fn new_failures_alone_are_a_change_without_a_difference() {
 #[test]
 fn grades_that_only_one_side_has_are_a_change() {
     let whole = set("b", &A);
-    let fewer: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.fixture != "f2").collect();
+    let fewer: Vec<Row> = rows("mine", &A)
+        .into_iter()
+        .filter(|row| row.fixture != "f2")
+        .collect();
     let fewer = gather(manifest("a", &[("mine", "command")]), fewer);
     let found = compare(side(&fewer), side(&whole), ComparisonScope::All, &NO_LINES).unwrap();
     assert_eq!(found.methods.get("mine").unwrap().fixtures.one_sided, 1);
     let result = main_result(&summarize(&whole, Some(found)), &whole.manifest);
-    let MainResult::NoEvidence(change) = result else { panic!("no change") };
-    assert_eq!((change.one_sided.as_slice(), change.unchanged), (&["mine".to_owned()][..], 0));
+    let MainResult::NoEvidence(change) = result else {
+        panic!("no change")
+    };
+    assert_eq!(
+        (change.one_sided.as_slice(), change.unchanged),
+        (&["mine".to_owned()][..], 0)
+    );
     // A run that only one side has is no such probe.
-    let fewer: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.run != 3).collect();
-    let found = against(&gather(manifest("a", &[("mine", "command")]), fewer), &whole);
+    let fewer: Vec<Row> = rows("mine", &A)
+        .into_iter()
+        .filter(|row| row.run != 3)
+        .collect();
+    let found = against(
+        &gather(manifest("a", &[("mine", "command")]), fewer),
+        &whole,
+    );
     assert!(!found.is_changed() && found.fixtures.only_baseline.len() == 4);
 }
 
@@ -484,7 +810,11 @@ fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
 }
 
 /// The same against a baseline with these scores.
-fn failing_against(baseline: &[RunScores], chains: &[(&str, u32)], deterministic: bool) -> Comparison {
+fn failing_against(
+    baseline: &[RunScores],
+    chains: &[(&str, u32)],
+    deterministic: bool,
+) -> Comparison {
     let design = |mut manifest: Manifest| {
         manifest.design.methods[0].deterministic = deterministic;
         manifest
@@ -505,30 +835,56 @@ fn failing_against(baseline: &[RunScores], chains: &[(&str, u32)], deterministic
     broken.failures.extend(chains.iter().map(failure));
     let is_left = |row: &Row| !chains.contains(&(row.fixture.as_str(), row.run));
     let left: Vec<Row> = rows("mine", &A).into_iter().filter(is_left).collect();
-    let whole = gather(design(manifest("b", &[("mine", "command")])), rows("mine", baseline));
-    compare(side(&gather(broken, left)), side(&whole), ComparisonScope::All, &NO_LINES).unwrap()
+    let whole = gather(
+        design(manifest("b", &[("mine", "command")])),
+        rows("mine", baseline),
+    );
+    compare(
+        side(&gather(broken, left)),
+        side(&whole),
+        ComparisonScope::All,
+        &NO_LINES,
+    )
+    .unwrap()
 }
 
 #[test]
 fn one_more_failure_is_listed_and_no_regression() {
     let found = failing(&[("f1", 3)], false);
     assert!(regressions(&found).is_empty());
-    let new: Vec<String> = newly_failing(&found).map(|(method, chain)| format!("{method} · {chain}")).collect();
+    let new: Vec<String> = newly_failing(&found)
+        .map(|(method, chain)| format!("{method} · {chain}"))
+        .collect();
     assert_eq!(new, ["mine · f1 · run 3: exit status 1"]);
 }
 
 #[test]
 fn a_method_that_fails_two_fixtures_in_all_runs_is_less_reliable_whatever_it_scores() {
-    let chains = [("f1", 1), ("f1", 2), ("f1", 3), ("f2", 1), ("f2", 2), ("f2", 3)];
+    let chains = [
+        ("f1", 1),
+        ("f1", 2),
+        ("f1", 3),
+        ("f2", 1),
+        ("f2", 2),
+        ("f2", 3),
+    ];
     let found = failing(&chains, false);
     let gate = regressions(&found);
-    let reliability = gate.iter().find(|regression| regression.what == "reliability").unwrap();
-    let why = "mine: failed 6 of 12 chains (fixture and run), in b 0 of 12, p 0.003 on these fixtures";
+    let reliability = gate
+        .iter()
+        .find(|regression| regression.what == "reliability")
+        .unwrap();
+    let why =
+        "mine: failed 6 of 12 chains (fixture and run), in b 0 of 12, p 0.003 on these fixtures";
     assert_eq!(reliability.why, why);
     assert_eq!(newly_failing(&found).count(), 6);
     // one compression that serves all runs is one chain
     let found = failing(&chains, true);
-    assert!(!regressions(&found).iter().any(|regression| regression.what == "reliability"));
+    assert!(
+        !regressions(&found)
+            .iter()
+            .any(|regression| regression.what == "reliability")
+    );
     assert_eq!(newly_failing(&found).count(), 2);
 }
 
@@ -562,22 +918,39 @@ fn overclaims_are_paired_by_fixture_and_unknown_where_no_context_of_one_side_can
     let set = |label: &str, class: Option<FactClass>, when_lost: [Option<AnswerWhenLost>; 4]| {
         let mut rows = rows("mine", &A);
         for row in &mut rows {
-            let place = FIXTURES.iter().position(|fixture| *fixture == row.fixture).unwrap();
+            let place = FIXTURES
+                .iter()
+                .position(|fixture| *fixture == row.fixture)
+                .unwrap();
             row.facts[0].class = class;
             row.answer_when_lost = when_lost[place];
         }
         gather(manifest(label, &[("mine", "command")]), rows)
     };
-    let (other, admits) = (Some(AnswerWhenLost::OtherValue), Some(AnswerWhenLost::Admission));
+    let (other, admits) = (
+        Some(AnswerWhenLost::OtherValue),
+        Some(AnswerWhenLost::Admission),
+    );
     let lost = Some(FactClass::Lost);
-    let (before, after) = (set("b", lost, [admits; 4]), set("a", lost, [other, other, admits, other]));
+    let (before, after) = (
+        set("b", lost, [admits; 4]),
+        set("a", lost, [other, other, admits, other]),
+    );
     let found = against(&after, &before).differences.overclaim;
-    assert_eq!((found.before.unwrap().share, found.after.unwrap().share), (Some(0.0), Some(0.75)));
+    assert_eq!(
+        (found.before.unwrap().share, found.after.unwrap().share),
+        (Some(0.0), Some(0.75))
+    );
     assert_eq!(found.difference, Some(0.75));
     // 1, 1, 0, 1: s .5, t(.975, 3) 3.182446, clipped
     let ci95 = found.ci95.unwrap();
     assert!(near(ci95.low(), -0.0456115) && ci95.high() == 1.0);
-    let found = against(&after, &set("sealed", None, [None; 4])).differences.overclaim;
-    assert_eq!((found.before, found.difference, found.ci95), (None, None, None));
+    let found = against(&after, &set("sealed", None, [None; 4]))
+        .differences
+        .overclaim;
+    assert_eq!(
+        (found.before, found.difference, found.ci95),
+        (None, None, None)
+    );
     assert_eq!(found.after.unwrap().count, 9);
 }

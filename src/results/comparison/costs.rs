@@ -28,7 +28,9 @@ impl CostChange {
 
     /// Whether both sides are known and differ.
     pub fn is_any(&self) -> bool {
-        self.before.zip(self.after).is_some_and(|(before, after)| before != after)
+        self.before
+            .zip(self.after)
+            .is_some_and(|(before, after)| before != after)
     }
 }
 
@@ -49,25 +51,41 @@ impl CostChanges {
     pub(super) fn from_matched(matched: &ComparedVariants<'_>) -> CostChanges {
         let own = answered(matched.judged, matched.pair.a.place);
         let other = answered(matched.baseline, matched.pair.b.place);
-        let both = matched.probes.iter().filter(|(a, b)| own.contains(a) && other.contains(b));
+        let both = matched
+            .probes
+            .iter()
+            .filter(|(a, b)| own.contains(a) && other.contains(b));
         let (judged, baseline): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
         let after = Answers::new(matched.judged, matched.pair.a.place, &judged);
         let before = Answers::new(matched.baseline, matched.pair.b.place, &baseline);
         let [paid, paid_before] = paired_compression_costs(matched.methods());
-        let [tokens, tokens_before] = stats::paired_sizes([&after.context_sizes(), &before.context_sizes()]);
+        let [tokens, tokens_before] =
+            stats::paired_sizes([&after.context_sizes(), &before.context_sizes()]);
         CostChanges {
-            tokens: CostChange { before: tokens_before.or(paid_before.tokens), after: tokens.or(paid.tokens) },
+            tokens: CostChange {
+                before: tokens_before.or(paid_before.tokens),
+                after: tokens.or(paid.tokens),
+            },
             tokens_per_task: CostChange {
                 before: tokens_of_task(&before, DEFAULT_PROBES),
                 after: tokens_of_task(&after, DEFAULT_PROBES),
             },
-            usd: CostChange { before: paid_before.usd, after: paid.usd },
-            seconds: CostChange { before: paid_before.seconds, after: paid.seconds },
+            usd: CostChange {
+                before: paid_before.usd,
+                after: paid.usd,
+            },
+            seconds: CostChange {
+                before: paid_before.seconds,
+                after: paid.seconds,
+            },
         }
     }
 }
 
 /// The probes of a variant that were answered.
 fn answered(set: &ResultSet, variant: usize) -> Subset {
-    set.answers(variant).iter().map(|measured| measured.at.probe).collect()
+    set.answers(variant)
+        .iter()
+        .map(|measured| measured.at.probe)
+        .collect()
 }

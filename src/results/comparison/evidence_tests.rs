@@ -16,7 +16,11 @@ fn two_constraints(class: FactClass, grade: f64) -> ResultSet {
     let mut rows = rows("mine", &[[grade; 3]; 4]);
     for row in &mut rows {
         row.is_constraint = true;
-        let second = FactOutcome { fact: "no new dependency".into(), class: Some(class), ..row.facts[0].clone() };
+        let second = FactOutcome {
+            fact: "no new dependency".into(),
+            class: Some(class),
+            ..row.facts[0].clone()
+        };
         row.facts.push(second);
     }
     gather(manifest("a", &[("mine", "command")]), rows)
@@ -30,13 +34,28 @@ fn a_constraint_that_was_lost_beside_another_is_not_cleared_by_a_grade_for_both(
         compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap()
     };
     let half = lost_at(3.0);
-    let constraint = |found: &Comparison| regressions(found).iter().filter(|found| found.what == "constraint").count();
+    let constraint = |found: &Comparison| {
+        regressions(found)
+            .iter()
+            .filter(|found| found.what == "constraint")
+            .count()
+    };
     assert_eq!(constraint(&half), 0);
     let warnings = unconfirmed_losses(&half);
     assert_eq!(warnings.len(), 4);
-    assert!(warnings[0].ends_with("a keeps it, and the grades do not say whether an answer has it"), "{warnings:?}");
-    assert_eq!(constraint(&lost_at(1.0)), 4, "an answer without any of them");
-    assert!(unconfirmed_losses(&lost_at(5.0)).is_empty(), "an answer with all of them, in other words");
+    assert!(
+        warnings[0].ends_with("a keeps it, and the grades do not say whether an answer has it"),
+        "{warnings:?}"
+    );
+    assert_eq!(
+        constraint(&lost_at(1.0)),
+        4,
+        "an answer without any of them"
+    );
+    assert!(
+        unconfirmed_losses(&lost_at(5.0)).is_empty(),
+        "an answer with all of them, in other words"
+    );
 }
 
 #[test]
@@ -44,24 +63,50 @@ fn grades_in_completeness_that_do_not_count_confirm_no_loss() {
     let kept = two_constraints(FactClass::Answered, 4.0);
     let mut lost = two_constraints(FactClass::Lost, 1.0);
     let dimensions = vec![Dimension::Completeness];
-    lost.manifest.caveats.unqualified.push(UnqualifiedJudge { judge: "judge".into(), dimensions });
+    lost.manifest.caveats.unqualified.push(UnqualifiedJudge {
+        judge: "judge".into(),
+        dimensions,
+    });
     let found = compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap();
-    assert!(regressions(&found).iter().all(|found| found.what != "constraint"));
+    assert!(
+        regressions(&found)
+            .iter()
+            .all(|found| found.what != "constraint")
+    );
     assert_eq!(unconfirmed_losses(&found).len(), 4);
 }
 
 fn graded_by(judge: &str) -> Vec<Row> {
-    rows("mine", &A).into_iter().map(|row| Row { judge: judge.into(), ..row }).collect()
+    rows("mine", &A)
+        .into_iter()
+        .map(|row| Row {
+            judge: judge.into(),
+            ..row
+        })
+        .collect()
 }
 
 #[test]
 fn sides_that_other_judges_of_the_panel_graded_are_not_compared() {
     let mut manifest = manifest("a", &[("mine", "command")]);
-    manifest.design.judges.push(model_info("harsh", "test/harsh"));
+    manifest
+        .design
+        .judges
+        .push(model_info("harsh", "test/harsh"));
     let alone = gather(manifest.clone(), graded_by("judge"));
     let both = gather(manifest, [graded_by("judge"), graded_by("harsh")].concat());
-    let refused = compare(side(&alone), side(&both), ComparisonScope::Common, &NO_LINES).unwrap_err().to_string();
-    assert!(refused.contains("the judges that gave grades (judge against judge, harsh)"), "{refused}");
+    let refused = compare(
+        side(&alone),
+        side(&both),
+        ComparisonScope::Common,
+        &NO_LINES,
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(
+        refused.contains("the judges that gave grades (judge against judge, harsh)"),
+        "{refused}"
+    );
     assert!(compare(side(&alone), side(&alone), ComparisonScope::All, &NO_LINES).is_ok());
 }
 
@@ -73,33 +118,60 @@ fn what_designs_show_is_refused_before_a_run_as_after_it() {
         |design| design.judge_context = false,
         |design| design.fixtures[0].digests.bank = Digest::hash("another"),
         |design| drop(design.fixtures.pop()),
-        |design| design.fixtures.iter_mut().for_each(|info| info.digests.transcript = Digest::hash("another")),
+        |design| {
+            design
+                .fixtures
+                .iter_mut()
+                .for_each(|info| info.digests.transcript = Digest::hash("another"))
+        },
     ];
     let mut refused = Vec::new();
-    for (edit, scope) in
-        edits.iter().flat_map(|edit| [ComparisonScope::All, ComparisonScope::Common].map(|s| (edit, s)))
+    for (edit, scope) in edits
+        .iter()
+        .flat_map(|edit| [ComparisonScope::All, ComparisonScope::Common].map(|s| (edit, s)))
     {
         let mut run = manifest("a", &[("mine", "command")]);
         edit(&mut run.design);
-        let fixtures: Vec<String> = run.design.fixtures.iter().map(|info| info.name.clone()).collect();
-        let early = require_comparable(run.design.clone(), before.manifest.clone(), None, scope).err();
-        let graded = rows("mine", &A).into_iter().filter(|row| fixtures.contains(&row.fixture)).collect();
+        let fixtures: Vec<String> = run
+            .design
+            .fixtures
+            .iter()
+            .map(|info| info.name.clone())
+            .collect();
+        let early =
+            require_comparable(run.design.clone(), before.manifest.clone(), None, scope).err();
+        let graded = rows("mine", &A)
+            .into_iter()
+            .filter(|row| fixtures.contains(&row.fixture))
+            .collect();
         let late = compare(side(&gather(run, graded)), side(&before), scope, &NO_LINES).err();
         assert_eq!(early, late);
         refused.push(early.is_some());
     }
-    assert_eq!(refused, [false, false, true, true, true, false, true, false, true, true]);
+    assert_eq!(
+        refused,
+        [
+            false, false, true, true, true, false, true, false, true, true
+        ]
+    );
     let named = require_comparable(
         before.manifest.design.clone(),
         before.manifest.clone(),
         Some("yours"),
         ComparisonScope::All,
     );
-    assert!(named.unwrap_err().to_string().contains("`b` has no method `yours`"));
+    assert!(
+        named
+            .unwrap_err()
+            .to_string()
+            .contains("`b` has no method `yours`")
+    );
 }
 
 fn cut_off(label: &str, values: &[RunScores], truncated: bool) -> ResultSet {
-    let rows = rows("mine", values).into_iter().map(|row| Row { truncated, ..row });
+    let rows = rows("mine", values)
+        .into_iter()
+        .map(|row| Row { truncated, ..row });
     of_many(label, &rows.collect::<Vec<Row>>())
 }
 
@@ -107,11 +179,20 @@ fn cut_off(label: &str, values: &[RunScores], truncated: bool) -> ResultSet {
 fn a_loss_that_depends_on_truncated_answers_is_named_if_the_baseline_has_fewer_of_them() {
     let worse = cut_off("a", &B, true);
     let [named, withheld] = [false, true].map(|truncated| {
-        let found = compare(side(&worse), side(&cut_off("b", &A, truncated)), ComparisonScope::All, &NO_LINES).unwrap();
+        let found = compare(
+            side(&worse),
+            side(&cut_off("b", &A, truncated)),
+            ComparisonScope::All,
+            &NO_LINES,
+        )
+        .unwrap();
         assert!(regressions(&found).is_empty());
         truncated_losses(&found)
     });
-    assert!(named.len() == 1 && named[0].contains("0 of 240 in the baseline and 240 of 240 now"), "{named:?}");
+    assert!(
+        named.len() == 1 && named[0].contains("0 of 240 in the baseline and 240 of 240 now"),
+        "{named:?}"
+    );
     assert!(withheld.is_empty(), "both sides have as many: {withheld:?}");
 }
 
@@ -121,29 +202,44 @@ fn a_difference_that_is_no_loss_with_all_answers_refuses_no_gate() {
     let mut found = compare(side(&worse), side(&before), ComparisonScope::All, &NO_LINES).unwrap();
     assert_eq!(truncated_losses(&found).len(), 1);
     // As if it did not stand out, and were an improvement without the truncated answers.
-    let of_methods = found
-        .methods
-        .values_mut()
-        .flat_map(|compared| compared.overall.iter_mut().chain(compared.dimensions.values_mut()));
-    of_methods.chain(&mut found.primary).for_each(|judged| judged.p_adjusted = Some(0.2));
+    let of_methods = found.methods.values_mut().flat_map(|compared| {
+        compared
+            .overall
+            .iter_mut()
+            .chain(compared.dimensions.values_mut())
+    });
+    of_methods
+        .chain(&mut found.primary)
+        .for_each(|judged| judged.p_adjusted = Some(0.2));
     assert!(truncated_losses(&found).is_empty());
 }
 
 /// The edits of a method of a set against another one.
 fn edits_between(set: &ResultSet, judged: &str, baseline: &str) -> Vec<String> {
-    let [judged, baseline] = [judged, baseline].map(|method| Side { set, method: Some(method) });
+    let [judged, baseline] = [judged, baseline].map(|method| Side {
+        set,
+        method: Some(method),
+    });
     let found = compare(judged, baseline, ComparisonScope::All, &NO_LINES).unwrap();
     found.methods[0].edits.clone()
 }
 
 #[test]
 fn two_methods_of_one_strategy_differ_by_their_prompts() {
-    let methods = [("one", "anchored-iterative"), ("two", "anchored-iterative"), ("other", "regenerative")];
+    let methods = [
+        ("one", "anchored-iterative"),
+        ("two", "anchored-iterative"),
+        ("other", "regenerative"),
+    ];
     let mut manifest = manifest("a", &methods);
     for method in &mut manifest.design.methods {
         let path = format!("prompts/{}.md", method.name);
         let asked = model_info(&method.name, "test/agent-1");
-        method.model = Some(ModelInfo { prompt: Some(Digest::hash(&path)), prompt_path: Some(path), ..asked });
+        method.model = Some(ModelInfo {
+            prompt: Some(Digest::hash(&path)),
+            prompt_path: Some(path),
+            ..asked
+        });
     }
     let set = gather(manifest, methods.map(|(name, _)| rows(name, &A)).concat());
     assert_eq!(edits_between(&set, "two", "one"), ["prompts/two.md"]);
@@ -159,7 +255,11 @@ fn contexts_alone(text: &str) -> ResultSet {
     design.constraints = Some(Digest::hash("rules"));
     let contexts = names.map(|name| {
         let digest = Digest::hash(format!("{name} {text}"));
-        ContextFigures { context: digest, needed: None, ..context(name, 1, 1, 0.5) }
+        ContextFigures {
+            context: digest,
+            needed: None,
+            ..context(name, 1, 1, 0.5)
+        }
     });
     let constraints = names.map(|name| ConstraintRow {
         fixture: name.into(),
@@ -174,20 +274,37 @@ fn contexts_alone(text: &str) -> ResultSet {
         near_literal: Some(true),
     });
     let none = Vec::<Result<Row, SetError>>::new();
-    let set = ResultSet::gather(Manifest::begin(text, "t", design), none).unwrap().with_contexts(contexts.to_vec());
-    ResultSet { constraints: constraints.to_vec(), ..set }
+    let set = ResultSet::gather(Manifest::begin(text, "t", design), none)
+        .unwrap()
+        .with_contexts(contexts.to_vec());
+    ResultSet {
+        constraints: constraints.to_vec(),
+        ..set
+    }
 }
 
 #[test]
 fn without_answers_other_contexts_are_a_change() {
     let (now, before) = (contexts_alone("now"), contexts_alone("before"));
     let found = against(&now, &before);
-    assert_eq!(found.differences.contexts, Some(SameContexts { same: 0, compared: 3 }));
+    assert_eq!(
+        found.differences.contexts,
+        Some(SameContexts {
+            same: 0,
+            compared: 3
+        })
+    );
     assert!(found.is_changed() && found.needed.is_none());
     let compared = compare(side(&now), side(&before), ComparisonScope::All, &NO_LINES).unwrap();
     let result = main_result(&summarize(&now, Some(compared)), &now.manifest);
     assert!(matches!(result, MainResult::NoEvidence(_)), "{result:?}");
     let same = against(&now, &now);
-    assert_eq!(same.differences.contexts, Some(SameContexts { same: 3, compared: 3 }));
+    assert_eq!(
+        same.differences.contexts,
+        Some(SameContexts {
+            same: 3,
+            compared: 3
+        })
+    );
     assert!(!same.is_changed());
 }

@@ -23,13 +23,20 @@ pub struct Regression {
 
 impl Regression {
     fn new(method: &str, what: &str, why: &str) -> Regression {
-        Regression { method: Some(method.to_owned()), what: what.to_owned(), why: format!("{method}: {why}") }
+        Regression {
+            method: Some(method.to_owned()),
+            what: what.to_owned(),
+            why: format!("{method}: {why}"),
+        }
     }
 }
 
 /// All regressions of a comparison: of the mean over the tested methods, then of each method, in the order of tables.
 pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
-    let primary = comparison.primary.as_ref().filter(|judged| judged.verdict == Verdict::Regressed);
+    let primary = comparison
+        .primary
+        .as_ref()
+        .filter(|judged| judged.verdict == Verdict::Regressed);
     let primary = primary.map(|judged| Regression {
         method: None,
         what: OVERALL.to_owned(),
@@ -42,7 +49,8 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
         ),
     });
     let methods = comparison.methods.iter();
-    let of_methods = methods.flat_map(|(method, compared)| method_regressions(comparison, method, compared));
+    let of_methods =
+        methods.flat_map(|(method, compared)| method_regressions(comparison, method, compared));
     primary.into_iter().chain(of_methods).collect()
 }
 
@@ -54,7 +62,9 @@ fn largest_loss(comparison: &Comparison) -> String {
     });
     let losses: Vec<(&String, f64)> = losses.collect();
     let all: f64 = losses.iter().map(|(_, loss)| loss).sum();
-    let largest = losses.into_iter().reduce(|largest, next| if next.1 > largest.1 { next } else { largest });
+    let largest = losses
+        .into_iter()
+        .reduce(|largest, next| if next.1 > largest.1 { next } else { largest });
     largest
         .map(|(method, loss)| {
             say!(
@@ -66,46 +76,85 @@ fn largest_loss(comparison: &Comparison) -> String {
         .unwrap_or_default()
 }
 
-fn method_regressions(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
+fn method_regressions(
+    comparison: &Comparison,
+    method: &str,
+    compared: &MethodComparison,
+) -> Vec<Regression> {
     let worse = score_tests(compared).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
     let scores = worse.map(|(what, judged)| {
-        Regression::new(method, what, &format!("{what} {}", describe_difference(judged, comparison)))
+        Regression::new(
+            method,
+            what,
+            &format!("{what} {}", describe_difference(judged, comparison)),
+        )
     });
-    let reliability = Some(&compared.reliability).filter(|reliability| reliability.regressed).map(|found| {
-        let why = say!(
-            "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
-            "{1} 条链（样本与次数）中失败 {0} 条，{2} 为 {3}/{4}，p {5}（这些样本上）",
-            found.failed,
-            found.chains,
-            comparison.baseline,
-            found.baseline_failed,
-            found.baseline_chains,
-            probability(found.p_adjusted),
-        );
-        Regression::new(method, "reliability", &why)
-    });
-    let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
+    let reliability = Some(&compared.reliability)
+        .filter(|reliability| reliability.regressed)
+        .map(|found| {
+            let why = say!(
+                "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
+                "{1} 条链（样本与次数）中失败 {0} 条，{2} 为 {3}/{4}，p {5}（这些样本上）",
+                found.failed,
+                found.chains,
+                comparison.baseline,
+                found.baseline_failed,
+                found.baseline_chains,
+                probability(found.p_adjusted),
+            );
+            Regression::new(method, "reliability", &why)
+        });
+    let needed = compared
+        .needed
+        .iter()
+        .filter(|judged| judged.verdict == Verdict::Regressed);
     let needed = needed.map(|judged| {
         let difference = describe_difference(judged, comparison);
-        Regression::new(method, NEEDED, &say!("needed-later recall {difference}", "后续所需的召回 {difference}"))
+        Regression::new(
+            method,
+            NEEDED,
+            &say!(
+                "needed-later recall {difference}",
+                "后续所需的召回 {difference}"
+            ),
+        )
     });
-    let constraints = compared.constraints_lost.iter().filter(|lost| lost.is_confirmed);
-    let constraints = constraints.map(|lost| Regression::new(method, CONSTRAINT, &describe_loss(lost, comparison)));
-    scores.chain(needed).chain(constraints).chain(reliability).collect()
+    let constraints = compared
+        .constraints_lost
+        .iter()
+        .filter(|lost| lost.is_confirmed);
+    let constraints = constraints
+        .map(|lost| Regression::new(method, CONSTRAINT, &describe_loss(lost, comparison)));
+    scores
+        .chain(needed)
+        .chain(constraints)
+        .chain(reliability)
+        .collect()
 }
 
 /// A sentence for each loss that would be a regression if the judge had not changed.
 pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
-    let mean = comparison.primary.iter().filter(|judged| is_loss(judged, NoEvidenceReason::JudgeDrift)).map(|judged| {
-        let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
-        say!("mean of {count} methods: {OVERALL} {difference}", "{count} 个方法的平均：{OVERALL} {difference}")
-    });
+    let mean = comparison
+        .primary
+        .iter()
+        .filter(|judged| is_loss(judged, NoEvidenceReason::JudgeDrift))
+        .map(|judged| {
+            let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
+            say!(
+                "mean of {count} methods: {OVERALL} {difference}",
+                "{count} 个方法的平均：{OVERALL} {difference}"
+            )
+        });
     let mut losses: Vec<String> = mean.collect();
     for (method, compared) in &comparison.methods {
-        let drifted = score_tests(compared).filter(|(_, judged)| is_loss(judged, NoEvidenceReason::JudgeDrift));
-        losses.extend(
-            drifted.map(|(what, judged)| format!("{method}: {what} {}", describe_difference(judged, comparison))),
-        );
+        let drifted = score_tests(compared)
+            .filter(|(_, judged)| is_loss(judged, NoEvidenceReason::JudgeDrift));
+        losses.extend(drifted.map(|(what, judged)| {
+            format!(
+                "{method}: {what} {}",
+                describe_difference(judged, comparison)
+            )
+        }));
     }
     losses
 }
@@ -139,7 +188,12 @@ pub fn truncated_losses(comparison: &Comparison) -> Vec<String> {
 /// The tests of the scores of a method, with the names of what they test.
 fn score_tests(compared: &MethodComparison) -> impl Iterator<Item = (&str, &DifferenceTest)> {
     let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
-    overall.chain(compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged)))
+    overall.chain(
+        compared
+            .dimensions
+            .iter()
+            .map(|(name, judged)| (name.as_str(), judged)),
+    )
 }
 
 /// Whether a loss has no verdict for this reason.
@@ -155,21 +209,39 @@ fn is_truncated_loss(judged: &DifferenceTest) -> bool {
 
 /// Constraints that contexts lost by literal rules, while no grades confirm it: no regressions, but worth a look.
 pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
-    let lost = comparison
-        .methods
-        .iter()
-        .flat_map(|(method, compared)| compared.constraints_lost.iter().map(move |lost| (method, lost)));
+    let lost = comparison.methods.iter().flat_map(|(method, compared)| {
+        compared
+            .constraints_lost
+            .iter()
+            .map(move |lost| (method, lost))
+    });
     let unconfirmed = lost.filter(|(_, lost)| !lost.is_confirmed);
-    unconfirmed.map(|(method, lost)| format!("{method}: {}", describe_loss(lost, comparison))).collect()
+    unconfirmed
+        .map(|(method, lost)| format!("{method}: {}", describe_loss(lost, comparison)))
+        .collect()
 }
 
 /// `the constraint "no new dependency" (shop · point 1 · p3) is lost in 3 of 3 chains; b keeps it`.
 fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
-    let LostConstraint { fact: ProbeFact { fixture, point, probe, fact }, lost: count, chains, .. } = lost;
+    let LostConstraint {
+        fact:
+            ProbeFact {
+                fixture,
+                point,
+                probe,
+                fact,
+            },
+        lost: count,
+        chains,
+        ..
+    } = lost;
     let judge = if lost.is_confirmed {
         localized("no judge finds it in an answer", "没有评审在回答中找到它")
     } else if lost.is_graded {
-        localized("the grades do not say whether an answer has it", "评分无法说明回答中是否有它")
+        localized(
+            "the grades do not say whether an answer has it",
+            "评分无法说明回答中是否有它",
+        )
     } else {
         localized("no model judged it", "没有模型评审过它")
     };
@@ -189,8 +261,14 @@ const NEEDED: &str = "needed";
 
 /// `−1.00 [−1.31, −0.69] on 4 of 8 fixtures that changed (over all −0.50), p 0.003, against main`.
 fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> String {
-    let interval = judged.ci95.map(|ci| format!(" [{}, {}]", signed(ci.low()), signed(ci.high()))).unwrap_or_default();
-    let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
+    let interval = judged
+        .ci95
+        .map(|ci| format!(" [{}, {}]", signed(ci.low()), signed(ci.high())))
+        .unwrap_or_default();
+    let p = judged
+        .p_adjusted
+        .map(|p| format!(", p {}", probability(p)))
+        .unwrap_or_default();
     let fixtures = match judged.unchanged {
         0 => say!("{} fixtures", "{} 个样本", judged.clusters),
         unchanged => {
@@ -214,33 +292,56 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
 /// `+0.47` or `−0.47`; zero has no minus sign.
 pub fn signed(value: f64) -> String {
     let text = format!("{value:+.2}");
-    if text == "-0.00" { "+0.00".to_owned() } else { text.replace('-', "−") }
+    if text == "-0.00" {
+        "+0.00".to_owned()
+    } else {
+        text.replace('-', "−")
+    }
 }
 
 /// `0.012`; never rounded to zero.
 pub fn probability(p: f64) -> String {
-    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
+    if p < 0.0005 {
+        "<0.001".to_owned()
+    } else {
+        format!("{p:.3}")
+    }
 }
 
 /// Methods whose `overall` could lose more than a point unnoticed, each with the smallest detectable change if there is
 /// one on the scale. Not listed are methods that differ by the same on all fixtures (they say nothing about noise),
 /// methods with a verdict, and methods that changed in too few fixtures for a test (another note says so).
 pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
-    let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
-    let blind =
-        overall.filter(|(_, judged)| judged.is_underpowered() && judged.reason != Some(NoEvidenceReason::FewClusters));
-    blind.map(|(method, judged)| (method.as_str(), judged.mdd)).collect()
+    let overall = comparison
+        .methods
+        .iter()
+        .filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
+    let blind = overall.filter(|(_, judged)| {
+        judged.is_underpowered() && judged.reason != Some(NoEvidenceReason::FewClusters)
+    });
+    blind
+        .map(|(method, judged)| (method.as_str(), judged.mdd))
+        .collect()
 }
 
 /// Whether answers changed and no dimension is left to test them in, so that no loss of scores could be seen.
 pub fn measures_nothing(comparison: &Comparison) -> bool {
-    let mut changed = comparison.methods.values().filter(|method| method.fixtures.tested() > 0).peekable();
-    changed.peek().is_some() && changed.all(|method| method.overall.is_none() && method.dimensions.is_empty())
+    let mut changed = comparison
+        .methods
+        .values()
+        .filter(|method| method.fixtures.tested() > 0)
+        .peekable();
+    changed.peek().is_some()
+        && changed.all(|method| method.overall.is_none() && method.dimensions.is_empty())
 }
 
 /// Every chain that fails now and did not fail in the baseline, with its method.
 pub fn newly_failing(comparison: &Comparison) -> impl Iterator<Item = (&str, &FailedChain)> {
     comparison.methods.iter().flat_map(|(method, compared)| {
-        compared.reliability.newly_failing.iter().map(move |chain| (method.as_str(), chain))
+        compared
+            .reliability
+            .newly_failing
+            .iter()
+            .map(move |chain| (method.as_str(), chain))
     })
 }

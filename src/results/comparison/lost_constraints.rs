@@ -36,12 +36,24 @@ pub struct LostConstraint {
 /// The constraints that a method lost, in the order of the matrix. A constraint that a judge finds in an answer is not
 /// lost.
 pub(super) fn lost_constraints(matched: &ComparedVariants<'_>) -> Vec<LostConstraint> {
-    matched.probes.iter().flat_map(|(probe, other)| lost_of_probe(matched, *probe, *other)).collect()
+    matched
+        .probes
+        .iter()
+        .flat_map(|(probe, other)| lost_of_probe(matched, *probe, *other))
+        .collect()
 }
 
-fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> Vec<LostConstraint> {
-    let Some(at) = matched.judged.probes.get(probe) else { return Vec::new() };
-    let Some(fixture) = matched.judged.fixture_name(at.fixture) else { return Vec::new() };
+fn lost_of_probe(
+    matched: &ComparedVariants<'_>,
+    probe: usize,
+    other: usize,
+) -> Vec<LostConstraint> {
+    let Some(at) = matched.judged.probes.get(probe) else {
+        return Vec::new();
+    };
+    let Some(fixture) = matched.judged.fixture_name(at.fixture) else {
+        return Vec::new();
+    };
     let is_qualified = !matched.excluded.contains(&Dimension::Completeness);
     let judged = chains(matched.judged, matched.pair.a.place, probe, is_qualified);
     let baseline = chains(matched.baseline, matched.pair.b.place, other, is_qualified);
@@ -50,11 +62,19 @@ fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> 
         let kept = baseline.iter().filter(|chain| chain.has(fact)).count();
         let lost: Vec<&JudgedChain> = judged.iter().filter(|chain| chain.lacks(fact)).collect();
         let findings: Vec<JudgeFinding> = lost.iter().filter_map(|chain| chain.finding).collect();
-        if 2 * kept > baseline.len() && 2 * lost.len() > judged.len() && !findings.contains(&JudgeFinding::Found) {
+        if 2 * kept > baseline.len()
+            && 2 * lost.len() > judged.len()
+            && !findings.contains(&JudgeFinding::Found)
+        {
             let (fixture, probe) = (fixture.to_owned(), at.id.clone());
             let is_graded = !findings.is_empty();
             losses.push(LostConstraint {
-                fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
+                fact: ProbeFact {
+                    fixture,
+                    point: at.point,
+                    probe,
+                    fact: name.clone(),
+                },
                 lost: lost.len(),
                 chains: judged.len(),
                 is_graded,
@@ -101,11 +121,17 @@ struct JudgedChain {
 
 impl JudgedChain {
     fn has(&self, fact: usize) -> bool {
-        self.present.iter().any(|facts| facts.get(fact) == Some(&Some(true)))
+        self.present
+            .iter()
+            .any(|facts| facts.get(fact) == Some(&Some(true)))
     }
 
     fn lacks(&self, fact: usize) -> bool {
-        let mut known = self.present.iter().filter_map(|facts| facts.get(fact).copied().flatten()).peekable();
+        let mut known = self
+            .present
+            .iter()
+            .filter_map(|facts| facts.get(fact).copied().flatten())
+            .peekable();
         known.peek().is_some() && known.all(|is_present| !is_present)
     }
 }
@@ -116,13 +142,32 @@ fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> 
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
     let mut chains: BTreeMap<Option<KeyHalf>, JudgedChain> = BTreeMap::new();
     for measured in answers.iter().filter(|measured| measured.is_constraint) {
-        let grades = equal_range(set.grades(variant), |grade| grade.at.cell(), measured.at.cell());
+        let grades = equal_range(
+            set.grades(variant),
+            |grade| grade.at.cell(),
+            measured.at.cell(),
+        );
         let compression = grades.first().map(|grade| grade.keys[0]);
         let chain = chains.entry(compression).or_default();
-        chain.present.push(measured.facts.iter().map(|fact| fact.is_present()).collect());
-        for grade in grades.iter().filter(|grade| grade.at == measured.at && is_by_model(set, grade)) {
-            let completeness = grade.dimensions.get(Dimension::Completeness).filter(|_| is_qualified);
-            chain.finding = chain.finding.max(Some(JudgeFinding::from_grade(completeness, measured.facts.len())));
+        chain.present.push(
+            measured
+                .facts
+                .iter()
+                .map(|fact| fact.is_present())
+                .collect(),
+        );
+        for grade in grades
+            .iter()
+            .filter(|grade| grade.at == measured.at && is_by_model(set, grade))
+        {
+            let completeness = grade
+                .dimensions
+                .get(Dimension::Completeness)
+                .filter(|_| is_qualified);
+            chain.finding = chain.finding.max(Some(JudgeFinding::from_grade(
+                completeness,
+                measured.facts.len(),
+            )));
         }
     }
     chains.into_values().collect()
@@ -130,7 +175,10 @@ fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> 
 
 /// Whether a model gave the grade. The built-in rules cannot judge what literal rules overlook.
 fn is_by_model(set: &ResultSet, grade: &Grade) -> bool {
-    set.design().judges.get(grade.judge).is_some_and(|judge| !judge.lexical)
+    set.design()
+        .judges
+        .get(grade.judge)
+        .is_some_and(|judge| !judge.lexical)
 }
 
 #[cfg(test)]
@@ -142,7 +190,14 @@ mod tests {
     fn a_grade_for_several_facts_does_not_say_which_of_them_an_answer_has() {
         let of = |score: f64, facts: usize| JudgeFinding::from_grade(Some(score), facts);
         assert_eq!([of(2.4, 1), of(2.5, 1)], [NotFound, Found]);
-        assert_eq!([of(2.4, 2), of(2.5, 2), of(4.4, 2), of(4.6, 2)], [NotFound, Unclear, Unclear, Found]);
-        assert_eq!(JudgeFinding::from_grade(None, 1), Unclear, "a judge that is not qualified in completeness");
+        assert_eq!(
+            [of(2.4, 2), of(2.5, 2), of(4.4, 2), of(4.6, 2)],
+            [NotFound, Unclear, Unclear, Found]
+        );
+        assert_eq!(
+            JudgeFinding::from_grade(None, 1),
+            Unclear,
+            "a judge that is not qualified in completeness"
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! Two result sets compared: what is comparable, what changed, paired differences over it, three families of tests, the
 //! verdicts and the gate.
 
-pub(super) mod comparable;
 pub(super) mod changes;
+pub(super) mod comparable;
 pub(super) mod costs;
-pub(super) mod reliability;
-pub(super) mod lost_constraints;
-pub(super) mod values;
 pub(super) mod gate;
+pub(super) mod lost_constraints;
+pub(super) mod reliability;
+pub(super) mod values;
 
 #[cfg(test)]
 mod compare_tests;
@@ -37,7 +37,8 @@ use crate::judge::Dimension;
 use base::locale::localized;
 use base::say;
 use stats::{
-    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts, NoRerun, Paired, RunValues,
+    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts,
+    NoRerun, Paired, RunValues,
 };
 
 /// One side of a comparison: a result set, or one of its methods.
@@ -59,23 +60,42 @@ pub fn compare(
     scope: ComparisonScope,
     find: FindTextEdit<'_>,
 ) -> Result<Comparison, Incomparable> {
-    let MatchedSides { pairs, unmatched, differences } = match_sides(&judged, &baseline, scope)?;
+    let MatchedSides {
+        pairs,
+        unmatched,
+        differences,
+    } = match_sides(&judged, &baseline, scope)?;
     let probes = matched_probes(judged.set, baseline.set, &differences);
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
-    let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
+    let left_out: BTreeSet<Dimension> =
+        excluded.iter().map(|excluded| excluded.dimension).collect();
     let rows = pair_rows(judged.set, baseline.set, &probes, &left_out, &pairs, find);
     if !rows.iter().any(PairRow::has_common_part) {
-        let nothing = Incompatibility::new(localized("no cell was judged on both sides", "没有两侧都已评分的单元"));
-        return Err(Incomparable { differences: vec![nothing], scope });
+        let nothing = Incompatibility::new(localized(
+            "no cell was judged on both sides",
+            "没有两侧都已评分的单元",
+        ));
+        return Err(Incomparable {
+            differences: vec![nothing],
+            scope,
+        });
     }
     let whole = verdicts(&rows);
     let tested = whole.tested;
-    let families = match (judged.set.without_truncated(), baseline.set.without_truncated()) {
+    let families = match (
+        judged.set.without_truncated(),
+        baseline.set.without_truncated(),
+    ) {
         (None, None) => whole,
         (own, other) => {
-            let (own, other) = (own.as_ref().unwrap_or(judged.set), other.as_ref().unwrap_or(baseline.set));
+            let (own, other) = (
+                own.as_ref().unwrap_or(judged.set),
+                other.as_ref().unwrap_or(baseline.set),
+            );
             let mut rest = pair_rows(own, other, &probes, &left_out, &pairs, find);
-            rest.iter_mut().zip(&rows).for_each(|(rest, whole)| rest.take_missing_shares(whole));
+            rest.iter_mut()
+                .zip(&rows)
+                .for_each(|(rest, whole)| rest.take_missing_shares(whole));
             unless_truncated(whole, &rows, verdicts(&rest), &rest)
         }
     };
@@ -115,7 +135,16 @@ pub fn require_comparable(
 ) -> Result<(), Incomparable> {
     let planned = ResultSet::from_manifest(Manifest::begin("", "", design));
     let baseline = ResultSet::from_manifest(baseline);
-    let (judged, baseline) = (Side { set: &planned, method: None }, Side { set: &baseline, method });
+    let (judged, baseline) = (
+        Side {
+            set: &planned,
+            method: None,
+        },
+        Side {
+            set: &baseline,
+            method,
+        },
+    );
     match_sides(&judged, &baseline, scope).map(drop)
 }
 
@@ -136,15 +165,23 @@ fn match_sides<'s>(
 ) -> Result<MatchedSides<'s>, Incomparable> {
     let (pairs, unmatched) = pair_variants(judged, baseline)?;
     let differences = incompatibilities(judged.set, baseline.set, &pairs);
-    match differences.iter().all(|difference| difference.is_allowed_by(scope)) {
-        true => Ok(MatchedSides { pairs, unmatched, differences }),
+    match differences
+        .iter()
+        .all(|difference| difference.is_allowed_by(scope))
+    {
+        true => Ok(MatchedSides {
+            pairs,
+            unmatched,
+            differences,
+        }),
         false => Err(Incomparable { differences, scope }),
     }
 }
 
 fn name(side: &Side<'_>) -> String {
     let label = &side.set.manifest.label;
-    side.method.map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
+    side.method
+        .map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
 }
 
 fn pair_variants<'s>(
@@ -158,18 +195,37 @@ fn pair_variants<'s>(
     let mut unmatched = Vec::new();
     for a in &left {
         let lone = explicit && left.len() == 1 && right.len() == 1;
-        match right.iter().find(|b| lone || is_pair(judged, baseline, explicit, a, b)) {
+        match right
+            .iter()
+            .find(|b| lone || is_pair(judged, baseline, explicit, a, b))
+        {
             Some(b) => {
-                pairs.push(VariantPair { a: *a, b: *b, explicit });
+                pairs.push(VariantPair {
+                    a: *a,
+                    b: *b,
+                    explicit,
+                });
                 taken.insert(b.place);
             }
             None => unmatched.push(a.variant.key.clone()),
         }
     }
-    unmatched.extend(right.iter().filter(|b| !taken.contains(&b.place)).map(|b| b.variant.key.clone()));
+    unmatched.extend(
+        right
+            .iter()
+            .filter(|b| !taken.contains(&b.place))
+            .map(|b| b.variant.key.clone()),
+    );
     if pairs.is_empty() {
-        let what = say!("the methods: none has the same name ({})", "方法：没有同名的（{}）", unmatched.join(", "));
-        return Err(Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All });
+        let what = say!(
+            "the methods: none has the same name ({})",
+            "方法：没有同名的（{}）",
+            unmatched.join(", ")
+        );
+        return Err(Incomparable {
+            differences: vec![Incompatibility::new(what)],
+            scope: ComparisonScope::All,
+        });
     }
     // If a side names a method, only this method is wanted, so the others are not missing.
     let named = judged.method.is_some() || baseline.method.is_some();
@@ -179,17 +235,30 @@ fn pair_variants<'s>(
 /// The variants of a side that were asked for.
 fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
     let variants: Vec<VariantRef<'_>> = (side.set.variant_refs())
-        .filter(|own| side.method.is_none_or(|wanted| own.variant.key == wanted || own.method.name == wanted))
+        .filter(|own| {
+            side.method
+                .is_none_or(|wanted| own.variant.key == wanted || own.method.name == wanted)
+        })
         .collect();
     match side.method.filter(|_| variants.is_empty()) {
-        Some(method) => Err(Incomparable::no_such_method(&side.set.manifest.label, method, &side.set.variants)),
+        Some(method) => Err(Incomparable::no_such_method(
+            &side.set.manifest.label,
+            method,
+            &side.set.variants,
+        )),
         None => Ok(variants),
     }
 }
 
 /// Whether two variants are a pair: they have the same name, unless the user named both, and the same answerer, unless
 /// each method has only one.
-fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &VariantRef<'_>, b: &VariantRef<'_>) -> bool {
+fn is_pair(
+    judged: &Side<'_>,
+    baseline: &Side<'_>,
+    explicit: bool,
+    a: &VariantRef<'_>,
+    b: &VariantRef<'_>,
+) -> bool {
     let same_answerer = a.variant.answerer == b.variant.answerer
         || (has_one_answerer(judged.set, a) && has_one_answerer(baseline.set, b));
     same_answerer && (explicit || a.method.name == b.method.name)
@@ -197,15 +266,29 @@ fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &VariantRe
 
 /// Whether the method of a variant has only this answerer.
 fn has_one_answerer(set: &ResultSet, own: &VariantRef<'_>) -> bool {
-    set.variants.iter().filter(|other| other.method == own.variant.method).count() == 1
+    set.variants
+        .iter()
+        .filter(|other| other.method == own.variant.method)
+        .count()
+        == 1
 }
 
 /// The probes that are the same on both sides, by their places on either side.
-fn matched_probes(a: &ResultSet, b: &ResultSet, differences: &[Incompatibility]) -> BTreeMap<usize, usize> {
-    let excluded: BTreeSet<&str> =
-        differences.iter().filter_map(|difference| difference.excluded_fixture.as_deref()).collect();
-    let there: BTreeMap<_, usize> =
-        b.probes.iter().enumerate().filter_map(|(ix, probe)| Some((identity(b, probe)?, ix))).collect();
+fn matched_probes(
+    a: &ResultSet,
+    b: &ResultSet,
+    differences: &[Incompatibility],
+) -> BTreeMap<usize, usize> {
+    let excluded: BTreeSet<&str> = differences
+        .iter()
+        .filter_map(|difference| difference.excluded_fixture.as_deref())
+        .collect();
+    let there: BTreeMap<_, usize> = b
+        .probes
+        .iter()
+        .enumerate()
+        .filter_map(|(ix, probe)| Some((identity(b, probe)?, ix)))
+        .collect();
     let matched = a.probes.iter().enumerate().filter_map(|(ix, probe)| {
         let key = identity(a, probe).filter(|(fixture, ..)| !excluded.contains(fixture))?;
         Some((ix, *there.get(&key)?))
@@ -215,18 +298,37 @@ fn matched_probes(a: &ResultSet, b: &ResultSet, differences: &[Incompatibility])
 
 /// Identifies a probe across sets.
 fn identity<'s>(set: &'s ResultSet, probe: &'s ProbeAt) -> Option<(&'s str, u32, &'s str, Digest)> {
-    Some((set.fixture_name(probe.fixture)?, probe.point, &probe.id, probe.digest))
+    Some((
+        set.fixture_name(probe.fixture)?,
+        probe.point,
+        &probe.id,
+        probe.digest,
+    ))
 }
 
 /// The fixtures of the probes that are compared.
 fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
-    let places: BTreeSet<usize> = probes.keys().filter_map(|probe| set.scores.fixture_of(*probe)).collect();
-    places.iter().filter_map(|place| set.fixture_name(*place).map(str::to_owned)).collect()
+    let places: BTreeSet<usize> = probes
+        .keys()
+        .filter_map(|probe| set.scores.fixture_of(*probe))
+        .collect();
+    places
+        .iter()
+        .filter_map(|place| set.fixture_name(*place).map(str::to_owned))
+        .collect()
 }
 
 fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, u32, String)> {
     let places = probes.keys().filter_map(|probe| set.probes.get(*probe));
-    places.filter_map(|at| Some((set.fixture_name(at.fixture)?.to_owned(), at.point, at.id.clone()))).collect()
+    places
+        .filter_map(|at| {
+            Some((
+                set.fixture_name(at.fixture)?.to_owned(),
+                at.point,
+                at.id.clone(),
+            ))
+        })
+        .collect()
 }
 
 /// How much the tokens of contexts may differ, as a part of the smaller size, and still count as the same size.
@@ -258,9 +360,9 @@ impl<'s> PairRow<'s> {
         let needed = paired_recall(sides);
         let tokens = paired_compression_costs(sides).map(|cost| cost.tokens);
         let unequal_tokens = match tokens {
-            [Some(own), Some(other)] => {
-                (needed.is_some() && (own - other).abs() > SIZE_TOLERANCE * own.min(other)).then_some([own, other])
-            }
+            [Some(own), Some(other)] => (needed.is_some()
+                && (own - other).abs() > SIZE_TOLERANCE * own.min(other))
+            .then_some([own, other]),
             _ => None,
         };
         PairRow {
@@ -282,8 +384,11 @@ impl<'s> PairRow<'s> {
 
     /// Whether there is anything to compare: a cell, a recall or a constraint on both sides, or a failure on one.
     fn has_common_part(&self) -> bool {
-        let contexts = self.needed.is_some() || self.differences.constraints.has_both_denominators();
-        contexts || self.fixtures.compared() > 0 || self.chains.counts().iter().any(|counts| counts.failed > 0)
+        let contexts =
+            self.needed.is_some() || self.differences.constraints.has_both_denominators();
+        contexts
+            || self.fixtures.compared() > 0
+            || self.chains.counts().iter().any(|counts| counts.failed > 0)
     }
 
     /// Whether both sides have the same answers with the same grades in all fixtures.
@@ -303,21 +408,48 @@ fn paired_differences(
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
     let probes = tested_or_lost_probes(matched, fixtures);
     let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
-        let tested = all.iter().filter(|(_, name, ..)| fixtures.has_part_in_tests(name));
-        let clusters: Vec<_> = tested.map(|(at, _, a, b)| (*at, a.clone(), b.clone())).collect();
+        let tested = all
+            .iter()
+            .filter(|(_, name, ..)| fixtures.has_part_in_tests(name));
+        let clusters: Vec<_> = tested
+            .map(|(at, _, a, b)| (*at, a.clone(), b.clone()))
+            .collect();
         let items = graded_items(matched.judged, fixtures, &selected_a.kept, measured);
         let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
         let of_overall = &selected_a.overall;
-        let dimensions = measured.map_or_else(|| of_overall.clone(), |dimension| BTreeSet::from([dimension]));
+        let dimensions = measured.map_or_else(
+            || of_overall.clone(),
+            |dimension| BTreeSet::from([dimension]),
+        );
         let with_lost = missing_share(matched, &probes, &dimensions);
-        let paired = paired.with_graded_items(items).with_lost_clusters(with_lost);
-        let paired = if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired };
-        Some(if pair.has_same_answerer() { paired } else { paired.confounded() })
+        let paired = paired
+            .with_graded_items(items)
+            .with_lost_clusters(with_lost);
+        let paired = if is_deterministic {
+            paired.without_rerun(NoRerun::Deterministic)
+        } else {
+            paired
+        };
+        Some(if pair.has_same_answerer() {
+            paired
+        } else {
+            paired.confounded()
+        })
     };
-    let overall = paired(by_fixture(matched, fixtures, a.overall(), b.overall()), None);
-    let compared = Dimension::ALL.into_iter().filter(|dimension| !excluded.contains(dimension));
+    let overall = paired(
+        by_fixture(matched, fixtures, a.overall(), b.overall()),
+        None,
+    );
+    let compared = Dimension::ALL
+        .into_iter()
+        .filter(|dimension| !excluded.contains(dimension));
     let dimensions = compared.filter_map(|dimension| {
-        let both = by_fixture(matched, fixtures, a.dimension(dimension), b.dimension(dimension));
+        let both = by_fixture(
+            matched,
+            fixtures,
+            a.dimension(dimension),
+            b.dimension(dimension),
+        );
         Some((dimension, paired(both, Some(dimension))?))
     });
     (overall, dimensions.collect())
@@ -326,10 +458,19 @@ fn paired_differences(
 /// For each side, the probes that were judged on both sides, of those that were due on both, with `overall` over the
 /// same dimensions.
 fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
-    let ComparedVariants { judged, baseline, pair, excluded, .. } = *matched;
+    let ComparedVariants {
+        judged,
+        baseline,
+        pair,
+        excluded,
+        ..
+    } = *matched;
     let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
     let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
-    let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
+    let both = matched
+        .probes
+        .iter()
+        .filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
     let (due_a, due_b): (Subset, Subset) = due_probes(matched).into_iter().unzip();
     let a = Selection::new(scores_a, kept_a, due_a, excluded);
@@ -340,26 +481,46 @@ fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
 /// The probes that were due on both sides, by their places on either side. Where a side compressed nothing, there is
 /// nothing to compare, so nothing is missing.
 fn due_probes(matched: &ComparedVariants<'_>) -> Vec<(usize, usize)> {
-    let ComparedVariants { judged, baseline, pair, .. } = *matched;
-    let (apart_a, apart_b) = (judged.probes_apart(pair.a.place), baseline.probes_apart(pair.b.place));
-    let due = matched.probes.iter().filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
+    let ComparedVariants {
+        judged,
+        baseline,
+        pair,
+        ..
+    } = *matched;
+    let (apart_a, apart_b) = (
+        judged.probes_apart(pair.a.place),
+        baseline.probes_apart(pair.b.place),
+    );
+    let due = matched
+        .probes
+        .iter()
+        .filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
     due.map(|(a, b)| (*a, *b)).collect()
 }
 
 /// The due probes of the tested fixtures, and of those that cannot be tested because a side has nothing of them.
-fn tested_or_lost_probes(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<(usize, usize)> {
+fn tested_or_lost_probes(
+    matched: &ComparedVariants<'_>,
+    fixtures: &FixtureChanges,
+) -> Vec<(usize, usize)> {
     let mut due = due_probes(matched);
     due.retain(|(probe, _)| {
         let place = matched.judged.scores.fixture_of(*probe);
         let name = place.and_then(|place| matched.judged.fixture_name(place));
-        name.is_some_and(|name| fixtures.has_part_in_tests(name) || fixtures.is_not_comparable(name))
+        name.is_some_and(|name| {
+            fixtures.has_part_in_tests(name) || fixtures.is_not_comparable(name)
+        })
     });
     due
 }
 
 /// The share of the scores of these probes and dimensions that the side which lacks more is missing. A probe measures a
 /// dimension if it does on either side.
-fn missing_share(matched: &ComparedVariants<'_>, probes: &[(usize, usize)], dimensions: &BTreeSet<Dimension>) -> f64 {
+fn missing_share(
+    matched: &ComparedVariants<'_>,
+    probes: &[(usize, usize)],
+    dimensions: &BTreeSet<Dimension>,
+) -> f64 {
     let (scores_a, scores_b) = (&matched.judged.scores, &matched.baseline.scores);
     let (mut gaps_a, mut gaps_b) = (MissingCounts::default(), MissingCounts::default());
     for (a, b) in probes {
@@ -370,14 +531,26 @@ fn missing_share(matched: &ComparedVariants<'_>, probes: &[(usize, usize)], dime
             }
         }
     }
-    gaps_a.share().unwrap_or(0.0).max(gaps_b.share().unwrap_or(0.0))
+    gaps_a
+        .share()
+        .unwrap_or(0.0)
+        .max(gaps_b.share().unwrap_or(0.0))
 }
 
 /// How many probes of the tested fixtures were graded, or were graded on one dimension.
-fn graded_items(set: &ResultSet, fixtures: &FixtureChanges, kept: &Subset, measured: Option<Dimension>) -> usize {
-    let graded = kept.iter().filter(|probe| measured.is_none_or(|dimension| set.scores.measures(**probe, dimension)));
+fn graded_items(
+    set: &ResultSet,
+    fixtures: &FixtureChanges,
+    kept: &Subset,
+    measured: Option<Dimension>,
+) -> usize {
+    let graded = kept
+        .iter()
+        .filter(|probe| measured.is_none_or(|dimension| set.scores.measures(**probe, dimension)));
     let names = graded.filter_map(|probe| set.fixture_name(set.scores.fixture_of(*probe)?));
-    names.filter(|name| fixtures.has_part_in_tests(name)).count()
+    names
+        .filter(|name| fixtures.has_part_in_tests(name))
+        .count()
 }
 
 /// The runs of both sides, for each fixture with a common cell. Fixtures are matched by name.
@@ -387,8 +560,9 @@ fn by_fixture<'m>(
     a: impl Iterator<Item = (usize, &'m RunValues)>,
     b: impl Iterator<Item = (usize, &'m RunValues)>,
 ) -> Vec<(usize, &'m str, RunValues, RunValues)> {
-    let there: BTreeMap<&str, &RunValues> =
-        b.filter_map(|(place, runs)| Some((matched.baseline.fixture_name(place)?, runs))).collect();
+    let there: BTreeMap<&str, &RunValues> = b
+        .filter_map(|(place, runs)| Some((matched.baseline.fixture_name(place)?, runs)))
+        .collect();
     let both = a.filter_map(|(place, runs)| {
         let name = matched.judged.fixture_name(place)?;
         let is_comparable = !fixtures.is_not_comparable(name);
@@ -406,20 +580,33 @@ fn pair_rows<'s>(
     pairs: &[VariantPair<'s>],
     find: FindTextEdit<'_>,
 ) -> Vec<PairRow<'s>> {
-    let matched = pairs.iter().map(|pair| ComparedVariants { judged, baseline, probes, excluded, pair: *pair });
+    let matched = pairs.iter().map(|pair| ComparedVariants {
+        judged,
+        baseline,
+        probes,
+        excluded,
+        pair: *pair,
+    });
     matched.map(|matched| PairRow::new(matched, find)).collect()
 }
 
 /// The verdicts of all pairs. The pairs that changed are tested in families.
 fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
-    let changed: Vec<MethodDifferences> = rows.iter().filter(|row| !row.is_unchanged()).map(PairRow::tests).collect();
+    let changed: Vec<MethodDifferences> = rows
+        .iter()
+        .filter(|row| !row.is_unchanged())
+        .map(PairRow::tests)
+        .collect();
     let families = stats::family_verdicts(&changed);
     let mut judged = families.methods.into_iter();
     let methods = rows.iter().map(|row| match row.is_unchanged() {
         true => row.unchanged(),
         false => judged.next().unwrap_or_default(),
     });
-    FamilyVerdicts { methods: methods.collect(), ..families }
+    FamilyVerdicts {
+        methods: methods.collect(),
+        ..families
+    }
 }
 
 /// Keeps the verdicts that are the same without the answers that the token limit cut off; the others become no
@@ -430,20 +617,35 @@ fn unless_truncated(
     rest: FamilyVerdicts,
     rest_rows: &[PairRow<'_>],
 ) -> FamilyVerdicts {
-    let primary = whole.primary.map(|judged| judged.unless_truncated(rest.primary.as_ref()));
+    let primary = whole
+        .primary
+        .map(|judged| judged.unless_truncated(rest.primary.as_ref()));
     let rest = rest_rows.iter().zip(&rest.methods);
     let mut methods = Vec::new();
     for ((row, verdicts), (rest_row, rest)) in rows.iter().zip(whole.methods).zip(rest) {
-        let dimensions = row.dimensions.iter().zip(verdicts.dimensions).map(|((dimension, _), judged)| {
-            let place = rest_row.dimensions.iter().position(|(known, _)| known == dimension);
-            judged.unless_truncated(place.and_then(|place| rest.dimensions.get(place)))
-        });
+        let dimensions =
+            row.dimensions
+                .iter()
+                .zip(verdicts.dimensions)
+                .map(|((dimension, _), judged)| {
+                    let place = rest_row
+                        .dimensions
+                        .iter()
+                        .position(|(known, _)| known == dimension);
+                    judged.unless_truncated(place.and_then(|place| rest.dimensions.get(place)))
+                });
         methods.push(MethodVerdicts {
-            overall: verdicts.overall.map(|judged| judged.unless_truncated(rest.overall.as_ref())),
+            overall: verdicts
+                .overall
+                .map(|judged| judged.unless_truncated(rest.overall.as_ref())),
             dimensions: dimensions.collect(),
         });
     }
-    FamilyVerdicts { primary, methods, ..whole }
+    FamilyVerdicts {
+        primary,
+        methods,
+        ..whole
+    }
 }
 
 /// Joins rows with their verdicts, and tests the failures of all rows together.
@@ -455,15 +657,21 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
     let mut recalls = stats::share_verdicts(&recalls).into_iter();
     let mut methods = Ordered::new();
     for ((row, verdicts), failures) in rows.into_iter().zip(families.methods).zip(&failures) {
-        let needed = row.needed.as_ref().and_then(|paired| match row.has_same_contexts {
-            true => Some(unchanged_test(paired)),
-            false => recalls.next().map(|test| match row.unequal_tokens {
-                Some([own, other]) if own > other => test.unless_improved_by_size(),
-                _ => test,
-            }),
-        });
+        let needed = row
+            .needed
+            .as_ref()
+            .and_then(|paired| match row.has_same_contexts {
+                true => Some(unchanged_test(paired)),
+                false => recalls.next().map(|test| match row.unequal_tokens {
+                    Some([own, other]) if own > other => test.unless_improved_by_size(),
+                    _ => test,
+                }),
+            });
         let reliability = row.chains.judged(failures);
-        methods.insert(row.key.clone(), row.into_comparison(verdicts, needed, reliability));
+        methods.insert(
+            row.key.clone(),
+            row.into_comparison(verdicts, needed, reliability),
+        );
     }
     methods
 }
@@ -480,7 +688,10 @@ impl PairRow<'_> {
         needed: Option<DifferenceTest>,
         reliability: Reliability,
     ) -> MethodComparison {
-        let names = self.dimensions.iter().map(|(dimension, _)| dimension.name().to_owned());
+        let names = self
+            .dimensions
+            .iter()
+            .map(|(dimension, _)| dimension.name().to_owned());
         MethodComparison {
             against: self.against,
             fixtures: self.fixtures,
@@ -505,23 +716,37 @@ impl PairRow<'_> {
             *own = own.clone().with_missing_share_of(whole);
         }
         for (dimension, own) in &mut self.dimensions {
-            if let Some((_, whole)) = whole.dimensions.iter().find(|(known, _)| known == dimension) {
+            if let Some((_, whole)) = whole
+                .dimensions
+                .iter()
+                .find(|(known, _)| known == dimension)
+            {
                 *own = own.clone().with_missing_share_of(whole);
             }
         }
     }
 
     fn tests(&self) -> MethodDifferences {
-        let dimensions =
-            self.dimensions.iter().map(|(dimension, paired)| (place(*dimension), paired.clone())).collect();
-        MethodDifferences { overall: self.overall.clone(), dimensions }
+        let dimensions = self
+            .dimensions
+            .iter()
+            .map(|(dimension, paired)| (place(*dimension), paired.clone()))
+            .collect();
+        MethodDifferences {
+            overall: self.overall.clone(),
+            dimensions,
+        }
     }
 
     /// The verdicts of a pair in which nothing changed.
     fn unchanged(&self) -> MethodVerdicts {
         MethodVerdicts {
             overall: self.overall.as_ref().map(unchanged_test),
-            dimensions: self.dimensions.iter().map(|(_, paired)| unchanged_test(paired)).collect(),
+            dimensions: self
+                .dimensions
+                .iter()
+                .map(|(_, paired)| unchanged_test(paired))
+                .collect(),
         }
     }
 }

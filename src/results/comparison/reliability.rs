@@ -59,9 +59,27 @@ impl std::fmt::Display for FailedChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.run {
             Some(run) => {
-                write!(f, "{}", say!("{} · run {run}: {}", "{} · 第 {run} 次：{}", self.fixture, self.message))
+                write!(
+                    f,
+                    "{}",
+                    say!(
+                        "{} · run {run}: {}",
+                        "{} · 第 {run} 次：{}",
+                        self.fixture,
+                        self.message
+                    )
+                )
             }
-            None => write!(f, "{}", say!("{} · all runs: {}", "{} · 各次：{}", self.fixture, self.message)),
+            None => write!(
+                f,
+                "{}",
+                say!(
+                    "{} · all runs: {}",
+                    "{} · 各次：{}",
+                    self.fixture,
+                    self.message
+                )
+            ),
         }
     }
 }
@@ -80,11 +98,19 @@ pub(crate) struct ChainPairs<'s> {
 
 impl<'s> ChainPairs<'s> {
     pub(super) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
-        let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
-            common_fixtures(matched).into_iter().map(|name| (name, Default::default())).collect();
-        let (mut own, mut other) = (chains(matched.judged, &matched.pair.a), chains(matched.baseline, &matched.pair.b));
+        let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> = common_fixtures(matched)
+            .into_iter()
+            .map(|name| (name, Default::default()))
+            .collect();
+        let (mut own, mut other) = (
+            chains(matched.judged, &matched.pair.a),
+            chains(matched.baseline, &matched.pair.b),
+        );
         for (name, sides) in &mut fixtures {
-            *sides = (own.remove(name).unwrap_or_default(), other.remove(name).unwrap_or_default());
+            *sides = (
+                own.remove(name).unwrap_or_default(),
+                other.remove(name).unwrap_or_default(),
+            );
         }
         ChainPairs { fixtures }
     }
@@ -117,17 +143,28 @@ impl<'s> ChainPairs<'s> {
 
     fn newly_failing(&self) -> Vec<FailedChain> {
         let mut chains = Vec::new();
-        for (fixture, (own, base)) in self.fixtures.iter().filter(|(_, (_, base))| !base.failed.contains_key(&None)) {
+        for (fixture, (own, base)) in self
+            .fixtures
+            .iter()
+            .filter(|(_, (_, base))| !base.failed.contains_key(&None))
+        {
             // One compression for all runs is not new where the baseline failed in each of its runs.
             let fails_always = !base.failed.is_empty() && base.failed.len() == base.observed.len();
             let new = own.failed.iter().filter(|(run, _)| match run {
                 Some(_) => !base.failed.contains_key(run),
                 None => !fails_always,
             });
-            chains.extend(new.map(|(run, failure)| FailedChain {
-                fixture: (*fixture).to_owned(),
-                run: *run,
-                message: failure.message.lines().next().unwrap_or_default().to_owned(),
+            chains.extend(new.map(|(run, failure)| {
+                FailedChain {
+                    fixture: (*fixture).to_owned(),
+                    run: *run,
+                    message: failure
+                        .message
+                        .lines()
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
+                }
             }));
         }
         chains
@@ -138,11 +175,22 @@ impl<'s> ChainPairs<'s> {
 fn common_fixtures<'s>(matched: &ComparedVariants<'s>) -> Vec<&'s str> {
     let (judged, baseline) = (matched.judged, matched.baseline);
     if matched.pair.a.answerer.is_none() {
-        let names = judged.design().fixtures.iter().map(|fixture| fixture.name.as_str());
-        return names.filter(|name| have_same_points(judged, baseline, name)).collect();
+        let names = judged
+            .design()
+            .fixtures
+            .iter()
+            .map(|fixture| fixture.name.as_str());
+        return names
+            .filter(|name| have_same_points(judged, baseline, name))
+            .collect();
     }
-    let places = matched.probes.keys().filter_map(|probe| judged.scores.fixture_of(*probe));
-    places.filter_map(|place| judged.fixture_name(place)).collect()
+    let places = matched
+        .probes
+        .keys()
+        .filter_map(|probe| judged.scores.fixture_of(*probe));
+    places
+        .filter_map(|place| judged.fixture_name(place))
+        .collect()
 }
 
 /// The chain of a run: the run itself, or `None` if one compression serves all runs.
@@ -155,18 +203,40 @@ fn chain_of(method: &MethodInfo, run: u32) -> Option<u32> {
 fn chains<'s>(set: &'s ResultSet, own: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut fixtures: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
     for grade in set.grades(own.place) {
-        if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
-            fixtures.entry(fixture).or_default().observed.insert(chain_of(own.method, grade.at.run));
+        if let Some(fixture) = set
+            .scores
+            .fixture_of(grade.at.probe)
+            .and_then(|place| set.fixture_name(place))
+        {
+            fixtures
+                .entry(fixture)
+                .or_default()
+                .observed
+                .insert(chain_of(own.method, grade.at.run));
         }
     }
     if own.answerer.is_none() {
         for context in contexts(set, &own.method.name) {
-            fixtures.entry(&context.fixture).or_default().observed.insert(chain_of(own.method, context.run));
+            fixtures
+                .entry(&context.fixture)
+                .or_default()
+                .observed
+                .insert(chain_of(own.method, context.run));
         }
     }
-    for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
-        let Some(at) = failure.place.recorded_cell() else { continue };
-        let is_same_answerer = at.answerer.as_deref().is_none_or(|name| name == own.variant.answerer);
+    for failure in set
+        .manifest
+        .failures
+        .iter()
+        .filter(|failure| failure.blame == Blame::Method)
+    {
+        let Some(at) = failure.place.recorded_cell() else {
+            continue;
+        };
+        let is_same_answerer = at
+            .answerer
+            .as_deref()
+            .is_none_or(|name| name == own.variant.answerer);
         if *at.method == *own.method.name && is_same_answerer {
             let chains = fixtures.entry(&at.fixture).or_default();
             let chain = chain_of(own.method, at.run);

@@ -76,47 +76,83 @@ impl Comparison {
             return self;
         }
         for (name, method) in &mut self.methods {
-            let Some(number) = tried.methods.get(name) else { continue };
-            method.tests_mut().for_each(|test| *test = test.among(*number));
+            let Some(number) = tried.methods.get(name) else {
+                continue;
+            };
+            method
+                .tests_mut()
+                .for_each(|test| *test = test.among(*number));
         }
-        self.primary = self.primary.map(|test| tried.mean.map_or(test, |number| test.among(number)));
+        self.primary = self
+            .primary
+            .map(|test| tried.mean.map_or(test, |number| test.among(number)));
         self
     }
 
     /// Tests the comparison as one of several looks at a growing set of fixtures.
     pub fn at_look(self) -> Comparison {
-        Comparison { until_decided: true, ..self.with_tests(DifferenceTest::at_look) }
+        Comparison {
+            until_decided: true,
+            ..self.with_tests(DifferenceTest::at_look)
+        }
     }
 
     /// The methods with a verdict that a changed judge would explain as well; `None` stands for their mean.
     pub fn drift_subjects(&self) -> Vec<Option<String>> {
-        let mean = self.primary.filter(DifferenceTest::may_be_drift).map(|_| None);
-        let methods = self.methods.iter().filter(|(_, method)| method.may_be_drift());
-        mean.into_iter().chain(methods.map(|(name, _)| Some(name.clone()))).collect()
+        let mean = self
+            .primary
+            .filter(DifferenceTest::may_be_drift)
+            .map(|_| None);
+        let methods = self
+            .methods
+            .iter()
+            .filter(|(_, method)| method.may_be_drift());
+        mean.into_iter()
+            .chain(methods.map(|(name, _)| Some(name.clone())))
+            .collect()
     }
 
     /// Removes the verdicts that a changed judge explains, as far as answers were graded again.
     pub fn with_regradings(mut self, regradings: &Regradings) -> Comparison {
-        if let Some(primary) = self.primary.as_mut().filter(|primary| primary.may_be_drift()) {
+        if let Some(primary) = self
+            .primary
+            .as_mut()
+            .filter(|primary| primary.may_be_drift())
+        {
             let regraded = regradings.primary.as_ref();
             self.drift = Some(DriftCheck::new(regraded));
-            take_back(primary, regraded.and_then(|regraded| regraded.overall.as_ref()));
+            take_back(
+                primary,
+                regraded.and_then(|regraded| regraded.overall.as_ref()),
+            );
         }
-        self.methods.iter_mut().for_each(|(name, method)| method.check_drift(regradings.methods.get(name)));
+        self.methods
+            .iter_mut()
+            .for_each(|(name, method)| method.check_drift(regradings.methods.get(name)));
         self
     }
 
     fn with_tests(mut self, correct: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
-        let tests = self.methods.values_mut().flat_map(MethodComparison::tests_mut);
-        tests.chain(self.primary.iter_mut()).for_each(|test| *test = correct(*test));
+        let tests = self
+            .methods
+            .values_mut()
+            .flat_map(MethodComparison::tests_mut);
+        tests
+            .chain(self.primary.iter_mut())
+            .for_each(|test| *test = correct(*test));
         self
     }
 
     /// Whether a method or the mean over methods improved or regressed. Methods without scores are judged by the
     /// needed-later recall.
     pub fn has_verdict(&self) -> bool {
-        let of_methods = self.methods.values().filter_map(|method| method.overall.or(method.needed));
-        of_methods.chain(self.primary).any(|test| test.verdict != stats::Verdict::NoEvidence)
+        let of_methods = self
+            .methods
+            .values()
+            .filter_map(|method| method.overall.or(method.needed));
+        of_methods
+            .chain(self.primary)
+            .any(|test| test.verdict != stats::Verdict::NoEvidence)
     }
 }
 
@@ -165,13 +201,21 @@ impl MethodComparison {
 
     /// Whether no score of any fixture differs.
     pub fn is_identical(&self) -> bool {
-        let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
+        let mut all = self
+            .overall
+            .iter()
+            .chain(self.dimensions.iter().map(|(_, judged)| judged));
         self.overall.is_some()
-            && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+            && all.all(|judged| {
+                judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1)
+            })
     }
 
     fn tests_mut(&mut self) -> impl Iterator<Item = &mut DifferenceTest> {
-        self.overall.iter_mut().chain(self.dimensions.values_mut()).chain(self.needed.iter_mut())
+        self.overall
+            .iter_mut()
+            .chain(self.dimensions.values_mut())
+            .chain(self.needed.iter_mut())
     }
 
     /// Whether its answers differ from the baseline, or, where nothing is answered, its contexts.
@@ -185,7 +229,10 @@ impl MethodComparison {
 
     /// Whether it has a verdict on a score that a changed judge would explain.
     fn may_be_drift(&self) -> bool {
-        self.overall.iter().chain(self.dimensions.values()).any(DifferenceTest::may_be_drift)
+        self.overall
+            .iter()
+            .chain(self.dimensions.values())
+            .any(DifferenceTest::may_be_drift)
     }
 
     fn check_drift(&mut self, regraded: Option<&Regraded>) {
@@ -194,8 +241,12 @@ impl MethodComparison {
         }
         self.drift = Some(DriftCheck::new(regraded));
         let Some(regraded) = regraded else { return };
-        self.overall.iter_mut().for_each(|test| take_back(test, regraded.overall.as_ref()));
-        self.dimensions.iter_mut().for_each(|(name, test)| take_back(test, regraded.dimension(name)));
+        self.overall
+            .iter_mut()
+            .for_each(|test| take_back(test, regraded.overall.as_ref()));
+        self.dimensions
+            .iter_mut()
+            .for_each(|(name, test)| take_back(test, regraded.dimension(name)));
     }
 
     /// Whether anything of it differs from the baseline: a figure, what fails, or what is answered at all.
@@ -208,18 +259,27 @@ impl MethodComparison {
     pub fn has_changed_figures(&self) -> bool {
         self.fixtures.tested() > 0
             || self.has_changed_contexts()
-            || self.needed.as_ref().is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
+            || self
+                .needed
+                .as_ref()
+                .is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
             || self.differences.constraints.is_any()
     }
 
     /// Whether nothing was answered, and contexts differ.
     fn has_changed_contexts(&self) -> bool {
-        self.fixtures.compared() == 0 && self.differences.contexts.is_some_and(|found| found.same < found.compared)
+        self.fixtures.compared() == 0
+            && self
+                .differences
+                .contexts
+                .is_some_and(|found| found.same < found.compared)
     }
 
     /// Whether both sides have a cell, a recall or a constraint in common.
     pub fn has_common_part(&self) -> bool {
-        self.fixtures.compared() > 0 || self.needed.is_some() || self.differences.constraints.has_both_denominators()
+        self.fixtures.compared() > 0
+            || self.needed.is_some()
+            || self.differences.constraints.has_both_denominators()
     }
 
     /// Whether it changed in too few fixtures for any test.
@@ -240,7 +300,9 @@ pub enum DriftCheck {
 
 impl DriftCheck {
     fn new(regraded: Option<&Regraded>) -> DriftCheck {
-        regraded.map_or(DriftCheck::Unchecked, |regraded| DriftCheck::Checked(regraded.clone()))
+        regraded.map_or(DriftCheck::Unchecked, |regraded| {
+            DriftCheck::Checked(regraded.clone())
+        })
     }
 }
 
@@ -263,25 +325,52 @@ pub fn count_tries(
 ) -> (Tried, Vec<Try>) {
     let known = Some(known).filter(|known| known.baseline == baseline.started);
     let confirms = known.map_or(confirms, |known| known.confirms);
-    let fixtures = comparison.fixtures.iter().filter_map(|name| judged.fixture(name));
+    let fixtures = comparison
+        .fixtures
+        .iter()
+        .filter_map(|name| judged.fixture(name));
     let fixtures: BTreeSet<Digest> = fixtures.map(|fixture| fixture.digests.transcript).collect();
     let designs = variant_designs(judged);
-    let mut tried = Tried { baseline: baseline.started.clone(), confirms, ..Tried::default() };
+    let mut tried = Tried {
+        baseline: baseline.started.clone(),
+        confirms,
+        ..Tried::default()
+    };
     let mut tries = Vec::new();
     let mut tested: BTreeMap<&str, Digest> = BTreeMap::new();
-    for (name, method) in comparison.methods.iter().filter(|(_, method)| method.is_try()) {
-        let Some(design) = designs.get(name).copied() else { continue };
+    for (name, method) in comparison
+        .methods
+        .iter()
+        .filter(|(_, method)| method.is_try())
+    {
+        let Some(design) = designs.get(name).copied() else {
+            continue;
+        };
         let number = known.and_then(|known| known.methods.get(name).copied());
         let number = number.unwrap_or_else(|| ledger.number(Some(&method.against), &design));
         tried.methods.insert(name.clone(), number);
         tested.insert(&method.against, design);
-        tries.push(Try { method: Some(method.against.clone()), design, number, fixtures: fixtures.clone(), confirms });
+        tries.push(Try {
+            method: Some(method.against.clone()),
+            design,
+            number,
+            fixtures: fixtures.clone(),
+            confirms,
+        });
     }
     if comparison.primary.is_some() {
         let design = Digest::of_json(&tested);
-        let number = known.and_then(|known| known.mean).unwrap_or_else(|| ledger.number(None, &design));
+        let number = known
+            .and_then(|known| known.mean)
+            .unwrap_or_else(|| ledger.number(None, &design));
         tried.mean = Some(number);
-        tries.push(Try { method: None, design, number, fixtures, confirms });
+        tries.push(Try {
+            method: None,
+            design,
+            number,
+            fixtures,
+            confirms,
+        });
     }
     (tried, tries)
 }

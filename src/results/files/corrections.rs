@@ -23,20 +23,34 @@ pub struct Regraded {
 
 impl Regraded {
     /// Compares the scores of the same answers, then and today. `overall` is without the dimensions `left_out`.
-    pub fn between(answers: &[(AnswerScores, AnswerScores)], left_out: &BTreeSet<Dimension>) -> Regraded {
+    pub fn between(
+        answers: &[(AnswerScores, AnswerScores)],
+        left_out: &BTreeSet<Dimension>,
+    ) -> Regraded {
         let overall = regrade(answers, |scores| {
-            let kept = scores.iter().filter(|(dimension, _)| !left_out.contains(dimension));
+            let kept = scores
+                .iter()
+                .filter(|(dimension, _)| !left_out.contains(dimension));
             mean_of(kept.map(|(_, score)| *score))
         });
-        let dimensions = Dimension::ALL
-            .into_iter()
-            .filter_map(|dimension| Some((dimension, regrade(answers, |scores| scores.get(&dimension).copied())?)));
-        Regraded { overall, dimensions: dimensions.collect() }
+        let dimensions = Dimension::ALL.into_iter().filter_map(|dimension| {
+            Some((
+                dimension,
+                regrade(answers, |scores| scores.get(&dimension).copied())?,
+            ))
+        });
+        Regraded {
+            overall,
+            dimensions: dimensions.collect(),
+        }
     }
 
     /// The dimension with this name.
     pub fn dimension(&self, name: &str) -> Option<&Regrading> {
-        self.dimensions.iter().find(|(dimension, _)| dimension.name() == name).map(|(_, regrading)| regrading)
+        self.dimensions
+            .iter()
+            .find(|(dimension, _)| dimension.name() == name)
+            .map(|(_, regrading)| regrading)
     }
 }
 
@@ -45,7 +59,9 @@ fn regrade(
     answers: &[(AnswerScores, AnswerScores)],
     score: impl Fn(&AnswerScores) -> Option<f64>,
 ) -> Option<Regrading> {
-    let both = answers.iter().filter_map(|(then, today)| score(then).zip(score(today)));
+    let both = answers
+        .iter()
+        .filter_map(|(then, today)| score(then).zip(score(today)));
     let (then, today): (Vec<f64>, Vec<f64>) = both.unzip();
     Regrading::between(&then, &today)
 }
@@ -101,11 +117,17 @@ mod tests {
     #[test]
     fn shifts_are_by_dimension_and_overall_without_what_is_left_out() {
         let scores = |accuracy, completeness| {
-            AnswerScores::from([(Dimension::Accuracy, accuracy), (Dimension::Completeness, completeness)])
+            AnswerScores::from([
+                (Dimension::Accuracy, accuracy),
+                (Dimension::Completeness, completeness),
+            ])
         };
         let only = AnswerScores::from([(Dimension::Accuracy, 3.0)]);
-        let answers =
-            [(scores(4.0, 2.0), scores(3.0, 2.0)), (scores(5.0, 1.0), scores(3.0, 2.0)), (only.clone(), only)];
+        let answers = [
+            (scores(4.0, 2.0), scores(3.0, 2.0)),
+            (scores(5.0, 1.0), scores(3.0, 2.0)),
+            (only.clone(), only),
+        ];
         let all = Regraded::between(&answers, &BTreeSet::new());
         let shift = |found: Option<&Regrading>| found.map(|found| (found.answers, found.shift));
         assert_eq!(shift(all.dimension("accuracy")), Some((3, -1.0)));
@@ -114,6 +136,9 @@ mod tests {
         let accuracy = Regraded::between(&answers, &[Dimension::Completeness].into());
         assert_eq!(shift(accuracy.overall.as_ref()), Some((3, -1.0)));
         assert_eq!(all.dimension("continuity"), None);
-        assert_eq!(Regraded::between(&[], &BTreeSet::new()), Regraded::default());
+        assert_eq!(
+            Regraded::between(&[], &BTreeSet::new()),
+            Regraded::default()
+        );
     }
 }

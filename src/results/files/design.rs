@@ -9,7 +9,9 @@ use crate::action::{BuiltInStrategy, Digest};
 use crate::answer::{Recovery, SearchProtocol, TruncatedReplies};
 use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
-use crate::pipeline::{AnswererIx, Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
+use crate::pipeline::{
+    AnswererIx, Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode,
+};
 use crate::probe::ProbeType;
 use base::locale::Locale;
 use models::{Endpoint, ModelUse, Prices, Settings};
@@ -235,14 +237,25 @@ impl Design {
                     recovery: recovery_of(pipeline, &a.name.0),
                     truncated_replies: Some(a.truncated_replies),
                     cached_price_ratio: prices.cached_ratio(&a.model.reference),
-                    ..ModelInfo::new(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
+                    ..ModelInfo::new(
+                        &a.name.0,
+                        &a.model,
+                        Some(a.template.text()),
+                        a.prompt_path.clone(),
+                    )
                 })
                 .collect(),
             judges: (pipeline.judges.iter())
-                .map(|j| ModelInfo::new(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone()))
+                .map(|j| {
+                    ModelInfo::new(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone())
+                })
                 .collect(),
             rubric: RubricInfo::new(&pipeline.rubric, settings.rubric_scope),
-            fixtures: pipeline.fixtures.iter().map(FixtureInfo::from_loaded).collect(),
+            fixtures: pipeline
+                .fixtures
+                .iter()
+                .map(FixtureInfo::from_loaded)
+                .collect(),
             constraints: pipeline.constraints.as_ref().map(|rules| rules.digest),
         }
     }
@@ -255,8 +268,13 @@ impl Design {
     /// Whether the tested answers of this method and answerer are those with a search.
     fn tests_open_book(&self, method: &str, answerer: &str) -> bool {
         self.primary == Book::Open
-            && self.answerers.iter().any(|info| info.name == answerer && info.recovery.is_some())
-            && self.method(method).is_some_and(|method| !method.is_ceiling())
+            && self
+                .answerers
+                .iter()
+                .any(|info| info.name == answerer && info.recovery.is_some())
+            && self
+                .method(method)
+                .is_some_and(|method| !method.is_ceiling())
     }
 
     /// Whether scores and verdicts include this row: an answerer that may search gives two answers to each question.
@@ -271,65 +289,120 @@ impl Design {
 
     /// The probe of a fixture with this id at a point.
     pub fn probe(&self, fixture: &str, point: u32, id: &str) -> Option<&ProbeInfo> {
-        self.fixture(fixture)?.probes.iter().find(|probe| probe.point == point && probe.id == id)
+        self.fixture(fixture)?
+            .probes
+            .iter()
+            .find(|probe| probe.point == point && probe.id == id)
     }
 
     /// Whether the built-in rules stood in for a model anywhere.
     pub fn is_lexical(&self) -> bool {
-        let models = self.methods.iter().filter_map(|method| method.model.as_ref());
-        models.chain(&self.answerers).chain(&self.judges).any(|asked| asked.lexical)
+        let models = self
+            .methods
+            .iter()
+            .filter_map(|method| method.model.as_ref());
+        models
+            .chain(&self.answerers)
+            .chain(&self.judges)
+            .any(|asked| asked.lexical)
     }
 
     /// Whether no built-in rules stood in for a model that compresses or answers.
     pub fn is_answered_by_models(&self) -> bool {
-        let compressors = self.methods.iter().filter_map(|method| method.model.as_ref());
-        !self.answerers.is_empty() && !compressors.chain(&self.answerers).any(|asked| asked.lexical)
+        let compressors = self
+            .methods
+            .iter()
+            .filter_map(|method| method.model.as_ref());
+        !self.answerers.is_empty()
+            && !compressors
+                .chain(&self.answerers)
+                .any(|asked| asked.lexical)
     }
 
     /// Whether models are asked, and only once each, so that chance between repetitions cannot be seen.
     pub fn has_one_sample(&self) -> bool {
-        let models = self.methods.iter().filter_map(|method| method.model.as_ref());
-        let is_asked = models.chain(&self.answerers).chain(&self.judges).any(|asked| !asked.lexical);
+        let models = self
+            .methods
+            .iter()
+            .filter_map(|method| method.model.as_ref());
+        let is_asked = models
+            .chain(&self.answerers)
+            .chain(&self.judges)
+            .any(|asked| !asked.lexical);
         is_asked && self.runs.compress == 1
     }
 
     /// How many cells of the judge stage a method should have, including those of answers with a search.
     pub fn cells_of(&self, method: &MethodInfo) -> u64 {
-        let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
+        let probes: u64 = self
+            .fixtures
+            .iter()
+            .map(|fixture| fixture.probes.len() as u64)
+            .sum();
         let runs = [self.runs.compress, self.runs.answer, self.runs.judge].map(u64::from);
-        let searching =
-            self.answerers.iter().filter(|info| info.recovery.is_some() && method.readers.contains(&info.name));
-        let open = if method.is_ceiling() { 0 } else { searching.count() };
-        let lists = [probes, (method.readers.len() + open) as u64, self.judges.len() as u64];
+        let searching = self
+            .answerers
+            .iter()
+            .filter(|info| info.recovery.is_some() && method.readers.contains(&info.name));
+        let open = if method.is_ceiling() {
+            0
+        } else {
+            searching.count()
+        };
+        let lists = [
+            probes,
+            (method.readers.len() + open) as u64,
+            self.judges.len() as u64,
+        ];
         runs.into_iter().chain(lists).fold(1, u64::saturating_mul)
     }
 }
 
 /// The names of those of these answerers that answer without a search.
 fn reader_names(pipeline: &Pipeline, readers: &[AnswererIx]) -> Vec<String> {
-    let closed = readers.iter().filter_map(|ix| pipeline.answerers.get(ix.0)).filter(|a| a.recovery.is_none());
+    let closed = readers
+        .iter()
+        .filter_map(|ix| pipeline.answerers.get(ix.0))
+        .filter(|a| a.recovery.is_none());
     closed.map(|answerer| answerer.name.0.to_string()).collect()
 }
 
 /// How the answerer of this name may search in its second answers.
 fn recovery_of(pipeline: &Pipeline, closed: &str) -> Option<RecoveryInfo> {
-    let all = pipeline.answerers.iter().filter_map(|answerer| answerer.recovery.as_ref());
-    all.filter(|recovery| *recovery.closed == *closed).map(RecoveryInfo::new).next()
+    let all = pipeline
+        .answerers
+        .iter()
+        .filter_map(|answerer| answerer.recovery.as_ref());
+    all.filter(|recovery| *recovery.closed == *closed)
+        .map(RecoveryInfo::new)
+        .next()
 }
 
 impl MethodInfo {
     fn new(method: &Method, readers: Vec<String>) -> MethodInfo {
         let (template, path) = match &method.strategy {
-            Strategy::Prompted { template, prompt_path, .. } => (Some(template.text()), prompt_path.clone()),
-            Strategy::ProviderCompaction { template, prompt_path, .. } => {
-                (template.as_ref().map(|template| template.text()), prompt_path.clone())
-            }
+            Strategy::Prompted {
+                template,
+                prompt_path,
+                ..
+            } => (Some(template.text()), prompt_path.clone()),
+            Strategy::ProviderCompaction {
+                template,
+                prompt_path,
+                ..
+            } => (
+                template.as_ref().map(|template| template.text()),
+                prompt_path.clone(),
+            ),
             Strategy::Opaque { .. } | Strategy::Command(_) | Strategy::Rule(_) => (None, None),
         };
         MethodInfo {
             name: method.name.to_string(),
             strategy: method.strategy.name().to_owned(),
-            model: method.strategy.model().map(|model| ModelInfo::new(&method.name.0, model, template, path)),
+            model: method
+                .strategy
+                .model()
+                .map(|model| ModelInfo::new(&method.name.0, model, template, path)),
             target_tokens: method.target_tokens.map(|tokens| tokens.0),
             placement: match &method.strategy {
                 Strategy::Prompted { placement, .. } if *placement != PromptPlacement::Inline => {
@@ -361,9 +434,20 @@ impl MethodInfo {
             return Vec::new();
         }
         let differs = [
-            ("model", self.model.as_ref().map(|asked| &asked.model) != other.model.as_ref().map(|asked| &asked.model)),
-            ("settings", self.model.as_ref().map(|a| &a.settings) != other.model.as_ref().map(|a| &a.settings)),
-            ("prompt", self.model.as_ref().map(|a| a.prompt) != other.model.as_ref().map(|a| a.prompt)),
+            (
+                "model",
+                self.model.as_ref().map(|asked| &asked.model)
+                    != other.model.as_ref().map(|asked| &asked.model),
+            ),
+            (
+                "settings",
+                self.model.as_ref().map(|a| &a.settings)
+                    != other.model.as_ref().map(|a| &a.settings),
+            ),
+            (
+                "prompt",
+                self.model.as_ref().map(|a| a.prompt) != other.model.as_ref().map(|a| a.prompt),
+            ),
             ("target_tokens", self.target_tokens != other.target_tokens),
             ("placement", self.placement != other.placement),
             ("keep_*", self.kept != other.kept),
@@ -371,7 +455,11 @@ impl MethodInfo {
             ("keep_results", self.keep_results != other.keep_results),
             ("command", self.program != other.program),
         ];
-        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
+        differs
+            .into_iter()
+            .filter(|(_, differs)| *differs)
+            .map(|(name, _)| name.to_owned())
+            .collect()
     }
 
     /// Whether it keeps everything: the ceiling.
@@ -391,7 +479,12 @@ impl MethodInfo {
 }
 
 impl ModelInfo {
-    fn new(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> ModelInfo {
+    fn new(
+        name: &str,
+        model: &ModelUse,
+        prompt: Option<&str>,
+        prompt_path: Option<String>,
+    ) -> ModelInfo {
         ModelInfo {
             name: name.to_owned(),
             model: model.reference.to_string(),
@@ -413,18 +506,24 @@ impl ModelInfo {
 
     /// Whether both are the same for a comparison: in model, settings and prompt, not in name and endpoint.
     pub fn is_same(&self, other: &ModelInfo) -> bool {
-        (self.model_id(), &self.settings, self.prompt) == (other.model_id(), &other.settings, other.prompt)
+        (self.model_id(), &self.settings, self.prompt)
+            == (other.model_id(), &other.settings, other.prompt)
     }
 
     /// The model without the provider's name, which means something only in its pipeline.
     fn model_id(&self) -> &str {
-        self.model.split_once('/').map_or(self.model.as_str(), |(_, model)| model)
+        self.model
+            .split_once('/')
+            .map_or(self.model.as_str(), |(_, model)| model)
     }
 
     /// The vendor's model family, from the beginning of the name: `gpt`, `claude`, `qwen`.
     pub fn family(&self) -> String {
         let name = self.model.rsplit('/').next().unwrap_or(&self.model);
-        name.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_lowercase()
+        name.chars()
+            .take_while(char::is_ascii_alphabetic)
+            .collect::<String>()
+            .to_lowercase()
     }
 }
 
@@ -435,15 +534,25 @@ impl RubricInfo {
             dimension: criterion.dimension,
             weight: criterion.weight,
         });
-        RubricInfo { digest: rubric.digest(), scope, criteria: criteria.collect() }
+        RubricInfo {
+            digest: rubric.digest(),
+            scope,
+            criteria: criteria.collect(),
+        }
     }
 }
 
 impl FixtureInfo {
     fn from_loaded(loaded: &LoadedFixture) -> FixtureInfo {
-        let probes = loaded.selected.iter().enumerate().flat_map(|(point, selected)| {
-            selected.iter().filter_map(move |ix| ProbeInfo::new(loaded, PointIx(point), *ix))
-        });
+        let probes = loaded
+            .selected
+            .iter()
+            .enumerate()
+            .flat_map(|(point, selected)| {
+                selected
+                    .iter()
+                    .filter_map(move |ix| ProbeInfo::new(loaded, PointIx(point), *ix))
+            });
         FixtureInfo {
             name: loaded.name().to_owned(),
             tags: loaded.fixture.tags.clone(),

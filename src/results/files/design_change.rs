@@ -26,38 +26,84 @@ impl DesignChange {
 
     fn compare_whole(&mut self, before: &Design, after: &Design) {
         let runs = [
-            (localized("runs", "运行次数"), before.runs.compress, after.runs.compress),
-            (localized("answers in a run", "一次运行中的回答"), before.runs.answer, after.runs.answer),
-            (localized("judgements of an answer", "一个回答的评分"), before.runs.judge, after.runs.judge),
+            (
+                localized("runs", "运行次数"),
+                before.runs.compress,
+                after.runs.compress,
+            ),
+            (
+                localized("answers in a run", "一次运行中的回答"),
+                before.runs.answer,
+                after.runs.answer,
+            ),
+            (
+                localized("judgements of an answer", "一个回答的评分"),
+                before.runs.judge,
+                after.runs.judge,
+            ),
         ];
         for (name, old, new) in runs.into_iter().filter(|(_, old, new)| old != new) {
-            let list = if old > new { &mut self.conflicts } else { &mut self.additions };
+            let list = if old > new {
+                &mut self.conflicts
+            } else {
+                &mut self.additions
+            };
             list.push(format!("{name}: {old} → {new}"));
         }
         let parts = [
-            (localized("the rubric", "评分细则"), before.rubric != after.rubric),
-            (localized("the locale", "语言"), before.locale != after.locale),
             (
-                localized("what answerers see after the point (`tail`)", "作答模型在压缩点之后看到的内容（`tail`）"),
+                localized("the rubric", "评分细则"),
+                before.rubric != after.rubric,
+            ),
+            (
+                localized("the locale", "语言"),
+                before.locale != after.locale,
+            ),
+            (
+                localized(
+                    "what answerers see after the point (`tail`)",
+                    "作答模型在压缩点之后看到的内容（`tail`）",
+                ),
                 before.tail != after.tail,
             ),
             (
-                localized("whether judges see the context (`judge_context`)", "评审是否看到上下文（`judge_context`）"),
+                localized(
+                    "whether judges see the context (`judge_context`)",
+                    "评审是否看到上下文（`judge_context`）",
+                ),
                 before.judge_context != after.judge_context,
             ),
-            (localized("the focus topic", "关注主题"), before.focus_topic != after.focus_topic),
             (
-                localized("the answerers: model, settings, prompt or endpoint", "作答模型：模型、设置、提示词或端点"),
+                localized("the focus topic", "关注主题"),
+                before.focus_topic != after.focus_topic,
+            ),
+            (
+                localized(
+                    "the answerers: model, settings, prompt or endpoint",
+                    "作答模型：模型、设置、提示词或端点",
+                ),
                 !are_same_models(&before.answerers, &after.answerers),
             ),
             (
-                localized("the judges: model, settings, prompt or endpoint", "评审：模型、设置、提示词或端点"),
+                localized(
+                    "the judges: model, settings, prompt or endpoint",
+                    "评审：模型、设置、提示词或端点",
+                ),
                 !are_same_models(&before.judges, &after.judges),
             ),
         ];
-        self.conflicts.extend(parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()));
+        self.conflicts.extend(
+            parts
+                .into_iter()
+                .filter(|(_, differs)| *differs)
+                .map(|(name, _)| name.to_owned()),
+        );
         if before.constraints != after.constraints {
-            let list = if before.constraints.is_some() { &mut self.conflicts } else { &mut self.additions };
+            let list = if before.constraints.is_some() {
+                &mut self.conflicts
+            } else {
+                &mut self.additions
+            };
             list.push(
                 localized(
                     "the rules that are put into the sessions (`constraints`)",
@@ -71,27 +117,47 @@ impl DesignChange {
     fn compare_methods(&mut self, before: &Design, after: &Design) {
         for old in &before.methods {
             match after.method(&old.name) {
-                None => self.conflicts.push(say!("method {} is not in this run", "本次运行没有方法 {}", old.name)),
+                None => self.conflicts.push(say!(
+                    "method {} is not in this run",
+                    "本次运行没有方法 {}",
+                    old.name
+                )),
                 Some(new) if without_path(old) == without_path(new) => {}
                 Some(new) => self.conflicts.push(describe_edit(old, new)),
             }
         }
-        let added = after.methods.iter().filter(|method| before.method(&method.name).is_none());
-        self.additions.extend(added.map(|method| say!("method {}", "方法 {}", method.name)));
+        let added = after
+            .methods
+            .iter()
+            .filter(|method| before.method(&method.name).is_none());
+        self.additions
+            .extend(added.map(|method| say!("method {}", "方法 {}", method.name)));
     }
 
     fn compare_fixtures(&mut self, before: &Design, after: &Design) {
         for old in &before.fixtures {
             match after.fixture(&old.name) {
-                None => self.conflicts.push(say!("fixture {} is not in this run", "本次运行没有样本 {}", old.name)),
+                None => self.conflicts.push(say!(
+                    "fixture {} is not in this run",
+                    "本次运行没有样本 {}",
+                    old.name
+                )),
                 Some(new) if old.digests.transcript != new.digests.transcript => {
-                    self.conflicts.push(say!("the messages of fixture {}", "样本 {} 的消息", old.name));
+                    self.conflicts.push(say!(
+                        "the messages of fixture {}",
+                        "样本 {} 的消息",
+                        old.name
+                    ));
                 }
                 Some(new) => self.compare_probes(old, new),
             }
         }
-        let added = after.fixtures.iter().filter(|fixture| before.fixture(&fixture.name).is_none());
-        self.additions.extend(added.map(|fixture| say!("fixture {}", "样本 {}", fixture.name)));
+        let added = after
+            .fixtures
+            .iter()
+            .filter(|fixture| before.fixture(&fixture.name).is_none());
+        self.additions
+            .extend(added.map(|fixture| say!("fixture {}", "样本 {}", fixture.name)));
     }
 
     fn compare_probes(&mut self, before: &FixtureInfo, after: &FixtureInfo) {
@@ -104,17 +170,24 @@ impl DesignChange {
             )
         }));
         let added = name_missing(&after.probes, &before.probes);
-        self.additions
-            .extend(added.map(|ids| say!("probes of fixture {}: {ids}", "样本 {} 的问题：{ids}", after.name)));
+        self.additions.extend(added.map(|ids| {
+            say!(
+                "probes of fixture {}: {ids}",
+                "样本 {} 的问题：{ids}",
+                after.name
+            )
+        }));
     }
 }
 
 /// Names the probes that are not among `others`; if there are more than three, gives their number. `None` if there are
 /// none.
 fn name_missing(probes: &[ProbeInfo], others: &[ProbeInfo]) -> Option<String> {
-    let missing = probes
-        .iter()
-        .filter(|probe| !others.iter().any(|other| (other.point, other.digest) == (probe.point, probe.digest)));
+    let missing = probes.iter().filter(|probe| {
+        !others
+            .iter()
+            .any(|other| (other.point, other.digest) == (probe.point, probe.digest))
+    });
     let ids: Vec<&str> = missing.map(|probe| probe.id.as_str()).collect();
     match ids.len() {
         0 => None,
@@ -124,18 +197,32 @@ fn name_missing(probes: &[ProbeInfo], others: &[ProbeInfo]) -> Option<String> {
 }
 
 fn are_same_models(own: &[ModelInfo], other: &[ModelInfo]) -> bool {
-    own.len() == other.len() && own.iter().zip(other).all(|(own, other)| is_same_model(own, other))
+    own.len() == other.len()
+        && own
+            .iter()
+            .zip(other)
+            .all(|(own, other)| is_same_model(own, other))
 }
 
 fn is_same_model(own: &ModelInfo, other: &ModelInfo) -> bool {
     let (prompt_path, cached_price_ratio) = (other.prompt_path.clone(), other.cached_price_ratio);
-    ModelInfo { prompt_path, cached_price_ratio, ..own.clone() } == *other
+    ModelInfo {
+        prompt_path,
+        cached_price_ratio,
+        ..own.clone()
+    } == *other
 }
 
 /// A method without the path of its prompt.
 fn without_path(method: &MethodInfo) -> MethodInfo {
-    let model = method.model.clone().map(|asked| ModelInfo { prompt_path: None, ..asked });
-    MethodInfo { model, ..method.clone() }
+    let model = method.model.clone().map(|asked| ModelInfo {
+        prompt_path: None,
+        ..asked
+    });
+    MethodInfo {
+        model,
+        ..method.clone()
+    }
 }
 
 fn describe_edit(old: &MethodInfo, new: &MethodInfo) -> String {

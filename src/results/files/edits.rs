@@ -25,7 +25,11 @@ pub struct TextEdit {
 impl TextEdit {
     /// An edit of which only the digests are known: the text differs somewhere.
     pub fn unknown(path: &str) -> TextEdit {
-        TextEdit { path: path.to_owned(), places: vec![path.to_owned()], diff: Vec::new() }
+        TextEdit {
+            path: path.to_owned(),
+            places: vec![path.to_owned()],
+            diff: Vec::new(),
+        }
     }
 }
 
@@ -43,14 +47,26 @@ pub(crate) struct MethodEdits {
 
 /// The edits of a method. Those of another method of the same strategy are how the two differ; with another strategy
 /// they would be noise, and there are none.
-pub(crate) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
+pub(crate) fn method_edits(
+    before: &MethodInfo,
+    after: &MethodInfo,
+    find: FindTextEdit<'_>,
+) -> MethodEdits {
     let mut edits = MethodEdits::default();
     if before.name != after.name && before.strategy != after.strategy {
         return edits;
     }
     edits.compare("strategy", Some(&before.strategy), Some(&after.strategy));
-    edits.compare("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
-    edits.compare("placement", before.placement.as_ref(), after.placement.as_ref());
+    edits.compare(
+        "target_tokens",
+        before.target_tokens.as_ref(),
+        after.target_tokens.as_ref(),
+    );
+    edits.compare(
+        "placement",
+        before.placement.as_ref(),
+        after.placement.as_ref(),
+    );
     edits.compare("kept", before.kept.as_ref(), after.kept.as_ref());
     edits.compare("extract", before.extract.as_ref(), after.extract.as_ref());
     edits.compare_models(before.model.as_ref(), after.model.as_ref(), find);
@@ -61,27 +77,51 @@ pub(crate) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTe
 /// Edits of the pipeline as a whole that do not prevent a comparison.
 pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
     let mut edits = MethodEdits::default();
-    edits.compare(localized("focus topic", "关注主题"), before.focus_topic.as_ref(), after.focus_topic.as_ref());
+    edits.compare(
+        localized("focus topic", "关注主题"),
+        before.focus_topic.as_ref(),
+        after.focus_topic.as_ref(),
+    );
     edits.lines
 }
 
 impl MethodEdits {
-    fn compare<T: ToString + PartialEq>(&mut self, name: &str, before: Option<&T>, after: Option<&T>) {
+    fn compare<T: ToString + PartialEq>(
+        &mut self,
+        name: &str,
+        before: Option<&T>,
+        after: Option<&T>,
+    ) {
         if before != after {
-            let [before, after] = [before, after]
-                .map(|value| value.map_or_else(|| localized("not set", "未设置").to_owned(), T::to_string));
+            let [before, after] = [before, after].map(|value| {
+                value.map_or_else(|| localized("not set", "未设置").to_owned(), T::to_string)
+            });
             self.lines.push(format!("{name}: {before} → {after}"));
         }
     }
 
-    fn compare_models(&mut self, before: Option<&ModelInfo>, after: Option<&ModelInfo>, find: FindTextEdit<'_>) {
-        self.compare("model", before.map(|asked| &asked.model), after.map(|asked| &asked.model));
-        let settings = [before, after].map(|asked| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok()));
+    fn compare_models(
+        &mut self,
+        before: Option<&ModelInfo>,
+        after: Option<&ModelInfo>,
+        find: FindTextEdit<'_>,
+    ) {
+        self.compare(
+            "model",
+            before.map(|asked| &asked.model),
+            after.map(|asked| &asked.model),
+        );
+        let settings = [before, after]
+            .map(|asked| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok()));
         let objects = settings.iter().flatten().filter_map(Value::as_object);
         let names: BTreeSet<&String> = objects.flat_map(|settings| settings.keys()).collect();
         for name in names {
-            let [old, new] =
-                settings.each_ref().map(|settings| settings.as_ref()?.get(name).filter(|value| !value.is_null()));
+            let [old, new] = settings.each_ref().map(|settings| {
+                settings
+                    .as_ref()?
+                    .get(name)
+                    .filter(|value| !value.is_null())
+            });
             self.compare(name, old, new);
         }
         if let [Some(old), Some(new)] = [before, after].map(|asked| asked?.prompt) {
@@ -92,28 +132,55 @@ impl MethodEdits {
         }
     }
 
-    fn compare_programs(&mut self, before: Option<&ProgramInfo>, after: Option<&ProgramInfo>, find: FindTextEdit<'_>) {
-        let (Some(before), Some(after)) = (before, after) else { return };
-        self.compare("command", Some(&before.command.join(" ")), Some(&after.command.join(" ")));
+    fn compare_programs(
+        &mut self,
+        before: Option<&ProgramInfo>,
+        after: Option<&ProgramInfo>,
+        find: FindTextEdit<'_>,
+    ) {
+        let (Some(before), Some(after)) = (before, after) else {
+            return;
+        };
+        self.compare(
+            "command",
+            Some(&before.command.join(" ")),
+            Some(&after.command.join(" ")),
+        );
         self.compare("model", before.model.as_ref(), after.model.as_ref());
         for (path, old, new) in differing(&before.inputs, &after.inputs) {
             match (old, new) {
                 (Some(old), Some(new)) => self.compare_texts(path, old, new, find),
-                (None, _) => self.lines.push(say!("{path}: new input", "{path}：新增的输入")),
-                (_, None) => self.lines.push(say!("{path}: no longer an input", "{path}：不再是输入")),
+                (None, _) => self
+                    .lines
+                    .push(say!("{path}: new input", "{path}：新增的输入")),
+                (_, None) => self
+                    .lines
+                    .push(say!("{path}: no longer an input", "{path}：不再是输入")),
             }
         }
-        let added =
-            after.variables.difference(&before.variables).map(|name| say!("variable {name}: new", "变量 {name}：新增"));
+        let added = after
+            .variables
+            .difference(&before.variables)
+            .map(|name| say!("variable {name}: new", "变量 {name}：新增"));
         let removed = before
             .variables
             .difference(&after.variables)
             .map(|name| say!("variable {name}: removed", "变量 {name}：已去掉"));
         self.lines.extend(added.chain(removed));
-        self.compare("deterministic", Some(&before.deterministic), Some(&after.deterministic));
+        self.compare(
+            "deterministic",
+            Some(&before.deterministic),
+            Some(&after.deterministic),
+        );
     }
 
-    fn compare_texts(&mut self, path: &str, before: &Digest, after: &Digest, find: FindTextEdit<'_>) {
+    fn compare_texts(
+        &mut self,
+        path: &str,
+        before: &Digest,
+        after: &Digest,
+        find: FindTextEdit<'_>,
+    ) {
         if before != after {
             let edit = find(path, before, after);
             self.lines.extend(edit.places.iter().cloned());
@@ -128,6 +195,8 @@ fn differing<'m, T: PartialEq>(
     after: &'m BTreeMap<String, T>,
 ) -> Vec<(&'m String, Option<&'m T>, Option<&'m T>)> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let both = names.into_iter().map(|name| (name, before.get(name), after.get(name)));
+    let both = names
+        .into_iter()
+        .map(|name| (name, before.get(name), after.get(name)));
     both.filter(|(_, before, after)| before != after).collect()
 }

@@ -25,12 +25,19 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
         return Ok(ResultsFolder::at(label));
     }
     if label.contains(['/', '\\']) {
-        return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
+        return Err(FolderError::Missing {
+            label: label.to_owned(),
+            results: results.to_owned(),
+            near: None,
+        });
     }
     let folders = LabelFolders::new(results, &Label::new(label)?);
     // If this fails, there is still something to read.
     let _ = folders.recover();
-    if let Some(folder) = [folders.published(), folders.incomplete()].into_iter().find(ResultsFolder::exists) {
+    if let Some(folder) = [folders.published(), folders.incomplete()]
+        .into_iter()
+        .find(ResultsFolder::exists)
+    {
         return Ok(folder);
     }
     let known = labels(results)?;
@@ -39,33 +46,51 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
     }
     let known: Vec<&str> = known.iter().map(Label::as_str).collect();
     let near = nearest(label, &known).map(str::to_owned);
-    Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
+    Err(FolderError::Missing {
+        label: label.to_owned(),
+        results: results.to_owned(),
+        near,
+    })
 }
 
 /// Finds the results of a label. With `partial`, finds the incomplete set of the label, which may be its only set.
 ///
 /// # Errors
 /// As [`open_results`]; with `partial` also a label whose results are complete.
-pub fn find_results(results: &Path, label: &str, partial: bool) -> Result<ResultsFolder, FolderError> {
+pub fn find_results(
+    results: &Path,
+    label: &str,
+    partial: bool,
+) -> Result<ResultsFolder, FolderError> {
     let folder = open_results(results, label)?;
     if !partial {
         return Ok(folder);
     }
     match incomplete_beside(&folder) {
         Some(beside) => Ok(beside),
-        None if folder.manifest()?.outcome == Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
+        None if folder.manifest()?.outcome == Outcome::Complete => {
+            Err(FolderError::NotPartial(folder.label()))
+        }
         None => Ok(folder),
     }
 }
 
 /// The refresh of these stages that the last run of a label began, if that was stopped before it was done.
-pub fn unfinished_refresh(results: &Path, label: &Label, stages: &BTreeSet<Stage>) -> Option<Refresh> {
+pub fn unfinished_refresh(
+    results: &Path,
+    label: &Label,
+    stages: &BTreeSet<Stage>,
+) -> Option<Refresh> {
     use Outcome::{Budget, Interrupted, Pending, Running};
     if stages.is_empty() {
         return None;
     }
     let folders = LabelFolders::new(results, label);
-    let last = folders.incomplete().manifest().or_else(|_| folders.published().manifest()).ok()?;
+    let last = folders
+        .incomplete()
+        .manifest()
+        .or_else(|_| folders.published().manifest())
+        .ok()?;
     let was_stopped = matches!(last.outcome, Running | Interrupted | Budget | Pending);
     Some(last.refresh).filter(|refresh| was_stopped && refresh.is_of(stages))
 }
@@ -80,7 +105,10 @@ fn folders(folder: &ResultsFolder) -> Option<LabelFolders> {
     let parent = folder.path().parent()?;
     let is_beside = parent.file_name().is_some_and(|name| name == INCOMPLETE);
     let results = if is_beside { parent.parent()? } else { parent };
-    Some(LabelFolders::new(results, &Label::new(&folder.label()).ok()?))
+    Some(LabelFolders::new(
+        results,
+        &Label::new(&folder.label()).ok()?,
+    ))
 }
 
 /// Takes the lock under which the reports of a set are written.
@@ -88,15 +116,21 @@ fn folders(folder: &ResultsFolder) -> Option<LabelFolders> {
 /// # Errors
 /// Another process holds it.
 pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, LabelLockError> {
-    folders(folder).map(|folders| folders.lock_files()).transpose()
+    folders(folder)
+        .map(|folders| folders.lock_files())
+        .transpose()
 }
 
 /// Takes the locks under which a run writes and publishes a set.
 ///
 /// # Errors
 /// Another process holds one of them.
-pub fn lock_results(folder: &ResultsFolder) -> Result<Option<(FileLock, FileLock)>, LabelLockError> {
-    folders(folder).map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?))).transpose()
+pub fn lock_results(
+    folder: &ResultsFolder,
+) -> Result<Option<(FileLock, FileLock)>, LabelLockError> {
+    folders(folder)
+        .map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)))
+        .transpose()
 }
 
 /// Removes a set, the incomplete set of the same label, and the parts that either was merged from.
@@ -106,11 +140,17 @@ pub fn lock_results(folder: &ResultsFolder) -> Result<Option<(FileLock, FileLock
 pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
     let _locks = lock_results(folder)?;
     if folder.is_protected() {
-        return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
+        return Err(LabelWriterError::Protected(
+            Label::new(&folder.label()).map_err(FolderError::from)?,
+        ));
     }
     if let Some(folders) = folders(folder) {
         for set in [folder.clone(), folders.incomplete()] {
-            folders.remove_merged(&set.manifest().map(|manifest| manifest.merged).unwrap_or_default())?;
+            folders.remove_merged(
+                &set.manifest()
+                    .map(|manifest| manifest.merged)
+                    .unwrap_or_default(),
+            )?;
         }
     }
     // First, because no run can begin with an incomplete set beside what is left of a removed one.
@@ -123,9 +163,15 @@ pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
 ///
 /// # Errors
 /// As [`open_results`].
-pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
+pub fn open_side(
+    results: &Path,
+    text: &str,
+) -> Result<(ResultsFolder, Option<String>), FolderError> {
     let whole = open_results(results, text);
-    let Some((label, method)) = text.rsplit_once(':').filter(|(_, method)| !method.is_empty()) else {
+    let Some((label, method)) = text
+        .rsplit_once(':')
+        .filter(|(_, method)| !method.is_empty())
+    else {
         return whole.map(|folder| (folder, None));
     };
     match whole {
@@ -152,8 +198,13 @@ pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
 /// The labels of the sets in a folder, sorted.
 fn labels_in(folder: &Path) -> Result<Vec<Label>, FileError> {
     let entries = list_entries(folder)?;
-    let names = entries.iter().filter(|path| path.join(names::MANIFEST).is_file()).filter_map(|path| path.file_name());
-    let mut labels: Vec<Label> = names.filter_map(|name| Label::new(&name.to_string_lossy()).ok()).collect();
+    let names = entries
+        .iter()
+        .filter(|path| path.join(names::MANIFEST).is_file())
+        .filter_map(|path| path.file_name());
+    let mut labels: Vec<Label> = names
+        .filter_map(|name| Label::new(&name.to_string_lossy()).ok())
+        .collect();
     labels.sort();
     Ok(labels)
 }
@@ -164,8 +215,16 @@ fn labels_in(folder: &Path) -> Result<Vec<Label>, FileError> {
 /// The file system's error, with the path.
 pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
     let mut sets = Vec::new();
-    for folder in [results.to_owned(), results.join(INCOMPLETE), results.join(REPLACED)] {
-        sets.extend(labels_in(&folder)?.iter().map(|label| ResultsFolder::new(&folder, label)));
+    for folder in [
+        results.to_owned(),
+        results.join(INCOMPLETE),
+        results.join(REPLACED),
+    ] {
+        sets.extend(
+            labels_in(&folder)?
+                .iter()
+                .map(|label| ResultsFolder::new(&folder, label)),
+        );
     }
     Ok(sets)
 }
@@ -177,8 +236,14 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
 /// There are no results.
 pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
     let runs = runs(results)?;
-    let newest = runs.iter().max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
-    let last = runs.iter().max_by_key(|run| (run.began, &run.label)).filter(|last| !last.has_ended);
+    let newest = runs
+        .iter()
+        .max()
+        .ok_or_else(|| FolderError::Empty(results.to_owned()))?;
+    let last = runs
+        .iter()
+        .max_by_key(|run| (run.began, &run.label))
+        .filter(|last| !last.has_ended);
     Ok(NewestResults {
         folder: ResultsFolder::new(results, &newest.label),
         unfinished: last.map(|last| last.label.clone()),
@@ -207,7 +272,11 @@ fn runs(results: &Path) -> Result<Vec<LabelRun>, FileError> {
         let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
         let head = read_head(&path, &files::read_text(&path).ok()?).ok()?;
         let has_ended = serde_json::from_value::<Outcome>(head.outcome).is_ok_and(Outcome::is_end);
-        Some(LabelRun { has_ended, began: moment(&head.started), label })
+        Some(LabelRun {
+            has_ended,
+            began: moment(&head.started),
+            label,
+        })
     });
     Ok(runs.collect())
 }

@@ -116,7 +116,8 @@ pub enum FolderError {
 }
 
 fn hint(near: Option<&str>) -> String {
-    near.map(|near| say!("; did you mean `{near}`?", "；是否指 `{near}`？")).unwrap_or_default()
+    near.map(|near| say!("; did you mean `{near}`?", "；是否指 `{near}`？"))
+        .unwrap_or_default()
 }
 
 /// The fields of a manifest that are read first, to check its format.
@@ -135,7 +136,9 @@ pub(crate) struct Head {
 impl ResultsFolder {
     /// The folder that `label` has in `results`, whether or not it exists.
     pub fn new(results: &Path, label: &Label) -> ResultsFolder {
-        ResultsFolder { path: results.join(label.as_str()) }
+        ResultsFolder {
+            path: results.join(label.as_str()),
+        }
     }
 
     pub(crate) fn at(path: impl Into<PathBuf>) -> ResultsFolder {
@@ -149,7 +152,10 @@ impl ResultsFolder {
 
     /// The label, as the folder is named.
     pub fn label(&self) -> String {
-        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        self.path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
     /// Whether results were written to it.
@@ -190,7 +196,8 @@ impl ResultsFolder {
     /// The file system's error, with the path.
     pub fn stage_json(&self, name: &str, value: &impl Serialize) -> Result<StagedFile, FileError> {
         let path = self.file(name);
-        let mut text = serde_json::to_string_pretty(value).map_err(|e| FileError::new("write", &path, e.into()))?;
+        let mut text = serde_json::to_string_pretty(value)
+            .map_err(|e| FileError::new("write", &path, e.into()))?;
         text.push('\n');
         files::create_private_folder(&self.path)?;
         StagedFile::write(&path, text)
@@ -224,7 +231,10 @@ impl ResultsFolder {
         let mut manifest: Manifest =
             serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
         // A set that was replaced no longer has the name that it was written under.
-        if let Some(label) = Label::new(&self.label()).ok().filter(|l| l.successor() == Some(&manifest.label)) {
+        if let Some(label) = Label::new(&self.label())
+            .ok()
+            .filter(|l| l.successor() == Some(&manifest.label))
+        {
             manifest.label = label.to_string();
         }
         Ok(manifest)
@@ -240,7 +250,10 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn protect(&self, on: bool) -> Result<(), FileError> {
-        self.mark(names::PROTECTED, on.then_some("Runs and `compeval labels rm` leave these results as they are.\n"))
+        self.mark(
+            names::PROTECTED,
+            on.then_some("Runs and `compeval labels rm` leave these results as they are.\n"),
+        )
     }
 
     /// Whether its reports show the published reference.
@@ -253,7 +266,10 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn show_reference(&self, on: bool) -> Result<(), FileError> {
-        self.mark(names::REFERENCE, on.then_some("Reports of this label show the published reference.\n"))
+        self.mark(
+            names::REFERENCE,
+            on.then_some("Reports of this label show the published reference.\n"),
+        )
     }
 
     /// Writes a marker file, or removes it.
@@ -268,7 +284,9 @@ impl ResultsFolder {
     /// Whether it has a row, or a context.
     pub fn has_rows(&self) -> bool {
         let files = [names::CELLS, names::COMPRESSED_CELLS, names::CONTEXTS];
-        files.iter().any(|name| fs::metadata(self.file(name)).is_ok_and(|found| found.len() > 0))
+        files
+            .iter()
+            .any(|name| fs::metadata(self.file(name)).is_ok_and(|found| found.len() > 0))
     }
 
     /// The number of its rows.
@@ -289,10 +307,16 @@ impl ResultsFolder {
             return Ok(BTreeSet::new());
         }
         let text = files::read_text(&path)?;
-        let keys = text.lines().enumerate().map(|(at, line)| match line.parse() {
-            Ok(key) => Ok(ActionKey(key)),
-            Err(_) => Err(FolderError::Key { path: path.clone(), line: at + 1 }),
-        });
+        let keys = text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| match line.parse() {
+                Ok(key) => Ok(ActionKey(key)),
+                Err(_) => Err(FolderError::Key {
+                    path: path.clone(),
+                    line: at + 1,
+                }),
+            });
         keys.collect()
     }
 
@@ -305,7 +329,11 @@ impl ResultsFolder {
         let mut keys = self.keys()?;
         let has_ended = self.manifest()?.outcome != Outcome::Running;
         if let Some(rows) = self.rows().ok().filter(|_| !has_ended) {
-            keys.extend(rows.scored().flatten().flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]));
+            keys.extend(
+                rows.scored()
+                    .flatten()
+                    .flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]),
+            );
         }
         Ok(keys)
     }
@@ -349,7 +377,11 @@ impl ResultsFolder {
         }
         let text = files::read_text(&path)?;
         let lines = text.lines().enumerate().map(|(at, line)| {
-            serde_json::from_str(line).map_err(|source| RowError::Line { path: path.clone(), line: at + 1, source })
+            serde_json::from_str(line).map_err(|source| RowError::Line {
+                path: path.clone(),
+                line: at + 1,
+                source,
+            })
         });
         lines.collect()
     }
@@ -370,7 +402,10 @@ impl ResultsFolder {
     /// # Errors
     /// The file is missing, or a line is not a row.
     pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
-        self.rows()?.behind(places.start)?.take(places.len()).collect()
+        self.rows()?
+            .behind(places.start)?
+            .take(places.len())
+            .collect()
     }
 
     /// The rows at these places, by place. The file is read once, up to the last of them.
@@ -394,17 +429,28 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
-        remove_files(self.run_files()?.iter().filter(|path| !kept.contains(*path)))
+        remove_files(
+            self.run_files()?
+                .iter()
+                .filter(|path| !kept.contains(*path)),
+        )
     }
 
     /// The files of fixtures and runs.
     pub(crate) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        Ok(list_entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
+        Ok(list_entries(&self.path)?
+            .into_iter()
+            .filter(|path| is_run_file(&name_of(path)))
+            .collect())
     }
 
     /// Removes the temporary files of a process that was killed while it wrote.
     pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
-        remove_files(list_entries(&self.path)?.iter().filter(|path| is_temporary(&name_of(path))))
+        remove_files(
+            list_entries(&self.path)?
+                .iter()
+                .filter(|path| is_temporary(&name_of(path))),
+        )
     }
 
     /// The files in it that no run writes, such as notes of the user.
@@ -422,9 +468,12 @@ impl ResultsFolder {
     /// # Errors
     /// A file that cannot be read.
     pub fn file_digests(&self) -> Result<BTreeMap<String, Digest>, FileError> {
-        let names = list_entries(&self.path)?.into_iter().map(|path| name_of(&path));
+        let names = list_entries(&self.path)?
+            .into_iter()
+            .map(|path| name_of(&path));
         let made = names.filter(|name| is_made_from_rows(name));
-        made.map(|name| self.file_digest(&name).map(|digest| (name, digest))).collect()
+        made.map(|name| self.file_digest(&name).map(|digest| (name, digest)))
+            .collect()
     }
 
     /// The digest of one of its files.
@@ -437,7 +486,10 @@ impl ResultsFolder {
         let mut buffer = vec![0; 1 << 18];
         let mut digest = StreamDigest::default();
         loop {
-            match file.read(&mut buffer).map_err(|e| FileError::new("read", &path, e))? {
+            match file
+                .read(&mut buffer)
+                .map_err(|e| FileError::new("read", &path, e))?
+            {
                 0 => return Ok(digest.finish()),
                 read => digest.update(buffer.get(..read).unwrap_or_default()),
             }
@@ -448,7 +500,16 @@ impl ResultsFolder {
 /// Whether a run writes a file of this name besides the manifest.
 fn is_made_from_rows(name: &str) -> bool {
     use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MARKDOWN, SUMMARY};
-    let made = [CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
+    let made = [
+        CELLS,
+        COMPRESSED_CELLS,
+        CONTEXTS,
+        CONSTRAINTS,
+        KEYS,
+        SUMMARY,
+        MARKDOWN,
+        HTML,
+    ];
     made.contains(&name) || is_run_file(name)
 }
 
@@ -458,19 +519,30 @@ fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), 
 
 /// Whether a name is that of the file of a fixture and a run.
 fn is_run_file(name: &str) -> bool {
-    let number = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once("-run-")).map(|(_, k)| k);
+    let number = name
+        .strip_suffix(".json")
+        .and_then(|stem| stem.rsplit_once("-run-"))
+        .map(|(_, k)| k);
     number.is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn name_of(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
-    let head: Head =
-        serde_json::from_str(text).map_err(|source| FolderError::Broken { path: path.to_owned(), source })?;
+    let head: Head = serde_json::from_str(text).map_err(|source| FolderError::Broken {
+        path: path.to_owned(),
+        source,
+    })?;
     if head.format != FORMAT {
-        return Err(FolderError::Format { path: path.to_owned(), format: head.format, version: head.version });
+        return Err(FolderError::Format {
+            path: path.to_owned(),
+            format: head.format,
+            version: head.version,
+        });
     }
     Ok(head)
 }

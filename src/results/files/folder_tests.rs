@@ -23,14 +23,21 @@ fn listed(run: u32) -> ListedRow {
 }
 
 fn manifest(label: &str, started: &str) -> Manifest {
-    Manifest::begin(label, started, design(&[("mine", "extract")], &[("f1", 1)], 3))
+    Manifest::begin(
+        label,
+        started,
+        design(&[("mine", "extract")], &[("f1", 1)], 3),
+    )
 }
 
 /// A manifest of so many requests with their tokens and cost; collecting a batch sends no request.
 fn spent(requests: u64, tokens: Option<u64>, usd: Option<f64>) -> Manifest {
     Manifest {
         requests_sent: requests,
-        usage: Usage { input: tokens.map(Tokens), ..Usage::default() },
+        usage: Usage {
+            input: tokens.map(Tokens),
+            ..Usage::default()
+        },
         usd: usd.map(Usd),
         ..manifest("a", "now")
     }
@@ -44,11 +51,24 @@ fn spending_is_that_of_all_parts_which_spent_anything() {
         (total.requests_sent, total.usage.input, total.usd)
     };
     let (sent, idle) = (spent(2, Some(10), Some(1.0)), spent(0, None, None));
-    assert_eq!(total(&[idle.clone(), sent.clone(), idle]), (2, Some(Tokens(10)), Some(Usd(1.0))));
+    assert_eq!(
+        total(&[idle.clone(), sent.clone(), idle]),
+        (2, Some(Tokens(10)), Some(Usd(1.0)))
+    );
     let collected = spent(0, Some(5), Some(0.5));
-    assert_eq!(total(&[collected.clone(), sent.clone()]), (2, Some(Tokens(15)), Some(Usd(1.5))));
-    assert_eq!(total(&[sent.clone(), collected]), (2, Some(Tokens(15)), Some(Usd(1.5))));
-    assert_eq!(total(&[sent, spent(1, None, None)]), (3, None, None), "what one part does not know");
+    assert_eq!(
+        total(&[collected.clone(), sent.clone()]),
+        (2, Some(Tokens(15)), Some(Usd(1.5)))
+    );
+    assert_eq!(
+        total(&[sent.clone(), collected]),
+        (2, Some(Tokens(15)), Some(Usd(1.5)))
+    );
+    assert_eq!(
+        total(&[sent, spent(1, None, None)]),
+        (3, None, None),
+        "what one part does not know"
+    );
 }
 
 fn with(results: &std::path::Path, label: &str, started: &str) -> ResultsFolder {
@@ -63,14 +83,31 @@ fn a_refresh_continues_after_a_run_that_was_stopped_and_after_no_other() {
     let label = Label::new("a").unwrap();
     let stages = BTreeSet::from([Stage::Judge]);
     let refresh = Refresh::new(stages.clone());
-    let stopped = [Outcome::Running, Outcome::Interrupted, Outcome::Budget, Outcome::Pending].map(|end| (end, true));
+    let stopped = [
+        Outcome::Running,
+        Outcome::Interrupted,
+        Outcome::Budget,
+        Outcome::Pending,
+    ]
+    .map(|end| (end, true));
     let done = [Outcome::Complete, Outcome::Incomplete].map(|end| (end, false));
     for (outcome, continues) in stopped.into_iter().chain(done) {
-        let last = Manifest { outcome, refresh: refresh.clone(), ..manifest("a", "now") };
-        ResultsFolder::new(results.path(), &label).write_manifest(&last).unwrap();
+        let last = Manifest {
+            outcome,
+            refresh: refresh.clone(),
+            ..manifest("a", "now")
+        };
+        ResultsFolder::new(results.path(), &label)
+            .write_manifest(&last)
+            .unwrap();
         let found = unfinished_refresh(results.path(), &label, &stages);
-        assert_eq!(found.as_ref(), Some(&refresh).filter(|_| continues), "{outcome:?}");
-        let of_others = unfinished_refresh(results.path(), &label, &BTreeSet::from([Stage::Answer]));
+        assert_eq!(
+            found.as_ref(),
+            Some(&refresh).filter(|_| continues),
+            "{outcome:?}"
+        );
+        let of_others =
+            unfinished_refresh(results.path(), &label, &BTreeSet::from([Stage::Answer]));
         assert_eq!(of_others, None, "{outcome:?}");
     }
 }
@@ -90,10 +127,18 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
     let few = file.finish().unwrap().unwrap();
     assert_eq!(runs(&folder), [1, 2, 3]);
-    assert_eq!(few, [1, 2, 3].map(listed), "what is handed over is what stands in the file");
+    assert_eq!(
+        few,
+        [1, 2, 3].map(listed),
+        "what is handed over is what stands in the file"
+    );
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(RowsFile::create(folder.path(), 4, RowsForm::Plain).unwrap().is_empty());
+    assert!(
+        RowsFile::create(folder.path(), 4, RowsForm::Plain)
+            .unwrap()
+            .is_empty()
+    );
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -121,14 +166,31 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
         for run in [1, 3, 2] {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
-        assert_eq!(runs(&folder), [1, 3, 2], "they are read while they are written");
+        assert_eq!(
+            runs(&folder),
+            [1, 3, 2],
+            "they are read while they are written"
+        );
         file.finish().unwrap();
         let files = [names::CELLS, names::COMPRESSED_CELLS].map(|name| folder.file(name).exists());
-        (files, runs(&folder), folder.row_count().unwrap(), folder.rows_at(1..3).unwrap(), folder.has_rows())
+        (
+            files,
+            runs(&folder),
+            folder.row_count().unwrap(),
+            folder.rows_at(1..3).unwrap(),
+            folder.has_rows(),
+        )
     };
     let (compressed, plain) = (write(RowsForm::Compressed), write(RowsForm::Plain));
-    assert_eq!((compressed.0, plain.0), ([false, true], [true, false]), "the other form goes");
-    assert_eq!((compressed.1, compressed.2, compressed.3, compressed.4), (plain.1, plain.2, plain.3, plain.4));
+    assert_eq!(
+        (compressed.0, plain.0),
+        ([false, true], [true, false]),
+        "the other form goes"
+    );
+    assert_eq!(
+        (compressed.1, compressed.2, compressed.3, compressed.4),
+        (plain.1, plain.2, plain.3, plain.4)
+    );
 }
 
 #[test]
@@ -141,24 +203,51 @@ fn lines_beside_the_rows_appear_whole_and_in_order() {
     }
     assert!(!folder.file(names::CONTEXTS).exists());
     file.finish().unwrap();
-    assert_eq!(fs::read_to_string(folder.file(names::CONTEXTS)).unwrap(), "a\nb\n");
+    assert_eq!(
+        fs::read_to_string(folder.file(names::CONTEXTS)).unwrap(),
+        "a\nb\n"
+    );
     let left = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 2, "no temporary file is left beside manifest and lines");
+    assert_eq!(
+        left, 2,
+        "no temporary file is left beside manifest and lines"
+    );
 }
 
 #[test]
 fn results_are_the_same_whatever_a_run_took() {
     let made = manifest("a", "t");
-    let now = Manifest { started: "later".into(), requests_sent: 5, usd: Some(Usd(1.0)), wall_s: 2.0, ..made.clone() };
+    let now = Manifest {
+        started: "later".into(),
+        requests_sent: 5,
+        usd: Some(Usd(1.0)),
+        wall_s: 2.0,
+        ..made.clone()
+    };
     assert!(made.has_same_results(&now));
     let mut caveats = now.caveats.clone();
     caveats.offline = true;
     let others = [
-        Manifest { caveats, ..now.clone() },
-        Manifest { label: "b".into(), ..now.clone() },
-        Manifest { compared_to: Some("b".into()), ..now.clone() },
-        Manifest { outcome: Outcome::Complete, ..now.clone() },
-        Manifest { design: design(&[("mine", "extract")], &[("f1", 2)], 3), ..now.clone() },
+        Manifest {
+            caveats,
+            ..now.clone()
+        },
+        Manifest {
+            label: "b".into(),
+            ..now.clone()
+        },
+        Manifest {
+            compared_to: Some("b".into()),
+            ..now.clone()
+        },
+        Manifest {
+            outcome: Outcome::Complete,
+            ..now.clone()
+        },
+        Manifest {
+            design: design(&[("mine", "extract")], &[("f1", 2)], 3),
+            ..now.clone()
+        },
     ];
     assert!(others.iter().all(|other| !made.has_same_results(other)));
 }
@@ -172,7 +261,12 @@ fn digests_are_those_of_the_files_that_a_run_writes() {
     folder.write("notes.txt", "of the user").unwrap();
     let digests = folder.file_digests().unwrap();
     let expected = [("f1-run-1.json", "{}"), (names::MARKDOWN, "a report")];
-    assert_eq!(digests, expected.map(|(name, text)| (name.to_owned(), Digest::hash(text))).into());
+    assert_eq!(
+        digests,
+        expected
+            .map(|(name, text)| (name.to_owned(), Digest::hash(text)))
+            .into()
+    );
     folder.write(names::MARKDOWN, "an edited report").unwrap();
     assert_ne!(folder.file_digests().unwrap(), digests);
 }
@@ -186,14 +280,23 @@ fn keys_are_listed_once_and_sorted() {
     for key in [keys[2], keys[0], keys[1], keys[0]] {
         file.push(key).unwrap();
     }
-    assert!(folder.keys().unwrap().is_empty(), "they are there when the run has ended");
+    assert!(
+        folder.keys().unwrap().is_empty(),
+        "they are there when the run has ended"
+    );
     file.finish().unwrap();
     assert_eq!(folder.keys().unwrap(), keys.into());
     let text = fs::read_to_string(folder.file(names::KEYS)).unwrap();
-    assert!(text.lines().is_sorted() && text.lines().count() == 3, "{text}");
+    assert!(
+        text.lines().is_sorted() && text.lines().count() == 3,
+        "{text}"
+    );
     folder.write(names::KEYS, format!("{text}none\n")).unwrap();
     let error = folder.keys().unwrap_err().to_string();
-    assert!(error.starts_with("line 4 of `") && error.contains("is not the key of an action"), "{error}");
+    assert!(
+        error.starts_with("line 4 of `") && error.contains("is not the key of an action"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -201,11 +304,24 @@ fn a_torn_last_line_is_passed_over_and_a_broken_one_is_named() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
     let whole = serde_json::to_string(&a_row(1)).unwrap();
-    folder.write(names::CELLS, format!("{whole}\n{}", &whole[..40])).unwrap();
+    folder
+        .write(names::CELLS, format!("{whole}\n{}", &whole[..40]))
+        .unwrap();
     assert_eq!(runs(&folder), [1]);
-    folder.write(names::CELLS, format!("{whole}\n{{}}\n")).unwrap();
-    let error = folder.rows().unwrap().nth(1).unwrap().unwrap_err().to_string();
-    assert!(error.starts_with("line 2 of `") && error.contains("missing field"), "{error}");
+    folder
+        .write(names::CELLS, format!("{whole}\n{{}}\n"))
+        .unwrap();
+    let error = folder
+        .rows()
+        .unwrap()
+        .nth(1)
+        .unwrap()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("line 2 of `") && error.contains("missing field"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -225,8 +341,14 @@ fn a_missing_label_names_the_nearest() {
     let empty = open_results(temp.path(), "x").unwrap_err().to_string();
     assert!(empty.contains("make some with `compeval run`"), "{empty}");
     with(temp.path(), "baseline", "t");
-    let error = open_results(temp.path(), "basline").unwrap_err().to_string();
-    assert!(error.contains("there are no results `basline`") && error.ends_with("did you mean `baseline`?"), "{error}");
+    let error = open_results(temp.path(), "basline")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("there are no results `basline`")
+            && error.ends_with("did you mean `baseline`?"),
+        "{error}"
+    );
     assert!(open_results(temp.path(), "../x").is_err());
 }
 
@@ -238,7 +360,10 @@ fn a_label_a_path_and_a_side_are_all_found() {
     let path = folder.path().to_string_lossy().into_owned();
     assert_eq!(open_results(temp.path(), &path).unwrap(), folder);
     let (side, method) = open_side(temp.path(), "base:mine").unwrap();
-    assert_eq!((side.label(), method.as_deref()), ("base".to_owned(), Some("mine")));
+    assert_eq!(
+        (side.label(), method.as_deref()),
+        ("base".to_owned(), Some("mine"))
+    );
     let (_, none) = open_side(temp.path(), "base").unwrap();
     assert_eq!(none, None);
 }
@@ -250,7 +375,11 @@ fn the_newest_label_is_the_one_that_began_last() {
     with(temp.path(), "z", "2026-01-01T00:00:00Z");
     with(temp.path(), "a", "2026-01-02T00:00:00Z");
     assert_eq!(newest(temp.path()).unwrap().folder.label(), "a");
-    let all: Vec<String> = labels(temp.path()).unwrap().iter().map(Label::to_string).collect();
+    let all: Vec<String> = labels(temp.path())
+        .unwrap()
+        .iter()
+        .map(Label::to_string)
+        .collect();
     assert_eq!(all, ["a", "z"]);
 }
 
@@ -258,14 +387,30 @@ fn the_newest_label_is_the_one_that_began_last() {
 fn the_newest_is_of_a_run_that_ended_where_there_is_one() {
     let temp = tempfile::tempdir().unwrap();
     let ended = |label: &str, started: &str, outcome: Outcome| {
-        with(temp.path(), label, started).write_manifest(&Manifest { outcome, ..manifest(label, started) }).unwrap();
+        with(temp.path(), label, started)
+            .write_manifest(&Manifest {
+                outcome,
+                ..manifest(label, started)
+            })
+            .unwrap();
         let NewestResults { folder, unfinished } = newest(temp.path()).unwrap();
         (folder.label(), unfinished.map(|label| label.to_string()))
     };
-    let found = |taken: &str, passed_over: Option<&str>| (taken.to_owned(), passed_over.map(str::to_owned));
-    assert_eq!(ended("a", "2026-01-01T00:00:00Z", Outcome::Budget), found("a", Some("a")), "there is no other");
-    assert_eq!(ended("b", "2026-01-02T00:00:00Z", Outcome::Complete), found("b", None));
-    assert_eq!(ended("c", "2026-01-03T00:00:00Z", Outcome::Interrupted), found("b", Some("c")));
+    let found =
+        |taken: &str, passed_over: Option<&str>| (taken.to_owned(), passed_over.map(str::to_owned));
+    assert_eq!(
+        ended("a", "2026-01-01T00:00:00Z", Outcome::Budget),
+        found("a", Some("a")),
+        "there is no other"
+    );
+    assert_eq!(
+        ended("b", "2026-01-02T00:00:00Z", Outcome::Complete),
+        found("b", None)
+    );
+    assert_eq!(
+        ended("c", "2026-01-03T00:00:00Z", Outcome::Interrupted),
+        found("b", Some("c"))
+    );
     assert_eq!(
         ended("d", "2026-01-04T00:00:00Z", Outcome::Incomplete),
         found("d", None),
@@ -279,14 +424,30 @@ fn a_manifest_survives_its_file_and_another_format_is_refused() {
     let folder = with(temp.path(), "a", "t");
     assert_eq!(folder.manifest().unwrap(), manifest("a", "t"));
     for format in [0, FORMAT - 1, FORMAT + 1] {
-        let other = Manifest { format, version: "9.1.0".into(), ..manifest("a", "t") };
+        let other = Manifest {
+            format,
+            version: "9.1.0".into(),
+            ..manifest("a", "t")
+        };
         folder.write_manifest(&other).unwrap();
         let error = folder.manifest().unwrap_err().to_string();
-        let named = format!("compeval 9.1.0 in format {format}, and this program reads format {FORMAT};");
-        assert!(error.contains(&named) && matches!(newest(temp.path()), Err(FolderError::Empty(_))), "{error}");
+        let named =
+            format!("compeval 9.1.0 in format {format}, and this program reads format {FORMAT};");
+        assert!(
+            error.contains(&named) && matches!(newest(temp.path()), Err(FolderError::Empty(_))),
+            "{error}"
+        );
     }
-    folder.write(names::MANIFEST, format!("{{\"format\": {FORMAT}}}")).unwrap();
-    assert!(folder.manifest().unwrap_err().to_string().contains("is not a manifest"));
+    folder
+        .write(names::MANIFEST, format!("{{\"format\": {FORMAT}}}"))
+        .unwrap();
+    assert!(
+        folder
+            .manifest()
+            .unwrap_err()
+            .to_string()
+            .contains("is not a manifest")
+    );
 }
 
 #[test]

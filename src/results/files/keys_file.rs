@@ -26,8 +26,12 @@ impl KeysFile {
     /// # Errors
     /// The file system's error, with the path.
     pub fn create(path: &Path) -> Result<KeysFile, FileError> {
-        let waiting = tempfile::tempfile_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
-        Ok(KeysFile { path: path.to_owned(), waiting: BufWriter::new(waiting) })
+        let waiting = tempfile::tempfile_in(files::folder_of(path))
+            .map_err(|e| FileError::new("write", path, e))?;
+        Ok(KeysFile {
+            path: path.to_owned(),
+            waiting: BufWriter::new(waiting),
+        })
     }
 
     /// Adds the key of an action.
@@ -35,7 +39,9 @@ impl KeysFile {
     /// # Errors
     /// The file system's error, with the path.
     pub fn push(&mut self, key: ActionKey) -> Result<(), FileError> {
-        self.waiting.write_all(&key.0.0).map_err(|e| FileError::new("write", &self.path, e))
+        self.waiting
+            .write_all(&key.0.0)
+            .map_err(|e| FileError::new("write", &self.path, e))
     }
 
     /// Writes all keys, each once.
@@ -51,9 +57,13 @@ impl KeysFile {
 
 /// Writes the collected keys, sorted, to a temporary file beside `path`.
 fn sorted_copy(waiting: BufWriter<File>, path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let file = waiting.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let file = waiting
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)?;
     let out = BufWriter::new(files::temporary_in(files::folder_of(path))?);
-    write_sorted(file, out, AT_ONCE)?.into_inner().map_err(io::IntoInnerError::into_error)
+    write_sorted(file, out, AT_ONCE)?
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)
 }
 
 /// Writes the keys of a file in order, each once. Keys are distributed evenly, so they are divided by their first byte
@@ -63,7 +73,11 @@ fn write_sorted<W: Write>(mut file: File, mut out: W, at_once: u64) -> io::Resul
     let parts = total.div_ceil(at_once).clamp(1, 256);
     for part in 0..parts {
         file.rewind()?;
-        let (mut reader, mut key, mut keys) = (BufReader::with_capacity(1 << 16, &file), [0; KEY], Vec::new());
+        let (mut reader, mut key, mut keys) = (
+            BufReader::with_capacity(1 << 16, &file),
+            [0; KEY],
+            Vec::new(),
+        );
         for _ in 0..total {
             reader.read_exact(&mut key)?;
             if u64::from(key[0]) * parts / 256 == part {
@@ -72,7 +86,8 @@ fn write_sorted<W: Write>(mut file: File, mut out: W, at_once: u64) -> io::Resul
         }
         keys.sort_unstable();
         keys.dedup();
-        keys.into_iter().try_for_each(|key| writeln!(out, "{}", Digest(key)))?;
+        keys.into_iter()
+            .try_for_each(|key| writeln!(out, "{}", Digest(key)))?;
     }
     Ok(out)
 }
@@ -86,7 +101,9 @@ mod tests {
     #[test]
     fn keys_of_several_parts_are_sorted_and_each_is_there_once() {
         let mut file = tempfile::tempfile().unwrap();
-        let keys: Vec<Digest> = (0..3000_u32).map(|n| Digest::hash((n % 2000).to_le_bytes())).collect();
+        let keys: Vec<Digest> = (0..3000_u32)
+            .map(|n| Digest::hash((n % 2000).to_le_bytes()))
+            .collect();
         let bytes: Vec<u8> = keys.iter().flat_map(|key| key.0).collect();
         file.write_all(&bytes).unwrap();
         let written = String::from_utf8(write_sorted(file, Vec::new(), 500).unwrap()).unwrap();

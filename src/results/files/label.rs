@@ -32,17 +32,32 @@ impl Label {
         } else if text.len() > Label::LONGEST {
             localized("it is too long", "过长")
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
-            localized("it begins with `.` or `-`, or ends with `.`", "以 `.` 或 `-` 开头，或以 `.` 结尾")
+            localized(
+                "it begins with `.` or `-`, or ends with `.`",
+                "以 `.` 或 `-` 开头，或以 `.` 结尾",
+            )
         } else if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
-            localized("it begins or ends with a blank, or holds two in a row", "以空格开头或结尾，或含连续空格")
-        } else if !name.chars().all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c)) {
-            localized("it holds a character that is not allowed", "含有不允许的字符")
+            localized(
+                "it begins or ends with a blank, or holds two in a row",
+                "以空格开头或结尾，或含连续空格",
+            )
+        } else if !name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c))
+        {
+            localized(
+                "it holds a character that is not allowed",
+                "含有不允许的字符",
+            )
         } else if is_device(name) {
             localized("Windows has a device of this name", "它是 Windows 的设备名")
         } else {
             return Ok(Label(text.to_owned()));
         };
-        Err(LabelError { label: text.to_owned(), why })
+        Err(LabelError {
+            label: text.to_owned(),
+            why,
+        })
     }
 
     /// The label of a run that was given none: the time at which it began, in UTC.
@@ -70,15 +85,28 @@ impl Label {
 
 /// Whether Windows takes a file or folder of this name for a device, whatever its extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end().to_uppercase();
-    let number = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")).unwrap_or_default();
-    let is_numbered = matches!(number.chars().collect::<Vec<_>>().as_slice(), ['1'..='9' | '¹' | '²' | '³']);
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_uppercase();
+    let number = stem
+        .strip_prefix("COM")
+        .or_else(|| stem.strip_prefix("LPT"))
+        .unwrap_or_default();
+    let is_numbered = matches!(
+        number.chars().collect::<Vec<_>>().as_slice(),
+        ['1'..='9' | '¹' | '²' | '³']
+    );
     is_numbered || ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str())
 }
 
 /// `before~1` as `before` and 1.
 fn split_number(text: &str) -> (&str, Option<u32>) {
-    let split = text.rsplit_once('~').filter(|(name, digits)| !name.is_empty() && !digits.starts_with(['0', '+']));
+    let split = text
+        .rsplit_once('~')
+        .filter(|(name, digits)| !name.is_empty() && !digits.starts_with(['0', '+']));
     match split.and_then(|(name, digits)| Some((name, digits.parse().ok()?))) {
         Some((name, number)) => (name, Some(number)),
         None => (text, None),
@@ -98,7 +126,16 @@ mod tests {
     #[test]
     fn plain_names_and_times_are_labels() {
         let blanks = ["my run", "my run~1", "新 提示词", "a -b"];
-        let plain = ["baseline", "v1.2", "2026-01-02", "新提示词", "a+b=c@d", "before~1", "com10", "con-1"];
+        let plain = [
+            "baseline",
+            "v1.2",
+            "2026-01-02",
+            "新提示词",
+            "a+b=c@d",
+            "before~1",
+            "com10",
+            "con-1",
+        ];
         for good in plain.into_iter().chain(blanks) {
             assert_eq!(Label::new(good).unwrap().as_str(), good);
         }
@@ -111,7 +148,10 @@ mod tests {
     #[test]
     fn replaced_results_are_numbered_from_the_newest() {
         let label = Label::new("before").unwrap();
-        assert_eq!((label.earlier(1).as_str(), label.successor()), ("before~1", None));
+        assert_eq!(
+            (label.earlier(1).as_str(), label.successor()),
+            ("before~1", None)
+        );
         assert_eq!(Label::new("before~12").unwrap().successor(), Some("before"));
     }
 
@@ -146,6 +186,11 @@ mod tests {
         ] {
             assert!(Label::new(bad).is_err(), "{bad:?}");
         }
-        assert!(Label::new("a/b").unwrap_err().to_string().starts_with("`a/b` cannot be a label: it holds"));
+        assert!(
+            Label::new("a/b")
+                .unwrap_err()
+                .to_string()
+                .starts_with("`a/b` cannot be a label: it holds")
+        );
     }
 }

@@ -23,7 +23,9 @@ use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, MergedPart, Outcome};
 use crate::parts::PartNumber;
-use base::files::{self, FileError, FileLock, LockError, copy_mode, create_private_folder, this_command};
+use base::files::{
+    self, FileError, FileLock, LockError, copy_mode, create_private_folder, this_command,
+};
 use base::say;
 
 /// The folder of incomplete sets that did not replace the results of their label.
@@ -61,7 +63,10 @@ pub(crate) struct LabelFolders {
 
 impl LabelFolders {
     pub(crate) fn new(results: &Path, label: &Label) -> LabelFolders {
-        LabelFolders { results: results.to_owned(), label: label.clone() }
+        LabelFolders {
+            results: results.to_owned(),
+            label: label.clone(),
+        }
     }
 
     pub(crate) fn results(&self) -> &Path {
@@ -87,7 +92,9 @@ impl LabelFolders {
     /// `LABEL~1`, `LABEL~2` and so on, up to the first that does not exist.
     pub(crate) fn earlier(&self) -> Vec<(Label, ResultsFolder)> {
         let numbered = (1..).map(|number| (self.label.earlier(number), self.numbered(number)));
-        numbered.take_while(|(_, folder)| folder.path().exists()).collect()
+        numbered
+            .take_while(|(_, folder)| folder.path().exists())
+            .collect()
     }
 
     /// Takes the lock that a run holds from beginning to end.
@@ -105,7 +112,10 @@ impl LabelFolders {
         create_private_folder(&folder)?;
         let path = folder.join(format!("{}.{what}", self.label));
         FileLock::acquire(&path, &this_command()).map_err(|error| match error {
-            LockError::Held(holder) => LabelLockError::Held { label: self.label.to_string(), holder },
+            LockError::Held(holder) => LabelLockError::Held {
+                label: self.label.to_string(),
+                holder,
+            },
             LockError::Io(error) => FileError::new("lock", &path, error).into(),
         })
     }
@@ -134,7 +144,9 @@ impl LabelFolders {
 
     /// Whether a complete set has not been published yet.
     fn is_committed(&self) -> bool {
-        self.incomplete().manifest().is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
+        self.incomplete()
+            .manifest()
+            .is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
     }
 
     /// Whether a set is between the two renames that replace it.
@@ -147,11 +159,16 @@ impl LabelFolders {
         if manifest.outcome == Outcome::Complete {
             return true;
         }
-        let Ok(current) = self.published().manifest() else { return false };
+        let Ok(current) = self.published().manifest() else {
+            return false;
+        };
         if current.outcome == Outcome::Complete {
             return false;
         }
-        if !DesignChange::between(&current.design, &manifest.design).conflicts.is_empty() {
+        if !DesignChange::between(&current.design, &manifest.design)
+            .conflicts
+            .is_empty()
+        {
             return true;
         }
         match (self.incomplete().row_count(), self.published().row_count()) {
@@ -185,7 +202,9 @@ impl LabelFolders {
         for part in merged {
             let [folder, _] = part_folders(&self.results, &self.label, part.record.number);
             let last_run = ResultsFolder::new(&folder, &self.label).manifest();
-            if part.ended.is_none() || !last_run.is_ok_and(|manifest| manifest.started == part.started) {
+            if part.ended.is_none()
+                || !last_run.is_ok_and(|manifest| manifest.started == part.started)
+            {
                 continue;
             }
             match LabelFolders::new(&folder, &self.label).lock_run() {
@@ -212,7 +231,11 @@ impl LabelFolders {
                     .manifest()
                     .ok()
                     .zip(new.manifest().ok())
-                    .is_none_or(|(old, new)| !DesignChange::between(&old.design, &new.design).conflicts.is_empty());
+                    .is_none_or(|(old, new)| {
+                        !DesignChange::between(&old.design, &new.design)
+                            .conflicts
+                            .is_empty()
+                    });
             if is_kept {
                 self.shift(&old)?;
             } else {
@@ -220,7 +243,10 @@ impl LabelFolders {
                 remove_folder(old.path())?;
             }
         }
-        for folder in [old.path(), self.incomplete().path()].into_iter().filter_map(Path::parent) {
+        for folder in [old.path(), self.incomplete().path()]
+            .into_iter()
+            .filter_map(Path::parent)
+        {
             // only if it is empty
             let _ = fs::remove_dir(folder);
         }
@@ -230,7 +256,12 @@ impl LabelFolders {
     /// `LABEL~2` becomes `LABEL~3`, `LABEL~1` becomes `LABEL~2`, and `old` becomes `LABEL~1`.
     fn shift(&self, old: &ResultsFolder) -> Result<(), FileError> {
         old.remove_temporaries()?;
-        for (number, (_, folder)) in (1..).zip(self.earlier()).collect::<Vec<_>>().into_iter().rev() {
+        for (number, (_, folder)) in (1..)
+            .zip(self.earlier())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
             rename(folder.path(), self.numbered(number + 1).path())?;
         }
         rename(old.path(), self.numbered(1).path())
@@ -239,7 +270,9 @@ impl LabelFolders {
 
 fn carry_over(old: &ResultsFolder, new: &ResultsFolder) -> Result<(), FileError> {
     for path in old.foreign_files()? {
-        let Some(name) = path.file_name() else { continue };
+        let Some(name) = path.file_name() else {
+            continue;
+        };
         let target = new.path().join(name);
         if !target.exists() {
             rename(&path, &target)?;
@@ -259,8 +292,14 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
 /// files.
 pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
     let manifest = folder.join(names::MANIFEST);
-    let removed = if manifest.exists() { fs::remove_file(manifest) } else { Ok(()) };
-    removed.and_then(|()| fs::remove_dir_all(folder)).map_err(|e| FileError::new("remove", folder, e))
+    let removed = if manifest.exists() {
+        fs::remove_file(manifest)
+    } else {
+        Ok(())
+    };
+    removed
+        .and_then(|()| fs::remove_dir_all(folder))
+        .map_err(|e| FileError::new("remove", folder, e))
 }
 
 /// The folder of results that has the result set of a part of a label's matrix, and the folder of its cache, whether or

@@ -57,11 +57,17 @@ impl From<FileError> for LabelWriterError {
 /// run of another design may replace them.
 fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
     let manifest = published.manifest()?;
-    let mut stages = manifest.stages.iter().filter(|(stage, _)| **stage != StageName::Compress).peekable();
+    let mut stages = manifest
+        .stages
+        .iter()
+        .filter(|(stage, _)| **stage != StageName::Compress)
+        .peekable();
     let has_stages = stages.peek().is_some();
     let has_reply = manifest.usage.output.is_some_and(|tokens| tokens.0 > 0)
         || stages.any(|(_, counts)| counts.executed + counts.cached > 0);
-    Ok(has_stages && !has_reply && !matches!(manifest.outcome, Outcome::Running | Outcome::Complete))
+    Ok(has_stages
+        && !has_reply
+        && !matches!(manifest.outcome, Outcome::Running | Outcome::Complete))
 }
 
 fn list(items: &[String]) -> String {
@@ -99,23 +105,37 @@ impl LabelWriter {
             rename(incomplete.path(), published.path())?;
         }
         if !published.exists() {
-            return Ok(LabelWriter { folders, folder: published, _lock: lock });
+            return Ok(LabelWriter {
+                folders,
+                folder: published,
+                _lock: lock,
+            });
         }
         if published.is_protected() {
             return Err(LabelWriterError::Protected(label.clone()));
         }
         if replace {
             let earlier = folders.earlier();
-            if let Some((label, _)) = earlier.into_iter().find(|(_, folder)| folder.is_protected()) {
+            if let Some((label, _)) = earlier
+                .into_iter()
+                .find(|(_, folder)| folder.is_protected())
+            {
                 return Err(LabelWriterError::Protected(label));
             }
         } else if published.has_rows() && !is_without_reply(&published)? {
             let change = DesignChange::between(&published.manifest()?.design, design);
             if !change.conflicts.is_empty() {
-                return Err(LabelWriterError::OtherDesign { label: label.clone(), change });
+                return Err(LabelWriterError::OtherDesign {
+                    label: label.clone(),
+                    change,
+                });
             }
         }
-        Ok(LabelWriter { folders, folder: incomplete, _lock: lock })
+        Ok(LabelWriter {
+            folders,
+            folder: incomplete,
+            _lock: lock,
+        })
     }
 
     /// The folder that the run writes.
@@ -183,7 +203,11 @@ impl LabelWriter {
     ///
     /// # Errors
     /// The file system's error, with the path.
-    pub fn publish(self, staged: StagedFile, manifest: &Manifest) -> Result<Publication, FileError> {
+    pub fn publish(
+        self,
+        staged: StagedFile,
+        manifest: &Manifest,
+    ) -> Result<Publication, FileError> {
         self.folder.sync()?;
         staged.commit()?;
         self.folder.sync()?;

@@ -33,7 +33,9 @@ impl RowsForm {
         let file = File::open(self.path(plain))?;
         Ok(match self {
             RowsForm::Plain => Box::new(BufReader::with_capacity(BUFFER, file)),
-            RowsForm::Compressed => Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(file)?)),
+            RowsForm::Compressed => {
+                Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(file)?))
+            }
         })
     }
 }
@@ -66,18 +68,42 @@ impl<P: Ord + Copy> LinesFile<P> {
     /// Begins the file anew. Other processes can read it while it is written.
     pub(super) fn create(path: &Path, form: RowsForm) -> Result<LinesFile<P>, FileError> {
         // removed, not truncated: it may be a hard link to a file of another set
-        [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
-        let file = files::open_options(path).read(true).write(true).create_new(true).open(path);
+        [RowsForm::Plain, RowsForm::Compressed]
+            .iter()
+            .try_for_each(|form| files::remove_if_there(&form.path(path)))?;
+        let file = files::open_options(path)
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path);
         let file = file.map_err(|e| FileError::new("write", path, e))?;
-        Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: Vec::new(), length: 0 })
+        Ok(LinesFile {
+            path: path.to_owned(),
+            form,
+            file,
+            unnamed: None,
+            lines: Vec::new(),
+            length: 0,
+        })
     }
 
     /// The same, except that the file appears only when it is finished.
     pub(super) fn create_unnamed(path: &Path) -> Result<LinesFile<P>, FileError> {
-        let unnamed = files::temporary_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
-        let file = unnamed.as_file().try_clone().map_err(|e| FileError::new("write", path, e))?;
+        let unnamed = files::temporary_in(files::folder_of(path))
+            .map_err(|e| FileError::new("write", path, e))?;
+        let file = unnamed
+            .as_file()
+            .try_clone()
+            .map_err(|e| FileError::new("write", path, e))?;
         let (path, form) = (path.to_owned(), RowsForm::Plain);
-        Ok(LinesFile { path, form, file, unnamed: Some(unnamed), lines: Vec::new(), length: 0 })
+        Ok(LinesFile {
+            path,
+            form,
+            file,
+            unnamed: Some(unnamed),
+            lines: Vec::new(),
+            length: 0,
+        })
     }
 
     /// Appends lines, which are in the file immediately. `places` are the places of the lines.
@@ -89,8 +115,13 @@ impl<P: Ord + Copy> LinesFile<P> {
         self.file.write_all(&bytes).map_err(|e| self.fault(e))?;
         let mut start = 0;
         for (place, end) in places.iter().zip(memchr_iter(b'\n', &bytes)) {
-            let length = u32::try_from(end + 1 - start).map_err(|e| self.fault(io::Error::other(e)))?;
-            self.lines.push(Line { place: *place, offset: self.length, length });
+            let length =
+                u32::try_from(end + 1 - start).map_err(|e| self.fault(io::Error::other(e)))?;
+            self.lines.push(Line {
+                place: *place,
+                offset: self.length,
+                length,
+            });
             self.length += u64::from(length);
             start = end + 1;
         }
@@ -112,7 +143,8 @@ impl<P: Ord + Copy> LinesFile<P> {
     pub fn finish(mut self) -> Result<(), FileError> {
         let is_sorted = self.lines.is_sorted_by(|a, b| a.place < b.place);
         if !is_sorted {
-            self.lines.sort_by_key(|line| (line.place, std::cmp::Reverse(line.offset)));
+            self.lines
+                .sort_by_key(|line| (line.place, std::cmp::Reverse(line.offset)));
             self.lines.dedup_by_key(|line| line.place);
         }
         match self.form {
@@ -121,12 +153,19 @@ impl<P: Ord + Copy> LinesFile<P> {
                 None => self.file.sync_all().map_err(|e| self.fault(e))?,
             },
             RowsForm::Plain => {
-                let out = self.copy_to(self.temporary()?).and_then(into_file).map_err(|e| self.fault(e))?;
+                let out = self
+                    .copy_to(self.temporary()?)
+                    .and_then(into_file)
+                    .map_err(|e| self.fault(e))?;
                 files::persist(out, &self.path)?;
             }
             RowsForm::Compressed => {
-                let out = zstd::Encoder::new(self.temporary()?, LEVEL).and_then(|out| self.copy_to(out));
-                let out = out.and_then(zstd::Encoder::finish).and_then(into_file).map_err(|e| self.fault(e))?;
+                let out =
+                    zstd::Encoder::new(self.temporary()?, LEVEL).and_then(|out| self.copy_to(out));
+                let out = out
+                    .and_then(zstd::Encoder::finish)
+                    .and_then(into_file)
+                    .map_err(|e| self.fault(e))?;
                 files::persist(out, &self.form.path(&self.path))?;
                 files::remove_if_there(&self.path)?;
             }

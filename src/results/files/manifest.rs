@@ -282,7 +282,9 @@ impl PromptCacheTokens {
     }
 
     pub fn count(&mut self, usage: &Usage, repeated: Tokens) {
-        let Some((input, served)) = usage.input.zip(usage.cached_input) else { return };
+        let Some((input, served)) = usage.input.zip(usage.cached_input) else {
+            return;
+        };
         self.input += input;
         self.repeated += Tokens(repeated.0.min(input.0));
         self.served += served;
@@ -386,13 +388,29 @@ impl Manifest {
         self.requests_sent += other.requests_sent;
         self.retries += other.retries;
         self.rate_limited += other.rate_limited;
-        self.usage = if is_first { other.usage } else { self.usage + other.usage };
-        self.usd = if is_first { other.usd } else { add_known(self.usd, other.usd) };
+        self.usage = if is_first {
+            other.usage
+        } else {
+            self.usage + other.usage
+        };
+        self.usd = if is_first {
+            other.usd
+        } else {
+            add_known(self.usd, other.usd)
+        };
         let (unused, added) = (self.unused, other.unused);
         self.unused = Unused {
             replies: unused.replies + added.replies,
-            usage: if is_first { added.usage } else { unused.usage + added.usage },
-            usd: if is_first { added.usd } else { add_known(unused.usd, added.usd) },
+            usage: if is_first {
+                added.usage
+            } else {
+                unused.usage + added.usage
+            },
+            usd: if is_first {
+                added.usd
+            } else {
+                add_known(unused.usd, added.usd)
+            },
             unanswered: unused.unanswered + added.unanswered,
         };
     }
@@ -404,7 +422,10 @@ impl Manifest {
 
     /// The manifest of a run that begins.
     pub fn begin(label: &str, started: &str, design: Design) -> Manifest {
-        let stages = StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect();
+        let stages = StageName::OF_RUN
+            .into_iter()
+            .map(|stage| (stage, StageCounts::default()))
+            .collect();
         Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -477,7 +498,10 @@ impl Manifest {
     /// The share of settled actions that came from the cache, from 0 to 1; `None` if none was settled.
     pub fn cached_share(&self) -> Option<f64> {
         let (cached, done) = self.stages.values().fold((0, 0), |(cached, done), stage| {
-            (cached + stage.cached, done + stage.cached + stage.executed + stage.failed)
+            (
+                cached + stage.cached,
+                done + stage.cached + stage.executed + stage.failed,
+            )
         });
         (done > 0).then(|| cached as f64 / done as f64)
     }
@@ -517,14 +541,31 @@ pub struct FailedAction {
 
 impl FailedAction {
     /// A failure that is blamed on the infrastructure until more is known.
-    pub fn new(place: Place, stage: StageName, key: Option<ActionKey>, message: impl Into<String>) -> FailedAction {
+    pub fn new(
+        place: Place,
+        stage: StageName,
+        key: Option<ActionKey>,
+        message: impl Into<String>,
+    ) -> FailedAction {
         let (blame, message) = (Blame::Infrastructure, message.into());
-        FailedAction { place, stage, key, blame, class: None, message, hint: None }
+        FailedAction {
+            place,
+            stage,
+            key,
+            blame,
+            class: None,
+            message,
+            hint: None,
+        }
     }
 
     /// What happened and what to do, on one line.
     pub fn message_with_hint(&self) -> String {
-        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let hint = self
+            .hint
+            .as_ref()
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default();
         format!("{}{hint}", self.message)
     }
 }

@@ -138,7 +138,9 @@ pub struct RowSearch<T = String> {
 impl<T> Row<T> {
     /// Its answerer by the name in designs: with or without a search, it is the same model with the same prompt.
     pub fn closed_answerer(&self) -> &str {
-        self.open_book.as_ref().map_or(self.answerer.as_str(), |open| open.closed.as_str())
+        self.open_book
+            .as_ref()
+            .map_or(self.answerer.as_str(), |open| open.closed.as_str())
     }
 }
 

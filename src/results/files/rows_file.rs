@@ -44,7 +44,10 @@ impl ListedRow {
     /// The line is not a row.
     pub fn read(line: &str) -> serde_json::Result<ListedRow> {
         let line = line.trim_end_matches('\n');
-        Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::hash(line) })
+        Ok(ListedRow {
+            row: serde_json::from_str(line)?,
+            name: Digest::hash(line),
+        })
     }
 }
 
@@ -56,7 +59,10 @@ impl RowsFile {
     pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
         files::create_private_folder(folder)?;
         let lines = LinesFile::create(&folder.join(PLAIN), form)?;
-        Ok(RowsFile { lines, rows: (cells <= FEW).then(BTreeMap::new) })
+        Ok(RowsFile {
+            lines,
+            rows: (cells <= FEW).then(BTreeMap::new),
+        })
     }
 
     /// Appends rows. Each write has whole lines, so other readers of the file see whole rows. `ordinals` are the places
@@ -66,9 +72,12 @@ impl RowsFile {
     /// The file system's error, with the path; a line that is not a row.
     pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         self.lines.append(ordinals, lines)?;
-        let Some(kept) = &mut self.rows else { return Ok(()) };
+        let Some(kept) = &mut self.rows else {
+            return Ok(());
+        };
         for (ordinal, line) in ordinals.iter().zip(lines.lines()) {
-            let row = ListedRow::read(line).map_err(|e| FileError::new("write", self.lines.path(), e.into()))?;
+            let row = ListedRow::read(line)
+                .map_err(|e| FileError::new("write", self.lines.path(), e.into()))?;
             kept.insert(*ordinal, row);
         }
         Ok(())
@@ -135,10 +144,21 @@ impl Rows {
     pub fn open(folder: &Path) -> Result<Rows, FileError> {
         let plain = folder.join(PLAIN);
         let is_compressed = !plain.exists() && folder.join(COMPRESSED).exists();
-        let form = if is_compressed { RowsForm::Compressed } else { RowsForm::Plain };
+        let form = if is_compressed {
+            RowsForm::Compressed
+        } else {
+            RowsForm::Plain
+        };
         let path = form.path(&plain);
-        let reader = form.open(&plain).map_err(|e| FileError::new("read", &path, e))?;
-        Ok(Rows { path, reader, line: 0, buffer: String::new() })
+        let reader = form
+            .open(&plain)
+            .map_err(|e| FileError::new("read", &path, e))?;
+        Ok(Rows {
+            path,
+            reader,
+            line: 0,
+            buffer: String::new(),
+        })
     }
 
     /// Whether there are at most `limit` lines, without parsing them.
@@ -147,7 +167,10 @@ impl Rows {
     /// The file system's error, with the path.
     pub fn are_at_most(mut self, limit: u64) -> Result<bool, FileError> {
         for _ in 0..=limit {
-            let skipped = self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
+            let skipped = self
+                .reader
+                .skip_until(b'\n')
+                .map_err(|e| FileError::new("read", &self.path, e))?;
             if skipped == 0 {
                 return Ok(true);
             }
@@ -162,21 +185,34 @@ impl Rows {
     pub(super) fn count_lines(mut self) -> Result<u64, FileError> {
         let (mut count, mut buffer) = (0, [0; 1 << 16]);
         loop {
-            match self.reader.read(&mut buffer).map_err(|e| FileError::new("read", &self.path, e))? {
+            match self
+                .reader
+                .read(&mut buffer)
+                .map_err(|e| FileError::new("read", &self.path, e))?
+            {
                 0 => return Ok(count),
-                read => count += memchr_iter(b'\n', buffer.get(..read).unwrap_or_default()).count() as u64,
+                read => {
+                    count +=
+                        memchr_iter(b'\n', buffer.get(..read).unwrap_or_default()).count() as u64
+                }
             }
         }
     }
 
     fn read_line(&mut self) -> Result<bool, FileError> {
         self.buffer.clear();
-        let read = self.reader.read_line(&mut self.buffer).map_err(|e| FileError::new("read", &self.path, e))?;
+        let read = self
+            .reader
+            .read_line(&mut self.buffer)
+            .map_err(|e| FileError::new("read", &self.path, e))?;
         self.line += 1;
         Ok(read > 0 && self.buffer.ends_with('\n'))
     }
 
-    fn next_as<T>(&mut self, read: impl FnOnce(&str) -> serde_json::Result<T>) -> Option<Result<T, RowError>> {
+    fn next_as<T>(
+        &mut self,
+        read: impl FnOnce(&str) -> serde_json::Result<T>,
+    ) -> Option<Result<T, RowError>> {
         match self.read_line() {
             Ok(false) => None,
             Ok(true) => Some(read(&self.buffer).map_err(|source| RowError::Line {
@@ -204,7 +240,9 @@ impl Rows {
     /// The file system's error, with the path.
     pub(super) fn behind(mut self, lines: usize) -> Result<Rows, FileError> {
         for _ in 0..lines {
-            self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
+            self.reader
+                .skip_until(b'\n')
+                .map_err(|e| FileError::new("read", &self.path, e))?;
             self.line += 1;
         }
         Ok(self)

@@ -14,13 +14,26 @@ use crate::results::{Design, Row};
 /// Answers on a sheet: enough for 30 pairs of each common dimension, and an hour or two of work.
 const ANSWERS: usize = 40;
 
-const HEADING: [&str; 7] = ["id", "dimension", "score", "question", "expected_facts", "answer", "comment"];
+const HEADING: [&str; 7] = [
+    "id",
+    "dimension",
+    "score",
+    "question",
+    "expected_facts",
+    "answer",
+    "comment",
+];
 
 /// The id that a blind sheet has for the answer of a row.
 pub(super) fn answer_id(row: &Row) -> String {
     let mut builder = DigestBuilder::new("answer of a blind sheet");
-    builder.field("fixture", &row.fixture).field("method", &row.method).field("probe", &row.probe);
-    builder.field("answerer", &row.answerer).field("answer", &row.answer);
+    builder
+        .field("fixture", &row.fixture)
+        .field("method", &row.method)
+        .field("probe", &row.probe);
+    builder
+        .field("answerer", &row.answerer)
+        .field("answer", &row.answer);
     for number in [row.point, row.run, row.answer_n] {
         builder.field("number", number.to_le_bytes());
     }
@@ -39,7 +52,10 @@ pub fn blind_sheet<E>(
     let mut seen: BTreeSet<Digest> = BTreeSet::new();
     for row in rows {
         let row = row?;
-        let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor()) && design.is_tested(&row);
+        let is_candidate = design
+            .method(&row.method)
+            .is_some_and(|info| !info.is_anchor())
+            && design.is_tested(&row);
         if is_candidate && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
             // Only those with the lowest ids are needed: a matrix may have more answers than fit into memory.
@@ -51,7 +67,10 @@ pub fn blind_sheet<E>(
     Ok(write_sheet(design, answers.into_iter()))
 }
 
-fn write_sheet(design: &Design, answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, csv::Error> {
+fn write_sheet(
+    design: &Design,
+    answers: impl Iterator<Item = (String, Row)>,
+) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADING)?;
     for (id, row) in answers {
@@ -61,11 +80,15 @@ fn write_sheet(design: &Design, answers: impl Iterator<Item = (String, Row)>) ->
             writer.write_record([&*id, dimension, "", question, &*facts, &*row.answer, ""])?;
         }
     }
-    writer.into_inner().map_err(|error| csv::Error::from(std::io::Error::other(error.to_string())))
+    writer
+        .into_inner()
+        .map_err(|error| csv::Error::from(std::io::Error::other(error.to_string())))
 }
 
 fn question<'d>(design: &'d Design, row: &Row) -> &'d str {
-    design.probe(&row.fixture, row.point, &row.probe).map_or("", |probe| &probe.question)
+    design
+        .probe(&row.fixture, row.point, &row.probe)
+        .map_or("", |probe| &probe.question)
 }
 
 #[cfg(test)]
@@ -77,7 +100,19 @@ mod tests {
     fn an_id_belongs_to_a_place_and_to_the_answer_in_it() {
         let answer = row("f1", "mine", 1, &[]);
         assert_eq!(answer_id(&answer), answer_id(&answer.clone()));
-        assert_ne!(answer_id(&answer), answer_id(&Row { answer: "another".into(), ..answer.clone() }));
-        assert_ne!(answer_id(&answer), answer_id(&Row { run: 2, ..answer.clone() }));
+        assert_ne!(
+            answer_id(&answer),
+            answer_id(&Row {
+                answer: "another".into(),
+                ..answer.clone()
+            })
+        );
+        assert_ne!(
+            answer_id(&answer),
+            answer_id(&Row {
+                run: 2,
+                ..answer.clone()
+            })
+        );
     }
 }

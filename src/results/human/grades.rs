@@ -12,7 +12,17 @@ use stats::thresholds::SCALE;
 
 /// The columns that are read. Those in `NEEDED` must be there, and one of `criterion` and `dimension`.
 const COLUMNS: [&str; 12] = [
-    "id", "fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n",
+    "id",
+    "fixture",
+    "point",
+    "method",
+    "run",
+    "probe",
+    "criterion",
+    "dimension",
+    "score",
+    "answerer",
+    "answer_n",
     "rater",
 ];
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
@@ -59,7 +69,17 @@ pub struct GradedAnswer {
 impl GradedAnswer {
     fn from_id(id: String, graded: GradeTarget) -> GradedAnswer {
         let (fixture, method, probe) = (String::new(), String::new(), String::new());
-        GradedAnswer { id: Some(id), fixture, point: 1, method, run: 1, probe, answerer: None, answer_n: None, graded }
+        GradedAnswer {
+            id: Some(id),
+            fixture,
+            point: 1,
+            method,
+            run: 1,
+            probe,
+            answerer: None,
+            answer_n: None,
+            graded,
+        }
     }
 
     /// The answer of a row, with the same target.
@@ -104,11 +124,21 @@ impl HumanGrades {
     /// # Errors
     /// Every fault of the file, each with its line.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<HumanGrades, Problems> {
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
-        let headings = reader.headers().map_err(|error| Problems(vec![unreadable(file, &error)]))?.clone();
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_reader(without_mark(bytes));
+        let headings = reader
+            .headers()
+            .map_err(|error| Problems(vec![unreadable(file, &error)]))?
+            .clone();
         let columns = find_columns(file, &headings)?;
-        let (mut human, mut problems) =
-            (HumanGrades { file: file.to_owned(), grades: Vec::new() }, Problems::default());
+        let (mut human, mut problems) = (
+            HumanGrades {
+                file: file.to_owned(),
+                grades: Vec::new(),
+            },
+            Problems::default(),
+        );
         for record in reader.records() {
             match record {
                 // A line of a sheet that is not filled in yet.
@@ -123,7 +153,10 @@ impl HumanGrades {
         if human.grades.is_empty() && problems.is_empty() {
             problems.push(
                 human
-                    .problem_at(1, localized("there are no grades in the file", "文件中没有评分").to_owned())
+                    .problem_at(
+                        1,
+                        localized("there are no grades in the file", "文件中没有评分").to_owned(),
+                    )
                     .help(shape()),
             );
         }
@@ -157,13 +190,22 @@ impl HumanGrades {
     ///
     /// # Errors
     /// A row that cannot be read; all ids that no answer has, with their lines.
-    pub fn resolve<E>(self, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Result<HumanGrades, Problems>, E> {
+    pub fn resolve<E>(
+        self,
+        rows: impl Iterator<Item = Result<Row, E>>,
+    ) -> Result<Result<HumanGrades, Problems>, E> {
         let mut answers: BTreeMap<String, Row> = BTreeMap::new();
         for row in rows {
             let row = row?;
             answers.entry(answer_id(&row)).or_insert(row);
         }
-        let (mut human, mut problems) = (HumanGrades { file: self.file, grades: Vec::new() }, Problems::default());
+        let (mut human, mut problems) = (
+            HumanGrades {
+                file: self.file,
+                grades: Vec::new(),
+            },
+            Problems::default(),
+        );
         for grade in self.grades {
             match grade.subject.id.as_ref().map(|id| (id, answers.get(id))) {
                 None => human.grades.push(grade),
@@ -187,10 +229,17 @@ impl HumanGrades {
     /// Splits `METHOD/ANSWERER`, the name that tables have for a method with several answerers, into both names.
     pub fn with_answerers(&self, design: &Design) -> HumanGrades {
         let mut human = self.clone();
-        for GradedAnswer { method, answerer, .. } in human.grades.iter_mut().map(|grade| &mut grade.subject) {
+        for GradedAnswer {
+            method, answerer, ..
+        } in human.grades.iter_mut().map(|grade| &mut grade.subject)
+        {
             let names = method.rsplit_once('/');
-            let names = names.filter(|(name, _)| design.method(method).is_none() && design.method(name).is_some());
-            if let Some((name, reader)) = names.map(|(name, reader)| (name.to_owned(), reader.to_owned())) {
+            let names = names.filter(|(name, _)| {
+                design.method(method).is_none() && design.method(name).is_some()
+            });
+            if let Some((name, reader)) =
+                names.map(|(name, reader)| (name.to_owned(), reader.to_owned()))
+            {
                 *method = name;
                 answerer.get_or_insert(reader);
             }
@@ -200,13 +249,23 @@ impl HumanGrades {
 
     /// A fault on a line of the file.
     pub fn problem_at(&self, line: u64, message: String) -> Problem {
-        Problem::error(message).at_position(&self.file, usize::try_from(line).unwrap_or(usize::MAX), 1)
+        Problem::error(message).at_position(
+            &self.file,
+            usize::try_from(line).unwrap_or(usize::MAX),
+            1,
+        )
     }
 
     /// A name on a line of the file that the results do not have.
     pub fn unknown_at(&self, line: u64, what: &str, name: &str, known: &[&str]) -> Problem {
-        self.problem_at(line, say!("the results have no {what} `{name}`", "结果中没有 {what} `{name}`"))
-            .help(suggestion(name, known))
+        self.problem_at(
+            line,
+            say!(
+                "the results have no {what} `{name}`",
+                "结果中没有 {what} `{name}`"
+            ),
+        )
+        .help(suggestion(name, known))
     }
 
     /// The lines that grade a thing again that the same person has graded.
@@ -236,14 +295,22 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 /// A line that cannot be read.
 fn unreadable(file: &str, error: &csv::Error) -> Problem {
     let line = error.position().map_or(1, csv::Position::line);
-    Problem::error(describe(error)).help(shape()).at_position(file, usize::try_from(line).unwrap_or(1), 1)
+    Problem::error(describe(error)).help(shape()).at_position(
+        file,
+        usize::try_from(line).unwrap_or(1),
+        1,
+    )
 }
 
 /// What is wrong with a line, without its position, which is reported separately.
 fn describe(error: &csv::Error) -> String {
     match error.kind() {
-        csv::ErrorKind::Utf8 { .. } => localized("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned(),
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+        csv::ErrorKind::Utf8 { .. } => {
+            localized("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned()
+        }
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
             say!(
                 "this line has {len} fields, and the heading has {expected_len}",
                 "该行有 {len} 个字段，而标题行有 {expected_len} 个"
@@ -259,23 +326,40 @@ struct ColumnIndices(BTreeMap<&'static str, usize>);
 fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Problems> {
     let mut found = BTreeMap::new();
     let mut problems = Problems::default();
-    if !headings.iter().any(|heading| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name))) {
+    if !headings.iter().any(|heading| {
+        COLUMNS
+            .iter()
+            .any(|name| heading.eq_ignore_ascii_case(name))
+    }) {
         let what = if headings.iter().all(str::is_empty) {
             localized("has no heading", "没有标题行")
         } else {
             localized("has none of the columns expected", "没有任何应有的列")
         };
-        problems.push(heading_fault(file, say!("the file {what}", "文件{what}"), shape()));
+        problems.push(heading_fault(
+            file,
+            say!("the file {what}", "文件{what}"),
+            shape(),
+        ));
         return Err(problems);
     }
     for (index, heading) in headings.iter().enumerate() {
-        match COLUMNS.into_iter().find(|name| heading.eq_ignore_ascii_case(name)) {
+        match COLUMNS
+            .into_iter()
+            .find(|name| heading.eq_ignore_ascii_case(name))
+        {
             Some(name) if found.insert(name, index).is_some() => {
                 let message = say!("there are two columns `{name}`", "有两列 `{name}`");
-                problems.push(heading_fault(file, message, localized("leave one of them out", "请去掉其一")));
+                problems.push(heading_fault(
+                    file,
+                    message,
+                    localized("leave one of them out", "请去掉其一"),
+                ));
             }
             Some(_) => {}
-            None if IGNORED.iter().any(|name| heading.eq_ignore_ascii_case(name)) => {}
+            None if IGNORED
+                .iter()
+                .any(|name| heading.eq_ignore_ascii_case(name)) => {}
             None => {
                 let message = say!("unknown column `{heading}`", "未知的列 `{heading}`");
                 problems.push(heading_fault(file, message, suggestion(heading, &COLUMNS)));
@@ -283,7 +367,9 @@ fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndice
         }
     }
     let is_blind = found.contains_key("id");
-    let needed = NEEDED.into_iter().filter(|name| !is_blind || *name == "score");
+    let needed = NEEDED
+        .into_iter()
+        .filter(|name| !is_blind || *name == "score");
     let missing: Vec<&str> = needed.filter(|name| !found.contains_key(name)).collect();
     if !missing.is_empty() {
         let message = say!("the heading lacks {}", "标题行缺少 {}", list(missing));
@@ -296,7 +382,11 @@ fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndice
         );
         problems.push(heading_fault(file, message.to_owned(), shape()));
     }
-    if problems.is_empty() { Ok(ColumnIndices(found)) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(ColumnIndices(found))
+    } else {
+        Err(problems)
+    }
 }
 
 fn heading_fault(file: &str, message: String, help: impl Into<String>) -> Problem {
@@ -305,7 +395,9 @@ fn heading_fault(file: &str, message: String, help: impl Into<String>) -> Proble
 
 impl ColumnIndices {
     fn field<'r>(&self, record: &'r csv::StringRecord, name: &str) -> Option<&'r str> {
-        record.get(*self.0.get(name)?).filter(|field| !field.is_empty())
+        record
+            .get(*self.0.get(name)?)
+            .filter(|field| !field.is_empty())
     }
 
     /// Whether a line of a blind sheet has no score yet.
@@ -315,21 +407,36 @@ impl ColumnIndices {
 
     fn parse(&self, record: &csv::StringRecord) -> Result<HumanGrade, (u64, String)> {
         let line = record.position().map_or(1, csv::Position::line);
-        self.parse_fields(record, line).map_err(|message| (line, message))
+        self.parse_fields(record, line)
+            .map_err(|message| (line, message))
     }
 
     fn parse_fields(&self, record: &csv::StringRecord, line: u64) -> Result<HumanGrade, String> {
-        let graded = match (self.text(record, "criterion"), self.text(record, "dimension")) {
+        let graded = match (
+            self.text(record, "criterion"),
+            self.text(record, "dimension"),
+        ) {
             (Some(criterion), _) => GradeTarget::Criterion(criterion),
             (None, Some(dimension)) => GradeTarget::Dimension(dimension),
             (None, None) => {
-                return Err(localized("neither a criterion nor a dimension is named", "既没有指定准则也没有指定维度")
-                    .to_owned());
+                return Err(localized(
+                    "neither a criterion nor a dimension is named",
+                    "既没有指定准则也没有指定维度",
+                )
+                .to_owned());
             }
         };
         if let Some(id) = self.text(record, "id") {
-            let (rater, score) = (self.text(record, "rater"), parse_score(&self.needed(record, "score")?)?);
-            return Ok(HumanGrade { line, subject: GradedAnswer::from_id(id, graded), rater, score });
+            let (rater, score) = (
+                self.text(record, "rater"),
+                parse_score(&self.needed(record, "score")?)?,
+            );
+            return Ok(HumanGrade {
+                line,
+                subject: GradedAnswer::from_id(id, graded),
+                rater,
+                score,
+            });
         }
         let subject = GradedAnswer {
             id: None,
@@ -339,11 +446,22 @@ impl ColumnIndices {
             run: parse_ordinal("run", &self.needed(record, "run")?)?,
             probe: self.needed(record, "probe")?,
             answerer: self.text(record, "answerer"),
-            answer_n: self.field(record, "answer_n").map(|text| parse_ordinal("answer_n", text)).transpose()?,
+            answer_n: self
+                .field(record, "answer_n")
+                .map(|text| parse_ordinal("answer_n", text))
+                .transpose()?,
             graded,
         };
-        let (rater, score) = (self.text(record, "rater"), parse_score(&self.needed(record, "score")?)?);
-        Ok(HumanGrade { line, subject, rater, score })
+        let (rater, score) = (
+            self.text(record, "rater"),
+            parse_score(&self.needed(record, "score")?)?,
+        );
+        Ok(HumanGrade {
+            line,
+            subject,
+            rater,
+            score,
+        })
     }
 
     fn text(&self, record: &csv::StringRecord, name: &str) -> Option<String> {
@@ -351,20 +469,27 @@ impl ColumnIndices {
     }
 
     fn needed(&self, record: &csv::StringRecord, name: &str) -> Result<String, String> {
-        self.text(record, name).ok_or_else(|| say!("`{name}` is empty", "`{name}` 为空"))
+        self.text(record, name)
+            .ok_or_else(|| say!("`{name}` is empty", "`{name}` 为空"))
     }
 }
 
 fn parse_ordinal(name: &str, text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number >= 1);
     number.ok_or_else(|| {
-        say!("`{name}` is `{text}`: expected a whole number from 1", "`{name}` 为 `{text}`：应为从 1 起的整数")
+        say!(
+            "`{name}` is `{text}`: expected a whole number from 1",
+            "`{name}` 为 `{text}`：应为从 1 起的整数"
+        )
     })
 }
 
 fn parse_score(text: &str) -> Result<f64, String> {
     let (low, high) = SCALE;
-    let number = text.parse().ok().filter(|number| (low..=high).contains(number));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (low..=high).contains(number));
     number.ok_or_else(|| {
         say!(
             "the score is `{text}`: expected a number from {low} to {high}",
@@ -380,21 +505,31 @@ mod tests {
     const HEADING: &str = "fixture,point,method,run,probe,criterion,score\n";
 
     fn faults(text: &str) -> Vec<String> {
-        HumanGrades::parse("l.csv", text.as_bytes()).expect_err("a fault").0.iter().map(ToString::to_string).collect()
+        HumanGrades::parse("l.csv", text.as_bytes())
+            .expect_err("a fault")
+            .0
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
     fn columns_come_in_any_order_and_case_with_a_byte_order_mark() {
-        let text = "\u{feff}Score, run,point,fixture,method,probe,dimension\n4.5,1,2,f,m,p,accuracy\n";
+        let text =
+            "\u{feff}Score, run,point,fixture,method,probe,dimension\n4.5,1,2,f,m,p,accuracy\n";
         let human = HumanGrades::parse("l.csv", text.as_bytes()).expect("sound");
         let grade = &human.grades[0];
         assert_eq!((grade.line, grade.score, grade.subject.point), (2, 4.5, 2));
-        assert_eq!(grade.subject.graded, GradeTarget::Dimension("accuracy".into()));
+        assert_eq!(
+            grade.subject.graded,
+            GradeTarget::Dimension("accuracy".into())
+        );
     }
 
     #[test]
     fn faults_name_their_lines() {
-        let text = format!("{HEADING}f,1,m,1,p,c,4\nf,0,m,1,p,c,4\nf,1,m,1,p,c,6\nf,1,m,1,,c,1\nf,1,m\n");
+        let text =
+            format!("{HEADING}f,1,m,1,p,c,4\nf,0,m,1,p,c,4\nf,1,m,1,p,c,6\nf,1,m,1,,c,1\nf,1,m\n");
         assert_eq!(
             faults(&text),
             [
@@ -410,8 +545,14 @@ mod tests {
     #[test]
     fn a_file_without_grades_is_a_fault() {
         assert_eq!(faults(""), ["l.csv:1:1: the file has no heading"]);
-        assert_eq!(faults("a,b,c\n1,2,3\n"), ["l.csv:1:1: the file has none of the columns expected"]);
-        assert_eq!(faults(HEADING), ["l.csv:1:1: there are no grades in the file"]);
+        assert_eq!(
+            faults("a,b,c\n1,2,3\n"),
+            ["l.csv:1:1: the file has none of the columns expected"]
+        );
+        assert_eq!(
+            faults(HEADING),
+            ["l.csv:1:1: there are no grades in the file"]
+        );
     }
 
     #[test]
@@ -424,9 +565,18 @@ mod tests {
     #[test]
     fn the_same_thing_is_graded_once_by_each_person() {
         let twice = format!("{HEADING}f,1,m,1,p,c,4\nf,1,m,1,p,c,3\n");
-        assert_eq!(faults(&twice), ["l.csv:3:1: this was graded on line 2 already"]);
+        assert_eq!(
+            faults(&twice),
+            ["l.csv:3:1: this was graded on line 2 already"]
+        );
         let people = "fixture,point,method,run,probe,criterion,score,rater\nf,1,m,1,p,c,4,a\nf,1,m,1,p,c,3,b\n";
-        assert_eq!(HumanGrades::parse("l.csv", people.as_bytes()).expect("sound").grades.len(), 2);
+        assert_eq!(
+            HumanGrades::parse("l.csv", people.as_bytes())
+                .expect("sound")
+                .grades
+                .len(),
+            2
+        );
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub fn first_questions(summary: &Summary) -> Vec<QuestionChange> {
 
 fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
     let mut seen = BTreeSet::new();
-    let first = worst.iter().filter(|worst| seen.insert((&worst.fixture, worst.point, &worst.probe)));
+    let first = worst
+        .iter()
+        .filter(|worst| seen.insert((&worst.fixture, worst.point, &worst.probe)));
     let questions = first.map(|worst| QuestionChange {
         method: worst.method.clone(),
         fixture: worst.fixture.clone(),
@@ -52,7 +54,13 @@ fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
 
 fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
     let flips: Vec<(&String, &MethodComparison, &Flip)> = (comparison.methods.iter())
-        .flat_map(|(name, compared)| compared.differences.flipped.iter().map(move |flip| (name, compared, flip)))
+        .flat_map(|(name, compared)| {
+            compared
+                .differences
+                .flipped
+                .iter()
+                .map(move |flip| (name, compared, flip))
+        })
         .collect();
     let mut worse = flips.clone();
     worse.retain(|(.., flip)| flip.after < flip.before);
@@ -60,15 +68,26 @@ fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
         worse = flips;
     }
     // stable: equals stay in the order of methods and of the matrix
-    worse.sort_by(|(.., a), (.., b)| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+    worse.sort_by(|(.., a), (.., b)| {
+        (b.after - b.before)
+            .abs()
+            .total_cmp(&(a.after - a.before).abs())
+    });
     let mut seen = BTreeSet::new();
     worse.retain(|(.., flip)| seen.insert((&flip.fixture, flip.point, &flip.probe)));
-    worse.into_iter().map(|(name, compared, flip)| question(name, compared, flip)).collect()
+    worse
+        .into_iter()
+        .map(|(name, compared, flip)| question(name, compared, flip))
+        .collect()
 }
 
 fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionChange {
     let differences = &compared.differences;
-    let facts = if flip.after < flip.before { &differences.facts_lost } else { &differences.facts_gained };
+    let facts = if flip.after < flip.before {
+        &differences.facts_lost
+    } else {
+        &differences.facts_gained
+    };
     let facts = facts.iter().filter(|fact| fact.is_of(flip));
     QuestionChange {
         method: method.to_owned(),

@@ -25,9 +25,9 @@ pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
     let primary = primary_answerer(manifest);
     match &summary.comparison {
         Some(comparison) => change::main_change(comparison, manifest),
-        None if summary.scale.is_narrow() => {
-            MainResult::Unscaled { difference: summary.scale.difference.unwrap_or_default() }
-        }
+        None if summary.scale.is_narrow() => MainResult::Unscaled {
+            difference: summary.scale.difference.unwrap_or_default(),
+        },
         None if summary.lexical => MainResult::Sample,
         None => main_levels(summary, primary),
     }
@@ -35,7 +35,11 @@ pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
 
 /// The first declared answerer, whose results are the main ones; `None` where nothing is answered.
 fn primary_answerer(manifest: &Manifest) -> Option<&str> {
-    manifest.design.answerers.first().map(|asked| asked.name.as_str())
+    manifest
+        .design
+        .answerers
+        .first()
+        .map(|asked| asked.name.as_str())
 }
 
 /// The result of a set in which too many cells are missing; where nothing is answered, contexts.
@@ -49,15 +53,28 @@ fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MainResult
             (judged, failed, judged + failed + missing)
         }
         true => {
-            let made: u64 = methods.clone().map(|method| method.compression.contexts).sum();
+            let made: u64 = methods
+                .clone()
+                .map(|method| method.compression.contexts)
+                .sum();
             let expected: u64 = methods.map(|method| method.compression.expected).sum();
-            let failures = manifest.failures.iter().filter(|failure| failure.stage == StageName::Compress);
+            let failures = manifest
+                .failures
+                .iter()
+                .filter(|failure| failure.stage == StageName::Compress);
             (made, failures.count() as u64, expected)
         }
     };
-    let was_stopped = matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted);
+    let was_stopped = matches!(
+        manifest.outcome,
+        Outcome::Budget | Outcome::Pending | Outcome::Interrupted
+    );
     let is_sparse = expected.saturating_sub(judged) as f64 > MAX_MISSING * expected as f64;
-    (was_stopped || is_sparse).then_some(MainResult::Incomplete { judged, failed, expected })
+    (was_stopped || is_sparse).then_some(MainResult::Incomplete {
+        judged,
+        failed,
+        expected,
+    })
 }
 
 /// Takes the figure of a method, its interval, and the number of fixtures behind it.
@@ -65,20 +82,33 @@ type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
 
 /// The first figure of a set that any method has: retention, score, lift.
 fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResult {
-    let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
+    let qualifies = summary
+        .needed_points
+        .as_ref()
+        .is_some_and(|points| !points.without_verdict);
     rank_methods(summary, answerer, retention)
         .map(MainResult::Retention)
         .or_else(|| rank_methods(summary, answerer, score).map(MainResult::Scores))
-        .or_else(|| rank_methods(summary, answerer, lift).filter(|_| qualifies).map(MainResult::Lift))
+        .or_else(|| {
+            rank_methods(summary, answerer, lift)
+                .filter(|_| qualifies)
+                .map(MainResult::Lift)
+        })
         .unwrap_or(MainResult::Empty)
 }
 
 fn retention(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
-    method.retention.value.map(|value| (value, method.retention.ci95, method.overall.fixtures))
+    method
+        .retention
+        .value
+        .map(|value| (value, method.retention.ci95, method.overall.fixtures))
 }
 
 fn score(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
-    method.overall.median.map(|value| (value, method.overall.ci95, method.overall.fixtures))
+    method
+        .overall
+        .median
+        .map(|value| (value, method.overall.ci95, method.overall.fixtures))
 }
 
 fn lift(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
@@ -87,15 +117,25 @@ fn lift(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
 }
 
 fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Option<MainLevels> {
-    let candidates = summary
-        .methods
-        .iter()
-        .filter(|(_, method)| !method.is_anchor() && answerer.is_none_or(|answerer| method.answerer == answerer));
+    let candidates = summary.methods.iter().filter(|(_, method)| {
+        !method.is_anchor() && answerer.is_none_or(|answerer| method.answerer == answerer)
+    });
     let mut ranked: Vec<RankedMethod> = candidates
         .filter_map(|(name, method)| {
             let (value, ci95, fixtures) = figure(method)?;
-            let tokens = method.economy.compression_ratio.map(|removed| 1.0 - removed);
-            Some(RankedMethod { level: MethodLevel { method: name.clone(), value, ci95, tokens }, fixtures })
+            let tokens = method
+                .economy
+                .compression_ratio
+                .map(|removed| 1.0 - removed);
+            Some(RankedMethod {
+                level: MethodLevel {
+                    method: name.clone(),
+                    value,
+                    ci95,
+                    tokens,
+                },
+                fixtures,
+            })
         })
         .collect();
     // stable: equals stay in the order of the pipeline
@@ -104,9 +144,14 @@ fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Op
     let best = ranked.next()?;
     let (lower, indistinguishable): (Vec<RankedMethod>, Vec<RankedMethod>) =
         ranked.partition(|other| other.is_below(&best));
-    let [lower, indistinguishable]: [Vec<MethodLevel>; 2] =
-        [lower, indistinguishable].map(|methods| methods.into_iter().map(|ranked| ranked.level).collect());
-    Some(MainLevels { fixtures: best.fixtures, best: best.level, indistinguishable, lower })
+    let [lower, indistinguishable]: [Vec<MethodLevel>; 2] = [lower, indistinguishable]
+        .map(|methods| methods.into_iter().map(|ranked| ranked.level).collect());
+    Some(MainLevels {
+        fixtures: best.fixtures,
+        best: best.level,
+        indistinguishable,
+        lower,
+    })
 }
 
 /// A method with its figure, and the number of fixtures behind it.

@@ -18,7 +18,10 @@ impl ByDimension {
     }
 
     pub(crate) fn get(&self, dimension: Dimension) -> Option<f64> {
-        self.0.get(place(dimension)).copied().filter(|score| !score.is_nan())
+        self.0
+            .get(place(dimension))
+            .copied()
+            .filter(|score| !score.is_nan())
     }
 
     /// The scores of the dimensions that were measured.
@@ -29,7 +32,9 @@ impl ByDimension {
 
 impl PartialEq for ByDimension {
     fn eq(&self, other: &ByDimension) -> bool {
-        Dimension::ALL.into_iter().all(|dimension| self.get(dimension) == other.get(dimension))
+        Dimension::ALL
+            .into_iter()
+            .all(|dimension| self.get(dimension) == other.get(dimension))
     }
 }
 
@@ -104,13 +109,28 @@ pub(crate) struct MeasuredFact {
 
 impl MeasuredFact {
     fn from_outcome(outcome: &FactOutcome) -> MeasuredFact {
-        let FactOutcome { answered, class, depth, mentions, age, .. } = *outcome;
-        MeasuredFact { answered, class, depth, mentions, age, is_found_by_search: outcome.is_found_by_search() }
+        let FactOutcome {
+            answered,
+            class,
+            depth,
+            mentions,
+            age,
+            ..
+        } = *outcome;
+        MeasuredFact {
+            answered,
+            class,
+            depth,
+            mentions,
+            age,
+            is_found_by_search: outcome.is_found_by_search(),
+        }
     }
 
     /// Whether it occurs in the context; `None` where that is unknown.
     pub(crate) fn is_present(&self) -> Option<bool> {
-        self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
+        self.class
+            .map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
     }
 }
 
@@ -151,13 +171,22 @@ pub(crate) struct Reach {
 impl Reach {
     fn new<T>(open: &OpenBook<T>) -> Reach {
         let searches = open.searches.len() as u64;
-        Reach { searches, tokens: open.tokens, gold_found: open.gold_found, own_archive: open.own_archive }
+        Reach {
+            searches,
+            tokens: open.tokens,
+            gold_found: open.gold_found,
+            own_archive: open.own_archive,
+        }
     }
 }
 
 impl MeasuredAnswer {
     /// `heading` is the row's heading, which many rows share.
-    pub(crate) fn from_row<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
+    pub(crate) fn from_row<T>(
+        at: AnswerAt,
+        row: &Row<T>,
+        heading: Option<Arc<str>>,
+    ) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
             facts: row.facts.iter().map(MeasuredFact::from_outcome).collect(),
@@ -175,7 +204,10 @@ impl MeasuredAnswer {
             stale: row.stale_facts.len() as u64,
             invented: row.invented.len() as u64,
             truncated: row.truncated,
-            reach: row.open_book.as_ref().map(|open| Box::new(Reach::new(open))),
+            reach: row
+                .open_book
+                .as_ref()
+                .map(|open| Box::new(Reach::new(open))),
         }
     }
 }

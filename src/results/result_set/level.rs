@@ -37,15 +37,25 @@ pub const OVERALL: &str = "overall";
 pub const NEEDED_RECALL: &str = "needed";
 
 /// The level of a variant over fixtures, each given by its runs.
-fn level<'r>(variant: &VariantRuns, fixtures: impl Iterator<Item = (usize, &'r RunValues)>) -> ScoreEstimate {
+fn level<'r>(
+    variant: &VariantRuns,
+    fixtures: impl Iterator<Item = (usize, &'r RunValues)>,
+) -> ScoreEstimate {
     let clusters: Vec<&RunValues> = fixtures.map(|(_, runs)| runs).collect();
-    let kept: Vec<(f64, Vec<f64>)> =
-        clusters.iter().filter_map(|runs| Some((runs.cluster_value()?, runs.present()))).collect();
+    let kept: Vec<(f64, Vec<f64>)> = clusters
+        .iter()
+        .filter_map(|runs| Some((runs.cluster_value()?, runs.present())))
+        .collect();
     let (values, runs): (Vec<f64>, Vec<Vec<f64>>) = kept.into_iter().unzip();
-    let rerun =
-        if variant.are_deterministic() { Err(NoRerun::Deterministic) } else { stats::rerun_interval(&runs, None) };
+    let rerun = if variant.are_deterministic() {
+        Err(NoRerun::Deterministic)
+    } else {
+        stats::rerun_interval(&runs, None)
+    };
     let estimate = stats::level(&values);
-    let gaps = clusters.iter().fold(MissingCounts::default(), |sum, runs| sum + runs.gaps);
+    let gaps = clusters
+        .iter()
+        .fold(MissingCounts::default(), |sum, runs| sum + runs.gaps);
     ScoreEstimate {
         median: estimate.map(|estimate| estimate.center),
         ci95: estimate.and_then(|estimate| estimate.ci95),
@@ -64,12 +74,23 @@ pub(crate) fn overall_level(runs: &VariantRuns) -> ScoreEstimate {
 
 /// The levels of the dimensions measured.
 pub(crate) fn dimension_levels(runs: &VariantRuns) -> ScoreEstimates {
-    let measured = Dimension::ALL.into_iter().filter(|dimension| runs.dimension(*dimension).next().is_some());
-    measured.map(|dimension| (dimension.name().to_owned(), level(runs, runs.dimension(dimension)))).collect()
+    let measured = Dimension::ALL
+        .into_iter()
+        .filter(|dimension| runs.dimension(*dimension).next().is_some());
+    measured
+        .map(|dimension| {
+            (
+                dimension.name().to_owned(),
+                level(runs, runs.dimension(dimension)),
+            )
+        })
+        .collect()
 }
 
 /// `overall` and the dimensions together.
 pub(crate) fn levels(runs: &VariantRuns) -> ScoreEstimates {
     let overall = (OVERALL.to_owned(), overall_level(runs));
-    std::iter::once(overall).chain(dimension_levels(runs)).collect()
+    std::iter::once(overall)
+        .chain(dimension_levels(runs))
+        .collect()
 }

@@ -1,9 +1,9 @@
 //! A result set in memory: its design, and what statistics need of each row.
 
 pub(super) mod grade;
+pub(super) mod level;
 pub(super) mod scores;
 pub(super) mod selection;
-pub(super) mod level;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -130,7 +130,10 @@ impl ResultSet {
     /// A file is missing or cannot be read, or rows do not belong to the manifest.
     pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let manifest = folder.manifest()?;
-        let rows = folder.rows()?.scored().map(|row| row.map_err(SetError::from));
+        let rows = folder
+            .rows()?
+            .scored()
+            .map(|row| row.map_err(SetError::from));
         ResultSet::gather(manifest, rows)?.with_compressions(folder)
     }
 
@@ -141,24 +144,38 @@ impl ResultSet {
     pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let mut constraints = folder.constraints()?;
         constraints.retain(|row| row.compressed);
-        Ok(ResultSet { constraints, ..self.with_contexts(folder.contexts()?) })
+        Ok(ResultSet {
+            constraints,
+            ..self.with_contexts(folder.contexts()?)
+        })
     }
 
     /// Adds compressions, sorted, so that sums of the same numbers are equal. Those that replaced nothing, and the
     /// answers from them, go into a set of their own.
     pub(super) fn with_contexts(mut self, mut contexts: Vec<ContextFigures>) -> ResultSet {
-        contexts.sort_by(|a, b| (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run)));
+        contexts.sort_by(|a, b| {
+            (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run))
+        });
         self.add_costs_of(&contexts);
-        let (contexts, not_compressed): (Vec<_>, Vec<_>) = contexts.into_iter().partition(|context| context.compressed);
+        let (contexts, not_compressed): (Vec<_>, Vec<_>) =
+            contexts.into_iter().partition(|context| context.compressed);
         let set = ResultSet { contexts, ..self };
-        if not_compressed.is_empty() { set } else { set.set_apart(not_compressed) }
+        if not_compressed.is_empty() {
+            set
+        } else {
+            set.set_apart(not_compressed)
+        }
     }
 
     /// Adds the costs of compressions from which no cell was graded.
     fn add_costs_of(&mut self, contexts: &[ContextFigures]) {
         for variant in 0..self.variants.len() {
-            let Some(name) = self.method(variant).map(|method| method.name.clone()) else { continue };
-            let Some(of_variant) = Arc::make_mut(&mut self.costs).get_mut(variant) else { continue };
+            let Some(name) = self.method(variant).map(|method| method.name.clone()) else {
+                continue;
+            };
+            let Some(of_variant) = Arc::make_mut(&mut self.costs).get_mut(variant) else {
+                continue;
+            };
             let compressions = of_variant.entry(StageName::Compress).or_default();
             let made = contexts.iter().filter(|context| context.method == name);
             compressions.extend(made.map(|context| (context.key.half(), context.usd)));
@@ -171,25 +188,49 @@ impl ResultSet {
     fn set_apart(mut self, contexts: Vec<ContextFigures>) -> ResultSet {
         let places = places_of(&contexts);
         let (mut grades, mut answers) = (take(&mut self.grades), take(&mut self.answers));
-        let is_apart = |at: &AnswerAt| self.context_of(at).is_some_and(|context| places.contains(&context));
+        let is_apart = |at: &AnswerAt| {
+            self.context_of(at)
+                .is_some_and(|context| places.contains(&context))
+        };
         let apart = grades.extract_if(.., |grade| is_apart(&grade.at)).collect();
-        let apart_answers = answers.extract_if(.., |measured| is_apart(&measured.at)).collect();
-        let other_book = self.other_book.take().map(|other| Box::new(other.set_apart(contexts.clone())));
+        let apart_answers = answers
+            .extract_if(.., |measured| is_apart(&measured.at))
+            .collect();
+        let other_book = self
+            .other_book
+            .take()
+            .map(|other| Box::new(other.set_apart(contexts.clone())));
         let compressed = replace(&mut self.contexts, contexts);
         let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
         let scores = Scores::new(self.design(), self.variants.len(), &grades);
-        ResultSet { grades, answers, scores, contexts: compressed, other_book, not_compressed, ..self }
+        ResultSet {
+            grades,
+            answers,
+            scores,
+            contexts: compressed,
+            other_book,
+            not_compressed,
+            ..self
+        }
     }
 
     /// The contexts in which nothing was compressed: no figure has the answers from them.
     pub fn contexts_apart(&self) -> ContextPlaces<'_> {
-        self.not_compressed.as_ref().map(|set| places_of(&set.contexts)).unwrap_or_default()
+        self.not_compressed
+            .as_ref()
+            .map(|set| places_of(&set.contexts))
+            .unwrap_or_default()
     }
 
     /// Method, fixture, point and run of the context that an answer is from.
     fn context_of(&self, at: &AnswerAt) -> Option<(&str, &str, u32, u32)> {
         let (method, probe) = (self.method(at.variant)?, self.probes.get(at.probe)?);
-        Some((method.name.as_str(), self.fixture_name(probe.fixture)?, probe.point, at.run))
+        Some((
+            method.name.as_str(),
+            self.fixture_name(probe.fixture)?,
+            probe.point,
+            at.run,
+        ))
     }
 
     /// The same set with other grades and answers, both sorted by place. Those of this set, most of its size, are not
@@ -212,7 +253,11 @@ impl ResultSet {
 
     /// The probes of a variant that were judged only where nothing was compressed.
     pub(super) fn probes_apart(&self, variant: usize) -> Subset {
-        let apart = self.not_compressed.as_ref().map(|set| set.scores.judged(variant)).unwrap_or_default();
+        let apart = self
+            .not_compressed
+            .as_ref()
+            .map(|set| set.scores.judged(variant))
+            .unwrap_or_default();
         &apart - &self.scores.judged(variant)
     }
 
@@ -233,7 +278,12 @@ impl ResultSet {
         for row in rows {
             let row = row?;
             let row = row.borrow();
-            (if design.is_tested(row) { &mut gathered } else { &mut other }).add(&index, row)?;
+            (if design.is_tested(row) {
+                &mut gathered
+            } else {
+                &mut other
+            })
+            .add(&index, row)?;
         }
         let gathered = gathered.sorted();
         for (at, (probe, facts)) in probes.iter_mut().zip(&gathered.facts).enumerate() {
@@ -241,9 +291,13 @@ impl ResultSet {
             probe.is_answerable = !gathered.unanswerable.contains(&at);
         }
         let other = Some(other.sorted()).filter(|other| !other.grades.is_empty());
-        let other = other.map(|other| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), other));
+        let other = other
+            .map(|other| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), other));
         let set = ResultSet::new(manifest, variants, probes, gathered);
-        Ok(ResultSet { other_book: other.map(Box::new), ..set })
+        Ok(ResultSet {
+            other_book: other.map(Box::new),
+            ..set
+        })
     }
 
     /// A set without rows, as it is before a run.
@@ -253,8 +307,18 @@ impl ResultSet {
         ResultSet::new(manifest, variants, probes, totals)
     }
 
-    fn new(manifest: Manifest, variants: Vec<MethodVariant>, probes: Vec<ProbeAt>, totals: RowTotals) -> ResultSet {
-        let RowTotals { grades, answers, costs, .. } = totals;
+    fn new(
+        manifest: Manifest,
+        variants: Vec<MethodVariant>,
+        probes: Vec<ProbeAt>,
+        totals: RowTotals,
+    ) -> ResultSet {
+        let RowTotals {
+            grades,
+            answers,
+            costs,
+            ..
+        } = totals;
         let scores = Scores::new(&manifest.design, variants.len(), &grades);
         ResultSet {
             manifest,
@@ -278,25 +342,41 @@ impl ResultSet {
 
     /// All variants, in the order of tables.
     pub(super) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
-        self.variants.iter().enumerate().filter_map(|(place, variant)| {
-            Some(VariantRef { place, variant, method: self.method(place)?, answerer: self.answerer(place) })
-        })
+        self.variants
+            .iter()
+            .enumerate()
+            .filter_map(|(place, variant)| {
+                Some(VariantRef {
+                    place,
+                    variant,
+                    method: self.method(place)?,
+                    answerer: self.answerer(place),
+                })
+            })
     }
 
     /// The method of a variant.
     pub(super) fn method(&self, variant: usize) -> Option<&MethodInfo> {
-        self.design().methods.get(self.variants.get(variant)?.method)
+        self.design()
+            .methods
+            .get(self.variants.get(variant)?.method)
     }
 
     /// The answerer of a variant.
     pub(super) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
         let name = &self.variants.get(variant)?.answerer;
-        self.design().answerers.iter().find(|asked| asked.name == *name)
+        self.design()
+            .answerers
+            .iter()
+            .find(|asked| asked.name == *name)
     }
 
     /// The name of the fixture in this place of the design.
     pub(super) fn fixture_name(&self, place: usize) -> Option<&str> {
-        self.design().fixtures.get(place).map(|fixture| fixture.name.as_str())
+        self.design()
+            .fixtures
+            .get(place)
+            .map(|fixture| fixture.name.as_str())
     }
 
     /// Whether the method of a variant is neither ceiling nor floor.
@@ -306,13 +386,24 @@ impl ResultSet {
 
     /// Whether the transcript has an answer to a probe.
     pub(super) fn is_answerable(&self, probe: usize) -> bool {
-        self.probes.get(probe).is_some_and(|probe| probe.is_answerable)
+        self.probes
+            .get(probe)
+            .is_some_and(|probe| probe.is_answerable)
     }
 
     /// The first variant with this answerer and such a method. Scores of different answerers cannot be compared.
-    pub(super) fn variant_of(&self, answerer: &str, is_wanted: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
+    pub(super) fn variant_of(
+        &self,
+        answerer: &str,
+        is_wanted: impl Fn(&MethodInfo) -> bool,
+    ) -> Option<usize> {
         self.variants.iter().position(|variant| {
-            variant.answerer == answerer && self.design().methods.get(variant.method).is_some_and(&is_wanted)
+            variant.answerer == answerer
+                && self
+                    .design()
+                    .methods
+                    .get(variant.method)
+                    .is_some_and(&is_wanted)
         })
     }
 
@@ -322,8 +413,22 @@ impl ResultSet {
         if !self.answers.iter().any(|answer| answer.truncated) {
             return None;
         }
-        let grades = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
-        Some(self.with_answers(grades, self.answers.iter().filter(|answer| !answer.truncated).cloned().collect()))
+        let grades = self
+            .grades
+            .iter()
+            .filter(|grade| !grade.truncated)
+            .cloned()
+            .collect();
+        Some(
+            self.with_answers(
+                grades,
+                self.answers
+                    .iter()
+                    .filter(|answer| !answer.truncated)
+                    .cloned()
+                    .collect(),
+            ),
+        )
     }
 
     /// The grades of a variant, sorted by place.
@@ -338,7 +443,17 @@ impl ResultSet {
 }
 
 fn places_of(contexts: &[ContextFigures]) -> ContextPlaces<'_> {
-    contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect()
+    contexts
+        .iter()
+        .map(|row| {
+            (
+                row.method.as_str(),
+                row.fixture.as_str(),
+                row.point,
+                row.run,
+            )
+        })
+        .collect()
 }
 
 /// What is collected from rows.
@@ -383,7 +498,8 @@ impl RowTotals {
         // the grades of an answer mostly follow one another, and all of them say the same about it
         if self.answers.last().is_none_or(|last| last.at != at) {
             let heading = row.heading.as_deref().map(|heading| self.intern(heading));
-            self.answers.push(MeasuredAnswer::from_row(at, row, heading));
+            self.answers
+                .push(MeasuredAnswer::from_row(at, row, heading));
         }
         if let Some(costs) = self.costs.get_mut(at.variant) {
             let steps = row.open_book.iter().flat_map(|open| &open.steps);
@@ -405,7 +521,11 @@ impl RowTotals {
         if row.fabricated.is_some() {
             self.unanswerable.insert(at.probe);
         }
-        if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
+        if let Some(facts) = self
+            .facts
+            .get_mut(at.probe)
+            .filter(|facts| facts.is_empty())
+        {
             *facts = row.facts.iter().map(|fact| fact.fact.clone()).collect();
         }
         Ok(())
@@ -423,7 +543,8 @@ impl RowTotals {
 
     /// Sorts each list, and keeps each answer and each action once.
     fn sorted(mut self) -> RowTotals {
-        self.grades.sort_unstable_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+        self.grades
+            .sort_unstable_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
         self.answers.sort_unstable_by_key(|measured| measured.at);
         self.answers.dedup_by_key(|measured| measured.at);
         for actions in self.costs.iter_mut().flat_map(BTreeMap::values_mut) {
@@ -441,16 +562,33 @@ pub fn variant_designs(design: &Design) -> BTreeMap<String, Digest> {
     let all = variants(design).into_iter().filter_map(|variant| {
         let method = design.methods.get(variant.method)?;
         let model = method.model.as_ref().map(unnamed);
-        let method = MethodInfo { name: String::new(), readers: Vec::new(), model, ..method.clone() };
-        let answerer = design.answerers.iter().find(|answerer| answerer.name == variant.answerer).map(unnamed);
-        Some((variant.key, Digest::of_json(&(method, answerer, &design.focus_topic))))
+        let method = MethodInfo {
+            name: String::new(),
+            readers: Vec::new(),
+            model,
+            ..method.clone()
+        };
+        let answerer = design
+            .answerers
+            .iter()
+            .find(|answerer| answerer.name == variant.answerer)
+            .map(unnamed);
+        Some((
+            variant.key,
+            Digest::of_json(&(method, answerer, &design.focus_topic)),
+        ))
     });
     all.collect()
 }
 
 /// A model without its name and the other fields that decide no answer.
 fn unnamed(asked: &ModelInfo) -> ModelInfo {
-    ModelInfo { name: String::new(), prompt_path: None, cached_price_ratio: None, ..asked.clone() }
+    ModelInfo {
+        name: String::new(),
+        prompt_path: None,
+        cached_price_ratio: None,
+        ..asked.clone()
+    }
 }
 
 fn variants(design: &Design) -> Vec<MethodVariant> {
@@ -458,10 +596,18 @@ fn variants(design: &Design) -> Vec<MethodVariant> {
     let mut variants = Vec::new();
     for (method, info) in design.methods.iter().enumerate() {
         if info.readers.is_empty() {
-            variants.push(MethodVariant { key: info.name.clone(), method, answerer: String::new() });
+            variants.push(MethodVariant {
+                key: info.name.clone(),
+                method,
+                answerer: String::new(),
+            });
         }
         variants.extend(info.readers.iter().map(|answerer| MethodVariant {
-            key: if several { format!("{}/{answerer}", info.name) } else { info.name.clone() },
+            key: if several {
+                format!("{}/{answerer}", info.name)
+            } else {
+                info.name.clone()
+            },
             method,
             answerer: answerer.clone(),
         }));
@@ -471,7 +617,8 @@ fn variants(design: &Design) -> Vec<MethodVariant> {
 
 fn probes(design: &Design) -> Vec<ProbeAt> {
     let fixtures = design.fixtures.iter().enumerate();
-    let probes = fixtures.flat_map(|(fixture, info)| info.probes.iter().map(move |probe| (fixture, probe)));
+    let probes =
+        fixtures.flat_map(|(fixture, info)| info.probes.iter().map(move |probe| (fixture, probe)));
     let probes = probes.map(|(fixture, probe)| ProbeAt {
         fixture,
         point: probe.point,
@@ -494,53 +641,103 @@ struct DesignIndex<'m> {
 }
 
 impl<'m> DesignIndex<'m> {
-    fn new(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> DesignIndex<'m> {
+    fn new(
+        manifest: &'m Manifest,
+        variants: &'m [MethodVariant],
+        probes: &'m [ProbeAt],
+    ) -> DesignIndex<'m> {
         let design = &manifest.design;
         let variants = variants.iter().enumerate().filter_map(|(ix, variant)| {
-            Some(((design.methods.get(variant.method)?.name.as_str(), variant.answerer.as_str()), ix))
+            Some((
+                (
+                    design.methods.get(variant.method)?.name.as_str(),
+                    variant.answerer.as_str(),
+                ),
+                ix,
+            ))
         });
         let probes = probes.iter().enumerate().filter_map(|(ix, probe)| {
-            Some(((design.fixtures.get(probe.fixture)?.name.as_str(), probe.point, probe.id.as_str()), ix))
+            Some((
+                (
+                    design.fixtures.get(probe.fixture)?.name.as_str(),
+                    probe.point,
+                    probe.id.as_str(),
+                ),
+                ix,
+            ))
         });
         DesignIndex {
             label: &manifest.label,
             variants: variants.collect(),
             probes: probes.collect(),
-            judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
+            judges: design
+                .judges
+                .iter()
+                .enumerate()
+                .map(|(ix, judge)| (judge.name.as_str(), ix))
+                .collect(),
             criteria: &design.rubric.criteria,
         }
     }
 
     fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
-        let Some(variant) = self.variants.get(&(row.method.as_str(), row.closed_answerer())).copied() else {
+        let Some(variant) = self
+            .variants
+            .get(&(row.method.as_str(), row.closed_answerer()))
+            .copied()
+        else {
             return Err(self.unknown(
                 localized("method and answerer", "方法与作答模型"),
                 format!("{}/{}", row.method, row.answerer),
             ));
         };
-        let Some(probe) = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str())).copied() else {
-            return Err(
-                self.unknown(localized("probe", "问题"), format!("{} · {} · {}", row.fixture, row.point, row.probe))
-            );
+        let Some(probe) = self
+            .probes
+            .get(&(row.fixture.as_str(), row.point, row.probe.as_str()))
+            .copied()
+        else {
+            return Err(self.unknown(
+                localized("probe", "问题"),
+                format!("{} · {} · {}", row.fixture, row.point, row.probe),
+            ));
         };
         let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
             return Err(self.unknown(localized("judge", "评审"), row.judge.clone()));
         };
-        Ok((AnswerAt { variant, probe, run: row.run, answer_n: row.answer_n }, judge))
+        Ok((
+            AnswerAt {
+                variant,
+                probe,
+                run: row.run,
+                answer_n: row.answer_n,
+            },
+            judge,
+        ))
     }
 
     fn unknown(&self, what: &'static str, name: String) -> SetError {
-        SetError::UnknownCell { label: self.label.to_owned(), what, name }
+        SetError::UnknownCell {
+            label: self.label.to_owned(),
+            what,
+            name,
+        }
     }
 
     fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {
-        let RowKeys { compress, answer, judge: judgement } = row.keys;
+        let RowKeys {
+            compress,
+            answer,
+            judge: judgement,
+        } = row.keys;
         Grade {
             at,
             judge_n: row.judge_n,
             judge,
             dimensions: ByDimension::new(|dimension| {
-                row.dimensions.get(&dimension).and_then(|score| Score::new(*score)).map(Score::value)
+                row.dimensions
+                    .get(&dimension)
+                    .and_then(|score| Score::new(*score))
+                    .map(Score::value)
             }),
             points: self.points(row),
             keys: [compress, answer, judgement].map(|key| key.half()),
@@ -554,7 +751,10 @@ impl<'m> DesignIndex<'m> {
         let mut known = self.criteria.iter().zip(0u16..).cycle();
         let mut points = Vec::with_capacity(row.criteria.len());
         for scored in &row.criteria {
-            let found = known.by_ref().take(self.criteria.len()).find(|(known, _)| known.id == scored.criterion);
+            let found = known
+                .by_ref()
+                .take(self.criteria.len())
+                .find(|(known, _)| known.id == scored.criterion);
             points.extend(found.map(|(_, place)| (place, scored.points())));
         }
         points

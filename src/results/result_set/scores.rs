@@ -39,14 +39,25 @@ impl Scores {
         let judges: BTreeSet<usize> = grades.iter().map(|grade| grade.judge).collect();
         let graded = merge_panels(grades, judges.len(), &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
-        let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
+        let fixture_of: Vec<usize> = fixtures
+            .flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len()))
+            .collect();
         let probes = fixture_of.len();
         let grid = Grid::new(&graded, variants, probes, design.runs.compress as usize);
         let measures = (0..probes)
-            .map(|probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d))))
+            .map(|probe| {
+                Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d)))
+            })
             .collect();
         let distinct_runs = distinct_runs(grades, judges.len(), variants, probes);
-        Scores { measures, grid, graded, distinct_runs, fixture_of, judges }
+        Scores {
+            measures,
+            grid,
+            graded,
+            distinct_runs,
+            fixture_of,
+            judges,
+        }
     }
 
     /// The judges that graded anything, by their places in the design: the panel.
@@ -61,13 +72,25 @@ impl Scores {
 
     /// The probes of a variant that were judged at least once.
     pub(crate) fn judged(&self, variant: usize) -> BTreeSet<usize> {
-        let counts = self.distinct_runs.get(variant).into_iter().flatten().enumerate();
-        counts.filter(|(_, runs)| **runs > 0).map(|(probe, _)| probe).collect()
+        let counts = self
+            .distinct_runs
+            .get(variant)
+            .into_iter()
+            .flatten()
+            .enumerate();
+        counts
+            .filter(|(_, runs)| **runs > 0)
+            .map(|(probe, _)| probe)
+            .collect()
     }
 
     /// How many runs of a probe did work of their own; `None` where nothing was judged.
     pub(crate) fn distinct_runs(&self, variant: usize, probe: usize) -> Option<usize> {
-        self.distinct_runs.get(variant)?.get(probe).copied().filter(|runs| *runs > 0)
+        self.distinct_runs
+            .get(variant)?
+            .get(probe)
+            .copied()
+            .filter(|runs| *runs > 0)
     }
 
     pub(crate) fn fixture_of(&self, probe: usize) -> Option<usize> {
@@ -76,23 +99,39 @@ impl Scores {
 
     /// All probes of a fixture.
     pub(crate) fn span(&self, fixture: usize) -> Range<usize> {
-        self.fixture_of.partition_point(|of| *of < fixture)..self.fixture_of.partition_point(|of| *of <= fixture)
+        self.fixture_of.partition_point(|of| *of < fixture)
+            ..self.fixture_of.partition_point(|of| *of <= fixture)
     }
 
     /// Whether a probe measures a dimension for any variant.
     pub(crate) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
-        self.measures.get(probe).and_then(|measured| measured.get(place(dimension))).is_some_and(|measured| *measured)
+        self.measures
+            .get(probe)
+            .and_then(|measured| measured.get(place(dimension)))
+            .is_some_and(|measured| *measured)
     }
 
     /// The score of each run, which is the mean over its answers and judgements; `None` for a run without a score.
-    pub(crate) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+    pub(crate) fn by_run(
+        &self,
+        variant: usize,
+        probe: usize,
+        dimension: Dimension,
+    ) -> &[Option<f64>] {
         self.grid.by_run(variant, probe, dimension)
     }
 
     /// How many runs of a probe there should be, and how many of them have no score.
     pub(crate) fn gaps(&self, variant: usize, probe: usize, dimension: Dimension) -> MissingCounts {
-        let present = self.by_run(variant, probe, dimension).iter().flatten().count();
-        MissingCounts { cells: self.runs(), missing: self.runs().saturating_sub(present) }
+        let present = self
+            .by_run(variant, probe, dimension)
+            .iter()
+            .flatten()
+            .count();
+        MissingCounts {
+            cells: self.runs(),
+            missing: self.runs().saturating_sub(present),
+        }
     }
 
     /// The scores of each answer and judgement of a variant, with panels merged; sorted by place.
@@ -109,11 +148,22 @@ fn whole_panels(grades: &[Grade], judges: usize) -> impl Iterator<Item = &[Grade
 }
 
 /// Merges the grades of a panel into one: the median of each criterion, weighted as in the rubric.
-fn merge_panels(grades: &[Grade], judges: usize, criteria: &[CriterionWeight]) -> Vec<MergedScores> {
+fn merge_panels(
+    grades: &[Grade],
+    judges: usize,
+    criteria: &[CriterionWeight],
+) -> Vec<MergedScores> {
     let merged = whole_panels(grades, judges).filter_map(|panel| {
         let first = panel.first()?;
-        let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
-        Some(MergedScores { at: first.at, dimensions })
+        let dimensions = if panel.len() == 1 {
+            first.dimensions
+        } else {
+            weigh(panel, criteria)
+        };
+        Some(MergedScores {
+            at: first.at,
+            dimensions,
+        })
     });
     let mut all = Vec::with_capacity(grades.len());
     all.extend(merged);
@@ -123,15 +173,30 @@ fn merge_panels(grades: &[Grade], judges: usize, criteria: &[CriterionWeight]) -
 fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
     let mut by_criterion: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
     for (criterion, points) in panel.iter().flat_map(|grade| &grade.points) {
-        by_criterion.entry(*criterion).or_default().push(f64::from(*points));
+        by_criterion
+            .entry(*criterion)
+            .or_default()
+            .push(f64::from(*points));
     }
     let medians: Vec<(&CriterionWeight, f64)> = (by_criterion.iter())
-        .filter_map(|(criterion, points)| Some((criteria.get(usize::from(*criterion))?, stats::median(points)?)))
+        .filter_map(|(criterion, points)| {
+            Some((
+                criteria.get(usize::from(*criterion))?,
+                stats::median(points)?,
+            ))
+        })
         .collect();
     ByDimension::new(|dimension| {
-        let criteria = medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
-        let weights: f64 = criteria.clone().map(|(criterion, _)| criterion.weight).sum();
-        let total: f64 = criteria.map(|(criterion, median)| criterion.weight * median).sum();
+        let criteria = medians
+            .iter()
+            .filter(|(criterion, _)| criterion.dimension == dimension);
+        let weights: f64 = criteria
+            .clone()
+            .map(|(criterion, _)| criterion.weight)
+            .sum();
+        let total: f64 = criteria
+            .map(|(criterion, median)| criterion.weight * median)
+            .sum();
         (weights > 0.0).then(|| total / weights)
     })
 }
@@ -153,16 +218,29 @@ impl Grid {
     fn new(graded: &[MergedScores], variants: usize, probes: usize, runs: usize) -> Grid {
         let mut measured = 0;
         let places = Dimension::ALL.map(|dimension| {
-            graded.iter().any(|graded| graded.dimensions.get(dimension).is_some()).then(|| {
-                measured += 1;
-                measured - 1
-            })
+            graded
+                .iter()
+                .any(|graded| graded.dimensions.get(dimension).is_some())
+                .then(|| {
+                    measured += 1;
+                    measured - 1
+                })
         });
-        let mut grid = Grid { scores: vec![None; variants * probes * measured * runs], places, measured, probes, runs };
+        let mut grid = Grid {
+            scores: vec![None; variants * probes * measured * runs],
+            places,
+            measured,
+            probes,
+            runs,
+        };
         for cell in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
-            let Some(at) = cell.first().map(|first| first.at) else { continue };
+            let Some(at) = cell.first().map(|first| first.at) else {
+                continue;
+            };
             for dimension in Dimension::ALL {
-                let scores = cell.iter().filter_map(|graded| graded.dimensions.get(dimension));
+                let scores = cell
+                    .iter()
+                    .filter_map(|graded| graded.dimensions.get(dimension));
                 let span = grid.span(at.variant, at.probe, dimension);
                 let by_run = grid.scores.get_mut(span).unwrap_or_default();
                 if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
@@ -174,30 +252,47 @@ impl Grid {
     }
 
     fn span(&self, variant: usize, probe: usize, dimension: Dimension) -> Range<usize> {
-        let Some(place) = self.places.get(place(dimension)).copied().flatten() else { return 0..0 };
+        let Some(place) = self.places.get(place(dimension)).copied().flatten() else {
+            return 0..0;
+        };
         let from = ((variant * self.probes + probe) * self.measured + place) * self.runs;
         from..from + self.runs
     }
 
     fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
-        self.scores.get(self.span(variant, probe, dimension)).unwrap_or_default()
+        self.scores
+            .get(self.span(variant, probe, dimension))
+            .unwrap_or_default()
     }
 
     fn has(&self, variant: usize, probe: usize, dimension: Dimension) -> bool {
-        self.by_run(variant, probe, dimension).iter().any(Option::is_some)
+        self.by_run(variant, probe, dimension)
+            .iter()
+            .any(Option::is_some)
     }
 }
 
 /// By variant and probe, how many runs with a score were made from different actions.
-fn distinct_runs(grades: &[Grade], judges: usize, variants: usize, probes: usize) -> Vec<Vec<usize>> {
+fn distinct_runs(
+    grades: &[Grade],
+    judges: usize,
+    variants: usize,
+    probes: usize,
+) -> Vec<Vec<usize>> {
     let mut counts = vec![vec![0; probes]; variants];
     for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
-        let Some(at) = runs.first().map(|first| first.at) else { continue };
+        let Some(at) = runs.first().map(|first| first.at) else {
+            continue;
+        };
         let by_run = runs.chunk_by(|a, b| a.at.run == b.at.run);
         let scored = by_run.filter(|run| whole_panels(run, judges).next().is_some());
-        let distinct: BTreeSet<Vec<[KeyHalf; 3]>> =
-            scored.map(|run| run.iter().map(|grade| grade.keys).collect()).collect();
-        if let Some(count) = counts.get_mut(at.variant).and_then(|counts| counts.get_mut(at.probe)) {
+        let distinct: BTreeSet<Vec<[KeyHalf; 3]>> = scored
+            .map(|run| run.iter().map(|grade| grade.keys).collect())
+            .collect();
+        if let Some(count) = counts
+            .get_mut(at.variant)
+            .and_then(|counts| counts.get_mut(at.probe))
+        {
             *count = distinct.len();
         }
     }

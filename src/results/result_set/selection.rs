@@ -36,7 +36,12 @@ impl FixtureProbes {
     /// The dimensions that any of the kept probes measures.
     fn measured(&self, scores: &Scores) -> BTreeSet<Dimension> {
         let all = Dimension::ALL.into_iter();
-        all.filter(|dimension| self.kept.iter().any(|probe| scores.measures(*probe, *dimension))).collect()
+        all.filter(|dimension| {
+            self.kept
+                .iter()
+                .any(|probe| scores.measures(*probe, *dimension))
+        })
+        .collect()
     }
 }
 
@@ -54,62 +59,120 @@ pub(crate) struct FixtureRuns {
 impl<'s> Selection<'s> {
     /// The probes `kept` of those that were `due`, with `overall` over the dimensions that all fixtures have, without
     /// those `excluded`.
-    pub(crate) fn new(scores: &'s Scores, kept: Subset, due: Subset, excluded: &BTreeSet<Dimension>) -> Selection<'s> {
-        let places: BTreeSet<usize> = kept.iter().filter_map(|probe| scores.fixture_of(*probe)).collect();
+    pub(crate) fn new(
+        scores: &'s Scores,
+        kept: Subset,
+        due: Subset,
+        excluded: &BTreeSet<Dimension>,
+    ) -> Selection<'s> {
+        let places: BTreeSet<usize> = kept
+            .iter()
+            .filter_map(|probe| scores.fixture_of(*probe))
+            .collect();
         let fixtures = places.into_iter().map(|fixture| FixtureProbes {
             fixture,
             kept: kept.range(scores.span(fixture)).copied().collect(),
-            lost: due.range(scores.span(fixture)).filter(|probe| !kept.contains(probe)).copied().collect(),
+            lost: due
+                .range(scores.span(fixture))
+                .filter(|probe| !kept.contains(probe))
+                .copied()
+                .collect(),
         });
         let fixtures: Vec<FixtureProbes> = fixtures.collect();
-        let dimensions = fixtures.iter().map(|probes| &probes.measured(scores) - excluded);
-        let overall = dimensions.reduce(|common, measured| &common & &measured).unwrap_or_default();
-        Selection { scores, overall, kept, due, excluded: excluded.clone(), fixtures }
+        let dimensions = fixtures
+            .iter()
+            .map(|probes| &probes.measured(scores) - excluded);
+        let overall = dimensions
+            .reduce(|common, measured| &common & &measured)
+            .unwrap_or_default();
+        Selection {
+            scores,
+            overall,
+            kept,
+            due,
+            excluded: excluded.clone(),
+            fixtures,
+        }
     }
 
     /// The part of the selection that is in `group`.
     pub(crate) fn only(&self, group: &Subset) -> Selection<'s> {
-        Selection::new(self.scores, &self.kept & group, &self.due & group, &self.excluded)
+        Selection::new(
+            self.scores,
+            &self.kept & group,
+            &self.due & group,
+            &self.excluded,
+        )
     }
 
     /// The same probes with the scores of other answers.
     pub(crate) fn with_scores<'o>(&self, scores: &'o Scores) -> Selection<'o> {
-        Selection::new(scores, self.kept.clone(), self.due.clone(), &self.excluded).with_overall_of(self)
+        Selection::new(scores, self.kept.clone(), self.due.clone(), &self.excluded)
+            .with_overall_of(self)
     }
 
     /// Other probes with the scores of other answers, with `overall` over the same dimensions if this has any.
     pub(crate) fn over<'o>(&self, scores: &'o Scores, probes: Subset) -> Selection<'o> {
         let other = Selection::new(scores, probes.clone(), probes, &self.excluded);
-        if self.overall.is_empty() { other } else { other.with_overall_of(self) }
+        if self.overall.is_empty() {
+            other
+        } else {
+            other.with_overall_of(self)
+        }
     }
 
     /// The same selection with `overall` over the dimensions of `other`, because both sides of a comparison must use
     /// the same.
     pub(crate) fn with_overall_of(self, other: &Selection<'_>) -> Selection<'s> {
-        Selection { overall: other.overall.clone(), ..self }
+        Selection {
+            overall: other.overall.clone(),
+            ..self
+        }
     }
 
     /// The values of a variant's runs, with one entry for each fixture.
     pub(crate) fn runs(&self, variant: usize) -> VariantRuns {
         VariantRuns {
             runs: self.scores.runs(),
-            by_fixture: self.fixtures.iter().map(|probes| self.fixture_runs(probes, variant)).collect(),
+            by_fixture: self
+                .fixtures
+                .iter()
+                .map(|probes| self.fixture_runs(probes, variant))
+                .collect(),
         }
     }
 
     fn fixture_runs(&self, probes: &FixtureProbes, variant: usize) -> FixtureRuns {
         let dimensions = Dimension::ALL.map(|dimension| self.dimension(probes, variant, dimension));
-        let common: Option<Vec<&RunValues>> =
-            self.overall.iter().map(|dimension| dimensions.get(place(*dimension))?.as_ref()).collect();
-        let overall = common.filter(|common| !common.is_empty()).map(|common| stats::combined_runs(&common));
-        let distinct = probes.kept.iter().filter_map(|probe| self.scores.distinct_runs(variant, *probe));
+        let common: Option<Vec<&RunValues>> = self
+            .overall
+            .iter()
+            .map(|dimension| dimensions.get(place(*dimension))?.as_ref())
+            .collect();
+        let overall = common
+            .filter(|common| !common.is_empty())
+            .map(|common| stats::combined_runs(&common));
+        let distinct = probes
+            .kept
+            .iter()
+            .filter_map(|probe| self.scores.distinct_runs(variant, *probe));
         let distinct: Vec<f64> = distinct.map(|runs| runs as f64).collect();
-        FixtureRuns { fixture: probes.fixture, dimensions, overall, real_runs: stats::median(&distinct) }
+        FixtureRuns {
+            fixture: probes.fixture,
+            dimensions,
+            overall,
+            real_runs: stats::median(&distinct),
+        }
     }
 
     /// The run values of one dimension on one fixture, over the kept probes. A probe that was due and has no score of
     /// the variant counts as missing if it measures this dimension. `None` where nothing was measured.
-    fn dimension(&self, probes: &FixtureProbes, variant: usize, dimension: Dimension) -> Option<RunValues> {
+    fn dimension(
+        &self,
+        probes: &FixtureProbes,
+        variant: usize,
+        dimension: Dimension,
+    ) -> Option<RunValues> {
         let mut table = self.table(&probes.kept, variant, dimension);
         if !table.iter().any(|by_run| is_scored(by_run)) {
             return None;
@@ -120,9 +183,18 @@ impl<'s> Selection<'s> {
     }
 
     /// The scores of the runs, for each probe that measures a dimension.
-    fn table(&self, probes: &[usize], variant: usize, dimension: Dimension) -> Vec<&'s [Option<f64>]> {
-        let measuring = probes.iter().filter(|probe| self.scores.measures(**probe, dimension));
-        measuring.map(|probe| self.scores.by_run(variant, *probe, dimension)).collect()
+    fn table(
+        &self,
+        probes: &[usize],
+        variant: usize,
+        dimension: Dimension,
+    ) -> Vec<&'s [Option<f64>]> {
+        let measuring = probes
+            .iter()
+            .filter(|probe| self.scores.measures(**probe, dimension));
+        measuring
+            .map(|probe| self.scores.by_run(variant, *probe, dimension))
+            .collect()
     }
 }
 
@@ -140,17 +212,28 @@ pub(crate) struct VariantRuns {
 impl VariantRuns {
     /// The runs of `overall`, with one entry for each fixture that has it.
     pub(crate) fn overall(&self) -> impl Iterator<Item = (usize, &RunValues)> {
-        self.by_fixture.iter().filter_map(|runs| Some((runs.fixture, runs.overall.as_ref()?)))
+        self.by_fixture
+            .iter()
+            .filter_map(|runs| Some((runs.fixture, runs.overall.as_ref()?)))
     }
 
     /// The runs of a dimension, with one entry for each fixture that has it.
-    pub(crate) fn dimension(&self, dimension: Dimension) -> impl Iterator<Item = (usize, &RunValues)> {
-        self.by_fixture.iter().filter_map(move |runs| Some((runs.fixture, runs.dimension(dimension)?)))
+    pub(crate) fn dimension(
+        &self,
+        dimension: Dimension,
+    ) -> impl Iterator<Item = (usize, &RunValues)> {
+        self.by_fixture
+            .iter()
+            .filter_map(move |runs| Some((runs.fixture, runs.dimension(dimension)?)))
     }
 
     /// Whether the runs of a fixture repeat the same work, so that nothing varies between them.
     pub(crate) fn are_deterministic(&self) -> bool {
-        self.runs > 1 && self.by_fixture.iter().any(|runs| runs.real_runs.is_some_and(|count| count < 2.0))
+        self.runs > 1
+            && self
+                .by_fixture
+                .iter()
+                .any(|runs| runs.real_runs.is_some_and(|count| count < 2.0))
     }
 }
 

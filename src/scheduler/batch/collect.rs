@@ -10,15 +10,17 @@ use futures::future::join_all;
 use super::reading::{UnusableReply, read_reply};
 use super::tracked::{LONGEST_BATCH, Tracked, confirmation_wait, first_wait, results_wait};
 use crate::action::{ActionKey, Stage};
-use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome};
+use crate::entries::{
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome,
+};
 use crate::plan::Action;
 use crate::scheduler::execute::Executor;
 use base::locale::localized;
 use base::say;
 use base::units::{Usage, Usd};
 use models::{
-    self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect,
-    ErrorClass, Lane, Prices, read_billing,
+    self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure,
+    Dialect, ErrorClass, Lane, Prices, read_billing,
 };
 use store::cache::{CacheError, Lookup, Record, Store, now_ms};
 
@@ -39,8 +41,19 @@ pub(super) struct LineResult {
 }
 
 impl LineResult {
-    fn without_reply(line: &BatchLine, outcome: LineOutcome, failure: Option<CallFailure>) -> LineResult {
-        LineResult { attempt: line.attempt, outcome, usage: None, charge: Some(Usd(0.0)), failure, unkept: None }
+    fn without_reply(
+        line: &BatchLine,
+        outcome: LineOutcome,
+        failure: Option<CallFailure>,
+    ) -> LineResult {
+        LineResult {
+            attempt: line.attempt,
+            outcome,
+            usage: None,
+            charge: Some(Usd(0.0)),
+            failure,
+            unkept: None,
+        }
     }
 }
 
@@ -53,7 +66,9 @@ pub(super) async fn poll(
     waiting: &HashMap<ActionKey, Action>,
 ) -> Result<Option<Outcomes>, CacheError> {
     (tracked.was_polled, tracked.is_stuck) = (true, false);
-    let Some(client) = connect(tracked) else { return Ok(None) };
+    let Some(client) = connect(tracked) else {
+        return Ok(None);
+    };
     let id = match &tracked.batch.id {
         Some(id) => id.clone(),
         None => match confirm(executor, &client, tracked, known).await? {
@@ -71,7 +86,12 @@ pub(super) async fn poll(
     };
     match &status.ending {
         None => {
-            tracked.note = say!("{} of {} done", "完成 {}/{}", status.done, tracked.batch.intent.lines.len());
+            tracked.note = say!(
+                "{} of {} done",
+                "完成 {}/{}",
+                status.done,
+                tracked.batch.intent.lines.len()
+            );
             Ok(None)
         }
         Some(BatchEnding::ResultsGone) => {
@@ -89,12 +109,22 @@ pub(super) async fn poll(
 
 /// A client with the key that a batch was submitted with. If there is none, notes why.
 fn connect(tracked: &mut Tracked) -> Option<BatchClient> {
-    let BatchIntent { account, fingerprint, .. } = &tracked.batch.intent;
+    let BatchIntent {
+        account,
+        fingerprint,
+        ..
+    } = &tracked.batch.intent;
     let why = match BatchClient::new(account) {
         Ok(client) if client.fingerprint() == *fingerprint => return Some(client),
         Ok(_) => {
-            let variable = account.api_key.as_ref().map_or(localized("the key", "密钥"), |variable| &*variable.0);
-            say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同")
+            let variable = account
+                .api_key
+                .as_ref()
+                .map_or(localized("the key", "密钥"), |variable| &*variable.0);
+            say!(
+                "submitted with another key than {variable} has now",
+                "提交时的密钥与 {variable} 现在的不同"
+            )
         }
         Err(failure) => failure.message,
     };
@@ -103,12 +133,29 @@ fn connect(tracked: &mut Tracked) -> Option<BatchClient> {
 }
 
 /// Closes a batch that the vendor refused: all of its lines have failed.
-async fn close_refused(executor: &Executor<'_>, tracked: &Tracked, why: &str) -> Result<Outcomes, CacheError> {
-    let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
-    let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
+async fn close_refused(
+    executor: &Executor<'_>,
+    tracked: &Tracked,
+    why: &str,
+) -> Result<Outcomes, CacheError> {
+    let message = say!(
+        "the provider refused the batch: {why}",
+        "服务商拒绝了该批次：{why}"
+    );
+    let failure = CallFailure {
+        class: ErrorClass::Invalid,
+        message,
+        hint: None,
+        attempts: 1,
+    };
     let lines = tracked.batch.intent.lines.iter();
     let outcomes: Outcomes = lines
-        .map(|line| (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone()))))
+        .map(|line| {
+            (
+                line.key,
+                LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone())),
+            )
+        })
         .collect();
     close(executor, tracked, &outcomes).await?;
     Ok(outcomes)
@@ -142,11 +189,24 @@ async fn confirm(
     tracked: &mut Tracked,
     known: &[String],
 ) -> Result<Confirmation, CacheError> {
-    let BatchIntent { nonce, created, account, newest, .. } = &tracked.batch.intent;
+    let BatchIntent {
+        nonce,
+        created,
+        account,
+        newest,
+        ..
+    } = &tracked.batch.intent;
     let nonce = *nonce;
-    match client.find(&nonce.to_string(), newest.as_deref(), known).await {
+    match client
+        .find(&nonce.to_string(), newest.as_deref(), known)
+        .await
+    {
         Ok(BatchSearch::Found(id)) => {
-            tracked.batch.intent.write_submitted(executor.store, &id).await?;
+            tracked
+                .batch
+                .intent
+                .write_submitted(executor.store, &id)
+                .await?;
             tracked.batch.id = Some(id.clone());
             Ok(Confirmation::Id(id))
         }
@@ -154,10 +214,13 @@ async fn confirm(
             let first = first_wait(executor, &tracked.batch.intent);
             let patience = confirmation_wait(first, account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
-                tracked.note = localized("not confirmed by the provider", "服务商未确认").to_owned();
+                tracked.note =
+                    localized("not confirmed by the provider", "服务商未确认").to_owned();
                 return Ok(Confirmation::Open);
             }
-            ClosedBatch::without_lines(nonce, BatchClosing::NotCreated).write(executor.store).await?;
+            ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
+                .write(executor.store)
+                .await?;
             Ok(Confirmation::NotCreated)
         }
         Ok(BatchSearch::Undecided) => {
@@ -217,19 +280,40 @@ async fn collect(
 /// Whether the results of a batch that has ended are all that will come.
 fn has_final_results(executor: &Executor<'_>, intent: &BatchIntent, status: &BatchStatus) -> bool {
     let age = Duration::from_millis(now_ms().saturating_sub(intent.created));
-    let ended_for = status.ended_for.unwrap_or(age.saturating_sub(LONGEST_BATCH));
+    let ended_for = status
+        .ended_for
+        .unwrap_or(age.saturating_sub(LONGEST_BATCH));
     ended_for >= results_wait(first_wait(executor, intent))
 }
 
 /// Records the outcome of all lines.
-async fn close(executor: &Executor<'_>, tracked: &Tracked, outcomes: &Outcomes) -> Result<(), CacheError> {
+async fn close(
+    executor: &Executor<'_>,
+    tracked: &Tracked,
+    outcomes: &Outcomes,
+) -> Result<(), CacheError> {
     let intent = &tracked.batch.intent;
     let lines = intent.lines.iter().filter_map(|line| {
-        let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
-        Some(ClosedLine { key: line.key, attempt, outcome, charge })
+        let LineResult {
+            attempt,
+            outcome,
+            charge,
+            ..
+        } = outcomes.get(&line.key)?.clone();
+        Some(ClosedLine {
+            key: line.key,
+            attempt,
+            outcome,
+            charge,
+        })
     });
     let lines = lines.collect();
-    let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
+    let closed = ClosedBatch {
+        nonce: intent.nonce,
+        closed: now_ms(),
+        closing: BatchClosing::Collected,
+        lines,
+    };
     closed.write(executor.store).await
 }
 
@@ -267,7 +351,11 @@ impl<'c, 'e> Collector<'c, 'e> {
         status: &BatchStatus,
     ) -> Result<Result<(Outcomes, u64), CallFailure>, CacheError> {
         let mut outcomes = Outcomes::new();
-        let read = client.results(status, async |results| self.store(results, &mut outcomes).await).await;
+        let read = client
+            .results(status, async |results| {
+                self.store(results, &mut outcomes).await
+            })
+            .await;
         let missing = match read {
             Ok(missing) => missing?,
             Err(failure) => return Ok(Err(failure)),
@@ -279,23 +367,34 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Stores some results side by side: each waits for the disk. If a line has several results, the first counts.
     /// Results of lines that were not submitted are ignored.
-    async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
+    async fn store(
+        &self,
+        results: Vec<BatchResult>,
+        outcomes: &mut Outcomes,
+    ) -> Result<(), CacheError> {
         let mut batch: Vec<(&BatchLine, BatchReply)> = Vec::new();
         for BatchResult { id, reply } in results {
-            let line = id.parse::<LineName>().ok().filter(|name| name.nonce == self.intent.nonce);
-            let line = line.and_then(|name| self.lines.get(&name.key).filter(|line| line.attempt == name.attempt));
+            let line = id
+                .parse::<LineName>()
+                .ok()
+                .filter(|name| name.nonce == self.intent.nonce);
+            let line = line.and_then(|name| {
+                self.lines
+                    .get(&name.key)
+                    .filter(|line| line.attempt == name.attempt)
+            });
             let line = line.filter(|line| {
-                !outcomes.contains_key(&line.key) && batch.iter().all(|(other, _)| other.key != line.key)
+                !outcomes.contains_key(&line.key)
+                    && batch.iter().all(|(other, _)| other.key != line.key)
             });
             match line {
                 Some(line) => batch.push((*line, reply)),
                 None => tracing::warn!(id, "a result line is not of this batch, or is there twice"),
             }
         }
-        let stored =
-            join_all(batch.into_iter().map(|(line, reply)| async move {
-                Ok::<_, CacheError>((line.key, self.store_line(line, reply).await?))
-            }));
+        let stored = join_all(batch.into_iter().map(|(line, reply)| async move {
+            Ok::<_, CacheError>((line.key, self.store_line(line, reply).await?))
+        }));
         for result in stored.await {
             let (key, result) = result?;
             outcomes.insert(key, result);
@@ -305,16 +404,36 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Notes the outcome of the lines that are missing from the results. `may_be_billed` if the vendor counts replies to
     /// some of them.
-    async fn fill_missing(&self, outcomes: &mut Outcomes, may_be_billed: bool) -> Result<(), CacheError> {
-        for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
+    async fn fill_missing(
+        &self,
+        outcomes: &mut Outcomes,
+        may_be_billed: bool,
+    ) -> Result<(), CacheError> {
+        for line in self
+            .intent
+            .lines
+            .iter()
+            .filter(|line| !outcomes.contains_key(&line.key))
+            .collect::<Vec<_>>()
+        {
             let outcome = match self.stored_since(line) {
                 // Stored by an earlier collection, or by a process that was killed.
                 Some(Record { usage, cost, .. }) => {
                     let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
-                    LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None, unkept: None }
+                    LineResult {
+                        attempt,
+                        outcome,
+                        usage: Some(usage),
+                        charge: cost,
+                        failure: None,
+                        unkept: None,
+                    }
                 }
                 None if may_be_billed => self.lose(line).await?,
-                None => self.unfinished(line, localized("the results lack it", "结果中缺少它")).await?,
+                None => {
+                    self.unfinished(line, localized("the results lack it", "结果中缺少它"))
+                        .await?
+                }
             };
             outcomes.insert(line.key, outcome);
         }
@@ -327,12 +446,22 @@ impl<'c, 'e> Collector<'c, 'e> {
         (record.is_usable() && record.created >= self.intent.created).then_some(record)
     }
 
-    async fn store_line(&self, line: &BatchLine, reply: BatchReply) -> Result<LineResult, CacheError> {
+    async fn store_line(
+        &self,
+        line: &BatchLine,
+        reply: BatchReply,
+    ) -> Result<LineResult, CacheError> {
         match reply {
-            BatchReply::Answered { body, request_id } => self.store_reply(line, body, request_id).await,
+            BatchReply::Answered { body, request_id } => {
+                self.store_reply(line, body, request_id).await
+            }
             BatchReply::Unfinished(why) => self.unfinished(line, &why).await,
             BatchReply::Failed(failure) => self.fail(line, failure).await,
-            BatchReply::Cancelled => Ok(LineResult::without_reply(line, LineOutcome::Cancelled, None)),
+            BatchReply::Cancelled => Ok(LineResult::without_reply(
+                line,
+                LineOutcome::Cancelled,
+                None,
+            )),
         }
     }
 
@@ -356,42 +485,87 @@ impl<'c, 'e> Collector<'c, 'e> {
             (None, None) => (self.may_replace(line, &body), None),
         };
         if is_kept {
-            let meta =
-                EntryMeta { model: billing.model, usage: billing.usage, cost: charge, request_id, ..self.meta(line) };
+            let meta = EntryMeta {
+                model: billing.model,
+                usage: billing.usage,
+                cost: charge,
+                request_id,
+                ..self.meta(line)
+            };
             self.store.put_reply(line.key, &meta.header(), body).await?;
         }
         let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
-        Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None, unkept })
+        Ok(LineResult {
+            attempt,
+            outcome,
+            usage: Some(billing.usage),
+            charge,
+            failure: None,
+            unkept,
+        })
     }
 
     /// Why a reply to an action that has an output is not stored, if so.
     fn unkept(&self, action: &Action, body: &[u8], usage: &Usage) -> Option<UnusableReply> {
-        let request = action.request().filter(|_| self.executor.has_output(action))?;
+        let request = action
+            .request()
+            .filter(|_| self.executor.has_output(action))?;
         let dialect = self.intent.account.dialect;
-        read_reply(self.executor, action, request, dialect, body, usage, self.intent.max_attempts).err()
+        read_reply(
+            self.executor,
+            action,
+            request,
+            dialect,
+            body,
+            usage,
+            self.intent.max_attempts,
+        )
+        .err()
     }
 
     /// Whether a reply that no action of this run waits for may be stored. Only the action could tell whether it keeps the
     /// contract of its stage, so this looks for an answer alone.
     fn may_replace(&self, line: &BatchLine, body: &[u8]) -> bool {
-        if self.store.find(&line.key).is_none_or(|record| !record.is_usable()) {
+        if self
+            .store
+            .find(&line.key)
+            .is_none_or(|record| !record.is_usable())
+        {
             return true;
         }
-        let read = models::read(self.intent.account.dialect, self.intent.operation, body, None);
+        let read = models::read(
+            self.intent.account.dialect,
+            self.intent.operation,
+            body,
+            None,
+        );
         read.is_ok_and(|reply| !reply.truncated || line.stage == Stage::Answer)
     }
 
     /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
         if u32::from(line.attempt) < self.intent.max_attempts {
-            return Ok(LineResult::without_reply(line, LineOutcome::Unfinished, None));
+            return Ok(LineResult::without_reply(
+                line,
+                LineOutcome::Unfinished,
+                None,
+            ));
         }
         let attempts = u32::from(line.attempt);
         let message = say!(
             "{attempts} batches ended without a reply to it, the last because: {why}",
             "{attempts} 个批次结束时都没有其回复，最后一次原因：{why}"
         );
-        self.fail(line, CallFailure { class: ErrorClass::Transient, message, hint: None, attempts }).await
+        self.fail(
+            line,
+            CallFailure {
+                class: ErrorClass::Transient,
+                message,
+                hint: None,
+                attempts,
+            },
+        )
+        .await
     }
 
     /// Fails a line whose reply may be billed and did not come: this run does not pay for it again.
@@ -405,14 +579,36 @@ impl<'c, 'e> Collector<'c, 'e> {
             "重新运行会再次发送该请求，并再次付费",
         );
         let (class, attempts) = (ErrorClass::Transient, u32::from(line.attempt));
-        let failure = CallFailure { class, message: message.to_owned(), hint: Some(hint.to_owned()), attempts };
-        Ok(LineResult { charge: None, ..self.fail(line, failure).await? })
+        let failure = CallFailure {
+            class,
+            message: message.to_owned(),
+            hint: Some(hint.to_owned()),
+            attempts,
+        };
+        Ok(LineResult {
+            charge: None,
+            ..self.fail(line, failure).await?
+        })
     }
 
     async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {
-        let meta = EntryMeta { cost: None, ..self.meta(line) };
-        self.store.fail(line.key, &meta.header(), failure.class.name(), &failure.message).await?;
-        Ok(LineResult::without_reply(line, LineOutcome::Failed, Some(failure)))
+        let meta = EntryMeta {
+            cost: None,
+            ..self.meta(line)
+        };
+        self.store
+            .fail(
+                line.key,
+                &meta.header(),
+                failure.class.name(),
+                &failure.message,
+            )
+            .await?;
+        Ok(LineResult::without_reply(
+            line,
+            LineOutcome::Failed,
+            Some(failure),
+        ))
     }
 
     fn meta(&self, line: &BatchLine) -> EntryMeta {
@@ -422,7 +618,10 @@ impl<'c, 'e> Collector<'c, 'e> {
             created,
             dialect: Some(self.intent.account.dialect),
             model: None,
-            requested_model: Some(format!("{}/{}", self.intent.model.provider, self.intent.model.model)),
+            requested_model: Some(format!(
+                "{}/{}",
+                self.intent.model.provider, self.intent.model.model
+            )),
             usage: Usage::default(),
             cost: None,
             latency_ms: created.saturating_sub(self.intent.created),

@@ -33,7 +33,9 @@ use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
-use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
+use crate::scheduler::options::{
+    BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
+};
 use base::locale::localized;
 use base::say;
 use base::units::Usd;
@@ -123,7 +125,10 @@ pub(super) struct BatchLane<'r, 'e> {
 
 impl<'r, 'e> BatchLane<'r, 'e> {
     /// A lane without batches; `open` adds the batches of earlier processes.
-    pub(super) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> BatchLane<'r, 'e> {
+    pub(super) fn new(
+        executor: &'r Executor<'e>,
+        options: &'r SchedulerOptions,
+    ) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
             options: options.batches.clone(),
@@ -187,7 +192,11 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn is_batched(&mut self, action: &Action) -> bool {
         let key = action.key;
         let lane = action.request().map(|request| request.lane);
-        if is_case(action) || lane != Some(Lane::Batch) || self.is_past_deadline || self.live.contains_key(&key) {
+        if is_case(action)
+            || lane != Some(Lane::Batch)
+            || self.is_past_deadline
+            || self.live.contains_key(&key)
+        {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -195,7 +204,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
             return false;
         }
-        let Some(shape) = RequestShape::from_action(action) else { return false };
+        let Some(shape) = RequestShape::from_action(action) else {
+            return false;
+        };
         if self.shapes.contains_key(&shape) {
             return true;
         }
@@ -206,7 +217,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Notes that a live request ended. If it was the first of its shape, the others may be batched now, or the next
     /// one goes live.
     pub(super) fn note_live(&mut self, action: &Action, has_output: bool) {
-        let Some(shape) = RequestShape::from_action(action) else { return };
+        let Some(shape) = RequestShape::from_action(action) else {
+            return;
+        };
         if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
             return;
         }
@@ -250,7 +263,11 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         loop {
             if self.is_offline || *stop.borrow() >= StopRequest::Drain {
-                return Ok(self.idle(if self.is_offline { SkipReason::Offline } else { SkipReason::Interrupted }));
+                return Ok(self.idle(if self.is_offline {
+                    SkipReason::Offline
+                } else {
+                    SkipReason::Interrupted
+                }));
             }
             let mut ended = self.poll_all(&stop, breakers).await?;
             ended.extend(self.submit_pending(&stop, breakers).await?);
@@ -279,16 +296,26 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn take_untested(&mut self) -> Vec<EndedLine> {
         let pending = std::mem::take(&mut self.pending).into_iter();
         let (tested, untested): (Vec<_>, Vec<_>) = pending.partition(|action| {
-            RequestShape::from_action(action).is_some_and(|shape| self.shapes.get(&shape) == Some(&ShapeTest::Accepted))
+            RequestShape::from_action(action)
+                .is_some_and(|shape| self.shapes.get(&shape) == Some(&ShapeTest::Accepted))
         });
         self.pending = tested;
-        untested.into_iter().map(|action| EndedLine { action, end: LineEnd::Again { live: false } }).collect()
+        untested
+            .into_iter()
+            .map(|action| EndedLine {
+                action,
+                end: LineEnd::Again { live: false },
+            })
+            .collect()
     }
 
     /// Returns actions that no longer wait. Some of them are begun again: live, if their batch has shown that they
     /// must.
     fn end(&mut self, lines: Vec<EndedLine>) -> Step {
-        for line in lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true })) {
+        for line in lines
+            .iter()
+            .filter(|line| matches!(line.end, LineEnd::Again { live: true }))
+        {
             self.live.entry(line.action.key).or_insert(0);
         }
         Step::Ended(lines)
@@ -297,7 +324,11 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Everything that waits ends without an output, whether or not it was submitted.
     fn idle(&mut self, reason: SkipReason) -> Step {
         let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
-        let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
+        let unsent = if is_unaffordable {
+            SkipReason::Budget
+        } else {
+            reason
+        };
         let submitted = self.waiting.drain().map(|(_, action)| (action, reason));
         let pending = self.pending.drain(..).map(|action| (action, unsent));
         Step::Idle(submitted.chain(pending).collect())
@@ -308,7 +339,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         stop: &'s watch::Receiver<StopRequest>,
         breakers: &'s CircuitBreakers,
     ) -> Submitter<'s, 'e> {
-        Submitter { executor: self.executor, refresh: self.refresh, stop, breakers }
+        Submitter {
+            executor: self.executor,
+            refresh: self.refresh,
+            stop,
+            breakers,
+        }
     }
 
     /// Actions, each with the number of its attempt.
@@ -322,15 +358,31 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// The tokens that the vendor's queue of a model has room for beside the open batches, where it is limited.
     fn queue_room(&self, model: &ModelRef) -> Option<QueueCapacity> {
-        let limit = self.executor.preparer.pipeline().providers.get(&model.provider)?.limits.batch_queue_tokens?;
+        let limit = self
+            .executor
+            .preparer
+            .pipeline()
+            .providers
+            .get(&model.provider)?
+            .limits
+            .batch_queue_tokens?;
         let open = self.open.iter().map(|tracked| &tracked.batch.intent);
-        let queued: u64 = open.filter(|intent| intent.model == *model).map(|intent| intent.tokens).sum();
-        Some(QueueCapacity { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
+        let queued: u64 = open
+            .filter(|intent| intent.model == *model)
+            .map(|intent| intent.tokens)
+            .sum();
+        Some(QueueCapacity {
+            tokens: limit.saturating_sub(queued),
+            is_empty: queued == 0,
+        })
     }
 
     /// The first wait of the provider that is polled most often.
     fn shortest_first_wait(&self) -> Duration {
-        let waits = self.open.iter().map(|tracked| first_wait(self.executor, &tracked.batch.intent));
+        let waits = self
+            .open
+            .iter()
+            .map(|tracked| first_wait(self.executor, &tracked.batch.intent));
         waits.min().unwrap_or(Limits::BATCH_POLL)
     }
 
@@ -340,10 +392,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         stop: &watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
-        let known: Vec<String> = self.open.iter().filter_map(|tracked| tracked.batch.id.clone()).collect();
+        let known: Vec<String> = self
+            .open
+            .iter()
+            .filter_map(|tracked| tracked.batch.id.clone())
+            .collect();
         let mut ended = Vec::new();
         for mut tracked in std::mem::take(&mut self.open) {
-            let is_due = (self.options.wait || !tracked.was_polled) && *stop.borrow() == StopRequest::No;
+            let is_due =
+                (self.options.wait || !tracked.was_polled) && *stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
                 true => collect::poll(self.executor, &mut tracked, &known, &self.waiting).await?,
                 false => None,
@@ -363,26 +420,50 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         outcomes: &Outcomes,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
-        let Tracked { batch, reservations, .. } = tracked;
+        let Tracked {
+            batch,
+            reservations,
+            ..
+        } = tracked;
         let billed = outcomes.values().map(|line| (line.usage, line.charge));
-        self.executor.budget.settle_batch(reservations, spent_for(&batch.intent, outcomes), billed);
+        self.executor
+            .budget
+            .settle_batch(reservations, spent_for(&batch.intent, outcomes), billed);
         let mut ended = Vec::new();
         for line in &batch.intent.lines {
             self.held.remove(&line.key);
-            let unfinished = outcomes.get(&line.key).filter(|result| result.outcome == LineOutcome::Unfinished);
-            self.attempts.insert(line.key, unfinished.map_or(0, |result| result.attempt));
-            let Some(action) = self.waiting.remove(&line.key) else { continue };
+            let unfinished = outcomes
+                .get(&line.key)
+                .filter(|result| result.outcome == LineOutcome::Unfinished);
+            self.attempts
+                .insert(line.key, unfinished.map_or(0, |result| result.attempt));
+            let Some(action) = self.waiting.remove(&line.key) else {
+                continue;
+            };
             let end = match outcomes.get(&line.key) {
-                Some(LineResult { unkept: Some(reply), .. }) => self.end_unkept(&action, reply, breakers),
-                Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
-                    match read_stored(self.executor, &action, breakers, batch.intent.max_attempts).await {
+                Some(LineResult {
+                    unkept: Some(reply),
+                    ..
+                }) => self.end_unkept(&action, reply, breakers),
+                Some(LineResult {
+                    outcome: LineOutcome::Stored,
+                    ..
+                }) => {
+                    match read_stored(self.executor, &action, breakers, batch.intent.max_attempts)
+                        .await
+                    {
                         Some(result) => LineEnd::Executed(result),
                         None => LineEnd::Again { live: true },
                     }
                 }
-                Some(LineResult { failure: Some(failure), .. }) => {
-                    LineEnd::failed(&action, self.executor.failed_call(&action, failure), breakers)
-                }
+                Some(LineResult {
+                    failure: Some(failure),
+                    ..
+                }) => LineEnd::failed(
+                    &action,
+                    self.executor.failed_call(&action, failure),
+                    breakers,
+                ),
                 _ => LineEnd::Again { live: false },
             };
             ended.push(EndedLine { action, end });
@@ -391,7 +472,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// What follows from a reply that cannot be used and was not stored.
-    fn end_unkept(&mut self, action: &Action, reply: &UnusableReply, breakers: &CircuitBreakers) -> LineEnd {
+    fn end_unkept(
+        &mut self,
+        action: &Action,
+        reply: &UnusableReply,
+        breakers: &CircuitBreakers,
+    ) -> LineEnd {
         if !reply.is_asked_again {
             return LineEnd::failed(action, *reply.failure.clone(), breakers);
         }
@@ -409,19 +495,27 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         for action in std::mem::take(&mut self.pending) {
             match action.request().map(ModelRequest::model_ref) {
                 Some(model) => groups.entry(model).or_default().push(action),
-                None => ended.push(EndedLine { action, end: LineEnd::Again { live: true } }),
+                None => ended.push(EndedLine {
+                    action,
+                    end: LineEnd::Again { live: true },
+                }),
             }
         }
         for (model, mut group) in groups {
             while !group.is_empty() {
                 let room = self.queue_room(&model);
-                if *stop.borrow() != StopRequest::No || room.is_some_and(|room| room.tokens == 0 && !room.is_empty) {
+                if *stop.borrow() != StopRequest::No
+                    || room.is_some_and(|room| room.tokens == 0 && !room.is_empty)
+                {
                     self.pending.append(&mut group);
                     break;
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
                 let numbered = self.numbered(std::mem::replace(&mut group, rest));
-                let submission = self.submitter(stop, breakers).submit(numbered, room).await?;
+                let submission = self
+                    .submitter(stop, breakers)
+                    .submit(numbered, room)
+                    .await?;
                 if !submission.left.is_empty() {
                     self.pending.append(&mut group);
                 }
@@ -433,7 +527,14 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Adds the batches of a submission. Returns the actions that need not wait for one.
     fn note_submission(&mut self, submission: Submission) -> Vec<EndedLine> {
-        let Submission { open, submitted, ended, unaffordable, reached, left } = submission;
+        let Submission {
+            open,
+            submitted,
+            ended,
+            unaffordable,
+            reached,
+            left,
+        } = submission;
         self.open.extend(open);
         self.submitted_requests += submitted.len() as u64;
         for action in submitted {
@@ -448,14 +549,19 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Once the deadline is over, cancels what is open, and lets everything that is not submitted go live.
     async fn keep_deadline(&mut self) -> Vec<EndedLine> {
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let is_over = self.options.deadline.is_some_and(|deadline| since.elapsed() >= deadline);
+        let is_over = self
+            .options
+            .deadline
+            .is_some_and(|deadline| since.elapsed() >= deadline);
         if !is_over || self.is_past_deadline || self.open.is_empty() {
             return Vec::new();
         }
         self.is_past_deadline = true;
         self.polls = 0;
         for tracked in &mut self.open {
-            let Some(id) = tracked.batch.id.as_deref() else { continue };
+            let Some(id) = tracked.batch.id.as_deref() else {
+                continue;
+            };
             let client = BatchClient::new(&tracked.batch.intent.account);
             let cancelled = match client {
                 Ok(client) => client.cancel(id).await,
@@ -467,13 +573,21 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             };
         }
         let pending = self.pending.drain(..);
-        pending.map(|action| EndedLine { action, end: LineEnd::Again { live: true } }).collect()
+        pending
+            .map(|action| EndedLine {
+                action,
+                end: LineEnd::Again { live: true },
+            })
+            .collect()
     }
 }
 
 /// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.
 fn spent_for(intent: &BatchIntent, outcomes: &Outcomes) -> Usd {
-    let costs = intent.lines.iter().filter_map(|line| outcomes.get(&line.key)?.charge.or(line.reserved));
+    let costs = intent
+        .lines
+        .iter()
+        .filter_map(|line| outcomes.get(&line.key)?.charge.or(line.reserved));
     Usd(costs.map(|usd| usd.0).sum())
 }
 
@@ -492,7 +606,12 @@ mod tests {
             attempt: 1,
             stage,
             coordinate: EntryCoordinate::default(),
-            inputs: Inputs { stage, schema: 1, repetition: Repetition::NONE, parts: Vec::new() },
+            inputs: Inputs {
+                stage,
+                schema: 1,
+                repetition: Repetition::NONE,
+                parts: Vec::new(),
+            },
             sources: Sources::default(),
             reserved: Some(Usd(0.5)),
         }
@@ -504,7 +623,12 @@ mod tests {
         BatchIntent {
             nonce: BatchNonce::new(1, keys.into_iter()),
             created: 1,
-            account: BatchAccount { provider, dialect: Dialect::OpenaiChat, base_url, api_key: None },
+            account: BatchAccount {
+                provider,
+                dialect: Dialect::OpenaiChat,
+                base_url,
+                api_key: None,
+            },
             fingerprint: 0,
             model: ModelRef::parse("openai/gpt-5.2").expect("a model"),
             operation: Operation::Generate,
@@ -523,11 +647,21 @@ mod tests {
         let keys = ["paid", "unknown", "failed"].map(|name| ActionKey(Digest::hash(name)));
         let costs = [Some(Usd(0.1)), None, Some(Usd(0.0))];
         let outcome = LineOutcome::Stored;
-        let results =
-            costs.map(|charge| LineResult { attempt: 1, outcome, usage: None, charge, failure: None, unkept: None });
+        let results = costs.map(|charge| LineResult {
+            attempt: 1,
+            outcome,
+            usage: None,
+            charge,
+            failure: None,
+            unkept: None,
+        });
         let outcomes: Outcomes = keys.into_iter().zip(results).collect();
         let spent = spent_for(&intent(keys), &outcomes).0;
         assert!((spent - 0.6).abs() < 1e-9, "{spent}");
-        assert_eq!(spent_for(&intent(keys), &Outcomes::new()), Usd(0.0), "it was never created");
+        assert_eq!(
+            spent_for(&intent(keys), &Outcomes::new()),
+            Usd(0.0),
+            "it was never created"
+        );
     }
 }

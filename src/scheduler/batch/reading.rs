@@ -29,18 +29,36 @@ pub(super) async fn read_stored(
     let request = action.request()?;
     let record = executor.store.find(&action.key)?;
     let body = executor.store.body(&record).ok()?;
-    let BodyFormat::Reply(dialect) = record.body_format() else { return None };
-    match read_reply(executor, action, request, dialect, &body, &record.usage, max_attempts) {
+    let BodyFormat::Reply(dialect) = record.body_format() else {
+        return None;
+    };
+    match read_reply(
+        executor,
+        action,
+        request,
+        dialect,
+        &body,
+        &record.usage,
+        max_attempts,
+    ) {
         Ok(output) => {
-            executor.outputs.note_model(action.work.requested_model(), read_billing(dialect, &body).model);
+            executor.outputs.note_model(
+                action.work.requested_model(),
+                read_billing(dialect, &body).model,
+            );
             Some(Ok(executor.note_output(action, Some(record), output)))
         }
-        Err(UnusableReply { failure, is_asked_again }) => {
+        Err(UnusableReply {
+            failure,
+            is_asked_again,
+        }) => {
             executor.note_unreadable(Some(record), &failure.message);
             if is_asked_again {
                 return None;
             }
-            Some(Err(executor.fail(action, request, breakers, *failure, 1).await))
+            Some(Err(executor
+                .fail(action, request, breakers, *failure, 1)
+                .await))
         }
     }
 }
@@ -68,5 +86,8 @@ pub(super) fn read_reply(
     };
     let limit = request.settings.max_output_tokens;
     let (failure, is_asked_again) = reply_failure(fault, body, usage, limit, max_attempts);
-    Err(UnusableReply { failure: Box::new(executor.failed_call(action, &failure)), is_asked_again })
+    Err(UnusableReply {
+        failure: Box::new(executor.failed_call(action, &failure)),
+        is_asked_again,
+    })
 }

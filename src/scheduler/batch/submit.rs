@@ -19,8 +19,8 @@ use crate::scheduler::options::{StopRequest, stop_requested};
 use base::files::{FileLock, user_folder};
 use base::units::{Tokens, Usd};
 use models::{
-    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef, Operation,
-    PreparedBatch, ProviderSpec,
+    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef,
+    Operation, PreparedBatch, ProviderSpec,
 };
 use store::cache::{BatchNonce, CacheError, now_ms};
 
@@ -83,14 +83,19 @@ impl Submitter<'_, '_> {
     ) -> Result<Submission, CacheError> {
         let mut submission = Submission::default();
         let Some(spec) = self.provider_of(&group) else {
-            let again = group.into_iter().map(|(action, _)| EndedLine { action, end: LineEnd::Again { live: true } });
+            let again = group.into_iter().map(|(action, _)| EndedLine {
+                action,
+                end: LineEnd::Again { live: true },
+            });
             submission.ended.extend(again);
             return Ok(submission);
         };
         let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
             Ok(client) => client,
             Err(failure) => {
-                submission.ended.extend(self.fail_all(group.into_iter().map(|(action, _)| action), &failure));
+                submission
+                    .ended
+                    .extend(self.fail_all(group.into_iter().map(|(action, _)| action), &failure));
                 return Ok(submission);
             }
         };
@@ -102,7 +107,10 @@ impl Submitter<'_, '_> {
                     break;
                 }
                 let tokens: u64 = built.iter().map(|built| built.input.0).sum();
-                room = room.map(|room| QueueCapacity { tokens: room.tokens.saturating_sub(tokens), is_empty: false });
+                room = room.map(|room| QueueCapacity {
+                    tokens: room.tokens.saturating_sub(tokens),
+                    is_empty: false,
+                });
                 self.create(&client, &spec, built, &mut submission).await?;
                 built = rest;
             }
@@ -112,7 +120,12 @@ impl Submitter<'_, '_> {
 
     fn provider_of(self, group: &[(Action, u8)]) -> Option<Arc<ProviderSpec>> {
         let request = group.first().and_then(|(action, _)| action.request())?;
-        self.executor.preparer.pipeline().providers.get(&request.provider).cloned()
+        self.executor
+            .preparer
+            .pipeline()
+            .providers
+            .get(&request.provider)
+            .cloned()
     }
 
     /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
@@ -126,20 +139,28 @@ impl Submitter<'_, '_> {
         let mut groups: BTreeMap<_, Vec<BuiltRequest>> = BTreeMap::new();
         for (action, attempt) in group {
             let Some(asked) = action.request() else {
-                submission.ended.push(EndedLine { action, end: LineEnd::Again { live: true } });
+                submission.ended.push(EndedLine {
+                    action,
+                    end: LineEnd::Again { live: true },
+                });
                 continue;
             };
             let (model, operation, lane) = (asked.model_ref(), asked.operation, asked.lane);
             let (request, input, worst) = match self.executor.batch_request(&action, asked, spec) {
                 Ok(made) => made,
                 Err(error) => {
-                    submission.ended.push(EndedLine { action, end: LineEnd::Executed(Err(error)) });
+                    submission.ended.push(EndedLine {
+                        action,
+                        end: LineEnd::Executed(Err(error)),
+                    });
                     continue;
                 }
             };
             match self.executor.budget.reserve(worst, worst) {
                 Ok(reservation) => {
-                    let built = groups.entry((request.path, request.headers.clone())).or_default();
+                    let built = groups
+                        .entry((request.path, request.headers.clone()))
+                        .or_default();
                     built.push(BuiltRequest {
                         action,
                         model,
@@ -158,7 +179,9 @@ impl Submitter<'_, '_> {
                 }
             }
         }
-        groups.values_mut().for_each(|built| built.sort_by(|a, b| a.request.body.cmp(&b.request.body)));
+        groups
+            .values_mut()
+            .for_each(|built| built.sort_by(|a, b| a.request.body.cmp(&b.request.body)));
         groups.into_values().collect()
     }
 
@@ -179,7 +202,13 @@ impl Submitter<'_, '_> {
             account: BatchAccount::from(spec),
             fingerprint,
             operation: first.operation,
-            price: self.executor.preparer.pipeline().prices.get(&model).copied(),
+            price: self
+                .executor
+                .preparer
+                .pipeline()
+                .prices
+                .get(&model)
+                .copied(),
             ratio: self.executor.prices.lane_ratio(&model, first.lane),
             model,
             newest,
@@ -200,7 +229,9 @@ impl Submitter<'_, '_> {
     ) -> Result<(BatchIntent, PreparedBatch), CallFailure> {
         let newest = client.newest().await?;
         let intent = self.intent(spec, first, built, client.fingerprint(), newest);
-        let prepared = client.prepare(&intent.nonce.to_string(), &requests(&intent, built)).await?;
+        let prepared = client
+            .prepare(&intent.nonce.to_string(), &requests(&intent, built))
+            .await?;
         Ok((intent, prepared))
     }
 
@@ -212,7 +243,9 @@ impl Submitter<'_, '_> {
         submission: &mut Submission,
     ) -> Result<(), CacheError> {
         let store = self.executor.store;
-        let Some(first) = built.first() else { return Ok(()) };
+        let Some(first) = built.first() else {
+            return Ok(());
+        };
         let account = BatchAccount::from(spec);
         let _lock = tokio::select! {
             biased;
@@ -245,7 +278,9 @@ impl Submitter<'_, '_> {
                 None
             }
             Err(CreateFault::Refused(failure)) => {
-                ClosedBatch::without_lines(nonce, BatchClosing::NotCreated).write(store).await?;
+                ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
+                    .write(store)
+                    .await?;
                 self.refuse(built, &failure, submission);
                 return Ok(());
             }
@@ -269,13 +304,22 @@ impl Submitter<'_, '_> {
         Self: 'b,
     {
         actions.map(move |action| {
-            let end = LineEnd::failed(&action, self.executor.failed_call(&action, failure), self.breakers);
+            let end = LineEnd::failed(
+                &action,
+                self.executor.failed_call(&action, failure),
+                self.breakers,
+            );
             EndedLine { action, end }
         })
     }
 
     fn batch_line(self, built: &BuiltRequest) -> BatchLine {
-        let BuiltRequest { action, attempt, worst, .. } = built;
+        let BuiltRequest {
+            action,
+            attempt,
+            worst,
+            ..
+        } = built;
         let pipeline = self.executor.preparer.pipeline();
         BatchLine {
             key: action.key,
@@ -301,8 +345,10 @@ impl Submitter<'_, '_> {
 impl Submission {
     /// Adds a batch that was created.
     fn add_batch(&mut self, batch: OpenBatch, built: Vec<BuiltRequest>) {
-        let (actions, reservations): (Vec<_>, Vec<_>) =
-            built.into_iter().map(|built| (built.action, built.reservation)).unzip();
+        let (actions, reservations): (Vec<_>, Vec<_>) = built
+            .into_iter()
+            .map(|built| (built.action, built.reservation))
+            .unzip();
         self.submitted.extend(actions);
         self.open.push(Tracked::new(batch, reservations));
     }
@@ -317,13 +363,17 @@ fn fitting(built: &[BuiltRequest], room: Option<QueueCapacity>) -> usize {
         tokens += built.input.0;
         bytes <= MAX_BYTES && room.is_none_or(|room| tokens <= room.tokens)
     });
-    fits.count().max(usize::from(room.is_none_or(|room| room.is_empty)))
+    fits.count()
+        .max(usize::from(room.is_none_or(|room| room.is_empty)))
 }
 
 fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {
     let lines = built.iter().zip(&intent.lines);
     lines
-        .map(|(built, line)| BatchRequest { id: intent.name(line).to_string(), request: built.request.clone() })
+        .map(|(built, line)| BatchRequest {
+            id: intent.name(line).to_string(),
+            request: built.request.clone(),
+        })
         .collect()
 }
 

@@ -18,7 +18,10 @@ pub(crate) struct EndedLine {
     pub end: LineEnd,
 }
 
-#[expect(clippy::large_enum_variant, reason = "few at a time, and taken apart at once")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few at a time, and taken apart at once"
+)]
 pub(crate) enum LineEnd {
     /// It has an output, or none.
     Executed(Result<ExecutedOutput, ExecutionError>),
@@ -28,7 +31,11 @@ pub(crate) enum LineEnd {
 
 impl LineEnd {
     /// A failure, which may stop other requests that would fail in the same way.
-    pub(super) fn failed(action: &Action, failure: FailedAction, breakers: &CircuitBreakers) -> LineEnd {
+    pub(super) fn failed(
+        action: &Action,
+        failure: FailedAction,
+        breakers: &CircuitBreakers,
+    ) -> LineEnd {
         if let Some(request) = action.request() {
             breakers.record(request, &failure);
         }
@@ -55,7 +62,13 @@ impl Tracked {
         } else {
             localized("not confirmed by the provider", "服务商未确认")
         };
-        Tracked { batch, reservations, note: note.to_owned(), was_polled: false, is_stuck: false }
+        Tracked {
+            batch,
+            reservations,
+            note: note.to_owned(),
+            was_polled: false,
+            is_stuck: false,
+        }
     }
 
     /// Notes why waiting cannot help.
@@ -67,13 +80,19 @@ impl Tracked {
 
 /// The wait before the second poll of a batch. All other times of polling are multiples of it.
 pub(super) fn first_wait(executor: &Executor<'_>, intent: &BatchIntent) -> Duration {
-    let spec = executor.preparer.pipeline().providers.get(&intent.account.provider);
+    let spec = executor
+        .preparer
+        .pipeline()
+        .providers
+        .get(&intent.account.provider);
     spec.map_or(Limits::BATCH_POLL, |spec| spec.limits.batch_poll)
 }
 
 /// The wait after `polls` waits, each longer than the one before: up to 10 minutes if the first is 15 seconds.
 pub(super) fn poll_wait(first: Duration, polls: u32) -> Duration {
-    first.mul_f64(1.5_f64.powi(i32::try_from(polls.min(20)).unwrap_or(20))).min(first * 40)
+    first
+        .mul_f64(1.5_f64.powi(i32::try_from(polls.min(20)).unwrap_or(20)))
+        .min(first * 40)
 }
 
 /// How long a batch whose creation was not confirmed may still turn up, if the first wait is 15 seconds: 10 minutes, or an
@@ -97,9 +116,18 @@ mod tests {
     #[test]
     fn polls_become_rare_and_never_stop() {
         let first = Limits::BATCH_POLL;
-        assert_eq!((poll_wait(first, 0).as_secs(), poll_wait(first, 3).as_secs()), (15, 50));
-        assert_eq!([poll_wait(first, 12), poll_wait(first, 1000)], [Duration::from_secs(600); 2]);
-        assert_eq!([true, false].map(|known| confirmation_wait(first, known).as_secs()), [600, 3600]);
+        assert_eq!(
+            (poll_wait(first, 0).as_secs(), poll_wait(first, 3).as_secs()),
+            (15, 50)
+        );
+        assert_eq!(
+            [poll_wait(first, 12), poll_wait(first, 1000)],
+            [Duration::from_secs(600); 2]
+        );
+        assert_eq!(
+            [true, false].map(|known| confirmation_wait(first, known).as_secs()),
+            [600, 3600]
+        );
         assert_eq!(results_wait(first).as_secs(), 3600);
     }
 }

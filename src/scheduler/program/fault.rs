@@ -19,17 +19,35 @@ pub(super) const MAX_OUTPUT: u64 = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
     #[error("{}", say!("could not start `{program}`: {}", "无法启动 `{program}`：{}", system_words(source)))]
-    Start { program: String, source: std::io::Error },
+    Start {
+        program: String,
+        source: std::io::Error,
+    },
     #[error("{}", say!("`{program}` did not finish within {} s{}", "`{program}` 没有在 {} 秒内结束{}", timeout.as_secs(), tail(stderr)))]
-    TimedOut { program: String, timeout: Duration, stderr: String },
+    TimedOut {
+        program: String,
+        timeout: Duration,
+        stderr: String,
+    },
     #[error("{}", say!("`{program}` ended with {}{}", "`{program}` 以{}结束{}", ending(*status), tail(stderr)))]
-    Failed { program: String, status: ExitStatus, stderr: String },
+    Failed {
+        program: String,
+        status: ExitStatus,
+        stderr: String,
+    },
     #[error("{}", say!("`{program}` wrote more than {} MiB to standard output", "`{program}` 向标准输出写了超过 {} MiB", MAX_OUTPUT >> 20))]
     TooMuchOutput { program: String },
     #[error("{}", say!("lost the connection to `{program}`: {source}", "与 `{program}` 的连接中断：{source}"))]
-    Broken { program: String, source: std::io::Error },
+    Broken {
+        program: String,
+        source: std::io::Error,
+    },
     #[error("{}", say!("the worker `{program}` {fault}{}", "工作进程 `{program}` {fault}{}", tail(stderr)))]
-    Worker { program: String, fault: WorkerFault, stderr: String },
+    Worker {
+        program: String,
+        fault: WorkerFault,
+        stderr: String,
+    },
     #[error("{}", say!("`{program}` could not be started {0} times and is not started again; the last time: {last}", "`{program}` 已有 {0} 次无法启动，不再启动；最后一次：{last}" ,
         MOST_FAILED_STARTS))]
     GivenUp { program: String, last: String },
@@ -73,11 +91,17 @@ fn ending(status: ExitStatus) -> String {
 
 fn tail(stderr: &str) -> String {
     let lines: Vec<&str> = stderr.trim_end().lines().collect();
-    let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
+    let last = lines
+        .get(lines.len().saturating_sub(5)..)
+        .unwrap_or_default();
     if last.is_empty() {
         String::new()
     } else {
-        say!("; its last words:\n  {}", "；其最后输出：\n  {}", last.join("\n  "))
+        say!(
+            "; its last words:\n  {}",
+            "；其最后输出：\n  {}",
+            last.join("\n  ")
+        )
     }
 }
 

@@ -36,7 +36,10 @@ struct WorkerKind {
 
 impl WorkerKind {
     fn new(spec: &CommandSpec) -> WorkerKind {
-        WorkerKind { argv: spec.argv.clone(), variables: spec.variables().map(str::to_owned).collect() }
+        WorkerKind {
+            argv: spec.argv.clone(),
+            variables: spec.variables().map(str::to_owned).collect(),
+        }
     }
 }
 
@@ -77,7 +80,12 @@ impl Programs {
             Protocol::One | Protocol::Two => {
                 let (began, started) = (Instant::now(), SystemTime::now());
                 let (stdout, stderr) = process::run(spec, stdin).await?;
-                ProgramOutput { stdout, stderr, started, elapsed: began.elapsed() }
+                ProgramOutput {
+                    stdout,
+                    stderr,
+                    started,
+                    elapsed: began.elapsed(),
+                }
             }
         };
         self.note(spec, &output.stderr);
@@ -86,7 +94,11 @@ impl Programs {
 
     fn pool(&self, spec: &CommandSpec) -> Rc<WorkerPool> {
         let mut pools = self.pools.borrow_mut();
-        Rc::clone(pools.entry(WorkerKind::new(spec)).or_insert_with(|| Rc::new(WorkerPool::new(spec))))
+        Rc::clone(
+            pools
+                .entry(WorkerKind::new(spec))
+                .or_insert_with(|| Rc::new(WorkerPool::new(spec))),
+        )
     }
 
     fn note(&self, spec: &CommandSpec, stderr: &str) {
@@ -103,7 +115,9 @@ impl Programs {
     /// that were replaced though no request failed.
     pub(super) fn notes(&self) -> Vec<String> {
         let programs = self.stderr_counts.borrow();
-        let talkative = programs.iter().filter(|(_, counts)| counts.with_output * 2 > counts.executions);
+        let talkative = programs
+            .iter()
+            .filter(|(_, counts)| counts.with_output * 2 > counts.executions);
         let notes = talkative.map(|(argv, StderrCounts { executions, with_output, last_line })| {
             let program = argv.join(" ");
             say!(
@@ -112,7 +126,10 @@ impl Programs {
             )
         });
         let pools = self.pools.borrow();
-        let replaced = pools.iter().flat_map(|(kind, pool)| pool.notes(&kind.argv.join(" "))).collect::<Vec<_>>();
+        let replaced = pools
+            .iter()
+            .flat_map(|(kind, pool)| pool.notes(&kind.argv.join(" ")))
+            .collect::<Vec<_>>();
         notes.chain(replaced).collect()
     }
 }

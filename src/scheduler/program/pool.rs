@@ -38,7 +38,10 @@ pub(super) struct WorkerPool {
 impl WorkerPool {
     pub(super) fn new(spec: &CommandSpec) -> WorkerPool {
         let (workers, start_timeout) = match spec.protocol {
-            Protocol::Lines { workers, start_timeout } => (workers.get(), start_timeout),
+            Protocol::Lines {
+                workers,
+                start_timeout,
+            } => (workers.get(), start_timeout),
             Protocol::One | Protocol::Two => (1, spec.timeout),
         };
         WorkerPool {
@@ -60,7 +63,11 @@ impl WorkerPool {
     }
 
     /// Asks a worker.
-    pub(super) async fn ask(&self, spec: &CommandSpec, stdin: Bytes) -> Result<ProgramOutput, ProgramError> {
+    pub(super) async fn ask(
+        &self,
+        spec: &CommandSpec,
+        stdin: Bytes,
+    ) -> Result<ProgramOutput, ProgramError> {
         let mut worker = match self.take_idle() {
             Some(worker) => worker,
             None => self.start(spec).await?,
@@ -71,8 +78,12 @@ impl WorkerPool {
         let began = Instant::now();
         // A worker whose request fails is dropped: nobody knows what it would write next.
         let stdout = worker.ask(&stdin, spec.timeout).await?;
-        let output =
-            ProgramOutput { stdout, stderr: worker.take_stderr(), started: worker.started, elapsed: began.elapsed() };
+        let output = ProgramOutput {
+            stdout,
+            stderr: worker.take_stderr(),
+            started: worker.started,
+            elapsed: began.elapsed(),
+        };
         if worker.is_too_large() {
             self.note_replaced(&WorkerFault::TooLarge(self.memory_limit >> 20));
         } else {
@@ -81,7 +92,9 @@ impl WorkerPool {
         if is_repeated {
             let again = self.start(spec).await?.ask(&stdin, spec.timeout).await?;
             if compared_fields(&again) != compared_fields(&output.stdout) {
-                return Err(ProgramError::NotDeterministic { program: spec.argv.join(" ") });
+                return Err(ProgramError::NotDeterministic {
+                    program: spec.argv.join(" "),
+                });
             }
         }
         Ok(output)
@@ -90,7 +103,9 @@ impl WorkerPool {
     fn take_idle(&self) -> Option<Worker> {
         loop {
             let mut worker = self.idle.borrow_mut().pop()?;
-            let Some(fault) = worker.idle_fault() else { return Some(worker) };
+            let Some(fault) = worker.idle_fault() else {
+                return Some(worker);
+            };
             self.note_replaced(&fault);
         }
     }
@@ -122,7 +137,10 @@ impl WorkerPool {
     async fn start(&self, spec: &CommandSpec) -> Result<Worker, ProgramError> {
         if self.failed_starts.get() >= MOST_FAILED_STARTS {
             let last = self.last_failure.borrow().clone();
-            return Err(ProgramError::GivenUp { program: spec.argv.join(" "), last });
+            return Err(ProgramError::GivenUp {
+                program: spec.argv.join(" "),
+                last,
+            });
         }
         let started = Worker::start(spec, self.start_timeout, self.memory_limit).await;
         match &started {

@@ -34,7 +34,10 @@ pub(super) fn redact_secrets(spec: &CommandSpec) {
 /// Starts the program, passes it `stdin` and returns what it wrote to standard output and to standard error.
 pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, String), ProgramError> {
     let program = spec.argv.join(" ");
-    let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
+    let mut child = start(spec).map_err(|source| ProgramError::Start {
+        program: program.clone(),
+        source,
+    })?;
     let mut group = ProcessGroup::from_child(&child);
     let errors = Arc::new(Mutex::new(String::new()));
     let communication = communicate(&mut child, &mut group, stdin, Arc::clone(&errors));
@@ -44,24 +47,39 @@ pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, Stri
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
     match ended {
-        Err(_) => Err(ProgramError::TimedOut { program, timeout: spec.timeout, stderr }),
+        Err(_) => Err(ProgramError::TimedOut {
+            program,
+            timeout: spec.timeout,
+            stderr,
+        }),
         Ok(Err(source)) => Err(ProgramError::Broken { program, source }),
         Ok(Ok((status, _))) if !status.success() && stderr.starts_with(NOT_STARTED) => {
-            let source = std::io::Error::other(stderr.trim_start_matches(NOT_STARTED).trim_end().to_owned());
+            let source =
+                std::io::Error::other(stderr.trim_start_matches(NOT_STARTED).trim_end().to_owned());
             Err(ProgramError::Start { program, source })
         }
-        Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed { program, status, stderr }),
-        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program }),
+        Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed {
+            program,
+            status,
+            stderr,
+        }),
+        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => {
+            Err(ProgramError::TooMuchOutput { program })
+        }
         Ok(Ok((_, output))) => Ok((redact_bytes(&output).into_owned().into(), stderr)),
     }
 }
 
 /// Starts the program with pipes, in its own process group.
 pub(super) fn start(spec: &CommandSpec) -> std::io::Result<Child> {
-    let argv = supervised(&spec.argv).unwrap_or_else(|| spec.argv.iter().map(OsString::from).collect());
+    let argv =
+        supervised(&spec.argv).unwrap_or_else(|| spec.argv.iter().map(OsString::from).collect());
     let (program, arguments) = argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(&spec.folder).env_clear();
+    command
+        .args(arguments)
+        .current_dir(&spec.folder)
+        .env_clear();
     for name in ["PATH", "HOME"].into_iter().chain(spec.variables()) {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
@@ -69,7 +87,11 @@ pub(super) fn start(spec: &CommandSpec) -> std::io::Result<Child> {
     }
     #[cfg(unix)]
     command.process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
 }
 
 /// Feeds and reads the child at once, so that neither side can block the other.
@@ -79,7 +101,8 @@ async fn communicate(
     stdin: Bytes,
     stderr: Arc<Mutex<String>>,
 ) -> std::io::Result<(ExitStatus, Vec<u8>)> {
-    let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (mut input, output, errors) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut pipe) = input.take() {
             // A program may answer without reading all of its input. Then the pipe is closed, which is not an error.
@@ -101,7 +124,14 @@ async fn communicate(
     }
     let status = child.wait().await?;
     group.leader_ended();
-    Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
+    Ok((
+        if bytes.len() as u64 > MAX_OUTPUT {
+            ExitStatus::default()
+        } else {
+            status
+        },
+        bytes,
+    ))
 }
 
 /// Reads standard error until it ends and keeps the last part of it. Keys are redacted before it is cut.
@@ -122,7 +152,8 @@ pub(super) async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: Arc<Mut
         tail.drain(..excess);
         shown_from -= excess;
         let redacted = redact_bytes(&tail);
-        *kept = String::from_utf8_lossy(redacted.get(shown_from..).unwrap_or_default()).into_owned();
+        *kept =
+            String::from_utf8_lossy(redacted.get(shown_from..).unwrap_or_default()).into_owned();
     }
 }
 
@@ -139,13 +170,21 @@ pub(super) struct ProcessGroup {
 impl ProcessGroup {
     #[cfg(unix)]
     pub(super) fn from_child(child: &Child) -> ProcessGroup {
-        let leader = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
-        ProcessGroup { leader, is_supervised: is_supervised() }
+        let leader = child
+            .id()
+            .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+        ProcessGroup {
+            leader,
+            is_supervised: is_supervised(),
+        }
     }
 
     #[cfg(not(unix))]
     pub(super) fn from_child(_: &Child) -> ProcessGroup {
-        ProcessGroup { leader: None, is_supervised: is_supervised() }
+        ProcessGroup {
+            leader: None,
+            is_supervised: is_supervised(),
+        }
     }
 
     /// The leader has ended. A supervisor has left nothing behind, and its process id may be another process's by now.
@@ -181,8 +220,16 @@ impl Drop for ProcessGroup {
 pub(super) fn resident_bytes(group: u32) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
     let group = group.to_string();
-    let names = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    Some(names.filter_map(|pid| resident_pages(&pid, &group)).sum::<u64>() * page)
+    let names = std::fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    Some(
+        names
+            .filter_map(|pid| resident_pages(&pid, &group))
+            .sum::<u64>()
+            * page,
+    )
 }
 
 /// The resident pages of a process of this group.
@@ -228,20 +275,34 @@ mod tests {
 
     #[tokio::test]
     async fn hands_over_input_and_returns_output() {
-        assert_eq!(run(&spec("cat"), Bytes::from("{\"a\":1}")).await.unwrap().0, "{\"a\":1}");
+        assert_eq!(
+            run(&spec("cat"), Bytes::from("{\"a\":1}")).await.unwrap().0,
+            "{\"a\":1}"
+        );
     }
 
     #[tokio::test]
     async fn only_declared_variables_are_seen() {
-        let names =
-            run(&spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"), Bytes::new()).await.unwrap().0;
+        let names = run(
+            &spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"),
+            Bytes::new(),
+        )
+        .await
+        .unwrap()
+        .0;
         assert_eq!(names, "CARGO_MANIFEST_DIR\nHOME\nPATH\n");
     }
 
     #[tokio::test]
     async fn a_failure_carries_the_last_words() {
-        let error = run(&spec("echo trouble >&2; exit 3"), Bytes::new()).await.unwrap_err().to_string();
-        assert!(error.contains("exit status: 3") && error.contains("trouble"), "{error}");
+        let error = run(&spec("echo trouble >&2; exit 3"), Bytes::new())
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("exit status: 3") && error.contains("trouble"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -255,8 +316,15 @@ mod tests {
             let before = "x".repeat(WRITTEN - ERROR_TAIL - unseen);
             let after = "y".repeat(ERROR_TAIL - seen);
             let kept = Arc::default();
-            keep_end(Some(format!("{before}{key}{after}").as_bytes()), Arc::clone(&kept)).await;
-            assert_eq!(*kept.lock().unwrap(), format!("{}{after}", "*".repeat(seen)));
+            keep_end(
+                Some(format!("{before}{key}{after}").as_bytes()),
+                Arc::clone(&kept),
+            )
+            .await;
+            assert_eq!(
+                *kept.lock().unwrap(),
+                format!("{}{after}", "*".repeat(seen))
+            );
         }
     }
 
@@ -276,7 +344,8 @@ mod tests {
     /// Whether the process still runs; a dead one that nobody has waited for does not.
     #[cfg(target_os = "linux")]
     fn is_running(pid: &str) -> bool {
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
     }
 
     #[cfg(target_os = "linux")]
@@ -301,13 +370,22 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_own_group_takes_memory_and_an_unused_number_none() {
-        let own = rustix::process::getpgrp().as_raw_nonzero().get().cast_unsigned();
+        let own = rustix::process::getpgrp()
+            .as_raw_nonzero()
+            .get()
+            .cast_unsigned();
         assert!(resident_bytes(own).unwrap() > 1 << 20);
         assert_eq!(resident_bytes(u32::MAX), Some(0));
     }
 
     #[tokio::test]
     async fn input_larger_than_a_pipe_and_unread_does_not_block() {
-        assert_eq!(run(&spec("echo done"), Bytes::from(vec![b'x'; 1 << 20])).await.unwrap().0, "done\n");
+        assert_eq!(
+            run(&spec("echo done"), Bytes::from(vec![b'x'; 1 << 20]))
+                .await
+                .unwrap()
+                .0,
+            "done\n"
+        );
     }
 }

@@ -36,7 +36,10 @@ fn spec(script: &str) -> CommandSpec {
         secrets: Vec::new(),
         identity: None,
         module_roots: None,
-        protocol: Protocol::Lines { workers: NonZeroU32::MIN, start_timeout: Duration::from_secs(20) },
+        protocol: Protocol::Lines {
+            workers: NonZeroU32::MIN,
+            start_timeout: Duration::from_secs(20),
+        },
         deterministic: false,
         timeout: Duration::from_secs(20),
     }
@@ -45,7 +48,10 @@ fn spec(script: &str) -> CommandSpec {
 async fn ask(programs: &Programs, spec: &CommandSpec, word: &str) -> Result<String, String> {
     let request = Bytes::from(format!("{{\"version\":2,\"word\":\"{word}\"}}"));
     let turn = programs.turn(spec).await;
-    let output = programs.run(spec, request, turn).await.map_err(|error| error.to_string())?;
+    let output = programs
+        .run(spec, request, turn)
+        .await
+        .map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -54,14 +60,25 @@ async fn one_process_answers_one_request_after_the_other() {
     let (programs, spec) = (Programs::default(), spec(WORKER));
     let first = ask(&programs, &spec, "pid").await.unwrap();
     assert_eq!(ask(&programs, &spec, "pid").await.unwrap(), first);
-    assert_eq!(ask(&programs, &spec, "go").await.unwrap(), r#"{"seen":3,"summary":"done"}"#, "the id is taken away");
+    assert_eq!(
+        ask(&programs, &spec, "go").await.unwrap(),
+        r#"{"seen":3,"summary":"done"}"#,
+        "the id is taken away"
+    );
 }
 
 #[tokio::test]
 async fn methods_that_see_other_variables_have_workers_of_their_own() {
     let (programs, one) = (Programs::default(), spec(WORKER));
-    let other = CommandSpec { environment: vec![("LANG".into(), None)], ..one.clone() };
-    let [first, second] = [ask(&programs, &one, "pid").await, ask(&programs, &other, "pid").await].map(Result::unwrap);
+    let other = CommandSpec {
+        environment: vec![("LANG".into(), None)],
+        ..one.clone()
+    };
+    let [first, second] = [
+        ask(&programs, &one, "pid").await,
+        ask(&programs, &other, "pid").await,
+    ]
+    .map(Result::unwrap);
     assert_ne!(first, second);
 }
 
@@ -73,16 +90,26 @@ async fn a_breach_fails_its_own_request_and_the_next_is_answered_by_another_work
         ("crash", "ended with exit status: 3; its last words:"),
         ("quit", "ended during a request"),
         ("hang", "did not answer within 3 s"),
-        ("log", "no answer: \"loading the model\"; logs belong to standard error"),
+        (
+            "log",
+            "no answer: \"loading the model\"; logs belong to standard error",
+        ),
         ("other", "answered the request 99 when it was asked 2"),
         ("nothing", "no answer: \"{\\\"summary\\\":\\\"x\\\"}\""),
-        ("twice", "wrote more than its answer: \"{\\\"id\\\":2,\\\"summary\\\":\\\"b\\\"}\""),
+        (
+            "twice",
+            "wrote more than its answer: \"{\\\"id\\\":2,\\\"summary\\\":\\\"b\\\"}\"",
+        ),
         ("endless", "wrote more than 32 MiB"),
     ] {
         let before = ask(&programs, &spec, "pid").await.unwrap();
         let error = ask(&programs, &spec, word).await.unwrap_err();
         assert!(error.contains(expected), "{word}: {error}");
-        assert_ne!(ask(&programs, &spec, "pid").await.unwrap(), before, "{word}");
+        assert_ne!(
+            ask(&programs, &spec, "pid").await.unwrap(),
+            before,
+            "{word}"
+        );
         // A fresh worker for the next breach, so that it is the second request of one.
         ask(&programs, &spec, "crash").await.unwrap_err();
     }
@@ -91,25 +118,53 @@ async fn a_breach_fails_its_own_request_and_the_next_is_answered_by_another_work
 #[tokio::test]
 async fn three_failed_starts_stop_the_method() {
     let starts = tempfile::NamedTempFile::new().unwrap();
-    let script = format!("echo x >> {}; echo no such module >&2; exit 1", starts.path().display());
+    let script = format!(
+        "echo x >> {}; echo no such module >&2; exit 1",
+        starts.path().display()
+    );
     let (programs, spec) = (Programs::default(), spec(&script));
     for _ in 0..3 {
         let error = ask(&programs, &spec, "go").await.unwrap_err();
-        assert!(error.contains("exit status: 1") && error.contains("no such module"), "{error}");
+        assert!(
+            error.contains("exit status: 1") && error.contains("no such module"),
+            "{error}"
+        );
     }
     let error = ask(&programs, &spec, "go").await.unwrap_err();
-    assert!(error.contains("could not be started 3 times") && error.contains("no such module"), "{error}");
-    assert_eq!(std::fs::read_to_string(starts.path()).unwrap().lines().count(), 3);
+    assert!(
+        error.contains("could not be started 3 times") && error.contains("no such module"),
+        "{error}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(starts.path())
+            .unwrap()
+            .lines()
+            .count(),
+        3
+    );
 }
 
 #[tokio::test]
 async fn a_worker_that_is_late_or_does_not_greet_is_no_worker() {
     let programs = Programs::default();
     let mut late = spec("sleep 600");
-    late.protocol = Protocol::Lines { workers: NonZeroU32::MIN, start_timeout: Duration::from_millis(200) };
-    assert!(ask(&programs, &late, "go").await.unwrap_err().contains("was not ready within"));
+    late.protocol = Protocol::Lines {
+        workers: NonZeroU32::MIN,
+        start_timeout: Duration::from_millis(200),
+    };
+    assert!(
+        ask(&programs, &late, "go")
+            .await
+            .unwrap_err()
+            .contains("was not ready within")
+    );
     let rude = spec("echo loading; sleep 600");
-    assert!(ask(&programs, &rude, "go").await.unwrap_err().contains("began with the line \"loading\""));
+    assert!(
+        ask(&programs, &rude, "go")
+            .await
+            .unwrap_err()
+            .contains("began with the line \"loading\"")
+    );
 }
 
 #[tokio::test]
@@ -134,8 +189,7 @@ async fn a_deterministic_worker_that_remembers_is_found_out() {
 async fn a_worker_that_died_while_it_waited_is_replaced_with_a_note() {
     let folder = tempfile::tempdir().unwrap();
     let ended = folder.path().join("ended");
-    let script =
-        r#"echo '{"ready":true}'; read -r line; id=${line#*\"id\":}; echo "{\"id\":${id%%,*},\"summary\":\"a\"}""#;
+    let script = r#"echo '{"ready":true}'; read -r line; id=${line#*\"id\":}; echo "{\"id\":${id%%,*},\"summary\":\"a\"}""#;
     // The file is there once the output is closed.
     let script = format!("{script}; exec >&-; touch {}", ended.display());
     let (programs, spec) = (Programs::default(), spec(&script));
@@ -150,7 +204,10 @@ async fn a_worker_that_died_while_it_waited_is_replaced_with_a_note() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     ask(&programs, &spec, "go").await.unwrap();
     let notes = programs.notes();
-    assert!(notes.len() == 1 && notes[0].contains("ended while it waited"), "{notes:?}");
+    assert!(
+        notes.len() == 1 && notes[0].contains("ended while it waited"),
+        "{notes:?}"
+    );
 }
 
 #[tokio::test]
@@ -163,14 +220,27 @@ async fn a_program_that_writes_to_standard_error_is_noted_once() {
     }
     let notes = programs.notes();
     assert_eq!(notes.len(), 1);
-    assert!(notes[0].ends_with("in 3 of 3 executions, last: fallback used"), "{notes:?}");
+    assert!(
+        notes[0].ends_with("in 3 of 3 executions, last: fallback used"),
+        "{notes:?}"
+    );
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_worker_that_grows_without_bound_fails_its_request() {
-    let script = r#"echo '{"ready":true}'; read -r line; head -c 400m /dev/zero | tail | sleep 600"#;
-    let mut worker = worker::Worker::start(&spec(script), Duration::from_secs(20), 100 << 20).await.unwrap();
-    let error = worker.ask(b"{\"version\":2}", Duration::from_secs(60)).await.unwrap_err().to_string();
-    assert!(error.contains("took more than 100 MiB of memory"), "{error}");
+    let script =
+        r#"echo '{"ready":true}'; read -r line; head -c 400m /dev/zero | tail | sleep 600"#;
+    let mut worker = worker::Worker::start(&spec(script), Duration::from_secs(20), 100 << 20)
+        .await
+        .unwrap();
+    let error = worker
+        .ask(b"{\"version\":2}", Duration::from_secs(60))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("took more than 100 MiB of memory"),
+        "{error}"
+    );
 }

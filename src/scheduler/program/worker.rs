@@ -42,15 +42,31 @@ impl Worker {
     ) -> Result<Worker, ProgramError> {
         let program = spec.argv.join(" ");
         let started = SystemTime::now();
-        let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
+        let mut child = start(spec).map_err(|source| ProgramError::Start {
+            program: program.clone(),
+            source,
+        })?;
         let group = ProcessGroup::from_child(&child);
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(ProgramError::Start { program, source: std::io::ErrorKind::BrokenPipe.into() });
+            return Err(ProgramError::Start {
+                program,
+                source: std::io::ErrorKind::BrokenPipe.into(),
+            });
         };
         let errors = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep_end(child.stderr.take(), Arc::clone(&errors)));
         let answers = BufReader::new(answers);
-        let mut worker = Worker { program, started, child, group, requests, answers, errors, asked: 0, memory_limit };
+        let mut worker = Worker {
+            program,
+            started,
+            child,
+            group,
+            requests,
+            answers,
+            errors,
+            asked: 0,
+            memory_limit,
+        };
         let greeting = tokio::time::timeout(patience, worker.read_first_line()).await;
         match greeting {
             Err(_) => Err(worker.fault(WorkerFault::NotReady(patience.as_secs()))),
@@ -63,7 +79,11 @@ impl Worker {
 
     /// Asks one request, a JSON object, and returns the answer without its id. After an error the worker must not be
     /// used again.
-    pub(super) async fn ask(&mut self, request: &[u8], patience: Duration) -> Result<Bytes, ProgramError> {
+    pub(super) async fn ask(
+        &mut self,
+        request: &[u8],
+        patience: Duration,
+    ) -> Result<Bytes, ProgramError> {
         self.asked += 1;
         let answered = tokio::time::timeout(patience, self.exchange(request)).await;
         let line = match answered {
@@ -123,12 +143,19 @@ impl Worker {
         self.checked(whole, line)
     }
 
-    fn checked(&self, whole: std::io::Result<bool>, line: Vec<u8>) -> Result<Option<Vec<u8>>, ProgramError> {
+    fn checked(
+        &self,
+        whole: std::io::Result<bool>,
+        line: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, ProgramError> {
         match whole {
-            Err(source) => Err(ProgramError::Broken { program: self.program.clone(), source }),
-            Ok(_) if line.len() as u64 > MAX_OUTPUT => {
-                Err(ProgramError::TooMuchOutput { program: self.program.clone() })
-            }
+            Err(source) => Err(ProgramError::Broken {
+                program: self.program.clone(),
+                source,
+            }),
+            Ok(_) if line.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput {
+                program: self.program.clone(),
+            }),
             Ok(true) => Ok(Some(line)),
             Ok(false) => Ok(None),
         }
@@ -138,9 +165,13 @@ impl Worker {
     fn answer(&self, line: &[u8]) -> Result<Bytes, ProgramError> {
         let object = serde_json::from_slice::<Map<String, Value>>(line).ok();
         let identified = object.and_then(|mut object| Some((object.remove("id")?, object)));
-        let (id, object) = identified.ok_or_else(|| self.fault(WorkerFault::NotAnswer(quoted(line))))?;
+        let (id, object) =
+            identified.ok_or_else(|| self.fault(WorkerFault::NotAnswer(quoted(line))))?;
         if id.as_u64() != Some(self.asked) {
-            return Err(self.fault(WorkerFault::WrongId { asked: self.asked, found: id.to_string() }));
+            return Err(self.fault(WorkerFault::WrongId {
+                asked: self.asked,
+                found: id.to_string(),
+            }));
         }
         if !self.answers.buffer().is_empty() {
             return Err(self.fault(WorkerFault::AnsweredTwice(quoted(self.answers.buffer()))));
@@ -150,7 +181,11 @@ impl Worker {
     }
 
     fn fault(&self, fault: WorkerFault) -> ProgramError {
-        ProgramError::Worker { program: self.program.clone(), fault, stderr: self.take_stderr() }
+        ProgramError::Worker {
+            program: self.program.clone(),
+            fault,
+            stderr: self.take_stderr(),
+        }
     }
 
     /// The error of a worker whose output ended.
@@ -164,7 +199,11 @@ impl Worker {
                 tokio::task::yield_now().await;
                 match status.success() {
                     true => self.fault(fault),
-                    false => ProgramError::Failed { program, status, stderr: self.take_stderr() },
+                    false => ProgramError::Failed {
+                        program,
+                        status,
+                        stderr: self.take_stderr(),
+                    },
                 }
             }
             _ => self.fault(fault),
@@ -173,7 +212,10 @@ impl Worker {
 }
 
 /// Continues reading a line, and stops when it is longer than allowed. Returns `false` at the end of the output.
-async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
+async fn read_line(
+    output: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+) -> std::io::Result<bool> {
     loop {
         let read = output.fill_buf().await?;
         if read.is_empty() {
@@ -191,7 +233,8 @@ async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>)
 }
 
 fn is_ready(line: &[u8]) -> bool {
-    serde_json::from_slice::<Map<String, Value>>(line).is_ok_and(|object| object.get("ready") == Some(&true.into()))
+    serde_json::from_slice::<Map<String, Value>>(line)
+        .is_ok_and(|object| object.get("ready") == Some(&true.into()))
 }
 
 fn quoted(line: &[u8]) -> String {

@@ -32,8 +32,15 @@ const MIN_LENGTH: usize = 6;
 
 /// Words that people set as the key of a server that needs none. Redacting them would change replies.
 const PLACEHOLDERS: [&str; 9] = [
-    "ollama", "lm-studio", "lmstudio", "not-needed", "sk-no-key-required", "no-key-required", "placeholder",
-    "anything", "unused",
+    "ollama",
+    "lm-studio",
+    "lmstudio",
+    "not-needed",
+    "sk-no-key-required",
+    "no-key-required",
+    "placeholder",
+    "anything",
+    "unused",
 ];
 
 static KNOWN: RwLock<Option<KeyMatcher>> = RwLock::new(None);
@@ -44,10 +51,15 @@ pub fn add_key(key: &str) {
         return;
     }
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    if known.as_ref().is_some_and(|matcher| matcher.keys.contains(key)) {
+    if known
+        .as_ref()
+        .is_some_and(|matcher| matcher.keys.contains(key))
+    {
         return;
     }
-    let mut keys = known.take().map_or_else(BTreeSet::new, |matcher| matcher.keys);
+    let mut keys = known
+        .take()
+        .map_or_else(BTreeSet::new, |matcher| matcher.keys);
     keys.insert(key.to_owned());
     *known = KeyMatcher::new(keys);
 }
@@ -83,22 +95,36 @@ struct KeyMatcher {
 impl KeyMatcher {
     /// `None` if an automaton cannot be built, which would take gigabytes of keys.
     fn new(keys: BTreeSet<String>) -> Option<KeyMatcher> {
-        let spellings: BTreeSet<Vec<u8>> = keys.iter().flat_map(|key| spellings(key.as_bytes())).collect();
+        let spellings: BTreeSet<Vec<u8>> = keys
+            .iter()
+            .flat_map(|key| spellings(key.as_bytes()))
+            .collect();
         let grams = DFA::new(grams(&spellings)).ok()?;
-        Some(KeyMatcher { automaton: NFA::new(&spellings).ok()?, grams, keys })
+        Some(KeyMatcher {
+            automaton: NFA::new(&spellings).ok()?,
+            grams,
+            keys,
+        })
     }
 
     /// Whether `bytes` may contain a key: a piece of one occurs, or something with which a key may be spelled or
     /// divided. This filter passes over most bytes at the speed of memory.
     fn may_occur(&self, bytes: &[u8]) -> bool {
         const ESCAPES: [&[u8]; 4] = [b"\\u00", b"\\x", b"\\/", b"&#"];
-        ESCAPES.iter().any(|escape| memmem::find(bytes, escape).is_some())
+        ESCAPES
+            .iter()
+            .any(|escape| memmem::find(bytes, escape).is_some())
             || memmem::find(bytes, b"\x1b[").is_some()
-            || memchr_iter(0, bytes).any(|at| is_wide_text(bytes.get(at..at + 5).unwrap_or_default()))
+            || memchr_iter(0, bytes)
+                .any(|at| is_wide_text(bytes.get(at..at + 5).unwrap_or_default()))
             || memchr_iter(b'%', bytes).any(|at| is_hexadecimal(bytes.get(at + 1..at + 3)))
-            || memchr_iter(b' ', bytes).any(|at| is_run_of_pairs(bytes.get(at..at + 10).unwrap_or_default()))
+            || memchr_iter(b' ', bytes)
+                .any(|at| is_run_of_pairs(bytes.get(at..at + 10).unwrap_or_default()))
             || holds_dump(bytes)
-            || self.grams.try_find(&Input::new(bytes)).is_ok_and(|found| found.is_some())
+            || self
+                .grams
+                .try_find(&Input::new(bytes))
+                .is_ok_and(|found| found.is_some())
     }
 
     fn redact<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
@@ -123,14 +149,27 @@ impl KeyMatcher {
     fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         let mut starts = vec![(0, 0); self.automaton.max_pattern_len().max(1)];
-        let Ok(mut state) = self.automaton.start_state(Anchored::No) else { return places };
+        let Ok(mut state) = self.automaton.start_state(Anchored::No) else {
+            return places;
+        };
         let mut gaps = 0;
-        for (read, Spelled { byte, start, end, follows_gap }) in Reader::new(bytes).enumerate() {
+        for (
+            read,
+            Spelled {
+                byte,
+                start,
+                end,
+                follows_gap,
+            },
+        ) in Reader::new(bytes).enumerate()
+        {
             gaps += usize::from(follows_gap);
             let slot = read % starts.len();
             starts[slot] = (start, gaps);
             state = self.automaton.next_state(Anchored::No, state, byte);
-            let Some(longest) = self.longest_match(state) else { continue };
+            let Some(longest) = self.longest_match(state) else {
+                continue;
+            };
             let (first, gaps_before) = starts[(read + 1 - longest) % starts.len()];
             if longest >= SHORTEST_DIVIDED || gaps_before == gaps {
                 match places.last_mut().filter(|last| last.end >= first) {
@@ -148,14 +187,22 @@ impl KeyMatcher {
             return None;
         }
         let matches = 0..self.automaton.match_len(state);
-        matches.map(|index| self.automaton.pattern_len(self.automaton.match_pattern(state, index))).max()
+        matches
+            .map(|index| {
+                self.automaton
+                    .pattern_len(self.automaton.match_pattern(state, index))
+            })
+            .max()
     }
 
     /// Where hex dumps show keys: their digits and the text beside them.
     fn places_in_dumps(&self, text: &[u8]) -> Vec<Range<usize>> {
         let dumped = dumped_bytes(text);
         let bytes: Vec<u8> = dumped.iter().map(|dumped| dumped.byte).collect();
-        let of_keys = self.places(&bytes).into_iter().flat_map(|place| dumped.get(place).unwrap_or_default());
+        let of_keys = self
+            .places(&bytes)
+            .into_iter()
+            .flat_map(|place| dumped.get(place).unwrap_or_default());
         of_keys.flat_map(DumpedByte::places).collect()
     }
 }
@@ -196,7 +243,11 @@ const GRAM: usize = PART / 2;
 fn spellings(key: &[u8]) -> BTreeSet<Vec<u8>> {
     let mut all = BTreeSet::new();
     for (encoded, part) in encodings(key) {
-        all.extend(encoded.windows(part.min(encoded.len()).max(1)).map(<[u8]>::to_vec));
+        all.extend(
+            encoded
+                .windows(part.min(encoded.len()).max(1))
+                .map(<[u8]>::to_vec),
+        );
         all.insert(encoded);
     }
     all
@@ -204,7 +255,10 @@ fn spellings(key: &[u8]) -> BTreeSet<Vec<u8>> {
 
 /// Pieces, at least one of which occurs in every text that contains a spelling, even if a line break divides it once.
 fn grams(spellings: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
-    spellings.iter().flat_map(|spelling| spelling.windows(GRAM.min(spelling.len() / 2).max(1))).collect()
+    spellings
+        .iter()
+        .flat_map(|spelling| spelling.windows(GRAM.min(spelling.len() / 2).max(1)))
+        .collect()
 }
 
 /// A key as it is, in hexadecimal and in base64, each with the length of [`PART`] encoded bytes of the key. The base64
@@ -218,15 +272,30 @@ fn encodings(key: &[u8]) -> Vec<(Vec<u8>, usize)> {
     for before in 0..3 {
         let shifted = [vec![0; before], key.to_vec()].concat();
         let (first, end) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
-        for encoded in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
-            all.extend(encoded.as_bytes().get(first..end).map(|text| (text.to_vec(), PART * 8 / 6)));
+        for encoded in [
+            STANDARD_NO_PAD.encode(&shifted),
+            URL_SAFE_NO_PAD.encode(&shifted),
+        ] {
+            all.extend(
+                encoded
+                    .as_bytes()
+                    .get(first..end)
+                    .map(|text| (text.to_vec(), PART * 8 / 6)),
+            );
         }
     }
     all
 }
 
 fn hexadecimal(key: &[u8], digits: &[u8; 16]) -> Vec<u8> {
-    key.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect()
+    key.iter()
+        .flat_map(|byte| {
+            [
+                digits[usize::from(byte >> 4)],
+                digits[usize::from(byte & 15)],
+            ]
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -238,12 +307,12 @@ mod tests {
 
     const KEY: &str = "sk-not/a+key~4f1e7";
     /// As long as the project keys of a vendor.
-    const LONG: &str =
-        "sk-proj-Zk3vQ9xWb7LmT2cRy8NfHs5JdGa1PuEo4iKwXtVz6MqYrBn0LhCjSgDeFpAkUvOi_TbW3xZq7NmRy5KcHv2Ls9Jd";
+    const LONG: &str = "sk-proj-Zk3vQ9xWb7LmT2cRy8NfHs5JdGa1PuEo4iKwXtVz6MqYrBn0LhCjSgDeFpAkUvOi_TbW3xZq7NmRy5KcHv2Ls9Jd";
 
     fn matcher() -> &'static KeyMatcher {
         static MATCHER: LazyLock<KeyMatcher> = LazyLock::new(|| {
-            KeyMatcher::new([KEY.to_owned(), "other-key-000".to_owned(), LONG.to_owned()].into()).unwrap()
+            KeyMatcher::new([KEY.to_owned(), "other-key-000".to_owned(), LONG.to_owned()].into())
+                .unwrap()
         });
         &MATCHER
     }
@@ -252,7 +321,10 @@ mod tests {
         let matcher = matcher();
         let may_occur = matcher.may_occur(text.as_bytes());
         let redacted = matcher.redact(text.as_bytes());
-        assert!(may_occur || *redacted == *text.as_bytes(), "the filter misses {text}");
+        assert!(
+            may_occur || *redacted == *text.as_bytes(),
+            "the filter misses {text}"
+        );
         String::from_utf8(redacted.into_owned()).unwrap()
     }
 
@@ -269,14 +341,26 @@ mod tests {
             _ if c == '/' => "\\/".to_owned(),
             _ => format!("\\x{:02x}", u32::from(c)),
         };
-        text.chars().zip(spellings.iter().cycle()).map(spell).collect()
+        text.chars()
+            .zip(spellings.iter().cycle())
+            .map(spell)
+            .collect()
     }
 
     #[test]
     fn text_without_a_key_stays_as_it_is() {
-        for text in
-            ["", "\\", "%", "%2", "&#", "&#115", "\\u00", "\\u007", "sk-not/a+key~4f1e", "a\\/b %73 &#115; \\u0073k"]
-        {
+        for text in [
+            "",
+            "\\",
+            "%",
+            "%2",
+            "&#",
+            "&#115",
+            "\\u00",
+            "\\u007",
+            "sk-not/a+key~4f1e",
+            "a\\/b %73 &#115; \\u0073k",
+        ] {
             assert_eq!(redacted(text), text);
         }
     }
@@ -284,7 +368,11 @@ mod tests {
     /// Text broken after every `width` characters.
     fn wrapped(text: &str, width: usize, with: &str) -> String {
         let chars: Vec<char> = text.chars().collect();
-        chars.chunks(width).map(|line| line.iter().collect::<String>()).collect::<Vec<_>>().join(with)
+        chars
+            .chunks(width)
+            .map(|line| line.iter().collect::<String>())
+            .collect::<Vec<_>>()
+            .join(with)
     }
 
     fn hex(text: &str) -> String {
@@ -300,7 +388,12 @@ mod tests {
             let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             let _ = if canonical {
                 let (left, right) = pairs.split_at(pairs.len().min(8));
-                writeln!(lines, "{at:08x}  {}  {}  |{shown}|", left.join(" "), right.join(" "))
+                writeln!(
+                    lines,
+                    "{at:08x}  {}  {}  |{shown}|",
+                    left.join(" "),
+                    right.join(" ")
+                )
             } else {
                 let groups: Vec<String> = pairs.chunks(2).map(<[String]>::concat).collect();
                 writeln!(lines, "{at:08x}: {:<39}  {shown}", groups.join(" "))
@@ -316,7 +409,8 @@ mod tests {
     /// Forty ways in which tools print a key.
     fn spelled() -> Vec<(&'static str, String)> {
         let base64 = STANDARD_NO_PAD.encode(LONG);
-        let with_header = STANDARD_NO_PAD.encode(format!("Authorization: Bearer {LONG}\r\nHost: x"));
+        let with_header =
+            STANDARD_NO_PAD.encode(format!("Authorization: Bearer {LONG}\r\nHost: x"));
         let url_base64 = URL_SAFE_NO_PAD.encode(format!("k={LONG}"));
         let named = LONG.replace('-', "&dash;").replace('_', "&lowbar;");
         let json = serde_json::json!({ "key": LONG }).to_string();
@@ -326,41 +420,80 @@ mod tests {
             ("in a header", format!("Authorization: Bearer {LONG}\r\n")),
             ("in a URL", format!("https://user:{LONG}@host/path")),
             ("in JSON", json.clone()),
-            ("JSON in JSON", serde_json::json!({ "body": json }).to_string()),
-            ("upper \\u escapes", each(|c| format!("\\u{:04X}", u32::from(c)))),
-            ("lower \\u escapes", each(|c| format!("\\u{:04x}", u32::from(c)))),
+            (
+                "JSON in JSON",
+                serde_json::json!({ "body": json }).to_string(),
+            ),
+            (
+                "upper \\u escapes",
+                each(|c| format!("\\u{:04X}", u32::from(c))),
+            ),
+            (
+                "lower \\u escapes",
+                each(|c| format!("\\u{:04x}", u32::from(c))),
+            ),
             ("\\x escapes", each(|c| format!("\\x{:02x}", u32::from(c)))),
-            ("escapes of escapes", each(|c| format!("\\\\u{:04x}", u32::from(c)))),
+            (
+                "escapes of escapes",
+                each(|c| format!("\\\\u{:04x}", u32::from(c))),
+            ),
             ("percent", each(|c| format!("%{:02X}", u32::from(c)))),
             ("lower percent", each(|c| format!("%{:02x}", u32::from(c)))),
-            ("percent twice", each(|c| format!("%25{:02X}", u32::from(c)))),
-            ("punctuation in percent", LONG.replace('-', "%2D").replace('_', "%5F")),
-            ("decimal references", each(|c| format!("&#{};", u32::from(c)))),
-            ("hexadecimal references", each(|c| format!("&#x{:X};", u32::from(c)))),
+            (
+                "percent twice",
+                each(|c| format!("%25{:02X}", u32::from(c))),
+            ),
+            (
+                "punctuation in percent",
+                LONG.replace('-', "%2D").replace('_', "%5F"),
+            ),
+            (
+                "decimal references",
+                each(|c| format!("&#{};", u32::from(c))),
+            ),
+            (
+                "hexadecimal references",
+                each(|c| format!("&#x{:X};", u32::from(c))),
+            ),
             ("HTML names", named),
             ("base64", base64.clone()),
             ("base64 of a header", with_header.clone()),
             ("base64 for URLs", url_base64),
             ("base64 at 76 columns", wrapped(&with_header, 76, "\n")),
-            ("base64 at 76 columns, CRLF", wrapped(&with_header, 76, "\r\n")),
+            (
+                "base64 at 76 columns, CRLF",
+                wrapped(&with_header, 76, "\r\n"),
+            ),
             ("base64 at 64 columns", wrapped(&base64, 64, "\n")),
             ("wrapped base64 in JSON", wrapped(&base64, 76, "\\n")),
-            ("wrapped base64 in JSON in JSON", wrapped(&base64, 76, "\\\\n")),
+            (
+                "wrapped base64 in JSON in JSON",
+                wrapped(&base64, 76, "\\\\n"),
+            ),
             ("indented base64", wrapped(&base64, 60, "\n    ")),
             ("hexadecimal", hex(LONG)),
             ("upper hexadecimal", hex(LONG).to_uppercase()),
             ("plain hex dump", wrapped(&hex(LONG), 60, "\n")),
             ("pairs of digits", wrapped(&hex(LONG), 2, " ")),
             ("xxd", dump(LONG, false)),
-            ("xxd, not at the start", dump(&format!("token = {LONG}"), false)),
+            (
+                "xxd, not at the start",
+                dump(&format!("token = {LONG}"), false),
+            ),
             ("hexdump -C", dump(LONG, true)),
             ("wrapped", wrapped(LONG, 40, "\n")),
             ("wrapped, CRLF", wrapped(LONG, 30, "\r\n")),
-            ("coloured in the middle", format!("{}\u{1b}[1;31m{}\u{1b}[0m", &LONG[..13], &LONG[13..])),
+            (
+                "coloured in the middle",
+                format!("{}\u{1b}[1;31m{}\u{1b}[0m", &LONG[..13], &LONG[13..]),
+            ),
             ("coloured everywhere", each(|c| format!("\u{1b}[32m{c}"))),
             ("UTF-16", each(|c| format!("{c}\0"))),
             ("a NUL inside", format!("{}\0{}", &LONG[..50], &LONG[50..])),
-            ("colours in JSON", format!("{}\\u001b[1m{}", &LONG[..21], &LONG[21..])),
+            (
+                "colours in JSON",
+                format!("{}\\u001b[1m{}", &LONG[..21], &LONG[21..]),
+            ),
         ]
     }
 
@@ -373,8 +506,15 @@ mod tests {
             assert_eq!(left.len(), text.len(), "{how}");
             let stars = left.matches('*').count();
             assert!(stars >= LONG.len() - 2, "{how}: {stars} stars in {left}");
-            for piece in LONG.as_bytes().windows(8).map(|piece| std::str::from_utf8(piece).unwrap()) {
-                assert!(!left.contains(piece) && !left.contains(&hex(piece)), "{how}: {left}");
+            for piece in LONG
+                .as_bytes()
+                .windows(8)
+                .map(|piece| std::str::from_utf8(piece).unwrap())
+            {
+                assert!(
+                    !left.contains(piece) && !left.contains(&hex(piece)),
+                    "{how}: {left}"
+                );
             }
         }
     }
@@ -383,20 +523,33 @@ mod tests {
     fn twenty_characters_of_a_key_go_and_nineteen_stay() {
         for start in [0, 7, LONG.len() - 20] {
             let part = &LONG[start..start + 20];
-            assert_eq!(redacted(&format!("invalid key: {part}...")), format!("invalid key: {}...", "*".repeat(20)));
+            assert_eq!(
+                redacted(&format!("invalid key: {part}...")),
+                format!("invalid key: {}...", "*".repeat(20))
+            );
             let short = format!("invalid key: {}...", &part[..19]);
             assert_eq!(redacted(&short), short);
         }
         let cut = &LONG[..LONG.len() - 1];
-        assert_eq!(redacted(cut), "*".repeat(cut.len()), "a message that was cut");
+        assert_eq!(
+            redacted(cut),
+            "*".repeat(cut.len()),
+            "a message that was cut"
+        );
     }
 
     #[test]
     fn dumps_of_other_bytes_stay_as_they_are() {
-        for text in [dump("nothing of interest stands here, or there", false), dump("or here, at all", true)] {
+        for text in [
+            dump("nothing of interest stands here, or there", false),
+            dump("or here, at all", true),
+        ] {
             assert_eq!(redacted(&text), text);
         }
-        assert_eq!(redacted("00000010: zz\n0000000 : 1\n00000010:"), "00000010: zz\n0000000 : 1\n00000010:");
+        assert_eq!(
+            redacted("00000010: zz\n0000000 : 1\n00000010:"),
+            "00000010: zz\n0000000 : 1\n00000010:"
+        );
     }
 
     #[test]
@@ -406,7 +559,10 @@ mod tests {
 
     #[test]
     fn two_keys_that_touch_are_both_redacted() {
-        assert_eq!(redacted(&format!("<{KEY}other-key-000>")), format!("<{}>", "*".repeat(KEY.len() + 13)));
+        assert_eq!(
+            redacted(&format!("<{KEY}other-key-000>")),
+            format!("<{}>", "*".repeat(KEY.len() + 13))
+        );
     }
 
     #[test]

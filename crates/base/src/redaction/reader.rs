@@ -33,7 +33,11 @@ impl<'b> Reader<'b> {
         }
         let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
         // The parameters of the sequence end where its last character stands.
-        if let Some(end) = rest.iter().take(32).position(|byte| !(0x20..0x40).contains(byte)) {
+        if let Some(end) = rest
+            .iter()
+            .take(32)
+            .position(|byte| !(0x20..0x40).contains(byte))
+        {
             self.at += end + 2;
         }
     }
@@ -51,7 +55,14 @@ impl Iterator for Reader<'_> {
             match byte {
                 0x1b => self.skip_sequence(),
                 0 | b' ' | b'\n' | b'\r' | b'\t' => {}
-                _ => return Some(Spelled { byte, start, end: self.at, follows_gap }),
+                _ => {
+                    return Some(Spelled {
+                        byte,
+                        start,
+                        end: self.at,
+                        follows_gap,
+                    });
+                }
             }
             follows_gap = true;
         }
@@ -75,10 +86,14 @@ fn after_backslashes(text: &[u8]) -> Option<(u8, usize)> {
     let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
     let rest = text.get(slashes..)?;
     let escaped = match rest.first() {
-        Some(b'u') if rest.get(1..3) == Some(b"00") => {
-            rest.get(3..5).and_then(hex_byte).map(|byte| (byte, slashes + 5))
-        }
-        Some(b'x') => rest.get(1..3).and_then(hex_byte).map(|byte| (byte, slashes + 3)),
+        Some(b'u') if rest.get(1..3) == Some(b"00") => rest
+            .get(3..5)
+            .and_then(hex_byte)
+            .map(|byte| (byte, slashes + 5)),
+        Some(b'x') => rest
+            .get(1..3)
+            .and_then(hex_byte)
+            .map(|byte| (byte, slashes + 3)),
         Some(quoted @ (b'/' | b'"')) => Some((*quoted, slashes + 1)),
         Some(b'n' | b'r' | b't') => Some((b'\n', slashes + 1)),
         _ => None,
@@ -132,12 +147,16 @@ const NAMES: [(&[u8], u8); 19] = [
 ];
 
 fn named_reference(text: &[u8]) -> Option<(u8, usize)> {
-    NAMES.iter().find(|(name, _)| text.starts_with(name)).map(|(name, byte)| (*byte, name.len()))
+    NAMES
+        .iter()
+        .find(|(name, _)| text.starts_with(name))
+        .map(|(name, byte)| (*byte, name.len()))
 }
 
 fn hex_byte(digits: &[u8]) -> Option<u8> {
-    let digits =
-        std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let digits = std::str::from_utf8(digits)
+        .ok()
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u8::from_str_radix(digits, 16).ok()
 }
 
@@ -154,7 +173,9 @@ pub(super) struct DumpedByte {
 
 impl DumpedByte {
     pub(super) fn places(&self) -> impl Iterator<Item = Range<usize>> {
-        [Some(self.digits.clone()), self.shown.map(|at| at..at + 1)].into_iter().flatten()
+        [Some(self.digits.clone()), self.shown.map(|at| at..at + 1)]
+            .into_iter()
+            .flatten()
     }
 }
 
@@ -174,7 +195,10 @@ pub(super) fn dumped_bytes(text: &[u8]) -> Vec<DumpedByte> {
 
 /// Adds the bytes of a line that begins at `start`.
 fn add_dumped_line(line: &[u8], start: usize, bytes: &mut Vec<DumpedByte>) {
-    let offset = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let offset = line
+        .iter()
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
     let colon = usize::from(line.get(offset) == Some(&b':'));
     if offset < 6 || line.get(offset + colon) != Some(&b' ') {
         return;
@@ -182,20 +206,32 @@ fn add_dumped_line(line: &[u8], start: usize, bytes: &mut Vec<DumpedByte>) {
     let first = bytes.len();
     let mut at = offset + colon;
     while bytes.len() - first < WIDEST {
-        let spaces = line.get(at..).unwrap_or_default().iter().take_while(|byte| **byte == b' ').count();
+        let spaces = line
+            .get(at..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|byte| **byte == b' ')
+            .count();
         // Two spaces end the digits, except after the offset and in the middle of a line of `hexdump -C`.
         let ends = spaces > 2 || (spaces == 2 && colon == 1 && bytes.len() > first);
         match line.get(at + spaces..at + spaces + 2).and_then(hex_byte) {
             Some(byte) if !ends => {
                 let digits = start + at + spaces..start + at + spaces + 2;
-                bytes.push(DumpedByte { byte, digits, shown: None });
+                bytes.push(DumpedByte {
+                    byte,
+                    digits,
+                    shown: None,
+                });
                 at += spaces + 2;
             }
             _ => break,
         }
     }
     let text = line.get(at..).unwrap_or_default();
-    let margin = text.iter().take_while(|byte| matches!(byte, b' ' | b'|')).count();
+    let margin = text
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'|'))
+        .count();
     for (index, dumped) in bytes.iter_mut().skip(first).enumerate() {
         let shown = at + margin + index;
         dumped.shown = (line.get(shown) == Some(&dumped.byte)).then_some(start + shown);

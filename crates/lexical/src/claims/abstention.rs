@@ -18,7 +18,10 @@ use sessions::transcript::fold;
 
 /// Parts of the patterns below, by name. A part may hold later ones.
 const PARTS: [(&str, &str); 12] = [
-    ("{HERE}", r"(?:{RECORD}|this|what|compaction|compression|truncation|summari[sz]ation|compressed|summari[sz]ed)"),
+    (
+        "{HERE}",
+        r"(?:{RECORD}|this|what|compaction|compression|truncation|summari[sz]ation|compressed|summari[sz]ed)",
+    ),
     (
         "{THE_RECORD}",
         r"(?:the |this |my |that |your |our )?(?:\w+ )?(?:contexts?|summary|summaries|transcript|conversation|notes|excerpts?|handoff|compaction)",
@@ -27,8 +30,14 @@ const PARTS: [(&str, &str); 12] = [
         "{RECORD}",
         r"(?:contexts?|summary|summaries|transcript|conversation|history|session|records?|notes?|material|chat|excerpts?|information|handoff|memory)",
     ),
-    ("{RECORD_ZH}", r"(?:摘要|总结|上下文|记录|会话|对话|历史|笔记|内容|文中|材料|信息|原文|资料|文本|消息)"),
-    ("{ASK}", r"(?:who|whom|whose|which|what|when|where|why|how|whether|if)"),
+    (
+        "{RECORD_ZH}",
+        r"(?:摘要|总结|上下文|记录|会话|对话|历史|笔记|内容|文中|材料|信息|原文|资料|文本|消息)",
+    ),
+    (
+        "{ASK}",
+        r"(?:who|whom|whose|which|what|when|where|why|how|whether|if)",
+    ),
     ("{NOT}", r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere)"),
     (
         "{NONE}",
@@ -170,7 +179,11 @@ lazy_patterns! {
 /// The pattern of any of `alternatives`, with the parts that they name.
 fn any_of(alternatives: &[&str]) -> Regex {
     let joined = alternatives.join("|");
-    pattern(&PARTS.iter().fold(joined, |text, (name, part)| text.replace(name, part)))
+    pattern(
+        &PARTS
+            .iter()
+            .fold(joined, |text, (name, part)| text.replace(name, part)),
+    )
 }
 
 /// A folded part of an answer, between punctuation and words of contrast.
@@ -186,9 +199,16 @@ fn segments(answer: &str) -> Vec<Segment> {
     for sentence in END.split(&folded) {
         let mut follows_contrast = false;
         for part in CONTRAST.split(sentence) {
-            let text = part.trim().trim_start_matches(['\'', '-', '*', ' ']).trim_end_matches(['.', ' ']).to_owned();
+            let text = part
+                .trim()
+                .trim_start_matches(['\'', '-', '*', ' '])
+                .trim_end_matches(['.', ' '])
+                .to_owned();
             if !text.is_empty() {
-                segments.push(Segment { text, follows_contrast });
+                segments.push(Segment {
+                    text,
+                    follows_contrast,
+                });
             }
             follows_contrast = true;
         }
@@ -198,10 +218,16 @@ fn segments(answer: &str) -> Vec<Segment> {
 
 impl Segment {
     fn admits(&self) -> bool {
-        let reason = REASON.find(&self.text).filter(|_| !OWN_REASON.is_match(&self.text));
-        let statement = reason.and_then(|reason| self.text.get(..reason.start())).unwrap_or(&self.text);
+        let reason = REASON
+            .find(&self.text)
+            .filter(|_| !OWN_REASON.is_match(&self.text));
+        let statement = reason
+            .and_then(|reason| self.text.get(..reason.start()))
+            .unwrap_or(&self.text);
         let is_attributed = ATTRIBUTION.find(statement).is_some_and(|attribution| {
-            !statement.get(..attribution.start()).is_some_and(|before| NEGATION.is_match(before))
+            !statement
+                .get(..attribution.start())
+                .is_some_and(|before| NEGATION.is_match(before))
         });
         ADMISSION.is_match(statement) && !is_attributed
     }
@@ -215,9 +241,12 @@ pub fn abstains(answer: &str) -> bool {
     let mut admitted = false;
     for (place, (segment, admits_here)) in segments.iter().zip(&admits).enumerate() {
         let contrasts = admitted && segment.follows_contrast && !RECORD.is_match(&segment.text);
-        let asserts = GUESS.is_match(&segment.text) || STATEMENT.is_match(&segment.text) || contrasts;
+        let asserts =
+            GUESS.is_match(&segment.text) || STATEMENT.is_match(&segment.text) || contrasts;
         // "it was changed, but the new value is not recorded"
-        let next_admits = segments.get(place + 1).is_some_and(|next| next.follows_contrast)
+        let next_admits = segments
+            .get(place + 1)
+            .is_some_and(|next| next.follows_contrast)
             && admits.get(place + 1).is_some_and(|admits| *admits);
         let is_part_of_admission = *admits_here || (admitted && next_admits);
         if asserts && !is_part_of_admission && !SUGGESTION.is_match(&segment.text) {
@@ -251,10 +280,17 @@ mod tests {
                 _ => panic!("{line}"),
             })
             .collect();
-        let wrong: Vec<&str> =
-            cases.iter().filter(|(admits, answer)| abstains(answer) != *admits).map(|(_, a)| *a).collect();
+        let wrong: Vec<&str> = cases
+            .iter()
+            .filter(|(admits, answer)| abstains(answer) != *admits)
+            .map(|(_, a)| *a)
+            .collect();
         let right = 1.0 - wrong.len() as f64 / cases.len() as f64;
-        println!("admissions and assertions: {} cases, {:.1}% right, wrong: {wrong:#?}", cases.len(), 100.0 * right);
+        println!(
+            "admissions and assertions: {} cases, {:.1}% right, wrong: {wrong:#?}",
+            cases.len(),
+            100.0 * right
+        );
         assert!(cases.len() >= 60 && right >= 0.95, "{right} {wrong:#?}");
     }
 

@@ -92,18 +92,29 @@ pub struct RuleFinder {
 impl RuleFinder {
     /// Prepares to look for `rule` in many texts.
     pub fn new(rule: &Rule) -> RuleFinder {
-        let text = rule.text.trim().trim_end_matches(['.', '!', '。', '！']).to_owned();
+        let text = rule
+            .text
+            .trim()
+            .trim_end_matches(['.', '!', '。', '！'])
+            .to_owned();
         let prohibition = match rule.prohibition.as_slice() {
             [] => prohibitions(rule.language).map(str::to_owned).collect(),
             words => words.to_vec(),
         };
-        let (unspaced, prohibition): (Vec<String>, Vec<String>) =
-            prohibition.into_iter().partition(|word| word.chars().all(is_unspaced));
+        let (unspaced, prohibition): (Vec<String>, Vec<String>) = prohibition
+            .into_iter()
+            .partition(|word| word.chars().all(is_unspaced));
         RuleFinder {
             unspaced: unspaced.iter().map(|word| fold(word)).collect(),
-            whole: FactFinder::new(&Fact { spellings: vec![text] }),
-            object: FactFinder::new(&Fact { spellings: rule.object.clone() }),
-            prohibition: FactFinder::new(&Fact { spellings: prohibition }),
+            whole: FactFinder::new(&Fact {
+                spellings: vec![text],
+            }),
+            object: FactFinder::new(&Fact {
+                spellings: rule.object.clone(),
+            }),
+            prohibition: FactFinder::new(&Fact {
+                spellings: prohibition,
+            }),
             is_built_in: rule.prohibition.is_empty(),
         }
     }
@@ -116,22 +127,32 @@ impl RuleFinder {
     /// Whether the rule occurs in `text`; `folded` is `text` after [`sessions::transcript::fold_document`].
     pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
         let literal = self.whole.occurs_in(folded);
-        RuleSurvival { literal, near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text) }
+        RuleSurvival {
+            literal,
+            near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text),
+        }
     }
 
     /// Whether a sentence of `text` has the object and forbids something.
     pub fn is_stated_in(&self, text: &str) -> bool {
         let places = self.object.find(&MappedFold::new(text));
         places.into_iter().any(|place| {
-            let (sentence, lead) = (sentence_around(text, place.clone()), lead_in(text, place.start));
-            self.forbids(&fold(sentence)) || lead.is_some_and(|lead| self.forbids(&fold(lead)) && !cancels(sentence))
+            let (sentence, lead) = (
+                sentence_around(text, place.clone()),
+                lead_in(text, place.start),
+            );
+            self.forbids(&fold(sentence))
+                || lead.is_some_and(|lead| self.forbids(&fold(lead)) && !cancels(sentence))
         })
     }
 
     /// Whether the folded sentence forbids something and does not lift a prohibition.
     fn forbids(&self, sentence: &str) -> bool {
         let is_forbidden = self.prohibition.occurs_in(sentence)
-            || self.unspaced.iter().any(|word| sentence.contains(word.as_str()))
+            || self
+                .unspaced
+                .iter()
+                .any(|word| sentence.contains(word.as_str()))
             || self.is_built_in && FORBIDDEN.is_match(sentence);
         is_forbidden && !cancels(sentence)
     }
@@ -155,14 +176,19 @@ fn lead_in(text: &str, place: usize) -> Option<&str> {
     let start = text.get(..place)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..)?.lines().next()?;
     let above = is_bullet(line).then(|| text.get(..start))??;
-    let lead = above.lines().rev().find(|line| !line.trim().is_empty() && !is_bullet(line))?;
-    (lead.starts_with('#') || lead.trim_end().trim_end_matches('*').ends_with([':', '：'])).then_some(lead)
+    let lead = above
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty() && !is_bullet(line))?;
+    (lead.starts_with('#') || lead.trim_end().trim_end_matches('*').ends_with([':', '：']))
+        .then_some(lead)
 }
 
 fn is_bullet(line: &str) -> bool {
     let rest = line.trim_start();
     let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.starts_with(['-', '*', '•', '+']) || number.len() < rest.len() && number.starts_with(['.', ')'])
+    rest.starts_with(['-', '*', '•', '+'])
+        || number.len() < rest.len() && number.starts_with(['.', ')'])
 }
 
 /// Words that forbid something in a language. `not`, `no` and 别 alone are not among them: they also occur in reports of
@@ -170,7 +196,9 @@ fn is_bullet(line: &str) -> bool {
 fn prohibitions(language: Locale) -> impl Iterator<Item = &'static str> {
     const WORDS: &str = include_str!("prohibitions.txt");
     let prefix = language.pick("en ", "zh ");
-    WORDS.lines().filter_map(move |line| line.strip_prefix(prefix))
+    WORDS
+        .lines()
+        .filter_map(move |line| line.strip_prefix(prefix))
 }
 
 /// The fewest characters of a line that is wrapped. Shorter lines are items of a list.
@@ -181,10 +209,16 @@ const WRAPPED_LINE: usize = 60;
 fn sentence_around(text: &str, place: Range<usize>) -> &str {
     let before = text.get(..place.start).unwrap_or("");
     let after = text.get(place.end..).unwrap_or("");
-    let start =
-        before.char_indices().rev().find(|(at, _)| ends_sentence(text, *at)).map_or(0, |(at, c)| at + c.len_utf8());
-    let end = after.char_indices().find(|(at, _)| ends_sentence(text, place.end + at));
-    text.get(start..end.map_or(text.len(), |(at, _)| place.end + at)).unwrap_or("")
+    let start = before
+        .char_indices()
+        .rev()
+        .find(|(at, _)| ends_sentence(text, *at))
+        .map_or(0, |(at, c)| at + c.len_utf8());
+    let end = after
+        .char_indices()
+        .find(|(at, _)| ends_sentence(text, place.end + at));
+    text.get(start..end.map_or(text.len(), |(at, _)| place.end + at))
+        .unwrap_or("")
 }
 
 fn ends_sentence(text: &str, at: usize) -> bool {
@@ -194,9 +228,13 @@ fn ends_sentence(text: &str, at: usize) -> bool {
         Some('.' | '!' | '?') => rest.next().is_none_or(char::is_whitespace),
         Some('"') => rest.as_str().starts_with([',', ']', '}']),
         Some('\n') => {
-            let line = text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or("");
+            let line = text
+                .get(..at)
+                .and_then(|before| before.rsplit('\n').next())
+                .unwrap_or("");
             let next = rest.as_str().trim_start_matches([' ', '\t']);
-            line.chars().count() < WRAPPED_LINE || !next.starts_with(|c: char| c.is_lowercase() || c == '`')
+            line.chars().count() < WRAPPED_LINE
+                || !next.starts_with(|c: char| c.is_lowercase() || c == '`')
         }
         _ => false,
     }
@@ -205,14 +243,20 @@ fn ends_sentence(text: &str, at: usize) -> bool {
 /// The language in which the user of a session writes: Chinese if at least a tenth of the letters are, since code and names
 /// are Latin.
 pub fn language_of(messages: &[Message]) -> Locale {
-    let letters =
-        messages.iter().filter(|message| message.role == Role::User).flat_map(|message| message.content.chars());
+    let letters = messages
+        .iter()
+        .filter(|message| message.role == Role::User)
+        .flat_map(|message| message.content.chars());
     let (mut all, mut chinese) = (0u64, 0u64);
     for letter in letters.filter(|c| c.is_alphabetic()) {
         all += 1;
         chinese += u64::from(is_unspaced(letter));
     }
-    if all > 0 && chinese * 10 >= all { Locale::Zh } else { Locale::En }
+    if all > 0 && chinese * 10 >= all {
+        Locale::Zh
+    } else {
+        Locale::En
+    }
 }
 
 #[cfg(test)]
@@ -222,12 +266,21 @@ mod tests {
     use sessions::transcript::{ToolCall, fold_document};
 
     fn rule(language: Locale, text: &str, object: &str) -> Rule {
-        Rule { name: "r".into(), language, text: text.into(), object: vec![object.into()], prohibition: Vec::new() }
+        Rule {
+            name: "r".into(),
+            language,
+            text: text.into(),
+            object: vec![object.into()],
+            prohibition: Vec::new(),
+        }
     }
 
     /// `l` word for word, `n` nearly, `-` lost.
     fn survival(rule: &Rule, text: &str) -> char {
-        let RuleSurvival { literal, near_literal } = RuleFinder::new(rule).survival(text, &fold_document(text));
+        let RuleSurvival {
+            literal,
+            near_literal,
+        } = RuleFinder::new(rule).survival(text, &fold_document(text));
         match (literal, near_literal) {
             (true, true) => 'l',
             (false, true) => 'n',
@@ -238,16 +291,38 @@ mod tests {
 
     #[test]
     fn object_and_prohibition_must_be_in_one_sentence() {
-        let rule = rule(Locale::En, "Do not change db/billing_schema.sql.", "db/billing_schema.sql");
+        let rule = rule(
+            Locale::En,
+            "Do not change db/billing_schema.sql.",
+            "db/billing_schema.sql",
+        );
         let cases = [
-            ("Rules: do not change `db/billing_schema.sql`. Then go on.", 'l'),
+            (
+                "Rules: do not change `db/billing_schema.sql`. Then go on.",
+                'l',
+            ),
             ("- DO NOT CHANGE db/billing_schema.sql", 'l'),
-            ("The user said that db/billing_schema.sql must not be changed", 'n'),
+            (
+                "The user said that db/billing_schema.sql must not be changed",
+                'n',
+            ),
             ("never push\ndb/billing_schema.sql: read", '-'),
-            ("Constraint of the user: the agent may never touch the file\n`db/billing_schema.sql` of the service", '-'),
-            ("Constraints that the user gave: the agent may never touch the file\n`db/billing_schema.sql`", 'n'),
-            (r#"{"files":["db/billing_schema.sql"],"rules":["never push"]}"#, '-'),
-            (r#"{"rules":["never push","db/billing_schema.sql: never"]}"#, 'n'),
+            (
+                "Constraint of the user: the agent may never touch the file\n`db/billing_schema.sql` of the service",
+                '-',
+            ),
+            (
+                "Constraints that the user gave: the agent may never touch the file\n`db/billing_schema.sql`",
+                'n',
+            ),
+            (
+                r#"{"files":["db/billing_schema.sql"],"rules":["never push"]}"#,
+                '-',
+            ),
+            (
+                r#"{"rules":["never push","db/billing_schema.sql: never"]}"#,
+                'n',
+            ),
             ("db/billing_schema.sql was read. Never run the tests", '-'),
             ("db/billing_schema.sql\nNever run the tests", '-'),
             ("db/billing_schema.sql did not change", '-'),
@@ -262,16 +337,32 @@ mod tests {
 
     #[test]
     fn chinese_rules_are_found() {
-        let rule = rule(Locale::Zh, "不要修改 db/billing_schema.sql。", "db/billing_schema.sql");
-        assert_eq!(survival(&rule, "约束：不要修改db/billing_schema.sql。接着跑测试。"), 'l');
-        assert_eq!(survival(&rule, "用户禁止改动 `db/billing_schema.sql` 文件"), 'n');
-        assert_eq!(survival(&rule, "读了 db/billing_schema.sql。不要跑测试。"), '-');
+        let rule = rule(
+            Locale::Zh,
+            "不要修改 db/billing_schema.sql。",
+            "db/billing_schema.sql",
+        );
+        assert_eq!(
+            survival(&rule, "约束：不要修改db/billing_schema.sql。接着跑测试。"),
+            'l'
+        );
+        assert_eq!(
+            survival(&rule, "用户禁止改动 `db/billing_schema.sql` 文件"),
+            'n'
+        );
+        assert_eq!(
+            survival(&rule, "读了 db/billing_schema.sql。不要跑测试。"),
+            '-'
+        );
         assert_eq!(survival(&rule, "特别是 db/billing_schema.sql"), '-');
     }
 
     #[test]
     fn own_words_replace_those_of_the_language() {
-        let rule = Rule { prohibition: vec!["hands off".into()], ..rule(Locale::En, "Hands off port 48213.", "48213") };
+        let rule = Rule {
+            prohibition: vec!["hands off".into()],
+            ..rule(Locale::En, "Hands off port 48213.", "48213")
+        };
         assert_eq!(survival(&rule, "port 48213: hands off, says the user"), 'n');
         assert_eq!(survival(&rule, "never use port 48213"), '-');
     }
@@ -281,8 +372,16 @@ mod tests {
         let mut call = Message::text(Role::Assistant, "");
         call.tool_calls = vec![ToolCall::new("c", "Read", "{}")];
         let said = || Message::text(Role::User, "x");
-        let messages = [said(), said(), call, Message::result("c", "y"), said(), said()];
-        let places = RulePosition::ALL.map(|position| position.place(&messages, 0..6, &[Tokens(10); 6]));
+        let messages = [
+            said(),
+            said(),
+            call,
+            Message::result("c", "y"),
+            said(),
+            said(),
+        ];
+        let places =
+            RulePosition::ALL.map(|position| position.place(&messages, 0..6, &[Tokens(10); 6]));
         assert_eq!(places, [1, 4, 5], "3 would part the call from its result");
         let one = RulePosition::ALL.map(|position| position.place(&messages, 0..1, &[Tokens(10)]));
         assert_eq!(one, [1, 1, 1]);
@@ -290,10 +389,17 @@ mod tests {
 
     #[test]
     fn the_language_is_that_of_the_user() {
-        let language =
-            |text: &str| language_of(&[Message::text(Role::User, text), Message::text(Role::Assistant, "好的好的")]);
+        let language = |text: &str| {
+            language_of(&[
+                Message::text(Role::User, text),
+                Message::text(Role::Assistant, "好的好的"),
+            ])
+        };
         assert_eq!(language("Rename it, please."), Locale::En);
-        assert_eq!(language("请把 src/store.rs 里的 flush_pages 改成 flush_all"), Locale::Zh);
+        assert_eq!(
+            language("请把 src/store.rs 里的 flush_pages 改成 flush_all"),
+            Locale::Zh
+        );
         assert_eq!(language(""), Locale::En);
     }
 

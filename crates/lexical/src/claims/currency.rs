@@ -25,25 +25,50 @@ use sessions::transcript::fold;
 /// - an expected fact after it that a word like "now" or "finally" introduces ("was 8080, now 8081");
 /// - an expected fact before it that it gives the reason for ("8081, because 8080 was taken");
 /// - a mark in brackets after it ("8080 (old)"), the column of a table ("| before | after |"), a removed line of a diff.
-pub fn stated_as_current(answer: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
+pub fn stated_as_current(
+    answer: &str,
+    superseded: &[FactFinder],
+    expected: &[FactFinder],
+) -> Vec<bool> {
     if superseded.is_empty() {
         return Vec::new();
     }
     let text = statements(answer);
     let new = sorted_ranges(&text, expected);
-    superseded.iter().map(|fact| fact.ranges(&text).iter().any(|old| is_current(&text, old, &new))).collect()
+    superseded
+        .iter()
+        .map(|fact| {
+            fact.ranges(&text)
+                .iter()
+                .any(|old| is_current(&text, old, &new))
+        })
+        .collect()
 }
 
 /// The sentences of a text, folded, one a line, with words for old and new values that only its layout tells apart.
 pub fn statements(text: &str) -> String {
-    sentences(&mark_states(text)).map(fold).collect::<Vec<_>>().join("\n")
+    sentences(&mark_states(text))
+        .map(fold)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Like [`stated_as_current`] for the [`statements`] of a context, where the last place decides: a context tells things in
 /// their order, and its verbatim text has the value from before it was given up.
 pub fn stated_last(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
-    let new = if superseded.is_empty() { Vec::new() } else { sorted_ranges(text, expected) };
-    superseded.iter().map(|fact| fact.ranges(text).last().is_some_and(|old| is_current(text, old, &new))).collect()
+    let new = if superseded.is_empty() {
+        Vec::new()
+    } else {
+        sorted_ranges(text, expected)
+    };
+    superseded
+        .iter()
+        .map(|fact| {
+            fact.ranges(text)
+                .last()
+                .is_some_and(|old| is_current(text, old, &new))
+        })
+        .collect()
 }
 
 fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
@@ -54,33 +79,56 @@ fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
 
 /// The parts of a text between sentence ends, semicolons and line breaks.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().flat_map(|line| line.split(['。', '！', '？', '；', ';'])).flat_map(|part| part.split(". "))
+    text.lines()
+        .flat_map(|line| line.split(['。', '！', '？', '；', ';']))
+        .flat_map(|part| part.split(". "))
 }
 
 /// Whether a superseded fact is stated as current at `old`, a place in the [`statements`] of a text. `new` are the places of
 /// the expected facts, sorted.
 fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
-    if new.iter().any(|wide| wide.start <= old.start && old.end <= wide.end) {
+    if new
+        .iter()
+        .any(|wide| wide.start <= old.start && old.end <= wide.end)
+    {
         return false;
     }
     let earlier = new.iter().rev().find(|range| range.end <= old.start);
     let later = new.iter().find(|range| range.start >= old.end);
     let sentence = slice(text, 0..old.start).rfind('\n').map_or(0, |at| at + 1);
-    let sentence_end = slice(text, old.end..text.len()).find('\n').map_or(text.len(), |at| old.end + at);
-    let before = slice(text, earlier.map_or(sentence, |range| range.end.max(sentence))..old.start);
+    let sentence_end = slice(text, old.end..text.len())
+        .find('\n')
+        .map_or(text.len(), |at| old.end + at);
+    let before = slice(
+        text,
+        earlier.map_or(sentence, |range| range.end.max(sentence))..old.start,
+    );
     let meets_new = later.is_some_and(|range| range.start <= sentence_end);
-    let after = slice(text, old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)));
+    let after = slice(
+        text,
+        old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)),
+    );
     let clause_before = before.rsplit(CLAUSE).next().unwrap_or(before);
     // between two commas it is an apposition, and the sentence goes on after it: "the first value, 8080, was dropped"
-    let goes_on = after.strip_prefix(',').filter(|rest| before.contains(',') && VERB.is_match(rest)).unwrap_or(after);
+    let goes_on = after
+        .strip_prefix(',')
+        .filter(|rest| before.contains(',') && VERB.is_match(rest))
+        .unwrap_or(after);
     let clause_after = goes_on.split(CLAUSE).next().unwrap_or(goes_on);
     // words directly before the new value are about that one
-    let speaks_of_new = meets_new && clause_after.len() == goes_on.len() && GOVERNS.is_match(clause_after.trim_end());
+    let speaks_of_new = meets_new
+        && clause_after.len() == goes_on.len()
+        && GOVERNS.is_match(clause_after.trim_end());
     let reaches_old = !BECOMES.is_match(clause_before);
     let speaks_of_old = !speaks_of_new && !STILL.is_match(clause_after);
     // after the new value, an earlier clause is about that one
-    let said_before = if earlier.is_some_and(|range| range.end > sentence) { clause_before } else { before };
-    let negated = reaches_old && NEGATION.is_match(clause_before) || NEGATION.is_match(clause_after) && speaks_of_old;
+    let said_before = if earlier.is_some_and(|range| range.end > sentence) {
+        clause_before
+    } else {
+        before
+    };
+    let negated = reaches_old && NEGATION.is_match(clause_before)
+        || NEGATION.is_match(clause_after) && speaks_of_old;
     let former = reaches_old && (FORMER.is_match(said_before) || LEFT.is_match(before))
         || FORMER_AFTER.is_match(clause_after) && speaks_of_old
         || STEP.is_match(after)
@@ -89,8 +137,8 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
         let between = slice(text, old.end..range.start);
         let clause = between.rsplit('\n').next().unwrap_or(between);
         let same_sentence = meets_new && SUCCESSION.is_match(between);
-        let next_sentence =
-            !meets_new && (CHANGE.is_match(clause) || PAST.is_match(before) && SUCCESSION.is_match(between));
+        let next_sentence = !meets_new
+            && (CHANGE.is_match(clause) || PAST.is_match(before) && SUCCESSION.is_match(between));
         same_sentence || next_sentence
     });
     let explains = earlier.is_some_and(|range| range.end >= sentence) && REASON.is_match(before);
@@ -154,7 +202,9 @@ mod tests {
     use crate::facts::Fact;
 
     fn fact(text: &str) -> FactFinder {
-        FactFinder::new(&Fact { spellings: vec![text.to_owned()] })
+        FactFinder::new(&Fact {
+            spellings: vec![text.to_owned()],
+        })
     }
 
     fn current(answer: &str, superseded: &str, expected: &str) -> bool {
@@ -262,6 +312,10 @@ mod tests {
     #[test]
     fn a_part_of_the_true_fact_is_not_the_former_one() {
         assert!(!current("uses redis cluster", "redis", "redis cluster"));
-        assert!(current("uses redis, in a redis cluster", "redis", "redis cluster"));
+        assert!(current(
+            "uses redis, in a redis cluster",
+            "redis",
+            "redis cluster"
+        ));
     }
 }

@@ -57,7 +57,9 @@ static REJECTED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The words that negate.
 static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"\b(?:not|never|no longer|neither|nor|nothing)\b|n't\b|不是|并非|不再|没有|并未|从未|不需要|无需")
+    pattern(
+        r"\b(?:not|never|no longer|neither|nor|nothing)\b|n't\b|不是|并非|不再|没有|并未|从未|不需要|无需",
+    )
 });
 
 /// Words between a negation and a fact that turn it round: "not more than 30" gives a limit, "not 8080 but 8081" a
@@ -78,9 +80,11 @@ static LIMITED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words directly after a fact that deny it or report it as rejected.
 static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
-    let were = r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
+    let were =
+        r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
     let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
-    let untrue = "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
+    let untrue =
+        "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
     any_of(
         "^[`'\"”」)]*",
         &[
@@ -113,23 +117,39 @@ fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
 
 /// Whether the clause around `place`, the range of a fact in a folded text, denies it, or reports it as rejected.
 pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
-    let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
+    let (before, after) = (
+        folded.get(..place.start).unwrap_or(""),
+        folded.get(place.end..).unwrap_or(""),
+    );
     // Only the clause around the fact is about it.
-    let start = before.char_indices().rfind(|(at, c)| ends_clause(before, *at, *c));
+    let start = before
+        .char_indices()
+        .rfind(|(at, c)| ends_clause(before, *at, *c));
     let start = start.map_or(0, |(at, c)| at + c.len_utf8());
-    let end = after.char_indices().find(|(at, c)| ends_clause(after, *at, *c)).map_or(after.len(), |(at, _)| at);
-    let sentence = before.rfind(['\n', '。']).map_or(0, |at| at + 1).max(before.rfind(". ").map_or(0, |at| at + 2));
+    let end = after
+        .char_indices()
+        .find(|(at, c)| ends_clause(after, *at, *c))
+        .map_or(after.len(), |(at, _)| at);
+    let sentence = before
+        .rfind(['\n', '。'])
+        .map_or(0, |at| at + 1)
+        .max(before.rfind(". ").map_or(0, |at| at + 2));
     let sentence = before.get(sentence..).unwrap_or(before);
     let clause = before.get(start..).unwrap_or("");
     DENIED_WHOLE.is_match(sentence)
-        || NEGATED_BEFORE.find(clause).is_some_and(|words| !LIMITED.is_match(after_negation(words.as_str())))
+        || NEGATED_BEFORE
+            .find(clause)
+            .is_some_and(|words| !LIMITED.is_match(after_negation(words.as_str())))
         || REJECTED_BEFORE.is_match(clause)
         || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
 /// The words after the last negation.
 fn after_negation(words: &str) -> &str {
-    let end = NEGATION.find_iter(words).last().map_or(0, |negation| negation.end());
+    let end = NEGATION
+        .find_iter(words)
+        .last()
+        .map_or(0, |negation| negation.end());
     words.get(end..).unwrap_or("")
 }
 
@@ -138,7 +158,9 @@ fn after_negation(words: &str) -> &str {
 fn ends_clause(text: &str, at: usize, c: char) -> bool {
     match c {
         ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
-        '.' | ':' => text.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
+        '.' | ':' => text
+            .get(at + 1..)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
         _ => false,
     }
 }
@@ -149,13 +171,23 @@ mod tests {
 
     #[test]
     fn a_fact_is_denied_before_or_after_it_or_at_the_start_of_its_sentence() {
-        let denied = |text: &str| text.find("8081").is_some_and(|at| is_denied(text, &(at..at + 4)));
-        for text in ["it is not 8081", "8081 was rejected", "it is not true that the proxy listens on 8081", "并非8081"]
-        {
+        let denied = |text: &str| {
+            text.find("8081")
+                .is_some_and(|at| is_denied(text, &(at..at + 4)))
+        };
+        for text in [
+            "it is not 8081",
+            "8081 was rejected",
+            "it is not true that the proxy listens on 8081",
+            "并非8081",
+        ] {
             assert!(denied(text), "{text}");
         }
-        for text in ["we rejected only 8081", "it did not change from 8080 to 8081", "it has not moved but is not 8081"]
-        {
+        for text in [
+            "we rejected only 8081",
+            "it did not change from 8080 to 8081",
+            "it has not moved but is not 8081",
+        ] {
             assert!(denied(text), "{text}");
         }
         for text in [
@@ -171,6 +203,9 @@ mod tests {
         ] {
             assert!(!denied(text), "{text}");
         }
-        assert!(asks_for_rejection("Which port was rejected?") && !asks_for_rejection("Which port is it?"));
+        assert!(
+            asks_for_rejection("Which port was rejected?")
+                && !asks_for_rejection("Which port is it?")
+        );
     }
 }

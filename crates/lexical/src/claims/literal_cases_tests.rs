@@ -27,22 +27,41 @@ struct LiteralCase<'t> {
 impl<'t> LiteralCase<'t> {
     fn from_line(line: &'t str) -> LiteralCase<'t> {
         let columns: Vec<&str> = line.split('\t').collect();
-        let [holds, kind, value, other, text] = columns[..] else { panic!("five columns: {line}") };
-        LiteralCase { holds, kind, value, other, text: text.replace('⏎', "\n") }
+        let [holds, kind, value, other, text] = columns[..] else {
+            panic!("five columns: {line}")
+        };
+        LiteralCase {
+            holds,
+            kind,
+            value,
+            other,
+            text: text.replace('⏎', "\n"),
+        }
     }
 
     fn outcome(&self) -> &'static str {
-        let finder = |text: &str| FactFinder::new(&Fact { spellings: vec![text.to_owned()] });
+        let finder = |text: &str| {
+            FactFinder::new(&Fact {
+                spellings: vec![text.to_owned()],
+            })
+        };
         match self.kind {
             "fact" => {
-                let fact = Fact { spellings: vec![self.value.to_owned()] };
+                let fact = Fact {
+                    spellings: vec![self.value.to_owned()],
+                };
                 let topic = Topic::new(self.other, std::slice::from_ref(&fact));
                 let is_present = topic.has(&FactFinder::new(&fact), &fold_document(&self.text));
                 if is_present { "present" } else { "absent" }
             }
             "old" => {
-                let stated = stated_as_current(&self.text, &[finder(self.value)], &[finder(self.other)]);
-                if stated == [true] { "current" } else { "former" }
+                let stated =
+                    stated_as_current(&self.text, &[finder(self.value)], &[finder(self.other)]);
+                if stated == [true] {
+                    "current"
+                } else {
+                    "former"
+                }
             }
             "admission" => {
                 if abstains(&self.text) {
@@ -52,11 +71,29 @@ impl<'t> LiteralCase<'t> {
                 }
             }
             _ => {
-                let language = if self.other == "zh" { Locale::Zh } else { Locale::En };
-                let (text, object) = (format!("rule on {}", self.value), vec![self.value.to_owned()]);
-                let rule = Rule { name: "r".into(), language, text, object, prohibition: Vec::new() };
-                let survival = RuleFinder::new(&rule).survival(&self.text, &fold_document(&self.text));
-                if survival.near_literal { "kept" } else { "lost" }
+                let language = if self.other == "zh" {
+                    Locale::Zh
+                } else {
+                    Locale::En
+                };
+                let (text, object) = (
+                    format!("rule on {}", self.value),
+                    vec![self.value.to_owned()],
+                );
+                let rule = Rule {
+                    name: "r".into(),
+                    language,
+                    text,
+                    object,
+                    prohibition: Vec::new(),
+                };
+                let survival =
+                    RuleFinder::new(&rule).survival(&self.text, &fold_document(&self.text));
+                if survival.near_literal {
+                    "kept"
+                } else {
+                    "lost"
+                }
             }
         }
     }
@@ -74,14 +111,24 @@ fn shares(title: &str, table: &str) -> BTreeMap<String, (usize, usize)> {
             println!("  {} taken for {outcome}: {line}", case.holds);
         }
         let positive = matches!(case.holds, "present" | "former" | "admits" | "kept");
-        for name in [case.holds, if positive { "all that hold" } else { "all that do not" }] {
+        for name in [
+            case.holds,
+            if positive {
+                "all that hold"
+            } else {
+                "all that do not"
+            },
+        ] {
             let share = shares.entry(name.to_owned()).or_default();
             share.0 += usize::from(is_right);
             share.1 += 1;
         }
     }
     for (name, (right, all)) in &shares {
-        println!("{title:<9} {name:<16} {right:>3} of {all:>3}  {:>5.1}%", 100.0 * *right as f64 / *all as f64);
+        println!(
+            "{title:<9} {name:<16} {right:>3} of {all:>3}  {:>5.1}%",
+            100.0 * *right as f64 / *all as f64
+        );
     }
     shares
 }
@@ -92,7 +139,10 @@ fn hard_cases_are_read_rightly_in_each_direction() {
         let shares = shares(title, table);
         for direction in ["all that hold", "all that do not"] {
             let (right, all) = shares[direction];
-            assert!(right * 10 >= all * 9, "{title}, {direction}: {right} of {all}");
+            assert!(
+                right * 10 >= all * 9,
+                "{title}, {direction}: {right} of {all}"
+            );
         }
     }
 }

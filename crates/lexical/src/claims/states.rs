@@ -3,11 +3,36 @@
 //! Rules that read words cannot see that a value is in the column `before`. So a word that says it is put before the value.
 
 /// Headers of columns with old values.
-const OLD: [&str; 12] =
-    ["before", "was", "old", "old value", "previous", "previously", "former", "from", "旧", "旧值", "之前", "原值"];
+const OLD: [&str; 12] = [
+    "before",
+    "was",
+    "old",
+    "old value",
+    "previous",
+    "previously",
+    "former",
+    "from",
+    "旧",
+    "旧值",
+    "之前",
+    "原值",
+];
 /// Headers of columns with new values.
-const NEW: [&str; 13] =
-    ["after", "is", "now", "new", "new value", "current", "currently", "to", "新", "新值", "之后", "现在", "现值"];
+const NEW: [&str; 13] = [
+    "after",
+    "is",
+    "now",
+    "new",
+    "new value",
+    "current",
+    "currently",
+    "to",
+    "新",
+    "新值",
+    "之后",
+    "现在",
+    "现值",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueState {
@@ -48,7 +73,9 @@ pub(super) fn mark_states(text: &str) -> String {
         }
         if is_row && columns.is_empty() {
             columns = cells(line).map(ValueState::from_header).collect();
-            let both = [ValueState::Old, ValueState::New].iter().all(|state| columns.contains(&Some(*state)));
+            let both = [ValueState::Old, ValueState::New]
+                .iter()
+                .all(|state| columns.contains(&Some(*state)));
             if !both {
                 columns.fill(None);
             }
@@ -72,7 +99,11 @@ fn cells(row: &str) -> impl Iterator<Item = &str> {
 
 fn mark_row(row: &str, columns: &[Option<ValueState>]) -> String {
     let marked = cells(row).enumerate().map(|(at, cell)| {
-        let state = columns.get(at).copied().flatten().filter(|_| cell.contains(char::is_alphanumeric));
+        let state = columns
+            .get(at)
+            .copied()
+            .flatten()
+            .filter(|_| cell.contains(char::is_alphanumeric));
         format!(" {}{} ", state.map_or("", ValueState::word), cell.trim())
     });
     format!("|{}|", marked.collect::<Vec<_>>().join("|"))
@@ -82,14 +113,32 @@ fn mark_row(row: &str, columns: &[Option<ValueState>]) -> String {
 /// other mark beside it. A list uses only one of them.
 fn diff_state(lines: &[&str], at: usize) -> Option<ValueState> {
     let line = lines.get(at)?;
-    let (mark, other) = if diff_mark(line)? == '-' { ('-', '+') } else { ('+', '-') };
+    let (mark, other) = if diff_mark(line)? == '-' {
+        ('-', '+')
+    } else {
+        ('+', '-')
+    };
     if line.starts_with("---") || line.starts_with("+++") {
         return None;
     }
-    let after = lines.iter().skip(at).find(|line| diff_mark(line) != Some(mark));
-    let before = lines.iter().take(at).rev().find(|line| diff_mark(line) != Some(mark));
-    let is_diff = [after, before].into_iter().flatten().any(|line| diff_mark(line) == Some(other));
-    is_diff.then_some(if mark == '-' { ValueState::Old } else { ValueState::New })
+    let after = lines
+        .iter()
+        .skip(at)
+        .find(|line| diff_mark(line) != Some(mark));
+    let before = lines
+        .iter()
+        .take(at)
+        .rev()
+        .find(|line| diff_mark(line) != Some(mark));
+    let is_diff = [after, before]
+        .into_iter()
+        .flatten()
+        .any(|line| diff_mark(line) == Some(other));
+    is_diff.then_some(if mark == '-' {
+        ValueState::Old
+    } else {
+        ValueState::New
+    })
 }
 
 fn diff_mark(line: &str) -> Option<char> {
@@ -106,8 +155,16 @@ mod tests {
         assert!(mark_states(table).ends_with("| port | previously 8080 | now 9090 |"));
         let open = "| key | before | after\n|---|---|---\n| port | 8080 | 9090";
         assert!(mark_states(open).ends_with("| port | previously 8080 | now 9090 |"));
-        assert_eq!(mark_states("-limit = 1\n+limit = 2"), "previously -limit = 1\nnow +limit = 2");
-        for plain in ["- one\n- two", "a | b", "| before | size |\n|---|---|\n| 1 | 2 |", "+1 from Ann\n+1 from Bo"] {
+        assert_eq!(
+            mark_states("-limit = 1\n+limit = 2"),
+            "previously -limit = 1\nnow +limit = 2"
+        );
+        for plain in [
+            "- one\n- two",
+            "a | b",
+            "| before | size |\n|---|---|\n| 1 | 2 |",
+            "+1 from Ann\n+1 from Bo",
+        ] {
             assert_eq!(mark_states(plain), plain);
         }
     }

@@ -5,7 +5,9 @@ use super::{Fact, FactFinder};
 use sessions::transcript::{MappedFold, fold};
 
 /// Words that take the place of the longest word of a path or an identifier.
-const STEMS: [&str; 6] = ["gateway", "lantern", "quarry", "meadow", "turbine", "harvest"];
+const STEMS: [&str; 6] = [
+    "gateway", "lantern", "quarry", "meadow", "turbine", "harvest",
+];
 
 /// `text` with a false value wherever it mentions `fact`. Values in `truths` are never chosen: they are expected, accepted
 /// or were true once. `None` if the text does not mention the fact, or if no other value of its kind is known: only
@@ -34,11 +36,16 @@ fn other_values(value: &str) -> Vec<String> {
     if value.bytes().any(|byte| byte.is_ascii_digit()) {
         return (1..=9).map(|by| with_shifted_digits(value, by)).collect();
     }
-    let is_name = value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c));
-    let is_compound =
-        value.contains(['_', '-', '/', '.', ':']) || value.chars().skip(1).any(|c| c.is_ascii_uppercase());
+    let is_name = value
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c));
+    let is_compound = value.contains(['_', '-', '/', '.', ':'])
+        || value.chars().skip(1).any(|c| c.is_ascii_uppercase());
     match longest_word(value).filter(|_| is_name && is_compound) {
-        Some(word) => STEMS.iter().map(|stem| value.replacen(word, &in_case_of(word, stem), 1)).collect(),
+        Some(word) => STEMS
+            .iter()
+            .map(|stem| value.replacen(word, &in_case_of(word, stem), 1))
+            .collect(),
         None => Vec::new(),
     }
 }
@@ -49,7 +56,11 @@ fn with_shifted_digits(value: &str, by: u32) -> String {
     let mut is_first = true;
     for c in value.chars() {
         let digit = c.to_digit(10);
-        shifted.push(digit.and_then(|digit| shifted_digit(digit, by, is_first)).unwrap_or(c));
+        shifted.push(
+            digit
+                .and_then(|digit| shifted_digit(digit, by, is_first))
+                .unwrap_or(c),
+        );
         is_first = digit.is_none();
     }
     shifted
@@ -64,13 +75,19 @@ fn shifted_digit(digit: u32, by: u32, is_first: bool) -> Option<char> {
 }
 
 fn longest_word(value: &str) -> Option<&str> {
-    let words = value.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 2);
+    let words = value
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .filter(|word| word.len() > 2);
     words.rev().max_by_key(|word| word.len())
 }
 
 fn in_case_of(word: &str, stem: &str) -> String {
     let is_upper = word.bytes().all(|byte| byte.is_ascii_uppercase());
-    if is_upper { stem.to_ascii_uppercase() } else { stem.to_owned() }
+    if is_upper {
+        stem.to_ascii_uppercase()
+    } else {
+        stem.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -78,11 +95,17 @@ mod tests {
     use super::*;
 
     fn fact(value: &str) -> Fact {
-        Fact { spellings: vec![value.to_owned()] }
+        Fact {
+            spellings: vec![value.to_owned()],
+        }
     }
 
     fn edited(text: &str, value: &str, truths: &[&str]) -> Option<String> {
-        with_false_value(text, &fact(value), &truths.iter().copied().map(fact).collect::<Vec<_>>())
+        with_false_value(
+            text,
+            &fact(value),
+            &truths.iter().copied().map(fact).collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -93,13 +116,22 @@ mod tests {
             edited("in `src/auth/session.rs`", "src/auth/session.rs", &[]).as_deref(),
             Some("in `src/auth/gateway.rs`")
         );
-        assert_eq!(edited("set MAX_RETRIES", "MAX_RETRIES", &[]).as_deref(), Some("set MAX_GATEWAY"));
-        assert_eq!(edited("after 10 s", "10 s", &[]).as_deref(), Some("after 21 s"));
+        assert_eq!(
+            edited("set MAX_RETRIES", "MAX_RETRIES", &[]).as_deref(),
+            Some("set MAX_GATEWAY")
+        );
+        assert_eq!(
+            edited("after 10 s", "10 s", &[]).as_deref(),
+            Some("after 21 s")
+        );
     }
 
     #[test]
     fn a_false_value_is_no_other_truth_and_some_facts_have_none() {
-        assert_eq!(edited("port 8081", "8081", &["9192"]).as_deref(), Some("port 9203"));
+        assert_eq!(
+            edited("port 8081", "8081", &["9192"]).as_deref(),
+            Some("port 9203")
+        );
         assert_eq!(edited("They use Redis.", "Redis", &[]), None);
         assert_eq!(edited("no new dependency", "no new dependency", &[]), None);
         assert_eq!(edited("Nothing is known.", "8081", &[]), None);

@@ -13,8 +13,12 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::Fact;
-use super::names::{TranscriptPaths, ends_in, goes_on_after, goes_on_before, is_path_char, is_version, normal_path};
-use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
+use super::names::{
+    TranscriptPaths, ends_in, goes_on_after, goes_on_before, is_path_char, is_version, normal_path,
+};
+use sessions::transcript::{
+    MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral,
+};
 
 /// A fact prepared to be looked for in many texts.
 #[derive(Clone, Debug)]
@@ -67,7 +71,10 @@ impl FactFinder {
 
     /// The finders of all of `facts` among `paths`, in their order.
     pub fn all_within(facts: &[Fact], paths: &TranscriptPaths) -> Vec<FactFinder> {
-        facts.iter().map(|fact| FactFinder::within(fact, paths)).collect()
+        facts
+            .iter()
+            .map(|fact| FactFinder::within(fact, paths))
+            .collect()
     }
 
     fn with_paths(fact: &Fact, paths: Option<&TranscriptPaths>) -> FactFinder {
@@ -86,27 +93,43 @@ impl FactFinder {
             }
             forms.extend(forms.iter().find_map(|form| with_digits(form)));
             forms.extend(forms.first().and_then(|form| without_quotes(form)));
-            forms.extend(forms.first().filter(|form| form.contains(", ")).map(|form| form.replace(", ", ",")));
+            forms.extend(
+                forms
+                    .first()
+                    .filter(|form| form.contains(", "))
+                    .map(|form| form.replace(", ", ",")),
+            );
             forms.extend(forms.first().and_then(|form| without_last_slash(form)));
-            needles.extend(forms.into_iter().filter_map(|form| Needle::new(form, paths)));
+            needles.extend(
+                forms
+                    .into_iter()
+                    .filter_map(|form| Needle::new(form, paths)),
+            );
         }
         FactFinder { needles }
     }
 
     /// Whether the fact occurs in `folded`, a text made by [`sessions::transcript::fold`].
     pub fn occurs_in(&self, folded: &str) -> bool {
-        self.needles.iter().any(|needle| needle.first(folded).is_some())
+        self.needles
+            .iter()
+            .any(|needle| needle.first(folded).is_some())
     }
 
     /// Where it first occurs in `folded`: the byte at which it begins.
     pub fn first(&self, folded: &str) -> Option<usize> {
-        self.needles.iter().filter_map(|needle| Some(needle.first(folded)?.start)).min()
+        self.needles
+            .iter()
+            .filter_map(|needle| Some(needle.first(folded)?.start))
+            .min()
     }
 
     /// Where it occurs in `folded`: byte ranges in rising order, none inside another.
     pub fn ranges(&self, folded: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
-        self.needles.iter().for_each(|needle| needle.each(folded, |range| all.push(range)));
+        self.needles
+            .iter()
+            .for_each(|needle| needle.each(folded, |range| all.push(range)));
         all.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
         let mut outer: Vec<Range<usize>> = Vec::new();
         for range in all {
@@ -119,20 +142,27 @@ impl FactFinder {
 
     /// Where it occurs in the original of `text`: byte ranges in rising order.
     pub fn find(&self, text: &MappedFold) -> Vec<Range<usize>> {
-        self.ranges(text.folded()).into_iter().map(|range| text.original(range)).collect()
+        self.ranges(text.folded())
+            .into_iter()
+            .map(|range| text.original(range))
+            .collect()
     }
 
     /// The number of characters of the shortest spelling; those of unspaced scripts count double because they say more. A
     /// short fact occurs in many texts by chance. 0 is a fact that is never found.
     pub fn shortest(&self) -> usize {
         let texts = self.needles.iter().map(Needle::text);
-        texts.map(|text| text.chars().map(|c| 1 + usize::from(is_unspaced(c))).sum()).min().unwrap_or(0)
+        texts
+            .map(|text| text.chars().map(|c| 1 + usize::from(is_unspaced(c))).sum())
+            .min()
+            .unwrap_or(0)
     }
 
     /// Whether it is a number of one or two digits and nothing else, in every spelling.
     pub fn is_short_number(&self) -> bool {
         let mut texts = self.needles.iter().map(Needle::text);
-        !self.needles.is_empty() && texts.all(|text| text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        !self.needles.is_empty()
+            && texts.all(|text| text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
     }
 }
 
@@ -149,7 +179,10 @@ fn with_digits(form: &str) -> Option<String> {
 fn without_quotes(form: &str) -> Option<String> {
     let mut bare = form.to_owned();
     while let Some(open) = find_opening_quote(&bare) {
-        let close = bare.get(open + 1..)?.find('\'').map(|length| open + 1 + length)?;
+        let close = bare
+            .get(open + 1..)?
+            .find('\'')
+            .map(|length| open + 1 + length)?;
         bare.remove(close);
         bare.remove(open);
     }
@@ -159,13 +192,18 @@ fn without_quotes(form: &str) -> Option<String> {
 /// The place of the first quote that does not directly follow a word.
 fn find_opening_quote(text: &str) -> Option<usize> {
     let mut quotes = text.match_indices('\'').map(|(at, _)| at);
-    quotes.find(|at| !text.get(..*at).is_some_and(|before| before.ends_with(is_word)))
+    quotes.find(|at| {
+        !text
+            .get(..*at)
+            .is_some_and(|before| before.ends_with(is_word))
+    })
 }
 
 /// A folder without the slash at its end.
 fn without_last_slash(form: &str) -> Option<String> {
-    let bare =
-        form.strip_suffix('/').filter(|bare| bare.contains('/') && !bare.ends_with('/') && !bare.contains(' '))?;
+    let bare = form
+        .strip_suffix('/')
+        .filter(|bare| bare.contains('/') && !bare.ends_with('/') && !bare.contains(' '))?;
     Some(bare.to_owned())
 }
 
@@ -174,7 +212,9 @@ impl Needle {
         if let Some(path) = PathNeedle::new(&form, paths) {
             return Some(Needle::Path(path));
         }
-        HashNeedle::new(&form).map(Needle::Hash).or_else(|| TextNeedle::new(form).map(Needle::Text))
+        HashNeedle::new(&form)
+            .map(Needle::Hash)
+            .or_else(|| TextNeedle::new(form).map(Needle::Text))
     }
 
     fn text(&self) -> &str {
@@ -212,14 +252,21 @@ impl TextNeedle {
         let mut fixed = Vec::new();
         let mut start = 0;
         for (at, _) in text.match_indices(['-', ' ']) {
-            if text.get(..at)?.ends_with(char::is_alphabetic) && text.get(at + 1..)?.starts_with(char::is_alphabetic) {
+            if text.get(..at)?.ends_with(char::is_alphabetic)
+                && text.get(at + 1..)?.starts_with(char::is_alphabetic)
+            {
                 fixed.push(start..at);
                 start = at + 1;
             }
         }
         fixed.push(start..text.len());
-        let anchor = (0..fixed.len()).max_by_key(|index| fixed.get(*index).map_or(0, Range::len))?;
-        Some(TextNeedle { text, fixed, anchor })
+        let anchor =
+            (0..fixed.len()).max_by_key(|index| fixed.get(*index).map_or(0, Range::len))?;
+        Some(TextNeedle {
+            text,
+            fixed,
+            anchor,
+        })
     }
 
     fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
@@ -235,8 +282,14 @@ impl TextNeedle {
 
     fn is_same(&self, candidate: &str) -> bool {
         let bytes = candidate.as_bytes();
-        self.fixed.iter().all(|part| candidate.get(part.clone()) == self.text.get(part.clone()))
-            && self.fixed.iter().skip(1).all(|part| matches!(bytes.get(part.start - 1), Some(b'-' | b' ')))
+        self.fixed
+            .iter()
+            .all(|part| candidate.get(part.clone()) == self.text.get(part.clone()))
+            && self
+                .fixed
+                .iter()
+                .skip(1)
+                .all(|part| matches!(bytes.get(part.start - 1), Some(b'-' | b' ')))
     }
 
     fn ends_are_free(&self, folded: &str, range: &Range<usize>) -> bool {
@@ -249,25 +302,36 @@ impl TextNeedle {
     /// Whether a match of two ideographs has the edge of a word at either end: 会话 is no word of 社会话题. Longer matches
     /// are hardly ever parts of other words.
     fn has_edge(&self, before: &str, after: &str) -> bool {
-        let is_short =
-            self.text.chars().count() == 2 && self.text.chars().all(|c| is_unspaced(c) && numeral(c).is_none());
-        !is_short || before.chars().next_back().is_none_or(is_edge) || after.chars().next().is_none_or(is_edge)
+        let is_short = self.text.chars().count() == 2
+            && self
+                .text
+                .chars()
+                .all(|c| is_unspaced(c) && numeral(c).is_none());
+        !is_short
+            || before.chars().next_back().is_none_or(is_edge)
+            || after.chars().next().is_none_or(is_edge)
     }
 
     /// Whether the text before belongs to the same word or number.
     fn goes_on_before(&self, before: &str) -> bool {
         let (mut ahead, mut back) = (self.text.chars(), before.chars().rev());
-        let (Some(first), Some(last)) = (ahead.next(), back.next()) else { return false };
+        let (Some(first), Some(last)) = (ahead.next(), back.next()) else {
+            return false;
+        };
         let (second, beyond) = (ahead.next(), back.next());
         match first {
             '0'..='9' if last == '.' => beyond.is_some_and(|c| c.is_ascii_digit()),
             // a sign, unless it is a hyphen or a range
-            '0'..='9' if last == '-' => !beyond.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')'),
+            '0'..='9' if last == '-' => {
+                !beyond.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')')
+            }
             '-' if second.is_some_and(char::is_alphanumeric) => is_word(last) || last == '-',
             '.' if second.is_some_and(|c| c.is_ascii_digit()) => last.is_ascii_digit(),
             // an ordinal: 第3个 is not 3个
             '0'..='9' if last == '第' => self.text.contains(is_unspaced),
-            c if numeral(c).is_some() => last == '第' || numeral(last).is_some() || last.is_ascii_digit(),
+            c if numeral(c).is_some() => {
+                last == '第' || numeral(last).is_some() || last.is_ascii_digit()
+            }
             c if is_word(c) && is_word(last) => true,
             // `src/db` is not `old-src/db`
             c => is_word(c) && goes_on_before(&self.text, last) && beyond.is_some_and(is_word),
@@ -276,21 +340,31 @@ impl TextNeedle {
 
     /// Whether the text after belongs to the same word, number, version or path.
     fn goes_on_after(&self, after: &str) -> bool {
-        let Some(last) = self.text.chars().next_back() else { return false };
+        let Some(last) = self.text.chars().next_back() else {
+            return false;
+        };
         let mut ahead = after.chars();
-        let Some(next) = ahead.next() else { return false };
+        let Some(next) = ahead.next() else {
+            return false;
+        };
         let beyond = ahead.next();
         if is_word(last) && is_word(next) || numeral(last).is_some() && numeral(next).is_some() {
             return true;
         }
-        let numbers = last.is_ascii_digit() && next == '.' && beyond.is_some_and(|c| c.is_ascii_digit());
+        let numbers =
+            last.is_ascii_digit() && next == '.' && beyond.is_some_and(|c| c.is_ascii_digit());
         let path = is_word(last) && goes_on_after(&self.text, next) && beyond.is_some_and(is_word);
         // `--force` is not `--force-with-lease`
-        let flag = self.text.starts_with('-') && is_word(last) && next == '-' && beyond.is_some_and(is_word);
+        let flag = self.text.starts_with('-')
+            && is_word(last)
+            && next == '-'
+            && beyond.is_some_and(is_word);
         numbers
             || path
             || flag
-            || (next == '-' && is_version(&self.text) && is_suffix_of_version(after.get(1..).unwrap_or("")))
+            || (next == '-'
+                && is_version(&self.text)
+                && is_suffix_of_version(after.get(1..).unwrap_or("")))
     }
 }
 
@@ -311,9 +385,14 @@ impl HashNeedle {
 
     /// Takes a run of hexadecimal digits with a letter and a digit in it, with or without a word for a commit before it.
     fn new(form: &str) -> Option<HashNeedle> {
-        let bare = ["commit ", "revision ", "sha "].iter().find_map(|word| form.strip_prefix(word)).unwrap_or(form);
+        let bare = ["commit ", "revision ", "sha "]
+            .iter()
+            .find_map(|word| form.strip_prefix(word))
+            .unwrap_or(form);
         let is_hash = (HashNeedle::SHORT..=64).contains(&bare.len())
-            && bare.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && bare
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
             && bare.contains(|c: char| c.is_ascii_digit())
             && bare.contains(|c: char| c.is_ascii_alphabetic());
         is_hash.then(|| HashNeedle(bare.to_owned()))
@@ -328,7 +407,8 @@ impl HashNeedle {
             let before = folded.get(..at)?;
             let goes_on = before.ends_with(is_word) && !is_escape(before);
             let is_same = self.0.starts_with(run)
-                || run.starts_with(self.0.as_str()) && run.bytes().all(|byte| byte.is_ascii_hexdigit());
+                || run.starts_with(self.0.as_str())
+                    && run.bytes().all(|byte| byte.is_ascii_hexdigit());
             (!goes_on && is_same).then_some(at..at + length)
         })
     }
@@ -345,10 +425,15 @@ impl PathNeedle {
         let whole = is_file_path(path).then(|| normal_path(path))?;
         let name = whole.rfind('/').map_or(0, |at| at + 1);
         let mut starts = whole.rmatch_indices('/').map(|(at, _)| at + 1);
-        let shortest = paths
-            .and_then(|paths| starts.find(|start| paths.is_unique_ending(&whole, whole.get(*start..).unwrap_or(""))));
+        let shortest = paths.and_then(|paths| {
+            starts.find(|start| paths.is_unique_ending(&whole, whole.get(*start..).unwrap_or("")))
+        });
         let shortest = shortest.unwrap_or(0);
-        Some(PathNeedle { whole, name, shortest })
+        Some(PathNeedle {
+            whole,
+            name,
+            shortest,
+        })
     }
 
     fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
@@ -360,9 +445,15 @@ impl PathNeedle {
             let run = folded.get(start..end)?;
             // `\n` before a path may be an escape or a folder that begins with n.
             let ends = run.match_indices('\\').map(|(backslash, _)| backslash + 2);
-            let escapes = ends.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
+            let escapes = ends
+                .filter(|behind| run.get(..*behind).is_some_and(is_escape))
+                .map(|behind| start + behind);
             let mut starts = std::iter::once(start).chain(escapes);
-            let start = starts.find(|start| folded.get(*start..end).is_some_and(|run| self.is_named_by(run)))?;
+            let start = starts.find(|start| {
+                folded
+                    .get(*start..end)
+                    .is_some_and(|run| self.is_named_by(run))
+            })?;
             (!name_goes_on(folded.get(end..)?)).then_some(start..end)
         })
     }
@@ -371,7 +462,8 @@ impl PathNeedle {
     /// it, or an ending long enough to be this file's alone.
     fn is_named_by(&self, run: &str) -> bool {
         let run = normal_path(run);
-        ends_in(&run, &self.whole) || run.len() >= self.whole.len() - self.shortest && ends_in(&self.whole, &run)
+        ends_in(&run, &self.whole)
+            || run.len() >= self.whole.len() - self.shortest && ends_in(&self.whole, &run)
     }
 }
 
@@ -380,14 +472,18 @@ const LONGEST_PATH: usize = 4096;
 
 /// Where the run of path characters at the end of `before` begins, without leading `-`, `+` and `@`.
 fn start_of_run(before: &str) -> usize {
-    let start = before.trim_end_matches(|c: char| is_path_char(c) && !is_unspaced(c)).len();
+    let start = before
+        .trim_end_matches(|c: char| is_path_char(c) && !is_unspaced(c))
+        .len();
     let run = before.get(start..).unwrap_or("");
     before.len() - run.trim_start_matches(['-', '+', '@']).len()
 }
 
 /// Whether `before` ends in a line break or tab that is still escaped, as in JSON that was cut and cannot be parsed.
 fn is_escape(before: &str) -> bool {
-    ["\\n", "\\r", "\\t"].iter().any(|escape| before.ends_with(escape))
+    ["\\n", "\\r", "\\t"]
+        .iter()
+        .any(|escape| before.ends_with(escape))
 }
 
 fn name_goes_on(after: &str) -> bool {
@@ -402,9 +498,14 @@ fn name_goes_on(after: &str) -> bool {
 
 /// Whether `text` is a path that ends in a file name with an extension.
 fn is_file_path(text: &str) -> bool {
-    let Some((_, name)) = text.rsplit_once(['/', '\\']) else { return false };
-    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
-    let is_name = stem.len() + extension.len() > 2 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
+    let Some((_, name)) = text.rsplit_once(['/', '\\']) else {
+        return false;
+    };
+    let Some((stem, extension)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let is_name = stem.len() + extension.len() > 2
+        && extension.starts_with(|c: char| c.is_ascii_alphabetic());
     is_name && text.chars().all(|c| is_path_char(c) && !is_unspaced(c))
 }
 
@@ -412,7 +513,11 @@ fn is_file_path(text: &str) -> bool {
 fn without_drive(path: &str) -> &str {
     let mut chars = path.chars();
     match (chars.next(), chars.next(), chars.as_str()) {
-        (Some(letter), Some(':'), rest) if letter.is_ascii_alphabetic() && rest.starts_with(['/', '\\']) => rest,
+        (Some(letter), Some(':'), rest)
+            if letter.is_ascii_alphabetic() && rest.starts_with(['/', '\\']) =>
+        {
+            rest
+        }
         _ => path,
     }
 }
@@ -425,7 +530,9 @@ mod tests {
     use sessions::transcript::{Message, Role, fold, fold_document};
 
     fn fact(spelling: &str) -> Fact {
-        Fact { spellings: vec![spelling.to_owned()] }
+        Fact {
+            spellings: vec![spelling.to_owned()],
+        }
     }
 
     fn occurs(spelling: &str, text: &str) -> bool {
@@ -454,7 +561,9 @@ mod tests {
 
     #[test]
     fn any_spelling_will_do() {
-        let either = Fact { spellings: vec!["10 seconds".into(), "10s".into()] };
+        let either = Fact {
+            spellings: vec!["10 seconds".into(), "10s".into()],
+        };
         assert!(FactFinder::new(&either).occurs_in("waits 10s"));
         assert!(!FactFinder::new(&either).occurs_in("waits 100s"));
     }
@@ -510,26 +619,64 @@ mod tests {
         assert!(!occurs("dry-run", "dryrun"));
         assert!(!occurs("utf-8", "utf 8"));
         assert!(!occurs("-v", "a v"));
-        assert!(!occurs("config.yaml", "see config.yaml.bak") && occurs("config.yaml", "see config.yaml. Then"));
-        assert!(!occurs("settings.json", "my-settings.json") && occurs("settings.json", "a/settings.json"));
-        assert!(occurs("package.json", "in package.json-style") && occurs("queue.push", "self.queue.push(job)"));
-        assert!(!occurs("--force", "use --force-with-lease") && occurs("--force", "use --force, or --force=x"));
+        assert!(
+            !occurs("config.yaml", "see config.yaml.bak")
+                && occurs("config.yaml", "see config.yaml. Then")
+        );
+        assert!(
+            !occurs("settings.json", "my-settings.json")
+                && occurs("settings.json", "a/settings.json")
+        );
+        assert!(
+            occurs("package.json", "in package.json-style")
+                && occurs("queue.push", "self.queue.push(job)")
+        );
+        assert!(
+            !occurs("--force", "use --force-with-lease")
+                && occurs("--force", "use --force, or --force=x")
+        );
     }
 
     #[test]
     fn a_path_is_found_by_an_ending_that_no_other_path_has() {
         let one = "src/cache/store.rs was read";
         assert!(occurs_within("src/cache/store.rs", "changed store.rs", one));
-        assert!(occurs_within("src/cache/store.rs", "changed cache/store.rs:12", one));
-        assert!(!occurs_within("src/cache/store.rs", "changed src/api/store.rs", one));
-        assert!(!occurs_within("src/cache/store.rs", "changed restore.rs or store.rs.bak", one));
+        assert!(occurs_within(
+            "src/cache/store.rs",
+            "changed cache/store.rs:12",
+            one
+        ));
+        assert!(!occurs_within(
+            "src/cache/store.rs",
+            "changed src/api/store.rs",
+            one
+        ));
+        assert!(!occurs_within(
+            "src/cache/store.rs",
+            "changed restore.rs or store.rs.bak",
+            one
+        ));
         let two = "src/db/mod.rs, src/api/mod.rs and /home/user/src/db/mod.rs";
         assert!(!occurs_within("src/db/mod.rs", "changed mod.rs", two));
-        assert!(!occurs_within("src/db/mod.rs", "changed src/api/mod.rs", two));
+        assert!(!occurs_within(
+            "src/db/mod.rs",
+            "changed src/api/mod.rs",
+            two
+        ));
         assert!(occurs_within("src/db/mod.rs", "changed db/mod.rs", two));
-        assert!(occurs_within("/home/user/src/db/mod.rs", "changed src/db/mod.rs", two));
-        assert!(!occurs("src/cache/store.rs", "changed store.rs"), "without a transcript");
-        assert!(occurs("src/cache/store.rs", "in ./src/cache/store.rs:12 and `a/src/cache/store.rs`"));
+        assert!(occurs_within(
+            "/home/user/src/db/mod.rs",
+            "changed src/db/mod.rs",
+            two
+        ));
+        assert!(
+            !occurs("src/cache/store.rs", "changed store.rs"),
+            "without a transcript"
+        );
+        assert!(occurs(
+            "src/cache/store.rs",
+            "in ./src/cache/store.rs:12 and `a/src/cache/store.rs`"
+        ));
         assert!(!occurs("TCP/IP", "the IP address"));
         assert!(!occurs("https://example.org/a.html", "see a.html"));
         assert!(!occurs("src/db", "src/db-old and src/db2, old-src/db"));
@@ -541,8 +688,14 @@ mod tests {
         let result = r#"{"path":"C:\\new","said":"say \"hi\""}"#;
         let history = History::new(&[Message::result("c1", result)]);
         for spelling in ["C:\\new", "say \"hi\""] {
-            assert!(history.holds(&FactFinder::new(&fact(spelling)), 0..1), "{spelling}");
-            assert!(FactFinder::new(&fact(spelling)).occurs_in(&fold_document(&format!("[result]\n{result}"))));
+            assert!(
+                history.holds(&FactFinder::new(&fact(spelling)), 0..1),
+                "{spelling}"
+            );
+            assert!(
+                FactFinder::new(&fact(spelling))
+                    .occurs_in(&fold_document(&format!("[result]\n{result}")))
+            );
         }
     }
 
@@ -561,15 +714,25 @@ mod tests {
     fn ranges_keep_the_longest_of_each_place() {
         let text = "src/cache/store.rs and store.rs";
         let history = History::new(&[Message::text(Role::User, text)]);
-        assert_eq!(FactFinder::within(&fact("src/cache/store.rs"), history.paths()).ranges(text), [0..18, 23..31]);
-        assert_eq!(FactFinder::new(&fact("src/cache/store.rs")).ranges(text), std::slice::from_ref(&(0..18)));
+        assert_eq!(
+            FactFinder::within(&fact("src/cache/store.rs"), history.paths()).ranges(text),
+            [0..18, 23..31]
+        );
+        assert_eq!(
+            FactFinder::new(&fact("src/cache/store.rs")).ranges(text),
+            std::slice::from_ref(&(0..18))
+        );
     }
 
     #[test]
     fn places_are_ranges_of_the_text_as_written() {
         let text = "Ａn  Error：　ｐｏｒｔ\n 8080 图";
         let finder = FactFinder::new(&fact("port 8080"));
-        let marks: Vec<&str> = finder.find(&MappedFold::new(text)).into_iter().map(|range| &text[range]).collect();
+        let marks: Vec<&str> = finder
+            .find(&MappedFold::new(text))
+            .into_iter()
+            .map(|range| &text[range])
+            .collect();
         assert_eq!(marks, ["ｐｏｒｔ\n 8080"]);
     }
 

@@ -27,7 +27,10 @@ struct MentionIndex {
 impl History {
     /// Folds `messages`: contents, names and arguments of calls, the latter also as their JSON means.
     pub fn new(messages: &[Message]) -> History {
-        History { messages: messages.iter().map(folded_message).collect(), mentions: OnceLock::new() }
+        History {
+            messages: messages.iter().map(folded_message).collect(),
+            mentions: OnceLock::new(),
+        }
     }
 
     /// How many messages there are.
@@ -42,8 +45,15 @@ impl History {
 
     /// The messages among `within` in which the fact occurs, in order.
     pub fn holders(&self, fact: &FactFinder, within: Range<usize>) -> impl Iterator<Item = usize> {
-        let texts = self.messages.iter().enumerate().take(within.end).skip(within.start);
-        texts.filter(|(_, text)| fact.occurs_in(text)).map(|(index, _)| index)
+        let texts = self
+            .messages
+            .iter()
+            .enumerate()
+            .take(within.end)
+            .skip(within.start);
+        texts
+            .filter(|(_, text)| fact.occurs_in(text))
+            .map(|(index, _)| index)
     }
 
     /// Whether the fact occurs in a message among `within`.
@@ -59,7 +69,10 @@ impl History {
 
     /// Whether a message before `until` has this folded word, path in normal form, or end of a path.
     pub fn mentions(&self, name: &str, until: usize) -> bool {
-        self.index().first.get(name).is_some_and(|first| *first < until)
+        self.index()
+            .first
+            .get(name)
+            .is_some_and(|first| *first < until)
     }
 
     /// The paths of the transcript.
@@ -104,7 +117,10 @@ fn note(first: &mut HashMap<String, usize>, name: &str, index: usize) -> bool {
 fn folded_message(message: &Message) -> String {
     let mut text = fold_document(&message.content);
     for call in &message.tool_calls {
-        for part in [fold(&call.function.name), fold_document(&call.function.arguments)] {
+        for part in [
+            fold(&call.function.name),
+            fold_document(&call.function.arguments),
+        ] {
             text.push('\n');
             text.push_str(&part);
         }
@@ -120,21 +136,37 @@ mod tests {
 
     fn history() -> History {
         let mut call = Message::text(Role::Assistant, "");
-        call.tool_calls.push(ToolCall::new("c1", "write", r#"{"path":"src/a.rs","text":"say \"hi\"\nthere"}"#));
-        History::new(&[Message::text(Role::User, "用 Redis 做缓存"), call, Message::result("c1", "ok\nfine")])
+        call.tool_calls.push(ToolCall::new(
+            "c1",
+            "write",
+            r#"{"path":"src/a.rs","text":"say \"hi\"\nthere"}"#,
+        ));
+        History::new(&[
+            Message::text(Role::User, "用 Redis 做缓存"),
+            call,
+            Message::result("c1", "ok\nfine"),
+        ])
     }
 
     fn finder(spelling: &str) -> FactFinder {
-        FactFinder::new(&Fact { spellings: vec![spelling.into()] })
+        FactFinder::new(&Fact {
+            spellings: vec![spelling.into()],
+        })
     }
 
     #[test]
     fn finds_facts_in_contents_and_arguments_as_written_and_as_meant() {
         let history = history();
-        assert_eq!(history.holders(&finder("Redis"), 0..3).collect::<Vec<_>>(), [0]);
+        assert_eq!(
+            history.holders(&finder("Redis"), 0..3).collect::<Vec<_>>(),
+            [0]
+        );
         assert!(history.holds(&finder("say \"hi\" there"), 0..3));
         assert!(history.holds(&finder("\"path\":\"src/a.rs\""), 0..3));
-        assert!(!history.holds(&finder("ok fine"), 0..2), "the range ends before it");
+        assert!(
+            !history.holds(&finder("ok fine"), 0..2),
+            "the range ends before it"
+        );
         assert!(history.holds(&finder("ok fine"), 0..3));
     }
 

@@ -15,8 +15,8 @@ const LONGEST: usize = 80;
 const SHARE: f64 = 0.5;
 /// Words that say nothing about which stretch is meant.
 const STOP: &[&str] = &[
-    "the", "and", "for", "was", "were", "that", "with", "from", "this", "has", "have", "had", "not", "are", "its",
-    "into", "的", "了", "是", "在", "和",
+    "the", "and", "for", "was", "were", "that", "with", "from", "this", "has", "have", "had",
+    "not", "are", "its", "into", "的", "了", "是", "在", "和",
 ];
 
 /// Up to three stretches of `messages` among `within` that say in their words what `fact` says in others, the most
@@ -28,8 +28,10 @@ pub fn literal_forms(
     messages: &[Message],
     within: Range<usize>,
 ) -> Vec<String> {
-    let wanted: Vec<String> =
-        words(fact.name()).map(|place| lower(fact.name(), &place)).filter(|word| says_something(word)).collect();
+    let wanted: Vec<String> = words(fact.name())
+        .map(|place| lower(fact.name(), &place))
+        .filter(|word| says_something(word))
+        .collect();
     let question = fold(question);
     let mut stretches: Vec<(f64, String)> = Vec::new();
     for message in messages.iter().take(within.end).skip(within.start) {
@@ -39,7 +41,12 @@ pub fn literal_forms(
     stretches.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.len().cmp(&b.len())));
     let mut forms: Vec<String> = Vec::new();
     for (_, form) in stretches {
-        let finder = FactFinder::within(&Fact { spellings: vec![form.clone()] }, history.paths());
+        let finder = FactFinder::within(
+            &Fact {
+                spellings: vec![form.clone()],
+            },
+            history.paths(),
+        );
         let is_sound = history.holds(&finder, within.clone()) && !finder.occurs_in(&question);
         if is_sound && !forms.contains(&form) {
             forms.push(form);
@@ -56,11 +63,17 @@ fn best_stretch(line: &str, wanted: &[String]) -> Option<(f64, String)> {
     let hits: Vec<(Range<usize>, usize)> = words(line)
         .filter_map(|place| {
             let word = lower(line, &place);
-            Some((place, wanted.iter().position(|other| are_alike(other, &word))?))
+            Some((
+                place,
+                wanted.iter().position(|other| are_alike(other, &word))?,
+            ))
         })
         .collect();
     let stretches = hits.iter().enumerate().flat_map(|(at, (first, _))| {
-        hits.iter().enumerate().skip(at).map(move |(end, (last, _))| (first.start..last.end, at..end + 1))
+        hits.iter()
+            .enumerate()
+            .skip(at)
+            .map(move |(end, (last, _))| (first.start..last.end, at..end + 1))
     });
     let scored = stretches.filter_map(|(place, among)| {
         let stretch = line.get(place)?;
@@ -71,7 +84,8 @@ fn best_stretch(line: &str, wanted: &[String]) -> Option<(f64, String)> {
         let share = kinds.len() as f64 / wanted.len().max(1) as f64;
         // Of stretches with the same words, the shorter one is more similar.
         let similarity = share - length as f64 / 1000.0;
-        (length <= LONGEST && length > 2 && share >= SHARE).then(|| (similarity, stretch.to_owned()))
+        (length <= LONGEST && length > 2 && share >= SHARE)
+            .then(|| (similarity, stretch.to_owned()))
     });
     scored.max_by(|(one, _), (other, _)| one.total_cmp(other))
 }
@@ -83,10 +97,15 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
         let end = at + c.len_utf8();
         let is_wide = u32::from(c) > 0x2E80;
         let goes_on = places.last().is_some_and(|last| {
-            last.end == at && !text.get(last.clone()).is_some_and(|word| word.chars().any(|c| u32::from(c) > 0x2E80))
+            last.end == at
+                && !text
+                    .get(last.clone())
+                    .is_some_and(|word| word.chars().any(|c| u32::from(c) > 0x2E80))
         });
         match places.last_mut() {
-            Some(last) if goes_on && !is_wide && (c.is_alphanumeric() || matches!(c, '_' | '.' | '/')) => {
+            Some(last)
+                if goes_on && !is_wide && (c.is_alphanumeric() || matches!(c, '_' | '.' | '/')) =>
+            {
                 last.end = end
             }
             _ if c.is_alphanumeric() => places.push(at..end),
@@ -104,7 +123,8 @@ fn lower(text: &str, place: &Range<usize>) -> String {
 }
 
 fn says_something(word: &str) -> bool {
-    let is_short = word.is_ascii() && word.len() < 3 && !word.contains(|c: char| c.is_ascii_digit());
+    let is_short =
+        word.is_ascii() && word.len() < 3 && !word.contains(|c: char| c.is_ascii_digit());
     !is_short && !STOP.contains(&word)
 }
 
@@ -114,9 +134,15 @@ fn are_alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;
     }
-    let shared = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let shared = one
+        .chars()
+        .zip(other.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
     let longer = one.chars().count().max(other.chars().count());
-    one.chars().chain(other.chars()).all(char::is_alphabetic) && shared >= STEM && longer <= shared + 3
+    one.chars().chain(other.chars()).all(char::is_alphabetic)
+        && shared >= STEM
+        && longer <= shared + 3
 }
 
 #[cfg(test)]
@@ -131,20 +157,40 @@ mod tests {
             "端口改为8081，因为防火墙只放行它。",
         ]
         .map(|text| Message::text(Role::Assistant, text));
-        let fact = Fact { spellings: vec![fact.to_owned()] };
-        literal_forms(&fact, question, &History::new(&messages), &messages, 0..messages.len())
+        let fact = Fact {
+            spellings: vec![fact.to_owned()],
+        };
+        literal_forms(
+            &fact,
+            question,
+            &History::new(&messages),
+            &messages,
+            0..messages.len(),
+        )
     }
 
     #[test]
     fn a_paraphrase_is_led_back_to_the_words_of_the_transcript() {
-        assert_eq!(forms("loads rows in batches of 500", "How?"), ["rows are now loaded in batches of 500"]);
-        assert_eq!(forms("little memory on the host", "Why?"), ["host has little memory"]);
+        assert_eq!(
+            forms("loads rows in batches of 500", "How?"),
+            ["rows are now loaded in batches of 500"]
+        );
+        assert_eq!(
+            forms("little memory on the host", "Why?"),
+            ["host has little memory"]
+        );
         assert_eq!(forms("防火墙放行", "?"), ["防火墙只放行"]);
     }
 
     #[test]
     fn what_has_other_words_or_gives_the_answer_away_is_not_proposed() {
         assert!(forms("a message queue with retries", "How?").is_empty());
-        assert!(forms("little memory on the host", "Is it that the host has little memory?").is_empty());
+        assert!(
+            forms(
+                "little memory on the host",
+                "Is it that the host has little memory?"
+            )
+            .is_empty()
+        );
     }
 }

@@ -39,7 +39,9 @@ enum Spellings {
 impl From<Spellings> for Fact {
     fn from(spellings: Spellings) -> Fact {
         match spellings {
-            Spellings::One(one) => Fact { spellings: vec![one] },
+            Spellings::One(one) => Fact {
+                spellings: vec![one],
+            },
             Spellings::Several(spellings) => Fact { spellings },
         }
     }

@@ -12,7 +12,10 @@ impl TranscriptPaths {
     /// Adds a path in normal form.
     pub(super) fn add(&mut self, path: &str) {
         let name = path.rsplit('/').next().unwrap_or(path);
-        self.0.entry(name.to_owned()).or_default().push(path.to_owned());
+        self.0
+            .entry(name.to_owned())
+            .or_default()
+            .push(path.to_owned());
     }
 
     /// Whether `ending`, some last parts of the folded path `path`, belongs to this path alone: every path of the
@@ -43,7 +46,9 @@ fn is_path(text: &str) -> bool {
 
 /// Whether a text may be the name of a file or a host: one word with an ending.
 fn is_file(text: &str) -> bool {
-    let Some((stem, end)) = text.rsplit_once('.').filter(|_| !text.contains(' ')) else { return false };
+    let Some((stem, end)) = text.rsplit_once('.').filter(|_| !text.contains(' ')) else {
+        return false;
+    };
     stem.ends_with(is_word)
         && (1..=5).contains(&end.len())
         && end.chars().all(|c| c.is_ascii_alphanumeric())
@@ -58,20 +63,27 @@ pub(super) fn is_version(text: &str) -> bool {
 
 /// Whether the path `long` ends in the whole parts `short`.
 pub(super) fn ends_in(long: &str, short: &str) -> bool {
-    long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    long.strip_suffix(short)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// The words of a text: runs of letters, digits and underscores, cut where an unspaced script begins.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_') || is_unspaced(c)).filter(|word| !word.is_empty())
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_') || is_unspaced(c))
+        .filter(|word| !word.is_empty())
 }
 
 /// The runs of a text that could be paths or file names: with a slash or an inner dot, without the punctuation of
 /// the sentence around them. A run that begins with `//` is the rest of an address and left out.
 pub fn paths(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_path_char(c) || is_unspaced(c))
-        .map(|run| run.trim_end_matches(['.', '-', '+', '/', '\\']).trim_start_matches(['-', '+']))
-        .filter(|run| !run.starts_with("//") && run.trim_start_matches('.').contains(['/', '\\', '.']))
+        .map(|run| {
+            run.trim_end_matches(['.', '-', '+', '/', '\\'])
+                .trim_start_matches(['-', '+'])
+        })
+        .filter(|run| {
+            !run.starts_with("//") && run.trim_start_matches('.').contains(['/', '\\', '.'])
+        })
 }
 
 pub(super) fn is_path_char(c: char) -> bool {
@@ -81,14 +93,20 @@ pub(super) fn is_path_char(c: char) -> bool {
 /// A path with `/` between its parts and neither `./`, `~/` nor a drive at its start.
 pub fn normal_path(path: &str) -> String {
     let slashed = path.replace('\\', "/");
-    let parts: Vec<&str> = slashed.split('/').filter(|part| !matches!(*part, "" | "." | "~")).collect();
+    let parts: Vec<&str> = slashed
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "." | "~"))
+        .collect();
     parts.join("/")
 }
 
 /// A path in normal form, and what is left of it as parts are taken from its front.
 pub fn suffixes(path: &str) -> impl Iterator<Item = &str> {
     let starts = path.match_indices('/').map(|(at, _)| at + 1);
-    [0].into_iter().chain(starts).filter_map(|start| path.get(start..)).filter(|rest| !rest.is_empty())
+    [0].into_iter()
+        .chain(starts)
+        .filter_map(|start| path.get(start..))
+        .filter(|rest| !rest.is_empty())
 }
 
 #[cfg(test)]
@@ -106,8 +124,14 @@ mod tests {
     #[test]
     fn paths_are_taken_without_the_sentence_around_them() {
         let text = "In ./src/a.rs, `b/c.py:12` and (notes.md). See https://example.org/x.html... or C:\\tmp\\x.log";
-        assert_eq!(paths(text).collect::<Vec<_>>(), ["./src/a.rs", "b/c.py", "notes.md", "\\tmp\\x.log"]);
+        assert_eq!(
+            paths(text).collect::<Vec<_>>(),
+            ["./src/a.rs", "b/c.py", "notes.md", "\\tmp\\x.log"]
+        );
         assert_eq!(normal_path("./src\\a.rs"), "src/a.rs");
-        assert_eq!(suffixes("a/b/c.rs").collect::<Vec<_>>(), ["a/b/c.rs", "b/c.rs", "c.rs"]);
+        assert_eq!(
+            suffixes("a/b/c.rs").collect::<Vec<_>>(),
+            ["a/b/c.rs", "b/c.rs", "c.rs"]
+        );
     }
 }

@@ -32,14 +32,24 @@ const STOP_PIECES: &str = " 多少 什么 几个 哪个 哪些 怎么 为什 是
 impl Topic {
     /// The topic of `question`, without the words of `facts`, which answer it.
     pub fn new(question: &str, facts: &[Fact]) -> Topic {
-        let known: Vec<String> = facts.iter().flat_map(|fact| &fact.spellings).map(|text| fold(text)).collect();
+        let known: Vec<String> = facts
+            .iter()
+            .flat_map(|fact| &fact.spellings)
+            .map(|text| fold(text))
+            .collect();
         let folded = fold(question);
-        let content = parts(&folded)
-            .filter(|word| is_content_word(word) && !known.iter().any(|fact| words(fact).any(|known| known == *word)));
+        let content = parts(&folded).filter(|word| {
+            is_content_word(word)
+                && !known
+                    .iter()
+                    .any(|fact| words(fact).any(|known| known == *word))
+        });
         let pieces = pieces(&folded).filter(|piece| !STOP_PIECES.contains(piece.as_str()));
         Topic {
             words: content.map(str::to_owned).collect(),
-            pieces: pieces.filter(|piece| !known.iter().any(|fact| fact.contains(piece.as_str()))).collect(),
+            pieces: pieces
+                .filter(|piece| !known.iter().any(|fact| fact.contains(piece.as_str())))
+                .collect(),
         }
     }
 
@@ -51,7 +61,10 @@ impl Topic {
     /// Whether `folded` has one of the words.
     pub fn is_named_in(&self, folded: &str) -> bool {
         parts(folded).any(|word| self.words.iter().any(|known| is_alike(known, word)))
-            || self.pieces.iter().any(|piece| folded.contains(piece.as_str()))
+            || self
+                .pieces
+                .iter()
+                .any(|piece| folded.contains(piece.as_str()))
     }
 
     /// Whether the fact occurs in `folded`; a number of one or two digits needs a word of the question near it.
@@ -59,51 +72,90 @@ impl Topic {
         if self.is_empty() || !fact.is_short_number() {
             return fact.occurs_in(folded);
         }
-        fact.ranges(folded).iter().any(|place| self.is_near(folded, place))
+        fact.ranges(folded)
+            .iter()
+            .any(|place| self.is_near(folded, place))
     }
 
     fn is_near(&self, folded: &str, place: &Range<usize>) -> bool {
-        let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
+        let (before, after) = (
+            folded.get(..place.start).unwrap_or(""),
+            folded.get(place.end..).unwrap_or(""),
+        );
         let before = before.get(start_of_last_sentence(before)..).unwrap_or("");
         let after = after.get(..end_of_first_sentence(after)).unwrap_or("");
-        let back = starts_of_words(before).rev().nth(NEAR_WORDS - 1).unwrap_or(0);
-        let ahead = starts_of_words(after).nth(NEAR_WORDS + 1).unwrap_or(after.len());
-        let near = [before.get(back..).unwrap_or(""), after.get(..ahead).unwrap_or("")];
-        near.iter().any(|text| parts(text).any(|word| self.words.iter().any(|known| is_alike(known, word))))
-            || self.is_piece_near(before, after)
+        let back = starts_of_words(before)
+            .rev()
+            .nth(NEAR_WORDS - 1)
+            .unwrap_or(0);
+        let ahead = starts_of_words(after)
+            .nth(NEAR_WORDS + 1)
+            .unwrap_or(after.len());
+        let near = [
+            before.get(back..).unwrap_or(""),
+            after.get(..ahead).unwrap_or(""),
+        ];
+        near.iter().any(|text| {
+            parts(text).any(|word| self.words.iter().any(|known| is_alike(known, word)))
+        }) || self.is_piece_near(before, after)
     }
 
     fn is_piece_near(&self, before: &str, after: &str) -> bool {
-        let back = before.char_indices().rev().nth(NEAR_CHARACTERS - 1).map_or(0, |(at, _)| at);
-        let ahead = after.char_indices().nth(NEAR_CHARACTERS).map_or(after.len(), |(at, _)| at);
-        let near = [before.get(back..).unwrap_or(""), after.get(..ahead).unwrap_or("")];
-        self.pieces.iter().any(|piece| near.iter().any(|text| text.contains(piece.as_str())))
+        let back = before
+            .char_indices()
+            .rev()
+            .nth(NEAR_CHARACTERS - 1)
+            .map_or(0, |(at, _)| at);
+        let ahead = after
+            .char_indices()
+            .nth(NEAR_CHARACTERS)
+            .map_or(after.len(), |(at, _)| at);
+        let near = [
+            before.get(back..).unwrap_or(""),
+            after.get(..ahead).unwrap_or(""),
+        ];
+        self.pieces
+            .iter()
+            .any(|piece| near.iter().any(|text| text.contains(piece.as_str())))
     }
 }
 
 /// Words, cut at underscores too.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    words(text).flat_map(|word| word.split('_')).filter(|part| !part.is_empty())
+    words(text)
+        .flat_map(|word| word.split('_'))
+        .filter(|part| !part.is_empty())
 }
 
 /// Whether a folded word names something: it is not a stop word, has letters, and is not too short.
 pub fn is_content_word(word: &str) -> bool {
-    word.chars().count() > 2 && !STOP_WORDS.contains(&format!(" {word} ")) && word.contains(char::is_alphabetic)
+    word.chars().count() > 2
+        && !STOP_WORDS.contains(&format!(" {word} "))
+        && word.contains(char::is_alphabetic)
 }
 
 /// Whether two words begin alike and differ only in their endings.
 pub fn is_alike(left: &str, right: &str) -> bool {
     const ENDING: usize = 3;
     const BEGINNING: usize = 4;
-    let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
+    let same = left
+        .bytes()
+        .zip(right.bytes())
+        .take_while(|(left, right)| left == right)
+        .count();
     left == right || same >= BEGINNING && same + ENDING >= left.len().max(right.len())
 }
 
 /// The pieces of two characters of scripts without blanks.
 pub fn pieces(folded: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = folded.chars().collect();
-    let pairs = characters.windows(2).filter(|pair| pair.iter().all(|c| is_unspaced(*c)));
-    pairs.map(|pair| pair.iter().collect()).collect::<Vec<String>>().into_iter()
+    let pairs = characters
+        .windows(2)
+        .filter(|pair| pair.iter().all(|c| is_unspaced(*c)));
+    pairs
+        .map(|pair| pair.iter().collect())
+        .collect::<Vec<String>>()
+        .into_iter()
 }
 
 fn starts_of_words(text: &str) -> impl DoubleEndedIterator<Item = usize> {
@@ -113,11 +165,19 @@ fn starts_of_words(text: &str) -> impl DoubleEndedIterator<Item = usize> {
 const STOPS: [&str; 7] = [". ", "! ", "? ", "; ", "。", "！", "？"];
 
 fn start_of_last_sentence(text: &str) -> usize {
-    STOPS.iter().filter_map(|stop| Some(text.rfind(stop)? + stop.len())).max().unwrap_or(0)
+    STOPS
+        .iter()
+        .filter_map(|stop| Some(text.rfind(stop)? + stop.len()))
+        .max()
+        .unwrap_or(0)
 }
 
 fn end_of_first_sentence(text: &str) -> usize {
-    STOPS.iter().filter_map(|stop| text.find(stop)).min().unwrap_or(text.len())
+    STOPS
+        .iter()
+        .filter_map(|stop| text.find(stop))
+        .min()
+        .unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -125,21 +185,38 @@ mod tests {
     use super::*;
 
     fn has(fact: &str, question: &str, text: &str) -> bool {
-        let fact = Fact { spellings: vec![fact.to_owned()] };
+        let fact = Fact {
+            spellings: vec![fact.to_owned()],
+        };
         Topic::new(question, std::slice::from_ref(&fact)).has(&FactFinder::new(&fact), &fold(text))
     }
 
     #[test]
     fn a_short_number_counts_with_its_key_alone() {
         let question = "How many retries are allowed?";
-        for text in ["retry_count = 5", "it retries 5 times", "Retries\n- 5 at most", "allowed: 5"] {
+        for text in [
+            "retry_count = 5",
+            "it retries 5 times",
+            "Retries\n- 5 at most",
+            "allowed: 5",
+        ] {
             assert!(has("5", question, text), "{text}");
         }
-        for text in ["5 files changed", "Retries were discussed. Step 5 is next.", "chapter 5"] {
+        for text in [
+            "5 files changed",
+            "Retries were discussed. Step 5 is next.",
+            "chapter 5",
+        ] {
             assert!(!has("5", question, text), "{text}");
         }
         assert!(has("503", question, "status 503") && has("5 times", question, "5 times"));
-        assert!(has("5", "And how many?", "5 files"), "a question without a content word asks for nothing");
-        assert!(has("3", "最多重试几次？", "重试上限为 3") && !has("3", "最多重试几次？", "第3步，写报告"));
+        assert!(
+            has("5", "And how many?", "5 files"),
+            "a question without a content word asks for nothing"
+        );
+        assert!(
+            has("3", "最多重试几次？", "重试上限为 3")
+                && !has("3", "最多重试几次？", "第3步，写报告")
+        );
     }
 }

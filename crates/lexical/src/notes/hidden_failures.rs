@@ -29,31 +29,60 @@ pub(super) fn hides_failed_tests(command: &str, output: &str) -> bool {
 fn pipes_tests(command: &str) -> bool {
     let commands = shell_commands(command);
     let first = commands.iter().rposition(|command| !command.is_piped);
-    let piped = first.filter(|first| first + 1 < commands.len()).and_then(|first| commands.get(first));
+    let piped = first
+        .filter(|first| first + 1 < commands.len())
+        .and_then(|first| commands.get(first));
     piped.is_some_and(|piped| runs_tests(&piped.words)) && !command.contains("pipefail")
 }
 
 fn runs_tests(words: &[String]) -> bool {
-    const WRAPPERS: [&str; 13] =
-        ["sudo", "time", "timeout", "env", "npx", "bunx", "uv", "poetry", "run", "exec", "python", "python3", "-m"];
-    const RUNNERS: [&str; 9] = ["pytest", "unittest", "tox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"];
-    const TOOLS: [&str; 16] = [
-        "cargo", "go", "npm", "pnpm", "yarn", "bun", "deno", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
-        "mix", "swift", "manage.py",
+    const WRAPPERS: [&str; 13] = [
+        "sudo", "time", "timeout", "env", "npx", "bunx", "uv", "poetry", "run", "exec", "python",
+        "python3", "-m",
     ];
-    let mut names = words.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).skip_while(|word| {
-        WRAPPERS.contains(word) || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit())
-    });
-    let Some(program) = names.next() else { return false };
+    const RUNNERS: [&str; 9] = [
+        "pytest", "unittest", "tox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest",
+    ];
+    const TOOLS: [&str; 16] = [
+        "cargo",
+        "go",
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "deno",
+        "make",
+        "just",
+        "mvn",
+        "gradle",
+        "gradlew",
+        "dotnet",
+        "mix",
+        "swift",
+        "manage.py",
+    ];
+    let mut names = words
+        .iter()
+        .map(|word| word.rsplit('/').next().unwrap_or(word))
+        .skip_while(|word| {
+            WRAPPERS.contains(word)
+                || word.contains('=')
+                || word.starts_with(|c: char| c.is_ascii_digit())
+        });
+    let Some(program) = names.next() else {
+        return false;
+    };
     RUNNERS.contains(&program)
-        || TOOLS.contains(&program) && names.any(|word| matches!(word, "test" | "nextest") || word.starts_with("test:"))
+        || TOOLS.contains(&program)
+            && names.any(|word| matches!(word, "test" | "nextest") || word.starts_with("test:"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CARGO: &str = "test a ... FAILED\ntest result: FAILED. 2 passed; 1 failed; finished in 0.01s\n";
+    const CARGO: &str =
+        "test a ... FAILED\ntest result: FAILED. 2 passed; 1 failed; finished in 0.01s\n";
 
     #[test]
     fn the_last_summary_of_each_runner_tells_whether_tests_failed() {
@@ -63,12 +92,30 @@ mod tests {
                 "cargo test --no-fail-fast 2>&1 | tail -5",
                 "test result: ok. 3 passed; 0 failed\nerror: 1 target failed:",
             ),
-            ("cd app && .venv/bin/pytest -q | tail -3", "FAILED t.py::a - assert 1 == 2\n1 failed, 10 passed in 0.12s"),
-            ("TZ=UTC timeout 60 uv run python -m pytest | head", "==== 2 errors in 0.50s ====\n"),
-            ("python3 -m unittest 2>&1 | tail", "Ran 3 tests in 0.001s\n\nFAILED (failures=1)"),
-            ("go test ./... | grep -v '^ok'", "--- FAIL: TestA (0.00s)\nFAIL\tapp/store\t0.004s\nFAIL"),
-            ("npm test 2>&1 | tail -8", "Tests:       1 failed, 3 passed, 4 total\nTime:        1 s"),
-            ("npx mocha | tail -n 30", "  3 passing (20ms)\n  1 failing\n"),
+            (
+                "cd app && .venv/bin/pytest -q | tail -3",
+                "FAILED t.py::a - assert 1 == 2\n1 failed, 10 passed in 0.12s",
+            ),
+            (
+                "TZ=UTC timeout 60 uv run python -m pytest | head",
+                "==== 2 errors in 0.50s ====\n",
+            ),
+            (
+                "python3 -m unittest 2>&1 | tail",
+                "Ran 3 tests in 0.001s\n\nFAILED (failures=1)",
+            ),
+            (
+                "go test ./... | grep -v '^ok'",
+                "--- FAIL: TestA (0.00s)\nFAIL\tapp/store\t0.004s\nFAIL",
+            ),
+            (
+                "npm test 2>&1 | tail -8",
+                "Tests:       1 failed, 3 passed, 4 total\nTime:        1 s",
+            ),
+            (
+                "npx mocha | tail -n 30",
+                "  3 passing (20ms)\n  1 failing\n",
+            ),
             ("bun test | tail", " 3 pass\n 1 fail\n 5 expect() calls"),
             ("./gradlew test | tail -3", "BUILD FAILED in 3s"),
             ("cargo test |& tail -3", CARGO),
@@ -80,8 +127,14 @@ mod tests {
     #[test]
     fn what_passed_what_no_pipe_hides_and_what_others_print_is_no_failure() {
         for (command, output) in [
-            ("cargo test | tail", "test should_fail ... ok\ntest result: ok. 10 passed; 0 failed"),
-            ("pytest -q | tail -1", "1 failed, 2 passed in 0.10s\n3 passed in 0.12s"),
+            (
+                "cargo test | tail",
+                "test should_fail ... ok\ntest result: ok. 10 passed; 0 failed",
+            ),
+            (
+                "pytest -q | tail -1",
+                "1 failed, 2 passed in 0.10s\n3 passed in 0.12s",
+            ),
             ("bun test | tail", " 3 pass\n 0 fail"),
             ("cargo test", CARGO),
             ("cargo test | tail; echo done", CARGO),

@@ -19,7 +19,12 @@ struct Section {
 impl Section {
     /// The tokens of the whole section.
     fn tokens(&self, count: &impl Fn(&str) -> Tokens) -> f64 {
-        HEADING + self.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>()
+        HEADING
+            + self
+                .entries
+                .iter()
+                .map(|entry| count(entry).0 as f64 + 2.0)
+                .sum::<f64>()
     }
 }
 
@@ -28,10 +33,17 @@ pub const DEFAULT_TOKENS: Tokens = Tokens(1200);
 
 /// Writes the notes in at most `limit` tokens as `count` counts them. The oldest entries of a section are left out first,
 /// and the section says how many.
-pub fn notes_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+pub fn notes_within(
+    notes: &SessionNotes,
+    limit: Tokens,
+    count: &impl Fn(&str) -> Tokens,
+) -> String {
     let mut sections = sections(notes);
     sections.retain(|section| !section.entries.is_empty());
-    let wants: Vec<(f64, f64)> = sections.iter().map(|section| (section.share, section.tokens(count))).collect();
+    let wants: Vec<(f64, f64)> = sections
+        .iter()
+        .map(|section| (section.share, section.tokens(count)))
+        .collect();
     let mut scale = 1.0;
     // Room is allocated by the sizes of the entries alone. If the whole text is too large, all sections shrink alike.
     for _ in 0..12 {
@@ -55,9 +67,15 @@ fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tok
             continue;
         }
         let left_out = section.entries.len() - entries.len();
-        text.push_str(if text.is_empty() { "## Artifact index\n" } else { "\n" });
+        text.push_str(if text.is_empty() {
+            "## Artifact index\n"
+        } else {
+            "\n"
+        });
         text.push_str(&format!("### {}\n", section.heading));
-        entries.iter().for_each(|entry| text.push_str(&format!("- {entry}\n")));
+        entries
+            .iter()
+            .for_each(|entry| text.push_str(&format!("- {entry}\n")));
         if left_out > 0 {
             text.push_str(&format!("- ({left_out} older left out)\n"));
         }
@@ -66,7 +84,11 @@ fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tok
 }
 
 /// The newest entries that fit into `limit`, in their order.
-fn newest_within<'a>(entries: &'a [String], limit: f64, count: &impl Fn(&str) -> Tokens) -> &'a [String] {
+fn newest_within<'a>(
+    entries: &'a [String],
+    limit: f64,
+    count: &impl Fn(&str) -> Tokens,
+) -> &'a [String] {
     let mut used = HEADING;
     let mut kept = entries.len();
     for entry in entries.iter().rev() {
@@ -85,29 +107,76 @@ fn sections(notes: &SessionNotes) -> Vec<Section> {
     let created = file_entries(&files, |f| f.created && !f.deleted, true);
     let modified = file_entries(&files, |f| f.modified && !f.created && !f.deleted, true);
     let deleted = file_entries(&files, |f| f.deleted, false);
-    let read = file_entries(&files, |f| f.read && !f.created && !f.modified && !f.deleted, false);
-    let failures = notes.failures.iter().map(|f| format!("`{}`: {}", f.command, f.lines.join(" | "))).collect();
-    let decisions =
-        notes.demands.iter().map(|d| format!("the user demands: {d}")).chain(notes.decisions.iter().cloned());
+    let read = file_entries(
+        &files,
+        |f| f.read && !f.created && !f.modified && !f.deleted,
+        false,
+    );
+    let failures = notes
+        .failures
+        .iter()
+        .map(|f| format!("`{}`: {}", f.command, f.lines.join(" | ")))
+        .collect();
+    let decisions = notes
+        .demands
+        .iter()
+        .map(|d| format!("the user demands: {d}"))
+        .chain(notes.decisions.iter().cloned());
     vec![
-        Section { heading: "Files created", entries: created, share: 0.16 },
-        Section { heading: "Files modified", entries: modified, share: 0.18 },
-        Section { heading: "Files deleted", entries: deleted, share: 0.04 },
-        Section { heading: "Files read", entries: read, share: 0.07 },
-        Section { heading: "Failed commands", entries: failures, share: 0.2 },
-        Section { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
-        Section { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
+        Section {
+            heading: "Files created",
+            entries: created,
+            share: 0.16,
+        },
+        Section {
+            heading: "Files modified",
+            entries: modified,
+            share: 0.18,
+        },
+        Section {
+            heading: "Files deleted",
+            entries: deleted,
+            share: 0.04,
+        },
+        Section {
+            heading: "Files read",
+            entries: read,
+            share: 0.07,
+        },
+        Section {
+            heading: "Failed commands",
+            entries: failures,
+            share: 0.2,
+        },
+        Section {
+            heading: "Decisions",
+            entries: decisions.collect(),
+            share: 0.25,
+        },
+        Section {
+            heading: "Open tasks",
+            entries: notes.tasks.clone(),
+            share: 0.1,
+        },
     ]
 }
 
 /// A line on each of the `wanted` files.
 fn file_entries(files: &[&FileNote], wanted: fn(&FileNote) -> bool, detailed: bool) -> Vec<String> {
-    files.iter().filter(|file| wanted(file)).map(|file| file_entry(file, detailed)).collect()
+    files
+        .iter()
+        .filter(|file| wanted(file))
+        .map(|file| file_entry(file, detailed))
+        .collect()
 }
 
 /// One line on a file.
 pub fn file_entry(file: &FileNote, detailed: bool) -> String {
-    let also = if file.created && file.modified { " (changed later)" } else { "" };
+    let also = if file.created && file.modified {
+        " (changed later)"
+    } else {
+        ""
+    };
     if !detailed || file.details.is_empty() {
         return format!("{}{also}", file.path);
     }
@@ -123,17 +192,27 @@ pub fn allocate(wants: &[(f64, f64)], limit: f64) -> Vec<f64> {
     let mut allocated: Vec<Option<f64>> = vec![None; wants.len()];
     let mut left = limit.max(0.0);
     loop {
-        let open = allocated.iter().zip(wants).filter(|(amount, _)| amount.is_none()).map(|(_, want)| *want);
+        let open = allocated
+            .iter()
+            .zip(wants)
+            .filter(|(amount, _)| amount.is_none())
+            .map(|(_, want)| *want);
         let open: Vec<(f64, f64)> = open.collect();
         let total: f64 = open.iter().map(|(share, _)| share).sum();
         let fair = |share: f64| left * share / total.max(f64::EPSILON);
-        let covered: f64 = open.iter().filter(|(share, need)| *need <= fair(*share)).map(|(_, need)| need).sum();
+        let covered: f64 = open
+            .iter()
+            .filter(|(share, need)| *need <= fair(*share))
+            .map(|(_, need)| need)
+            .sum();
         let any_covered = open.iter().any(|(share, need)| *need <= fair(*share));
         let next: Vec<Option<f64>> = allocated
             .iter()
             .zip(wants)
             .map(|(amount, (share, need))| {
-                amount.or_else(|| (!any_covered || *need <= fair(*share)).then(|| need.min(fair(*share))))
+                amount.or_else(|| {
+                    (!any_covered || *need <= fair(*share)).then(|| need.min(fair(*share)))
+                })
             })
             .collect();
         allocated = next;
@@ -153,19 +232,32 @@ mod tests {
     use sessions::transcript::{Message, Role, ToolCall};
 
     fn notes(messages: &[Message], limit: Tokens) -> String {
-        notes_within(&SessionNotes::from_messages(messages), limit, &estimate_tokens)
+        notes_within(
+            &SessionNotes::from_messages(messages),
+            limit,
+            &estimate_tokens,
+        )
     }
 
     fn session() -> Vec<Message> {
-        let mut messages = vec![Message::text(Role::User, "Fix the retry logic. Never change the port 8081.")];
+        let mut messages = vec![Message::text(
+            Role::User,
+            "Fix the retry logic. Never change the port 8081.",
+        )];
         let mut step = |text: &str, name: &str, arguments: serde_json::Value, result: &str| {
             let id = format!("c{}", messages.len());
             let mut call = Message::text(Role::Assistant, text);
-            call.tool_calls.push(ToolCall::new(&id, name, arguments.to_string()));
+            call.tool_calls
+                .push(ToolCall::new(&id, name, arguments.to_string()));
             messages.push(call);
             messages.push(Message::result(&id, result));
         };
-        step("Reading.", "read_file", json!({"path": "app/retry.py"}), "1|def retry():\n2|    raise ValueError: no");
+        step(
+            "Reading.",
+            "read_file",
+            json!({"path": "app/retry.py"}),
+            "1|def retry():\n2|    raise ValueError: no",
+        );
         step(
             "Backing off linearly instead of exponentially, because the queue is short.",
             "patch",
@@ -178,9 +270,13 @@ mod tests {
             json!({"path": "tests/test_retry.py", "content": "def test_delay():\n  pass"}),
             "ok",
         );
-        let output = "F\nE       assert 6 == 3\nFAILED tests/test_retry.py::test_delay\n[exit code 1]";
+        let output =
+            "F\nE       assert 6 == 3\nFAILED tests/test_retry.py::test_delay\n[exit code 1]";
         step("Run.", "terminal", json!({"command": "pytest -q"}), output);
-        messages.push(Message::text(Role::Assistant, "The jitter test still fails; it is next."));
+        messages.push(Message::text(
+            Role::Assistant,
+            "The jitter test still fails; it is next.",
+        ));
         messages
     }
 
@@ -209,20 +305,27 @@ mod tests {
     /// The lines that are noted of a command with this result.
     fn noted(command: &str, result: &str) -> Option<NotedFailure> {
         let mut call = Message::text(Role::Assistant, "");
-        call.tool_calls.push(ToolCall::new("c", "exec_command", json!({"command": command}).to_string()));
-        SessionNotes::from_messages(&[call, Message::result("c", result)]).failures.pop()
+        call.tool_calls.push(ToolCall::new(
+            "c",
+            "exec_command",
+            json!({"command": command}).to_string(),
+        ));
+        SessionNotes::from_messages(&[call, Message::result("c", result)])
+            .failures
+            .pop()
     }
 
     #[test]
     fn a_failed_command_is_noted_with_what_it_printed_and_not_with_what_its_agent_added() {
-        let head =
-            "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 2\nOriginal token count: 9\nOutput:\n";
+        let head = "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 2\nOriginal token count: 9\nOutput:\n";
         let error = "src/a.ts(7,5): error TS2353: no such property";
         for result in [
             format!("{head}{error}\n"),
             format!("{error}\n\nCommand exited with code 1"),
             format!("<returncode>1</returncode>\n<output>\n{error}\n</output>"),
-            format!("Output:\n{error}\nError: (none)\nExit Code: 1\nSignal: 0\nProcess Group PGID: 40211"),
+            format!(
+                "Output:\n{error}\nError: (none)\nExit Code: 1\nSignal: 0\nProcess Group PGID: 40211"
+            ),
         ] {
             assert_eq!(
                 noted("npx tsc", &result).map(|failure| failure.lines),
@@ -230,21 +333,32 @@ mod tests {
                 "{result}"
             );
         }
-        for silent in [head, "(no output)\n\nCommand exited with code 1", "Exit code 1"] {
+        for silent in [
+            head,
+            "(no output)\n\nCommand exited with code 1",
+            "Exit code 1",
+        ] {
             assert_eq!(noted("grep -q retry src/a.ts", silent), None, "{silent}");
         }
-        let log = noted("git log", "fatal: it was 1\nrun 412: exit code 0 after 9s").expect("a failure");
+        let log =
+            noted("git log", "fatal: it was 1\nrun 412: exit code 0 after 9s").expect("a failure");
         assert!(!log.has_succeeded, "the code is another command's");
     }
 
     #[test]
     fn nothing_to_note_is_an_empty_text() {
-        assert_eq!(notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS), "");
+        assert_eq!(
+            notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS),
+            ""
+        );
     }
 
     #[test]
     fn unneeded_room_goes_to_the_others() {
-        assert_eq!(allocate(&[(0.5, 10.0), (0.25, 100.0), (0.25, 100.0)], 90.0), [10.0, 40.0, 40.0]);
+        assert_eq!(
+            allocate(&[(0.5, 10.0), (0.25, 100.0), (0.25, 100.0)], 90.0),
+            [10.0, 40.0, 40.0]
+        );
         assert_eq!(allocate(&[(0.5, 1.0), (0.5, 2.0)], 90.0), [1.0, 2.0]);
         assert!(allocate(&[], 90.0).is_empty());
     }

@@ -64,7 +64,10 @@ pub fn assignment(line: &str) -> Option<(&str, &str)> {
 
 /// The sentences of a text, trimmed: lines, cut after a full stop that a blank follows and after Chinese stops.
 pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().flat_map(split_line).map(str::trim).filter(|sentence| !sentence.is_empty())
+    text.lines()
+        .flat_map(split_line)
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
 }
 
 fn split_line(line: &str) -> Vec<&str> {
@@ -72,7 +75,8 @@ fn split_line(line: &str) -> Vec<&str> {
     let mut start = 0;
     let mut chars = line.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        let full_stop = matches!(c, '.' | '!' | '?') && chars.peek().is_some_and(|(_, next)| *next == ' ');
+        let full_stop =
+            matches!(c, '.' | '!' | '?') && chars.peek().is_some_and(|(_, next)| *next == ' ');
         if full_stop || matches!(c, '。' | '！' | '？' | '；') {
             let end = at + c.len_utf8();
             // "e.g. x" and "1. x" are no sentences of their own.
@@ -93,13 +97,21 @@ mod tests {
     #[test]
     fn sentences_end_at_stops_and_not_inside_names() {
         let text = "Use src/a.py. It is 3.5 times faster! Fine\n不要改端口。用 8081。";
-        let expected = ["Use src/a.py.", "It is 3.5 times faster!", "Fine", "不要改端口。", "用 8081。"];
+        let expected = [
+            "Use src/a.py.",
+            "It is 3.5 times faster!",
+            "Fine",
+            "不要改端口。",
+            "用 8081。",
+        ];
         assert_eq!(sentences(text).collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn wordings_are_distinguished() {
-        assert!(states_decision("Going with SQLite rather than a JSON file."));
+        assert!(states_decision(
+            "Going with SQLite rather than a JSON file."
+        ));
         assert!(states_decision("改用 sqlite。"));
         assert!(states_demand("Never touch the schema") && states_demand("不要改端口"));
         assert!(states_task("still fails: test_retry") && states_task("尚未完成"));
@@ -108,7 +120,11 @@ mod tests {
 
     #[test]
     fn error_lines_are_those_that_programs_print() {
-        for line in ["E   AssertionError: 3 != 4", "sqlite3.OperationalError: no such table: jobs", "fatal: bad ref"] {
+        for line in [
+            "E   AssertionError: 3 != 4",
+            "sqlite3.OperationalError: no such table: jobs",
+            "fatal: bad ref",
+        ] {
             assert!(is_error_line(line), "{line}");
         }
         for line in ["0 errors", "def handle_error(self):", "all good"] {
@@ -123,6 +139,9 @@ mod tests {
         for line in ["just words", "the port: ...", "port: .."] {
             assert_eq!(assignment(line), None, "{line}");
         }
-        assert_eq!(assignment("host: ... and port: 8081"), Some(("port", "8081")));
+        assert_eq!(
+            assignment("host: ... and port: 8081"),
+            Some(("port", "8081"))
+        );
     }
 }

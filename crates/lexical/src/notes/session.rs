@@ -8,7 +8,8 @@ use super::hidden_failures::hides_failed_tests;
 use super::rules;
 use base::text::shortened;
 use sessions::transcript::{
-    FileAction, Message, Role, ToolCall, file_operation, recorded_exit_code, shell_operations, stated_exit_code,
+    FileAction, Message, Role, ToolCall, file_operation, recorded_exit_code, shell_operations,
+    stated_exit_code,
 };
 
 /// All extracted facts, in the order of the transcript.
@@ -82,7 +83,10 @@ impl SessionNotes {
                 Role::User => notes.note_user(&message.content),
                 Role::Assistant => notes.note_assistant(&message.content),
                 Role::Tool => {
-                    let call = message.tool_call_id.as_deref().and_then(|id| calls.get(id).copied());
+                    let call = message
+                        .tool_call_id
+                        .as_deref()
+                        .and_then(|id| calls.get(id).copied());
                     notes.note_result(call, &message.content);
                 }
             }
@@ -97,7 +101,10 @@ impl SessionNotes {
     /// The files without scratch files: those under `/tmp` count only if all files are there.
     pub fn lasting_files(&self) -> Vec<&FileNote> {
         let is_all_scratch = self.files.iter().all(FileNote::is_scratch);
-        self.files.iter().filter(|file| is_all_scratch || !file.is_scratch()).collect()
+        self.files
+            .iter()
+            .filter(|file| is_all_scratch || !file.is_scratch())
+            .collect()
     }
 
     fn note_user(&mut self, text: &str) {
@@ -126,7 +133,8 @@ impl SessionNotes {
     }
 
     fn note_call(&mut self, call: &ToolCall) {
-        let arguments: Value = serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
+        let arguments: Value =
+            serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
         if let Some(operation) = file_operation(call) {
             let old = first_text(&arguments, &["old_string", "old_str"]);
             let new = first_text(&arguments, &["new_string", "new_str"]);
@@ -139,11 +147,20 @@ impl SessionNotes {
             self.note_file(operation.action, &operation.path, details);
         } else if let Some(command) = command_of(&arguments) {
             let operations = shell_operations(command);
-            if operations.iter().any(|operation| operation.action != FileAction::Read) {
-                command.lines().for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
+            if operations
+                .iter()
+                .any(|operation| operation.action != FileAction::Read)
+            {
+                command
+                    .lines()
+                    .for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
             }
             for operation in operations {
-                let details = if operation.action == FileAction::Read { Vec::new() } else { definitions(command) };
+                let details = if operation.action == FileAction::Read {
+                    Vec::new()
+                } else {
+                    definitions(command)
+                };
                 self.note_file(operation.action, &operation.path, details);
             }
         }
@@ -151,8 +168,8 @@ impl SessionNotes {
 
     fn note_settings(&mut self, text: &str) {
         for line in text.lines().filter(|line| line.len() < 100) {
-            if let Some((key, value)) =
-                rules::assignment(line).filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
+            if let Some((key, value)) = rules::assignment(line)
+                .filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
             {
                 self.note_value(key, value);
             }
@@ -166,8 +183,9 @@ impl SessionNotes {
     }
 
     fn note_result(&mut self, call: Option<&ToolCall>, content: &str) {
-        let arguments: Value =
-            call.and_then(|call| serde_json::from_str(&call.function.arguments).ok()).unwrap_or(Value::Null);
+        let arguments: Value = call
+            .and_then(|call| serde_json::from_str(&call.function.arguments).ok())
+            .unwrap_or(Value::Null);
         let is_read = call.is_some_and(|call| {
             file_operation(call).is_some_and(|operation| operation.action == FileAction::Read)
                 || call.function.name.contains("search")
@@ -182,18 +200,30 @@ impl SessionNotes {
         if lines.is_empty() {
             return;
         }
-        let command = command_of(&arguments).or(call.map(|c| c.function.name.as_str())).unwrap_or("a tool");
+        let command = command_of(&arguments)
+            .or(call.map(|c| c.function.name.as_str()))
+            .unwrap_or("a tool");
         let line = command.lines().next().unwrap_or_default();
         // The folder says little: the command comes after it.
-        let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
+        let run = line
+            .strip_prefix("cd ")
+            .and_then(|rest| rest.split_once("&& "))
+            .map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
-        let failure = NotedFailure { command, lines, has_succeeded: code == Some(0) };
+        let failure = NotedFailure {
+            command,
+            lines,
+            has_succeeded: code == Some(0),
+        };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
     }
 
     fn note_file(&mut self, action: FileAction, path: &str, details: Vec<String>) {
-        let at = self.files.iter().position(|note| note.path == path || ends_alike(&note.path, path));
+        let at = self
+            .files
+            .iter()
+            .position(|note| note.path == path || ends_alike(&note.path, path));
         let known = at.is_some();
         let mut note = at.map(|at| self.files.remove(at)).unwrap_or_default();
         if note.path.len() < path.len() {
@@ -243,7 +273,9 @@ fn first_text<'v>(arguments: &'v Value, keys: &[&str]) -> Option<&'v str> {
 
 /// The new text of a `sed` substitution in a line of shell.
 fn replacement(line: &str) -> Option<&str> {
-    let (_, script) = line.split_once("s/").filter(|(before, _)| before.contains("sed "))?;
+    let (_, script) = line
+        .split_once("s/")
+        .filter(|(before, _)| before.contains("sed "))?;
     script.split('/').nth(1)
 }
 
@@ -260,22 +292,41 @@ fn change_details(old: Option<&str>, new: Option<&str>) -> Vec<String> {
 /// The lines of `text` that `other` does not have.
 fn lines_without(text: &str, other: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim);
-    let differing = lines.filter(|line| line.len() > 2 && !other.lines().any(|known| known.trim() == *line));
+    let differing =
+        lines.filter(|line| line.len() > 2 && !other.lines().any(|known| known.trim() == *line));
     differing.map(|line| shortened(line, 100)).collect()
 }
 
 /// Names that a text defines: functions, classes, types, sections.
 fn definitions(text: &str) -> Vec<String> {
-    text.lines().map(str::trim_start).filter_map(definition).take(DETAILS).collect()
+    text.lines()
+        .map(str::trim_start)
+        .filter_map(definition)
+        .take(DETAILS)
+        .collect()
 }
 
 fn definition(line: &str) -> Option<String> {
     const MARKS: [&str; 12] = [
-        "def ", "async def ", "class ", "fn ", "pub fn ", "function ", "async function ", "export function ",
-        "struct ", "enum ", "func ", "CREATE TABLE ",
+        "def ",
+        "async def ",
+        "class ",
+        "fn ",
+        "pub fn ",
+        "function ",
+        "async function ",
+        "export function ",
+        "struct ",
+        "enum ",
+        "func ",
+        "CREATE TABLE ",
     ];
     let mark = MARKS.into_iter().find(|mark| line.starts_with(mark))?;
-    let name: String = line.get(mark.len()..)?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let name: String = line
+        .get(mark.len()..)?
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
     (!name.is_empty()).then(|| format!("{mark}{name}"))
 }
 
@@ -287,9 +338,15 @@ pub fn readable(content: &str) -> std::borrow::Cow<'_, str> {
     let Ok(Value::Object(object)) = serde_json::from_str::<Value>(content) else {
         return content.into();
     };
-    let parts: Vec<&str> =
-        ["output", "stdout", "stderr", "error"].into_iter().filter_map(|key| object.get(key)?.as_str()).collect();
-    if parts.is_empty() { content.into() } else { parts.join("\n").into() }
+    let parts: Vec<&str> = ["output", "stdout", "stderr", "error"]
+        .into_iter()
+        .filter_map(|key| object.get(key)?.as_str())
+        .collect();
+    if parts.is_empty() {
+        content.into()
+    } else {
+        parts.join("\n").into()
+    }
 }
 
 /// The exit code that a result records, unless it is that of a pipe behind which tests failed.
@@ -307,7 +364,10 @@ fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
         lines = newest_lines(text, rules::mentions_trouble);
     }
     if lines.is_empty() && has_failed {
-        let last = text.lines().rev().find(|line| says_something(line) && !is_frame(line));
+        let last = text
+            .lines()
+            .rev()
+            .find(|line| says_something(line) && !is_frame(line));
         lines.extend(last.map(|line| clipped(line.trim())));
     }
     lines
@@ -317,7 +377,9 @@ fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
 fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
     const KEPT: usize = 3;
     let mut lines: Vec<String> = Vec::new();
-    let picked = text.lines().filter(|line| rule(line) && says_something(line) && line.len() < 1000);
+    let picked = text
+        .lines()
+        .filter(|line| rule(line) && says_something(line) && line.len() < 1000);
     for line in picked.filter(|line| stated_exit_code(line).is_none()) {
         push_new(&mut lines, clipped(line.trim()));
     }
@@ -329,19 +391,30 @@ fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
 /// Whether an agent put a line around the output of a command, such as `Wall time: 2 seconds` or `(no output)`.
 fn is_frame(line: &str) -> bool {
     const LABELS: [&str; 6] = [
-        "Chunk ID: ", "Wall time: ", "Original token count: ", "Signal: ", "Background PIDs: ", "Process Group PGID: ",
+        "Chunk ID: ",
+        "Wall time: ",
+        "Original token count: ",
+        "Signal: ",
+        "Background PIDs: ",
+        "Process Group PGID: ",
     ];
     const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('<', '>')];
     let line = line.trim();
     LABELS.iter().any(|label| line.starts_with(label))
-        || BRACKETS.iter().any(|(open, close)| line.starts_with(*open) && line.ends_with(*close))
+        || BRACKETS
+            .iter()
+            .any(|(open, close)| line.starts_with(*open) && line.ends_with(*close))
         || stated_exit_code(line).is_some()
 }
 
 /// Whether a line is more than a mark, a bare number, or the report that there is no error (`Error: (none)`).
 fn says_something(line: &str) -> bool {
     const LETTERS: usize = 8;
-    let letters = line.chars().filter(|c| c.is_alphanumeric()).take(LETTERS).count();
+    let letters = line
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .take(LETTERS)
+        .count();
     letters == LETTERS && !line.trim_end().ends_with("(none)")
 }
 

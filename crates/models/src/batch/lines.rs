@@ -77,7 +77,12 @@ pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_jso
     let mut bytes = Vec::new();
     for BatchRequest { id, request } in requests {
         let body = serde_json::from_slice(&request.body)?;
-        let line = OpenaiLine { custom_id: id, method: "POST", url: endpoint(request), body };
+        let line = OpenaiLine {
+            custom_id: id,
+            method: "POST",
+            url: endpoint(request),
+            body,
+        };
         serde_json::to_writer(&mut bytes, &line)?;
         bytes.push(b'\n');
     }
@@ -88,7 +93,10 @@ pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_jso
 pub(super) fn anthropic_batch(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
     let mut lines = Vec::with_capacity(requests.len());
     for BatchRequest { id, request } in requests {
-        lines.push(AnthropicLine { custom_id: id, params: serde_json::from_slice(&request.body)? });
+        lines.push(AnthropicLine {
+            custom_id: id,
+            params: serde_json::from_slice(&request.body)?,
+        });
     }
     Ok(serde_json::to_vec(&BTreeMap::from([("requests", lines)]))?.into())
 }
@@ -135,11 +143,24 @@ struct AnthropicOutcome<'a> {
 /// The line is not a result.
 pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
     if dialect == Dialect::Anthropic {
-        let AnthropicResult { custom_id: id, result } = serde_json::from_slice(line)?;
-        return Ok(BatchResult { id, reply: anthropic_reply(&result) });
+        let AnthropicResult {
+            custom_id: id,
+            result,
+        } = serde_json::from_slice(line)?;
+        return Ok(BatchResult {
+            id,
+            reply: anthropic_reply(&result),
+        });
     }
-    let OpenaiResult { custom_id: id, response, error } = serde_json::from_slice(line)?;
-    Ok(BatchResult { id, reply: openai_reply(response, error.as_ref()) })
+    let OpenaiResult {
+        custom_id: id,
+        response,
+        error,
+    } = serde_json::from_slice(line)?;
+    Ok(BatchResult {
+        id,
+        reply: openai_reply(response, error.as_ref()),
+    })
 }
 
 fn raw(value: &RawValue) -> Bytes {
@@ -149,20 +170,33 @@ fn raw(value: &RawValue) -> Bytes {
 fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> BatchReply {
     match response {
         // A success may be billed even if there is nothing in it.
-        Some(OpenaiResponse { status_code: 200..300, request_id, body }) => {
-            BatchReply::Answered { body: body.map(raw).unwrap_or_default(), request_id }
-        }
-        Some(OpenaiResponse { status_code, body, .. }) => match (body, error) {
+        Some(OpenaiResponse {
+            status_code: 200..300,
+            request_id,
+            body,
+        }) => BatchReply::Answered {
+            body: body.map(raw).unwrap_or_default(),
+            request_id,
+        },
+        Some(OpenaiResponse {
+            status_code, body, ..
+        }) => match (body, error) {
             (Some(body), _) => failed(status_code, body.get().as_bytes()),
-            (None, Some(Value::String(message))) => {
-                failed(status_code, serde_json::json!({"error": {"message": message}}).to_string().as_bytes())
-            }
-            (None, error) => failed(status_code, error.map(Value::to_string).unwrap_or_default().as_bytes()),
+            (None, Some(Value::String(message))) => failed(
+                status_code,
+                serde_json::json!({"error": {"message": message}})
+                    .to_string()
+                    .as_bytes(),
+            ),
+            (None, error) => failed(
+                status_code,
+                error.map(Value::to_string).unwrap_or_default().as_bytes(),
+            ),
         },
         None => {
             let error = error.unwrap_or(&Value::Null);
-            let [code, message] =
-                ["code", "message"].map(|name| error[name].as_str().or(error.as_str()).unwrap_or_default());
+            let [code, message] = ["code", "message"]
+                .map(|name| error[name].as_str().or(error.as_str()).unwrap_or_default());
             match code {
                 "batch_cancelled" => BatchReply::Cancelled,
                 _ => BatchReply::Unfinished(format!("{code}: {message}")),
@@ -173,9 +207,10 @@ fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> 
 
 fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> BatchReply {
     match (outcome.kind.as_str(), outcome.message, outcome.error) {
-        ("succeeded", message, _) => {
-            BatchReply::Answered { body: message.map(raw).unwrap_or_default(), request_id: None }
-        }
+        ("succeeded", message, _) => BatchReply::Answered {
+            body: message.map(raw).unwrap_or_default(),
+            request_id: None,
+        },
         ("errored", _, Some(error)) => failed(status_of(error.get()), error.get().as_bytes()),
         ("canceled", ..) => BatchReply::Cancelled,
         (kind, ..) => BatchReply::Unfinished(say!("the request {kind}", "请求{kind}")),
@@ -202,7 +237,11 @@ fn status_of(error: &str) -> u16 {
 
 fn failed(status: u16, body: &[u8]) -> BatchReply {
     let fault: AttemptError = classify(status, body);
-    if fault.is_retryable() { BatchReply::Unfinished(fault.message) } else { BatchReply::Failed(fault.failure(1)) }
+    if fault.is_retryable() {
+        BatchReply::Unfinished(fault.message)
+    } else {
+        BatchReply::Failed(fault.failure(1))
+    }
 }
 
 #[cfg(test)]
@@ -222,34 +261,82 @@ mod tests {
         let line = |rest: &str| format!(r#"{{"id":"batch_req_1","custom_id":"a",{rest}}}"#);
         let read = |rest: &str| reply(Dialect::OpenaiChat, &line(rest));
         let body = r#"{"b" : 1.50,"a":"\u00e9"}"#;
-        let answered =
-            read(&format!(r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#));
-        let kept = BatchReply::Answered { body: body.into(), request_id: Some("req_1".into()) };
+        let answered = read(&format!(
+            r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#
+        ));
+        let kept = BatchReply::Answered {
+            body: body.into(),
+            request_id: Some("req_1".into()),
+        };
         assert_eq!(answered, kept, "byte for byte");
-        for without_body in [r#""response":{"status_code":200}"#, r#""response":{"status_code":200,"body":null}"#] {
-            let empty = BatchReply::Answered { body: Bytes::new(), request_id: None };
+        for without_body in [
+            r#""response":{"status_code":200}"#,
+            r#""response":{"status_code":200,"body":null}"#,
+        ] {
+            let empty = BatchReply::Answered {
+                body: Bytes::new(),
+                request_id: None,
+            };
             assert_eq!(read(without_body), empty, "it may be billed");
         }
         for status in [429, 500, 503] {
-            let unfinished = read(&format!(r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#));
+            let unfinished = read(&format!(
+                r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#
+            ));
             assert!(matches!(unfinished, BatchReply::Unfinished(_)), "{status}");
         }
-        let failed = read(r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#);
-        assert!(matches!(failed, BatchReply::Failed(CallFailure { class: ErrorClass::Invalid, .. })));
-        let quota = read(r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#);
-        assert!(matches!(quota, BatchReply::Failed(CallFailure { class: ErrorClass::Quota, .. })));
-        assert!(matches!(read(r#""response":null,"error":{"code":"batch_expired"}"#), BatchReply::Unfinished(_)));
-        assert_eq!(read(r#""response":null,"error":{"code":"batch_cancelled"}"#), BatchReply::Cancelled);
+        let failed = read(
+            r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#,
+        );
+        assert!(matches!(
+            failed,
+            BatchReply::Failed(CallFailure {
+                class: ErrorClass::Invalid,
+                ..
+            })
+        ));
+        let quota = read(
+            r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#,
+        );
+        assert!(matches!(
+            quota,
+            BatchReply::Failed(CallFailure {
+                class: ErrorClass::Quota,
+                ..
+            })
+        ));
+        assert!(matches!(
+            read(r#""response":null,"error":{"code":"batch_expired"}"#),
+            BatchReply::Unfinished(_)
+        ));
+        assert_eq!(
+            read(r#""response":null,"error":{"code":"batch_cancelled"}"#),
+            BatchReply::Cancelled
+        );
     }
 
     #[test]
     fn lines_of_anthropic_have_every_outcome() {
-        let read = |result: &str| reply(Dialect::Anthropic, &format!(r#"{{"custom_id":"a","result":{result}}}"#));
+        let read = |result: &str| {
+            reply(
+                Dialect::Anthropic,
+                &format!(r#"{{"custom_id":"a","result":{result}}}"#),
+            )
+        };
         let answered = read(r#"{"type":"succeeded","message":{"id":"m"}}"#);
-        assert_eq!(answered, BatchReply::Answered { body: r#"{"id":"m"}"#.into(), request_id: None });
+        assert_eq!(
+            answered,
+            BatchReply::Answered {
+                body: r#"{"id":"m"}"#.into(),
+                request_id: None
+            }
+        );
         assert_eq!(
             read(r#"{"type":"succeeded"}"#),
-            BatchReply::Answered { body: Bytes::new(), request_id: None },
+            BatchReply::Answered {
+                body: Bytes::new(),
+                request_id: None
+            },
             "it may be billed"
         );
         let error = |kind: &str| {
@@ -257,19 +344,42 @@ mod tests {
                 r#"{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}}}"#
             ))
         };
-        assert!(matches!(error("invalid_request_error"), BatchReply::Failed(_)));
-        for kind in ["overloaded_error", "rate_limit_error", "api_error", "unheard_of"] {
+        assert!(matches!(
+            error("invalid_request_error"),
+            BatchReply::Failed(_)
+        ));
+        for kind in [
+            "overloaded_error",
+            "rate_limit_error",
+            "api_error",
+            "unheard_of",
+        ] {
             assert!(matches!(error(kind), BatchReply::Unfinished(_)), "{kind}");
         }
-        assert!(matches!(read(r#"{"type":"expired"}"#), BatchReply::Unfinished(_)));
+        assert!(matches!(
+            read(r#"{"type":"expired"}"#),
+            BatchReply::Unfinished(_)
+        ));
         assert_eq!(read(r#"{"type":"canceled"}"#), BatchReply::Cancelled);
     }
 
     #[test]
     fn a_line_that_is_no_result_is_an_error() {
-        for line in ["", "{", r#"{"custom_id":1}"#, r#"{"result":{"type":"succeeded"}}"#, "[]"] {
-            assert!(read_line(Dialect::Anthropic, line.as_bytes()).is_err(), "{line}");
-            assert!(read_line(Dialect::OpenaiChat, line.as_bytes()).is_err(), "{line}");
+        for line in [
+            "",
+            "{",
+            r#"{"custom_id":1}"#,
+            r#"{"result":{"type":"succeeded"}}"#,
+            "[]",
+        ] {
+            assert!(
+                read_line(Dialect::Anthropic, line.as_bytes()).is_err(),
+                "{line}"
+            );
+            assert!(
+                read_line(Dialect::OpenaiChat, line.as_bytes()).is_err(),
+                "{line}"
+            );
         }
     }
 
@@ -281,7 +391,10 @@ mod tests {
             headers: Vec::new(),
             body: r#"{"model":"m","messages":[]}"#.into(),
         };
-        let requests = [BatchRequest { id: "a".into(), request }];
+        let requests = [BatchRequest {
+            id: "a".into(),
+            request,
+        }];
         let line = "{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/chat/completions\",\
                     \"body\":{\"model\":\"m\",\"messages\":[]}}\n";
         assert_eq!(openai_lines(&requests).unwrap(), line);

@@ -150,7 +150,13 @@ impl BatchClient {
             return Err(missing_key(&account.provider, variable).failure(0));
         }
         let auth = auth(account.dialect, &account.base_url);
-        Ok(BatchClient { http: Http::new(), account: account.clone(), auth, key, policy: RetryPolicy::default() })
+        Ok(BatchClient {
+            http: Http::new(),
+            account: account.clone(),
+            auth,
+            key,
+            policy: RetryPolicy::default(),
+        })
     }
 
     /// A short fingerprint of the key, since another key sees other batches. 32 bits reveal nothing about a key.
@@ -164,19 +170,42 @@ impl BatchClient {
 
     /// The path of the batches; `rest` begins with a slash, or is empty.
     fn batches_path(&self, rest: &str) -> String {
-        let messages = if self.is_anthropic() { messages_path(&self.account.base_url) } else { "" };
+        let messages = if self.is_anthropic() {
+            messages_path(&self.account.base_url)
+        } else {
+            ""
+        };
         format!("{messages}/batches{rest}")
     }
 
     /// A call without content.
     fn exchange<'e>(&self, method: Method, path: &'e str) -> Exchange<'e> {
-        let headers: &[_] = if self.is_anthropic() { &[("anthropic-version", "2026-10-21")] } else { &[] };
-        Exchange { method, path, query: "", content_type: JSON, auth: self.auth, headers, body: Bytes::new() }
+        let headers: &[_] = if self.is_anthropic() {
+            &[("anthropic-version", "2026-10-21")]
+        } else {
+            &[]
+        };
+        Exchange {
+            method,
+            path,
+            query: "",
+            content_type: JSON,
+            auth: self.auth,
+            headers,
+            body: Bytes::new(),
+        }
     }
 
     async fn send_once(&self, exchange: &Exchange<'_>) -> Result<HttpReply, AttemptError> {
-        let timeout = if exchange.body.is_empty() { TIMEOUT } else { TRANSFER_TIMEOUT };
-        let reply = self.http.send(&self.account.base_url, exchange, self.key.as_ref(), timeout).await?;
+        let timeout = if exchange.body.is_empty() {
+            TIMEOUT
+        } else {
+            TRANSFER_TIMEOUT
+        };
+        let reply = self
+            .http
+            .send(&self.account.base_url, exchange, self.key.as_ref(), timeout)
+            .await?;
         reply.refusal().map_or(Ok(reply), Err)
     }
 
@@ -186,7 +215,9 @@ impl BatchClient {
         loop {
             match self.send_once(exchange).await {
                 Ok(reply) => return Ok(reply),
-                Err(fault) if attempt < ATTEMPTS && fault.is_retryable() => self.pause(&fault, attempt).await,
+                Err(fault) if attempt < ATTEMPTS && fault.is_retryable() => {
+                    self.pause(&fault, attempt).await
+                }
                 Err(fault) => return Err(fault.failure(attempt)),
             }
             attempt += 1;
@@ -194,12 +225,19 @@ impl BatchClient {
     }
 
     async fn pause(&self, fault: &AttemptError, attempt: u32) {
-        let wait = fault.wait.unwrap_or_else(|| self.policy.back_off(attempt, 0.0));
+        let wait = fault
+            .wait
+            .unwrap_or_else(|| self.policy.back_off(attempt, 0.0));
         tokio::time::sleep(wait.min(LONGEST_WAIT)).await;
     }
 
     async fn get(&self, path: &str, query: &str) -> Result<Value, CallFailure> {
-        let reply = self.send_repeatedly(&Exchange { query, ..self.exchange(Method::GET, path) }).await?;
+        let reply = self
+            .send_repeatedly(&Exchange {
+                query,
+                ..self.exchange(Method::GET, path)
+            })
+            .await?;
         parse_body(&reply)
     }
 
@@ -214,26 +252,53 @@ impl BatchClient {
 
     /// Makes the call that creates a batch, with the headers of its first request. Uploads the requests where the vendor
     /// wants them first: nothing is billed by that.
-    pub async fn prepare(&self, nonce: &str, requests: &[BatchRequest]) -> Result<PreparedBatch, CallFailure> {
+    pub async fn prepare(
+        &self,
+        nonce: &str,
+        requests: &[BatchRequest],
+    ) -> Result<PreparedBatch, CallFailure> {
         if !self.is_anthropic() {
-            return Ok(PreparedBatch { headers: Vec::new(), body: self.upload(nonce, requests).await? });
+            return Ok(PreparedBatch {
+                headers: Vec::new(),
+                body: self.upload(nonce, requests).await?,
+            });
         }
-        let headers = requests.first().map(|first| first.request.headers.clone()).unwrap_or_default();
-        Ok(PreparedBatch { headers, body: anthropic_batch(requests).map_err(|error| unwritable(&error))? })
+        let headers = requests
+            .first()
+            .map(|first| first.request.headers.clone())
+            .unwrap_or_default();
+        Ok(PreparedBatch {
+            headers,
+            body: anthropic_batch(requests).map_err(|error| unwritable(&error))?,
+        })
     }
 
     /// Creates a batch and returns its id.
-    pub async fn create(&self, PreparedBatch { headers, body }: &PreparedBatch) -> Result<String, CreateFault> {
+    pub async fn create(
+        &self,
+        PreparedBatch { headers, body }: &PreparedBatch,
+    ) -> Result<String, CreateFault> {
         let path = self.batches_path("");
-        let exchange = Exchange { headers, body: body.clone(), ..self.exchange(Method::POST, &path) };
+        let exchange = Exchange {
+            headers,
+            body: body.clone(),
+            ..self.exchange(Method::POST, &path)
+        };
         let mut attempt = 1;
         loop {
             let fault = match self.send_once(&exchange).await {
-                Ok(reply) => match parse_body(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
+                Ok(reply) => match parse_body(&reply)
+                    .ok()
+                    .as_ref()
+                    .and_then(|batch| batch["id"].as_str())
+                {
                     Some(id) => return Ok(id.to_owned()),
                     None => AttemptError::new(
                         ErrorClass::Malformed,
-                        localized("the answer to a new batch names no id", "新批次的应答没有编号"),
+                        localized(
+                            "the answer to a new batch names no id",
+                            "新批次的应答没有编号",
+                        ),
                     ),
                 },
                 Err(fault) => fault,
@@ -247,7 +312,9 @@ impl BatchClient {
                 return Err(CreateFault::Unconfirmed(fault.failure(attempt)));
             }
             if attempt >= ATTEMPTS || !fault.is_retryable() {
-                return Err(CreateFault::Refused(self.hint_if_not_found(fault.failure(attempt))));
+                return Err(CreateFault::Refused(
+                    self.hint_if_not_found(fault.failure(attempt)),
+                ));
             }
             self.pause(&fault, attempt).await;
             attempt += 1;
@@ -264,7 +331,10 @@ impl BatchClient {
             "`{}` 在该地址没有批次接口：请用 lane = \"live\"",
             self.account.provider
         );
-        CallFailure { hint: Some(hint), ..failure }
+        CallFailure {
+            hint: Some(hint),
+            ..failure
+        }
     }
 
     /// Uploads the requests. Returns the body of the call that creates the batch.
@@ -283,44 +353,79 @@ impl BatchClient {
         form.extend(&lines);
         form.extend(format!("\r\n--{boundary}--\r\n").bytes());
         let kind = format!("multipart/form-data; boundary={boundary}");
-        let exchange = Exchange { content_type: &kind, body: form.into(), ..self.exchange(Method::POST, "/files") };
+        let exchange = Exchange {
+            content_type: &kind,
+            body: form.into(),
+            ..self.exchange(Method::POST, "/files")
+        };
         let uploaded = self.send_repeatedly(&exchange).await;
         let uploaded = parse_body(&uploaded.map_err(|failure| self.hint_if_not_found(failure))?)?;
         let Some(file) = uploaded["id"].as_str() else {
             return Err(AttemptError::new(
                 ErrorClass::Malformed,
-                localized("the answer to an upload names no file", "上传的应答没有文件"),
+                localized(
+                    "the answer to an upload names no file",
+                    "上传的应答没有文件",
+                ),
             )
             .failure(1));
         };
-        let path = requests.first().map(|first| endpoint(&first.request)).unwrap_or_default();
-        let body =
-            json!({"input_file_id": file, "endpoint": path, "completion_window": "24h", "metadata": {NONCE: nonce}});
+        let path = requests
+            .first()
+            .map(|first| endpoint(&first.request))
+            .unwrap_or_default();
+        let body = json!({"input_file_id": file, "endpoint": path, "completion_window": "24h", "metadata": {NONCE: nonce}});
         Ok(body.to_string().into())
     }
 
     /// Asks how far a batch is.
     pub async fn status(&self, id: &str) -> Result<BatchStatus, CallFailure> {
         let path = self.batches_path(&format!("/{id}"));
-        let reply = self.send_repeatedly(&self.exchange(Method::GET, &path)).await?;
+        let reply = self
+            .send_repeatedly(&self.exchange(Method::GET, &path))
+            .await?;
         let batch = parse_body(&reply)?;
-        let status = if self.is_anthropic() { anthropic_status(id, &batch) } else { openai_status(id, &batch) };
-        let ended_for = ended_at(&batch).map(|end| reply.at.duration_since(end).unwrap_or_default());
-        Ok(BatchStatus { ended_for, ..status })
+        let status = if self.is_anthropic() {
+            anthropic_status(id, &batch)
+        } else {
+            openai_status(id, &batch)
+        };
+        let ended_for =
+            ended_at(&batch).map(|end| reply.at.duration_since(end).unwrap_or_default());
+        Ok(BatchStatus {
+            ended_for,
+            ..status
+        })
     }
 
     /// Looks for the batch with a nonce whose creation was not confirmed. `newest` was the newest batch before it was
     /// created; `known` are other batches of this cache.
-    pub async fn find(&self, nonce: &str, newest: Option<&str>, known: &[String]) -> Result<BatchSearch, CallFailure> {
-        let cursor = if self.is_anthropic() { "after_id" } else { "after" };
-        let (path, mut query, mut undecided) = (self.batches_path(""), format!("limit={PAGE}"), false);
+    pub async fn find(
+        &self,
+        nonce: &str,
+        newest: Option<&str>,
+        known: &[String],
+    ) -> Result<BatchSearch, CallFailure> {
+        let cursor = if self.is_anthropic() {
+            "after_id"
+        } else {
+            "after"
+        };
+        let (path, mut query, mut undecided) =
+            (self.batches_path(""), format!("limit={PAGE}"), false);
         loop {
             let page = self.get(&path, &query).await?;
             let batches = listed(&page)?;
             for batch in batches {
-                let Some(id) = batch["id"].as_str() else { continue };
+                let Some(id) = batch["id"].as_str() else {
+                    continue;
+                };
                 if newest == Some(id) {
-                    return Ok(if undecided { BatchSearch::Undecided } else { BatchSearch::Absent });
+                    return Ok(if undecided {
+                        BatchSearch::Undecided
+                    } else {
+                        BatchSearch::Absent
+                    });
                 }
                 if known.iter().any(|known| known == id) {
                     continue;
@@ -333,7 +438,11 @@ impl BatchClient {
             }
             let last = batches.last().and_then(|batch| batch["id"].as_str());
             let Some(last) = last.filter(|_| page["has_more"].as_bool() == Some(true)) else {
-                return Ok(if undecided { BatchSearch::Undecided } else { BatchSearch::Absent });
+                return Ok(if undecided {
+                    BatchSearch::Undecided
+                } else {
+                    BatchSearch::Absent
+                });
             };
             let next = format!("limit={PAGE}&{cursor}={last}");
             if next == query {
@@ -345,7 +454,12 @@ impl BatchClient {
     }
 
     /// Whether a listed batch has the nonce; `None` if only its results would tell and it has not ended.
-    async fn is_ours(&self, nonce: &str, id: &str, batch: &Value) -> Result<Option<bool>, CallFailure> {
+    async fn is_ours(
+        &self,
+        nonce: &str,
+        id: &str,
+        batch: &Value,
+    ) -> Result<Option<bool>, CallFailure> {
         if !self.is_anthropic() {
             return Ok(Some(batch["metadata"][NONCE] == nonce));
         }
@@ -361,7 +475,9 @@ impl BatchClient {
                 });
                 let missing = read.await?.unwrap_or(0);
                 // If replies are missing, there may be a first one later.
-                Ok(first.map(|result| result.id.ends_with(nonce)).or((missing == 0).then_some(false)))
+                Ok(first
+                    .map(|result| result.id.ends_with(nonce))
+                    .or((missing == 0).then_some(false)))
             }
             Some(BatchEnding::Refused(_) | BatchEnding::ResultsGone) => Ok(Some(false)),
         }
@@ -381,7 +497,11 @@ impl BatchClient {
         let (dialect, mut received) = (self.account.dialect, 0);
         let paths: Vec<String> = match self.is_anthropic() {
             true => vec![self.batches_path(&format!("/{}/results", status.id))],
-            false => status.results.iter().map(|file| format!("/files/{file}/content")).collect(),
+            false => status
+                .results
+                .iter()
+                .map(|file| format!("/files/{file}/content"))
+                .collect(),
         };
         for path in &paths {
             let exchange = self.exchange(Method::GET, path);
@@ -389,16 +509,32 @@ impl BatchClient {
                 let results = lines.iter().filter_map(|line| {
                     let result = read_line(dialect, line);
                     result
-                        .inspect_err(|error| tracing::warn!(batch = status.id, "a result line is unreadable: {error}"))
+                        .inspect_err(|error| {
+                            tracing::warn!(
+                                batch = status.id,
+                                "a result line is unreadable: {error}"
+                            )
+                        })
                         .ok()
                 });
                 let results: Vec<BatchResult> = results.collect();
-                let replies = results.iter().filter(|result| matches!(result.reply, BatchReply::Answered { .. }));
+                let replies = results
+                    .iter()
+                    .filter(|result| matches!(result.reply, BatchReply::Answered { .. }));
                 received += replies.count() as u64;
                 each(results).await
             };
             let base_url = &self.account.base_url;
-            let done = self.http.lines(base_url, &exchange, self.key.as_ref(), TRANSFER_TIMEOUT, read).await;
+            let done = self
+                .http
+                .lines(
+                    base_url,
+                    &exchange,
+                    self.key.as_ref(),
+                    TRANSFER_TIMEOUT,
+                    read,
+                )
+                .await;
             match done {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Ok(Err(error)),
@@ -410,14 +546,23 @@ impl BatchClient {
 
     /// Asks the vendor to end a batch early. It still takes a while to end.
     pub async fn cancel(&self, id: &str) -> Result<(), CallFailure> {
-        self.send_repeatedly(&self.exchange(Method::POST, &self.batches_path(&format!("/{id}/cancel")))).await.map(drop)
+        self.send_repeatedly(
+            &self.exchange(Method::POST, &self.batches_path(&format!("/{id}/cancel"))),
+        )
+        .await
+        .map(drop)
     }
 
     /// Removes requests and results from the vendor's storage, as far as it lets us.
     pub async fn delete(&self, status: &BatchStatus) {
         let paths: Vec<String> = match self.is_anthropic() {
             true => vec![self.batches_path(&format!("/{}", status.id))],
-            false => status.input.iter().chain(&status.results).map(|file| format!("/files/{file}")).collect(),
+            false => status
+                .input
+                .iter()
+                .chain(&status.results)
+                .map(|file| format!("/files/{file}"))
+                .collect(),
         };
         for path in paths {
             if let Err(fault) = self.send_once(&self.exchange(Method::DELETE, &path)).await {
@@ -434,7 +579,10 @@ fn parse_body(reply: &HttpReply) -> Result<Value, CallFailure> {
     read.map_err(|error| {
         AttemptError::new(
             ErrorClass::Malformed,
-            say!("the batch API's answer is no JSON: {error}", "批次接口的应答不是 JSON：{error}"),
+            say!(
+                "the batch API's answer is no JSON: {error}",
+                "批次接口的应答不是 JSON：{error}"
+            ),
         )
         .failure(1)
     })
@@ -448,15 +596,24 @@ fn listed(page: &Value) -> Result<&[Value], CallFailure> {
         // as some servers write an empty list
         Value::Null if page["object"] == "list" => Ok(&[]),
         _ => {
-            let message = localized("the batch API's answer is no list of batches", "批次接口的应答不是批次列表");
+            let message = localized(
+                "the batch API's answer is no list of batches",
+                "批次接口的应答不是批次列表",
+            );
             Err(AttemptError::new(ErrorClass::Malformed, message).failure(1))
         }
     }
 }
 
 fn unwritable(error: &serde_json::Error) -> CallFailure {
-    AttemptError::new(ErrorClass::Invalid, say!("the requests cannot be written: {error}", "无法写出请求：{error}"))
-        .failure(0)
+    AttemptError::new(
+        ErrorClass::Invalid,
+        say!(
+            "the requests cannot be written: {error}",
+            "无法写出请求：{error}"
+        ),
+    )
+    .failure(0)
 }
 
 fn openai_status(id: &str, batch: &Value) -> BatchStatus {
@@ -474,14 +631,20 @@ fn openai_status(id: &str, batch: &Value) -> BatchStatus {
         total: request_count(batch, "total"),
         ended_for: None,
         answered: request_count(batch, "completed"),
-        results: ["output_file_id", "error_file_id"].into_iter().filter_map(|name| file_id(batch, name)).collect(),
+        results: ["output_file_id", "error_file_id"]
+            .into_iter()
+            .filter_map(|name| file_id(batch, name))
+            .collect(),
         input: file_id(batch, "input_file_id"),
     }
 }
 
 /// The id of a file of a batch. Where there is no file, OpenAI writes an empty text or null.
 fn file_id(batch: &Value, name: &str) -> Option<String> {
-    batch[name].as_str().filter(|id| !id.is_empty()).map(str::to_owned)
+    batch[name]
+        .as_str()
+        .filter(|id| !id.is_empty())
+        .map(str::to_owned)
 }
 
 /// How many requests of a batch are in this state. Both vendors report it in the same place.
@@ -491,13 +654,20 @@ fn request_count(batch: &Value, state: &str) -> u64 {
 
 /// Why the vendor refused a file of requests.
 fn refusal_of(batch: &Value) -> String {
-    let errors = batch["errors"]["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let errors = batch["errors"]["data"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if errors.is_empty() {
         return localized("the vendor gives no reason", "厂商没有说明原因").to_owned();
     }
     let texts = errors.iter().take(3).map(|error| {
-        let [code, message] = ["code", "message"].map(|name| error[name].as_str().unwrap_or_default());
-        let line = error["line"].as_u64().map(|line| say!(" (line {line})", "（第 {line} 行）")).unwrap_or_default();
+        let [code, message] =
+            ["code", "message"].map(|name| error[name].as_str().unwrap_or_default());
+        let line = error["line"]
+            .as_u64()
+            .map(|line| say!(" (line {line})", "（第 {line} 行）"))
+            .unwrap_or_default();
         format!("{code}: {message}{line}")
     });
     texts.collect::<Vec<_>>().join("; ")
@@ -505,8 +675,11 @@ fn refusal_of(batch: &Value) -> String {
 
 /// When a batch ended, by the vendor's clock.
 fn ended_at(batch: &Value) -> Option<SystemTime> {
-    let seconds = ["completed_at", "expired_at", "cancelled_at"].into_iter().find_map(|name| batch[name].as_u64());
-    let at_openai = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let seconds = ["completed_at", "expired_at", "cancelled_at"]
+        .into_iter()
+        .find_map(|name| batch[name].as_u64());
+    let at_openai = seconds
+        .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
     at_openai.or_else(|| Some(base::clock::moment(batch["ended_at"].as_str()?)?.into()))
 }
 
@@ -515,7 +688,11 @@ fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {
     let is_archived = batch["archived_at"].is_string();
     let states = ["succeeded", "errored", "canceled", "expired"];
     let done: u64 = states.iter().map(|state| request_count(batch, state)).sum();
-    let ended = if is_archived { BatchEnding::ResultsGone } else { BatchEnding::Done };
+    let ended = if is_archived {
+        BatchEnding::ResultsGone
+    } else {
+        BatchEnding::Done
+    };
     BatchStatus {
         id: id.to_owned(),
         ending: has_ended.then_some(ended),

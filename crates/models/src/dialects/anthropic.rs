@@ -99,15 +99,29 @@ struct Compaction<'a> {
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     if call.operation == Operation::Compact {
-        return Err(BuildFault::Unsupported { dialect: Dialect::Anthropic, operation: call.operation });
+        return Err(BuildFault::Unsupported {
+            dialect: Dialect::Anthropic,
+            operation: call.operation,
+        });
     }
     // A history with calls as blocks needs the declarations of the tools.
     let is_declared = call.operation == Operation::Generate && call.tools.is_some();
-    let style = if is_declared { HistoryStyle::CallsAsBlocks } else { HistoryStyle::CallsAsText };
+    let style = if is_declared {
+        HistoryStyle::CallsAsBlocks
+    } else {
+        HistoryStyle::CallsAsText
+    };
     let conversation = conversation(call, style)?;
-    let holds_items = conversation.parts.iter().any(|part| matches!(part, ConversationPart::Items(_)));
+    let holds_items = conversation
+        .parts
+        .iter()
+        .any(|part| matches!(part, ConversationPart::Items(_)));
     // The newer version refuses a temperature; the older one still serves models that honour it.
-    let version = if call.settings.temperature.is_some() { "2023-06-01" } else { "2026-10-21" };
+    let version = if call.settings.temperature.is_some() {
+        "2023-06-01"
+    } else {
+        "2026-10-21"
+    };
     let mut headers = vec![("anthropic-version", version)];
     if call.operation == Operation::Summarize || holds_items {
         headers.push(("anthropic-beta", COMPACTION_BETA));
@@ -122,13 +136,25 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
 
 /// The path of the messages below a base URL, which may end in the version already.
 pub(crate) fn messages_path(base_url: &str) -> &'static str {
-    let root = base_url.split('?').next().unwrap_or("").trim_end_matches('/');
-    if root.ends_with("/v1") { "/messages" } else { "/v1/messages" }
+    let root = base_url
+        .split('?')
+        .next()
+        .unwrap_or("")
+        .trim_end_matches('/');
+    if root.ends_with("/v1") {
+        "/messages"
+    } else {
+        "/v1/messages"
+    }
 }
 
 /// Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
 pub(crate) fn auth(host: &str) -> Auth {
-    if is_below(host, "api.aws") || is_below(host, "amazonaws.com") { Auth::Bearer } else { Auth::XApiKey }
+    if is_below(host, "api.aws") || is_below(host, "amazonaws.com") {
+        Auth::Bearer
+    } else {
+        Auth::XApiKey
+    }
 }
 
 fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesRequest<'a> {
@@ -141,24 +167,38 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
     let (system, messages) = prompt(conversation, cached, call.prefix_uses > 1);
     MessagesRequest {
         tools: call.tools.as_ref().map(tools),
-        tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| json!({"type": "none"})),
+        tool_choice: call
+            .tools
+            .as_ref()
+            .filter(|offer| !offer.is_open)
+            .map(|_| json!({"type": "none"})),
         model: &call.model.0,
         max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         system,
         messages,
         temperature: settings.temperature,
-        output_config: (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format }),
+        output_config: (effort.is_some() || format.is_some())
+            .then_some(OutputConfig { effort, format }),
         compaction: summarize.then(|| Compaction {
             kind: "summarize",
-            instructions: call.instructions.as_deref().filter(|text| !text.trim().is_empty()),
+            instructions: call
+                .instructions
+                .as_deref()
+                .filter(|text| !text.trim().is_empty()),
         }),
     }
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
-        json!({"name": name, "description": description, "input_schema": parameters})
-    });
+    let declared = offer.tools.iter().map(
+        |Tool {
+             name,
+             description,
+             parameters,
+         }| {
+            json!({"name": name, "description": description, "input_schema": parameters})
+        },
+    );
     declared.collect()
 }
 
@@ -169,9 +209,15 @@ fn prompt(
     cached: Option<CacheTtl>,
     is_prefix_shared: bool,
 ) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
-    let mut length = conversation.system.as_deref().map_or(Tokens(0), estimate_text);
-    let mut system: Vec<RequestBlock<'_>> =
-        conversation.system.map(|text| text_block(Cow::Owned(text))).into_iter().collect();
+    let mut length = conversation
+        .system
+        .as_deref()
+        .map_or(Tokens(0), estimate_text);
+    let mut system: Vec<RequestBlock<'_>> = conversation
+        .system
+        .map(|text| text_block(Cow::Owned(text)))
+        .into_iter()
+        .collect();
     let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
     if let Some(ttl) = cached.filter(|_| length >= MIN_CACHED_PREFIX) {
         mark_cached(system.last_mut(), ttl);
@@ -181,9 +227,15 @@ fn prompt(
             length += estimate_text(text);
         }
         push_part(&mut messages, part);
-        let ends_prefix = is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX;
+        let ends_prefix =
+            is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX;
         if let Some(ttl) = cached.filter(|_| ends_prefix) {
-            mark_cached(messages.last_mut().and_then(|message| message.content.last_mut()), ttl);
+            mark_cached(
+                messages
+                    .last_mut()
+                    .and_then(|message| message.content.last_mut()),
+                ttl,
+            );
         }
     }
     (system, messages)
@@ -200,15 +252,31 @@ fn push_part<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPar
             });
             return;
         }
-        ConversationPart::Reply(items) => ("assistant", items.into_iter().map(RequestBlock::Stored).collect()),
-        ConversationPart::Results(results) => {
-            ("user", results.iter().map(|result| result_block(&result.id, &result.text)).collect())
-        }
+        ConversationPart::Reply(items) => (
+            "assistant",
+            items.into_iter().map(RequestBlock::Stored).collect(),
+        ),
+        ConversationPart::Results(results) => (
+            "user",
+            results
+                .iter()
+                .map(|result| result_block(&result.id, &result.text))
+                .collect(),
+        ),
         ConversationPart::Calls(text, calls) => {
-            let text = Some(text).filter(|text| !text.trim().is_empty()).map(text_block);
-            ("assistant", text.into_iter().chain(calls.into_iter().filter_map(call_block)).collect())
+            let text = Some(text)
+                .filter(|text| !text.trim().is_empty())
+                .map(text_block);
+            (
+                "assistant",
+                text.into_iter()
+                    .chain(calls.into_iter().filter_map(call_block))
+                    .collect(),
+            )
         }
-        ConversationPart::Result { call, text } => return push_result(messages, result_block(call, text)),
+        ConversationPart::Result { call, text } => {
+            return push_result(messages, result_block(call, text));
+        }
     };
     if messages.is_empty() && role == "assistant" {
         messages.push(AnthropicMessage {
@@ -217,10 +285,16 @@ fn push_part<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPar
         });
     }
     match messages.last_mut() {
-        Some(last) if last.role == role && !matches!(last.content.last(), Some(RequestBlock::Stored(_))) => {
+        Some(last)
+            if last.role == role
+                && !matches!(last.content.last(), Some(RequestBlock::Stored(_))) =>
+        {
             last.content.extend(blocks);
         }
-        _ => messages.push(AnthropicMessage { role, content: blocks }),
+        _ => messages.push(AnthropicMessage {
+            role,
+            content: blocks,
+        }),
     }
 }
 
@@ -228,25 +302,44 @@ fn push_part<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPar
 fn push_result<'a>(messages: &mut Vec<AnthropicMessage<'a>>, block: RequestBlock<'a>) {
     match messages.last_mut().filter(|last| last.role == "user") {
         Some(last) => {
-            let results = last.content.iter().take_while(|block| matches!(block, RequestBlock::Result { .. }));
+            let results = last
+                .content
+                .iter()
+                .take_while(|block| matches!(block, RequestBlock::Result { .. }));
             last.content.insert(results.count(), block);
         }
-        None => messages.push(AnthropicMessage { role: "user", content: vec![block] }),
+        None => messages.push(AnthropicMessage {
+            role: "user",
+            content: vec![block],
+        }),
     }
 }
 
 /// The call as a block. Its arguments are an object, since [`conversation()`] turns other calls into text.
 fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
     let input = serde_json::from_str(&call.function.arguments).ok()?;
-    Some(RequestBlock::Call { kind: "tool_use", id: &call.id, name: &call.function.name, input })
+    Some(RequestBlock::Call {
+        kind: "tool_use",
+        id: &call.id,
+        name: &call.function.name,
+        input,
+    })
 }
 
 fn result_block<'a>(call: &'a str, text: &'a str) -> RequestBlock<'a> {
-    RequestBlock::Result { kind: "tool_result", tool_use_id: call, content: text }
+    RequestBlock::Result {
+        kind: "tool_result",
+        tool_use_id: call,
+        content: text,
+    }
 }
 
 fn text_block(text: Cow<'_, str>) -> RequestBlock<'_> {
-    RequestBlock::Text { kind: "text", text, cache_control: None }
+    RequestBlock::Text {
+        kind: "text",
+        text,
+        cache_control: None,
+    }
 }
 
 fn mark_cached(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
@@ -310,13 +403,15 @@ struct CacheCreation {
 impl AnthropicCounts {
     /// `input_tokens` counts only the tokens after the last breakpoint. Those that the cache wrote or read come on top.
     fn usage(self) -> Usage {
-        let cached =
-            self.cache_read_input_tokens.unwrap_or_default() + self.cache_creation_input_tokens.unwrap_or_default();
+        let cached = self.cache_read_input_tokens.unwrap_or_default()
+            + self.cache_creation_input_tokens.unwrap_or_default();
         Usage {
             input: self.input_tokens.map(|n| n + cached).filter(|n| n.0 > 0),
             cached_input: self.cache_read_input_tokens,
             cache_write: self.cache_creation_input_tokens,
-            cache_write_hour: self.cache_creation.and_then(|written| written.ephemeral_1h_input_tokens),
+            cache_write_hour: self
+                .cache_creation
+                .and_then(|written| written.ephemeral_1h_input_tokens),
             output: self.output_tokens,
             reasoning: None,
         }
@@ -343,7 +438,11 @@ impl ContentBlock {
     /// The call of a tool, if the block is one.
     fn call(&self) -> Option<ToolCall> {
         let is_call = self.kind.as_deref() == Some("tool_use");
-        let (id, name) = self.id.as_deref().zip(self.name.as_deref()).filter(|_| is_call)?;
+        let (id, name) = self
+            .id
+            .as_deref()
+            .zip(self.name.as_deref())
+            .filter(|_| is_call)?;
         Some(ToolCall::new(id, name, self.input.to_string()))
     }
 }
@@ -368,7 +467,11 @@ impl From<MessagesUsage> for Usage {
     fn from(usage: MessagesUsage) -> Usage {
         match usage.iterations.as_deref() {
             None | Some([]) => usage.whole.usage(),
-            Some(iterations) => iterations.iter().map(|i| i.usage()).reduce(|a, b| a + b).unwrap_or_default(),
+            Some(iterations) => iterations
+                .iter()
+                .map(|i| i.usage())
+                .reduce(|a, b| a + b)
+                .unwrap_or_default(),
         }
     }
 }
@@ -376,10 +479,9 @@ impl From<MessagesUsage> for Usage {
 impl MessagesReply<'_> {
     pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         let truncated = self.is_truncated(operation)?;
-        let raw = self
-            .content
-            .as_deref()
-            .ok_or_else(|| ReadFault::Malformed(localized("it has no `content`", "没有 `content`").into()))?;
+        let raw = self.content.as_deref().ok_or_else(|| {
+            ReadFault::Malformed(localized("it has no `content`", "没有 `content`").into())
+        })?;
         let blocks: Vec<ContentBlock> = raw
             .iter()
             .map(|block| serde_json::from_str(block.get()))
@@ -387,7 +489,12 @@ impl MessagesReply<'_> {
             .map_err(|e| ReadFault::Malformed(say!("a content block: {e}", "内容块：{e}")))?;
         if operation == Operation::Summarize {
             let (text, items) = compacted(&blocks, raw)?;
-            return Ok(Completion { text, items: Some(items), calls: Vec::new(), truncated });
+            return Ok(Completion {
+                text,
+                items: Some(items),
+                calls: Vec::new(),
+                truncated,
+            });
         }
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
@@ -399,26 +506,45 @@ impl MessagesReply<'_> {
             (_, Some(call)) => return Err(ReadFault::CalledTool(call.function.name.clone())),
         }
         if !calls.is_empty() {
-            let items = format!("[{}]", raw.iter().map(|block| block.get()).collect::<Vec<_>>().join(","));
-            return Ok(Completion { text, items: Some(items), calls, truncated });
+            let items = format!(
+                "[{}]",
+                raw.iter()
+                    .map(|block| block.get())
+                    .collect::<Vec<_>>()
+                    .join(",")
+            );
+            return Ok(Completion {
+                text,
+                items: Some(items),
+                calls,
+                truncated,
+            });
         }
         match (text.is_empty(), truncated) {
             (true, true) => Err(ReadFault::Truncated),
             (true, false) => Err(ReadFault::Empty),
-            (false, _) => Ok(Completion { text, items: None, calls, truncated }),
+            (false, _) => Ok(Completion {
+                text,
+                items: None,
+                calls,
+                truncated,
+            }),
         }
     }
 
     /// Whether the reply was cut off by the token limit. A compaction block that was cut off is a fault.
     fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
         match (self.stop_reason.as_deref(), operation) {
-            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate | Operation::UseTools) => {
-                Ok(true)
-            }
+            (
+                Some("max_tokens" | "model_context_window_exceeded"),
+                Operation::Generate | Operation::UseTools,
+            ) => Ok(true),
             (Some("max_tokens" | "model_context_window_exceeded"), _) => Err(ReadFault::Truncated),
             (Some("refusal"), _) => {
                 let details = self.stop_details.as_ref();
-                Err(ReadFault::Refused(details.and_then(|d| d.explanation.clone().or_else(|| d.category.clone()))))
+                Err(ReadFault::Refused(details.and_then(|d| {
+                    d.explanation.clone().or_else(|| d.category.clone())
+                })))
             }
             (Some("compaction"), Operation::Summarize) => Ok(false),
             (reason, Operation::Summarize) => Err(ReadFault::Malformed(say!(
@@ -433,11 +559,18 @@ impl MessagesReply<'_> {
 
 /// The readable summary, and the block itself for the requests to come.
 fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, String), ReadFault> {
-    let mut compactions = blocks.iter().zip(raw).filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
-    let (block, raw) = compactions
-        .next()
-        .ok_or_else(|| ReadFault::Malformed(localized("it holds no compaction block", "其中没有压缩块").into()))?;
-    match block.content.as_deref().filter(|text| !text.trim().is_empty()) {
+    let mut compactions = blocks
+        .iter()
+        .zip(raw)
+        .filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
+    let (block, raw) = compactions.next().ok_or_else(|| {
+        ReadFault::Malformed(localized("it holds no compaction block", "其中没有压缩块").into())
+    })?;
+    match block
+        .content
+        .as_deref()
+        .filter(|text| !text.trim().is_empty())
+    {
         Some(text) => Ok((text.to_owned(), format!("[{}]", raw.get()))),
         None => Err(ReadFault::Empty),
     }
@@ -477,15 +610,31 @@ mod tests {
         assert_eq!(completion.items, Some(format!("[{block}]")));
         assert_eq!(completion.text, "code 4711");
         let usage = read_billing(Dialect::Anthropic, body.as_bytes()).usage;
-        assert_eq!((usage.input, usage.output), (Some(Tokens(144)), Some(Tokens(276))));
+        assert_eq!(
+            (usage.input, usage.output),
+            (Some(Tokens(144)), Some(Tokens(276)))
+        );
     }
 
     #[test]
     fn a_compaction_that_did_not_take_place_is_no_answer() {
-        let with = |reason: &str| format!(r#"{{"type":"message","content":[],"stop_reason":"{reason}"}}"#);
-        assert_eq!(read(Operation::Summarize, &with("max_tokens")), Err(ReadFault::Truncated));
-        assert!(matches!(read(Operation::Summarize, &with("end_turn")), Err(ReadFault::Malformed(_))));
-        assert_eq!(read(Operation::Generate, &with("refusal")), Err(ReadFault::Refused(None)));
-        assert_eq!(read(Operation::Generate, &with("end_turn")), Err(ReadFault::Empty));
+        let with =
+            |reason: &str| format!(r#"{{"type":"message","content":[],"stop_reason":"{reason}"}}"#);
+        assert_eq!(
+            read(Operation::Summarize, &with("max_tokens")),
+            Err(ReadFault::Truncated)
+        );
+        assert!(matches!(
+            read(Operation::Summarize, &with("end_turn")),
+            Err(ReadFault::Malformed(_))
+        ));
+        assert_eq!(
+            read(Operation::Generate, &with("refusal")),
+            Err(ReadFault::Refused(None))
+        );
+        assert_eq!(
+            read(Operation::Generate, &with("end_turn")),
+            Err(ReadFault::Empty)
+        );
     }
 }

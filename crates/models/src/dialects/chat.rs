@@ -65,18 +65,29 @@ struct ChatMessage<'a> {
 
 impl<'a> ChatMessage<'a> {
     fn from_text(role: &'static str, text: &'a str) -> ChatMessage<'a> {
-        ChatMessage { role, content: Some(text), tool_calls: &[], tool_call_id: None }
+        ChatMessage {
+            role,
+            content: Some(text),
+            tool_calls: &[],
+            tool_call_id: None,
+        }
     }
 
     fn from_result(call: &'a str, text: &'a str) -> ChatMessage<'a> {
-        ChatMessage { tool_call_id: Some(call), ..ChatMessage::from_text("tool", text) }
+        ChatMessage {
+            tool_call_id: Some(call),
+            ..ChatMessage::from_text("tool", text)
+        }
     }
 }
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     if !matches!(call.operation, Operation::Generate | Operation::UseTools) {
-        return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiChat, operation: call.operation });
+        return Err(BuildFault::Unsupported {
+            dialect: Dialect::OpenaiChat,
+            operation: call.operation,
+        });
     }
     let host = host(&spec.base_url);
     let azure = is_below(&host, "azure.com");
@@ -93,7 +104,11 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         reasoning_effort: call.settings.effort.as_deref(),
         response_format: call.schema.as_deref().map(response_format),
         tools: call.tools.as_ref().map(tools),
-        tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| "none"),
+        tool_choice: call
+            .tools
+            .as_ref()
+            .filter(|offer| !offer.is_open)
+            .map(|_| "none"),
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
         service_tier: request::service_tier(call),
@@ -112,15 +127,25 @@ fn response_format(schema: &OutputSchema) -> Value {
 }
 
 fn tools(offer: &ToolOffer) -> Value {
-    let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
-        let function = json!({"name": name, "description": description, "parameters": parameters});
-        json!({"type": "function", "function": function})
-    });
+    let declared = offer.tools.iter().map(
+        |Tool {
+             name,
+             description,
+             parameters,
+         }| {
+            let function =
+                json!({"name": name, "description": description, "parameters": parameters});
+            json!({"type": "function", "function": function})
+        },
+    );
     declared.collect()
 }
 
 fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'a>>, BuildFault> {
-    let system = conversation.system.iter().map(|text| ChatTurn::Message(ChatMessage::from_text("system", text)));
+    let system = conversation
+        .system
+        .iter()
+        .map(|text| ChatTurn::Message(ChatMessage::from_text("system", text)));
     let mut messages: Vec<ChatTurn<'a>> = system.collect();
     for part in &conversation.parts {
         messages.push(ChatTurn::Message(match part {
@@ -131,13 +156,17 @@ fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'
                 ..ChatMessage::from_text("assistant", "")
             },
             ConversationPart::Result { call, text } => ChatMessage::from_result(call, text),
-            ConversationPart::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
+            ConversationPart::Items(_) => {
+                return Err(BuildFault::ForeignItems(Dialect::OpenaiChat));
+            }
             ConversationPart::Reply(items) => {
                 messages.extend(items.iter().copied().map(ChatTurn::Stored));
                 continue;
             }
             ConversationPart::Results(results) => {
-                let results = results.iter().map(|result| ChatMessage::from_result(&result.id, &result.text));
+                let results = results
+                    .iter()
+                    .map(|result| ChatMessage::from_result(&result.id, &result.text));
                 messages.extend(results.map(ChatTurn::Message));
                 continue;
             }
@@ -179,7 +208,14 @@ struct ChatReplyMessage {
 
 /// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields
 /// of a reply in a request.
-const SENT_BACK: [&str; 6] = ["role", "content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
+const SENT_BACK: [&str; 6] = [
+    "role",
+    "content",
+    "tool_calls",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+];
 
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
@@ -195,7 +231,10 @@ impl TryFrom<Value> for ChatContent {
         match value {
             Value::String(text) => Ok(ChatContent::Text(text)),
             Value::Array(parts) => Ok(ChatContent::Parts(parts)),
-            _ => Err(localized("`content` is neither text nor a list of parts", "`content` 既非文字也非各部分的列表")),
+            _ => Err(localized(
+                "`content` is neither text nor a list of parts",
+                "`content` 既非文字也非各部分的列表",
+            )),
         }
     }
 }
@@ -235,31 +274,52 @@ impl ChatReply {
         self.system_fingerprint.as_deref() == Some("fp_ollama")
     }
 
-    pub(crate) fn completion(self, operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
+    pub(crate) fn completion(
+        self,
+        operation: Operation,
+        body: &[u8],
+    ) -> Result<Completion, ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let choice = self.choices.into_iter().flatten().next();
-        let choice =
-            choice.ok_or_else(|| ReadFault::Malformed(localized("it has no `choices`", "没有 `choices`").into()))?;
+        let choice = choice.ok_or_else(|| {
+            ReadFault::Malformed(localized("it has no `choices`", "没有 `choices`").into())
+        })?;
         let calls = choice.calls(operation)?;
         if calls.is_empty() {
             let (text, truncated) = choice.answer()?;
-            return Ok(Completion { text, items: None, calls, truncated });
+            return Ok(Completion {
+                text,
+                items: None,
+                calls,
+                truncated,
+            });
         }
         let text = choice.answer().map(|(text, _)| text).unwrap_or_default();
-        Ok(Completion { text, items: Some(sent_back(body)?), calls, truncated: false })
+        Ok(Completion {
+            text,
+            items: Some(sent_back(body)?),
+            calls,
+            truncated: false,
+        })
     }
 }
 
 /// The message of a reply as the next request sends it back, alone in a JSON array.
 fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
     let mut reply: Value = parse(body)?;
-    let message = reply.pointer_mut("/choices/0/message").and_then(Value::as_object_mut);
+    let message = reply
+        .pointer_mut("/choices/0/message")
+        .and_then(Value::as_object_mut);
     let message = message.ok_or_else(|| {
-        ReadFault::Malformed(localized("its choice has no `message`", "其 choice 没有 `message`").into())
+        ReadFault::Malformed(
+            localized("its choice has no `message`", "其 choice 没有 `message`").into(),
+        )
     })?;
-    message.retain(|name, value| SENT_BACK.contains(&name.as_str()) && (name == "content" || !value.is_null()));
+    message.retain(|name, value| {
+        SENT_BACK.contains(&name.as_str()) && (name == "content" || !value.is_null())
+    });
     message.entry("role").or_insert_with(|| "assistant".into());
     Ok(json!([message]).to_string())
 }
@@ -267,10 +327,16 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
 impl ChatChoice {
     /// The tools that are called, where they may be; none where a call was cut off.
     fn calls(&self, operation: Operation) -> Result<Vec<ToolCall>, ReadFault> {
-        let calls = self.message.as_ref().and_then(|message| message.tool_calls.as_deref()).unwrap_or_default();
+        let calls = self
+            .message
+            .as_ref()
+            .and_then(|message| message.tool_calls.as_deref())
+            .unwrap_or_default();
         match (operation, calls.first()) {
             (_, None) => Ok(Vec::new()),
-            (Operation::UseTools, _) if self.finish_reason.as_deref() == Some("length") => Ok(Vec::new()),
+            (Operation::UseTools, _) if self.finish_reason.as_deref() == Some("length") => {
+                Ok(Vec::new())
+            }
             (Operation::UseTools, _) => Ok(calls.to_vec()),
             (_, Some(call)) => Err(ReadFault::CalledTool(call.function.name.clone())),
         }
@@ -282,7 +348,9 @@ impl ChatChoice {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let message = self.message.ok_or_else(|| {
-            ReadFault::Malformed(localized("its choice has no `message`", "其 choice 没有 `message`").into())
+            ReadFault::Malformed(
+                localized("its choice has no `message`", "其 choice 没有 `message`").into(),
+            )
         })?;
         if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
             return Err(ReadFault::Refused(Some(refusal)));
@@ -291,7 +359,9 @@ impl ChatChoice {
         let text = without_reasoning(&content).to_owned();
         match self.finish_reason.as_deref() {
             Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
-            Some("content_filter") => Err(ReadFault::Refused(Some(localized("content filter", "内容过滤").into()))),
+            Some("content_filter") => Err(ReadFault::Refused(Some(
+                localized("content filter", "内容过滤").into(),
+            ))),
             Some("length") if text.is_empty() => Err(ReadFault::Truncated),
             _ if text.is_empty() => Err(ReadFault::Empty),
             reason => Ok((text, reason == Some("length"))),
@@ -303,9 +373,11 @@ impl ChatContent {
     fn text(self) -> String {
         match self {
             ChatContent::Text(text) => text,
-            ChatContent::Parts(parts) => {
-                parts.iter().filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str()).collect()
-            }
+            ChatContent::Parts(parts) => parts
+                .iter()
+                .filter(|p| p["type"] == "text")
+                .filter_map(|p| p["text"].as_str())
+                .collect(),
         }
     }
 }
@@ -324,8 +396,19 @@ mod tests {
     fn odd_fields_do_not_spoil_a_good_answer() {
         let body = r#"{"model":null,"usage":"n/a","choices":[{"finish_reason":null,
             "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret"}}]}"#;
-        assert_eq!(read(body), Ok(Completion { text: "a".into(), items: None, calls: Vec::new(), truncated: false }));
-        assert_eq!(read_billing(Dialect::OpenaiChat, body.as_bytes()), Billing::default());
+        assert_eq!(
+            read(body),
+            Ok(Completion {
+                text: "a".into(),
+                items: None,
+                calls: Vec::new(),
+                truncated: false
+            })
+        );
+        assert_eq!(
+            read_billing(Dialect::OpenaiChat, body.as_bytes()),
+            Billing::default()
+        );
     }
 
     #[test]
@@ -337,17 +420,27 @@ mod tests {
             "timings":{"cache_n":1086,"prompt_n":389,"predicted_n":800}}"#;
         let usage = read_billing(Dialect::OpenaiChat, body.as_bytes()).usage;
         // The prompt counts whole, although most of it came from the server's own cache.
-        assert_eq!((usage.input, usage.cached_input), (Some(Tokens(1475)), Some(Tokens(1086))));
+        assert_eq!(
+            (usage.input, usage.cached_input),
+            (Some(Tokens(1475)), Some(Tokens(1086)))
+        );
         let cut = read(body).unwrap();
         assert!(cut.truncated && cut.text.starts_with("{\"criterionResults\""));
         let text = "\"{\\\"criterionResults\\\":[{\\\"criterionId\\\":\\\"accuracy_factual\\\",\\\"reasoning\\\":\\\"1.1.1.1.1.1.1.1.1.1.1.1\"";
         let empty = body.replace(text, "\"<think>1.1.1.1\"");
-        assert!(empty != body && read(&empty) == Err(ReadFault::Truncated), "its text never began");
+        assert!(
+            empty != body && read(&empty) == Err(ReadFault::Truncated),
+            "its text never began"
+        );
     }
 
     #[test]
     fn a_filtered_answer_is_a_refusal() {
-        let body = r#"{"choices":[{"finish_reason":"content_filter","message":{"content":"par"}}]}"#;
-        assert_eq!(read(body), Err(ReadFault::Refused(Some("content filter".into()))));
+        let body =
+            r#"{"choices":[{"finish_reason":"content_filter","message":{"content":"par"}}]}"#;
+        assert_eq!(
+            read(body),
+            Err(ReadFault::Refused(Some("content filter".into())))
+        );
     }
 }

@@ -53,7 +53,10 @@ pub(crate) enum HistoryStyle {
 }
 
 /// Flattens the turns of `call`.
-pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConversation<'_>, BuildFault> {
+pub(crate) fn conversation(
+    call: &Call,
+    style: HistoryStyle,
+) -> Result<FlatConversation<'_>, BuildFault> {
     let mut whole = FlatConversation::default();
     let mut was_text = false;
     let mut is_first_step = true;
@@ -79,7 +82,11 @@ pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConve
             whole.last_turn = begin;
         }
     }
-    if whole.parts.is_empty() { Err(BuildFault::Empty) } else { Ok(whole) }
+    if whole.parts.is_empty() {
+        Err(BuildFault::Empty)
+    } else {
+        Ok(whole)
+    }
 }
 
 impl<'a> FlatConversation<'a> {
@@ -106,8 +113,11 @@ impl<'a> FlatConversation<'a> {
     }
 
     fn join_neighbours(&mut self) {
-        if let [.., ConversationPart::Text(before, first), ConversationPart::Text(speaker, second)] =
-            self.parts.as_mut_slice()
+        if let [
+            ..,
+            ConversationPart::Text(before, first),
+            ConversationPart::Text(speaker, second),
+        ] = self.parts.as_mut_slice()
             && before == speaker
         {
             *first = [first, "\n\n", second].concat().into();
@@ -131,15 +141,18 @@ impl<'a> FlatConversation<'a> {
     }
 
     fn push_assistant(&mut self, message: &'a Message, native: &HashSet<&str>) {
-        let (calls, as_text): (Vec<_>, Vec<_>) =
-            message.tool_calls.iter().partition(|c| native.contains(c.id.as_str()));
+        let (calls, as_text): (Vec<_>, Vec<_>) = message
+            .tool_calls
+            .iter()
+            .partition(|c| native.contains(c.id.as_str()));
         let mut text = Cow::Borrowed(message.content.as_str());
         for call in as_text {
             if !text.is_empty() {
                 text.to_mut().push_str("\n\n");
             }
             let Function { name, arguments } = &call.function;
-            text.to_mut().push_str(&format!("[tool call {}] {name}\n{arguments}", call.id));
+            text.to_mut()
+                .push_str(&format!("[tool call {}] {name}\n{arguments}", call.id));
         }
         if calls.is_empty() {
             self.push_said(Role::Assistant, text);
@@ -162,8 +175,12 @@ impl<'a> FlatConversation<'a> {
 
 /// Whether Anthropic takes a call as a block: it restricts ids and requires an object of arguments.
 fn fits_block(call: &ToolCall) -> bool {
-    let arguments: Result<HashMap<String, &RawValue>, _> = serde_json::from_str(&call.function.arguments);
-    let is_plain = call.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let arguments: Result<HashMap<String, &RawValue>, _> =
+        serde_json::from_str(&call.function.arguments);
+    let is_plain = call
+        .id
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     !call.id.is_empty() && is_plain && arguments.is_ok()
 }
 
@@ -177,7 +194,11 @@ fn native_calls(messages: &[Message], fits: impl Fn(&ToolCall) -> bool) -> HashS
             .take_while(|m| m.role == Role::Tool)
             .filter_map(|m| m.tool_call_id.as_deref())
             .collect();
-        let fitting = message.tool_calls.iter().filter(|call| fits(call)).map(|call| call.id.as_str());
+        let fitting = message
+            .tool_calls
+            .iter()
+            .filter(|call| fits(call))
+            .map(|call| call.id.as_str());
         native.extend(fitting.filter(|id| answered.contains(id)));
     }
     native
@@ -204,10 +225,16 @@ mod tests {
     }
 
     fn recorded() -> Vec<Message> {
-        let calls = vec![ToolCall::new("a", "read", "{}"), ToolCall::new("b", "run", "{\"x\":1}")];
+        let calls = vec![
+            ToolCall::new("a", "read", "{}"),
+            ToolCall::new("b", "run", "{\"x\":1}"),
+        ];
         vec![
             Message::result("gone", "left over"),
-            Message { tool_calls: calls, ..Message::text(Role::Assistant, "") },
+            Message {
+                tool_calls: calls,
+                ..Message::text(Role::Assistant, "")
+            },
             Message::result("a", "text of a"),
             Message::text(Role::User, "and b?"),
             Message::result("b", "late"),
@@ -218,10 +245,15 @@ mod tests {
         let describe = |part: &ConversationPart<'_>| match part {
             ConversationPart::Text(speaker, text) => format!("{}: {text}", speaker.name()),
             ConversationPart::Calls(text, calls) => {
-                format!("calls {:?} {text}", calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>())
+                format!(
+                    "calls {:?} {text}",
+                    calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>()
+                )
             }
             ConversationPart::Result { call, text } => format!("result {call}: {text}"),
-            ConversationPart::Items(items) | ConversationPart::Reply(items) => format!("items {}", items.len()),
+            ConversationPart::Items(items) | ConversationPart::Reply(items) => {
+                format!("items {}", items.len())
+            }
             ConversationPart::Results(results) => format!("results {}", results.len()),
         };
         conversation.parts.iter().map(describe).collect()
@@ -241,32 +273,68 @@ mod tests {
             ]
         );
         let text = conversation(&call, HistoryStyle::CallsAsText).unwrap();
-        assert!(text.parts.iter().all(|part| matches!(part, ConversationPart::Text(..))));
+        assert!(
+            text.parts
+                .iter()
+                .all(|part| matches!(part, ConversationPart::Text(..)))
+        );
     }
 
     #[test]
     fn leading_system_texts_are_one_and_later_ones_are_labelled() {
-        let say = |role, text: &str| Turn::Text { role, text: text.into() };
-        let call =
-            call(vec![say(Role::System, "a"), say(Role::System, "b"), say(Role::User, "q"), say(Role::System, "c")]);
+        let say = |role, text: &str| Turn::Text {
+            role,
+            text: text.into(),
+        };
+        let call = call(vec![
+            say(Role::System, "a"),
+            say(Role::System, "b"),
+            say(Role::User, "q"),
+            say(Role::System, "c"),
+        ]);
         let conversation = conversation(&call, HistoryStyle::CallsAsText).unwrap();
         assert_eq!(conversation.system.as_deref(), Some("a\n\nb"));
-        assert_eq!(shape(&conversation), ["user: q", "user: [system message]\nc"]);
+        assert_eq!(
+            shape(&conversation),
+            ["user: q", "user: [system message]\nc"]
+        );
         assert_eq!(conversation.last_turn, 1);
     }
 
     #[test]
     fn neighbouring_texts_of_one_speaker_are_one_message_where_speakers_must_alternate() {
-        let say = |role, text: &str| Turn::Text { role, text: text.into() };
-        let call = call(vec![say(Role::User, "context"), say(Role::User, "question"), say(Role::Assistant, "a")]);
+        let say = |role, text: &str| Turn::Text {
+            role,
+            text: text.into(),
+        };
+        let call = call(vec![
+            say(Role::User, "context"),
+            say(Role::User, "question"),
+            say(Role::Assistant, "a"),
+        ]);
         let joined = conversation(&call, HistoryStyle::NativeCalls).unwrap();
-        assert_eq!(shape(&joined), ["user: context\n\nquestion", "assistant: a"]);
-        assert_eq!(conversation(&call, HistoryStyle::CallsAsText).unwrap().parts.len(), 3);
+        assert_eq!(
+            shape(&joined),
+            ["user: context\n\nquestion", "assistant: a"]
+        );
+        assert_eq!(
+            conversation(&call, HistoryStyle::CallsAsText)
+                .unwrap()
+                .parts
+                .len(),
+            3
+        );
     }
 
     #[test]
     fn a_blank_conversation_is_not_sent() {
-        let call = call(vec![Turn::Text { role: Role::User, text: " \n".into() }]);
-        assert_eq!(conversation(&call, HistoryStyle::NativeCalls).unwrap_err(), BuildFault::Empty);
+        let call = call(vec![Turn::Text {
+            role: Role::User,
+            text: " \n".into(),
+        }]);
+        assert_eq!(
+            conversation(&call, HistoryStyle::NativeCalls).unwrap_err(),
+            BuildFault::Empty
+        );
     }
 }

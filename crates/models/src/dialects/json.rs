@@ -15,7 +15,11 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFau
         if body.iter().all(u8::is_ascii_whitespace) {
             return ReadFault::Malformed(localized("the body is empty", "正文为空").into());
         }
-        ReadFault::Malformed(say!("{e}; it begins with `{}`", "{e}；开头为 `{}`", beginning(body, 80)))
+        ReadFault::Malformed(say!(
+            "{e}; it begins with `{}`",
+            "{e}；开头为 `{}`",
+            beginning(body, 80)
+        ))
     })
 }
 
@@ -24,13 +28,24 @@ pub(crate) fn beginning(body: &[u8], limit: usize) -> String {
     let part = body.get(..limit).unwrap_or(body);
     let text = String::from_utf8_lossy(part);
     let line = one_line(&text);
-    if body.len() > limit { format!("{line}…") } else { line }
+    if body.len() > limit {
+        format!("{line}…")
+    } else {
+        line
+    }
 }
 
 /// Reads a count that may be missing, null, a float or nonsense: anything but a whole number is unknown.
-pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tokens>, D::Error> {
+pub(crate) fn count<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Tokens>, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let whole = value.as_u64().or_else(|| value.as_f64().filter(|f| *f >= 0.0 && f.fract() == 0.0).map(|f| f as u64));
+    let whole = value.as_u64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|f| *f >= 0.0 && f.fract() == 0.0)
+            .map(|f| f as u64)
+    });
     Ok(whole.map(Tokens))
 }
 
@@ -77,8 +92,12 @@ pub(crate) fn error_text(error: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),
         Value::Object(fields) => {
-            let inner = ["error", "message", "msg", "detail", "errors"].iter().find_map(|name| fields.get(*name));
-            inner.filter(|v| !v.is_null()).map_or_else(|| error.to_string(), error_text)
+            let inner = ["error", "message", "msg", "detail", "errors"]
+                .iter()
+                .find_map(|name| fields.get(*name));
+            inner
+                .filter(|v| !v.is_null())
+                .map_or_else(|| error.to_string(), error_text)
         }
         other => other.to_string(),
     }
@@ -95,7 +114,10 @@ mod tests {
             (json!("model 'x' not found"), "model 'x' not found"),
             (json!({"message": "no", "code": 400}), "no"),
             (json!([{"error": {"message": "key"}}]), "key"),
-            (json!({"detail": [{"loc": ["body"], "msg": "field required"}]}), "field required"),
+            (
+                json!({"detail": [{"loc": ["body"], "msg": "field required"}]}),
+                "field required",
+            ),
             (json!({"code": 5}), "{\"code\":5}"),
         ] {
             assert_eq!(error_text(&error), text);
@@ -112,7 +134,13 @@ mod tests {
         let read = |json: &str| serde_json::from_str::<OddCount>(json).unwrap().n;
         assert_eq!(read(r#"{"n":7}"#), Some(Tokens(7)));
         assert_eq!(read(r#"{"n":7.0}"#), Some(Tokens(7)));
-        for odd in [r#"{"n":null}"#, "{}", r#"{"n":-1}"#, r#"{"n":"7"}"#, r#"{"n":[]}"#] {
+        for odd in [
+            r#"{"n":null}"#,
+            "{}",
+            r#"{"n":-1}"#,
+            r#"{"n":"7"}"#,
+            r#"{"n":[]}"#,
+        ] {
             assert_eq!(read(odd), None, "{odd}");
         }
     }

@@ -42,7 +42,10 @@ pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFau
         Dialect::OpenaiChat => chat::request(spec, call),
         Dialect::OpenaiResponses => responses::request(spec, call),
         Dialect::Anthropic => anthropic::request(spec, call),
-        dialect @ Dialect::Lexical => Err(BuildFault::Unsupported { dialect, operation: call.operation }),
+        dialect @ Dialect::Lexical => Err(BuildFault::Unsupported {
+            dialect,
+            operation: call.operation,
+        }),
     }
 }
 
@@ -60,9 +63,13 @@ pub fn read(
         Dialect::OpenaiChat => {
             let reply = chat::open(body)?;
             if reply.is_from_ollama()
-                && let Some((reported, expected)) = missing_prompt(&read_billing(dialect, body).usage, expected)
+                && let Some((reported, expected)) =
+                    missing_prompt(&read_billing(dialect, body).usage, expected)
             {
-                return Err(ReadFault::PromptCut { reported: reported.0, expected: expected.0 });
+                return Err(ReadFault::PromptCut {
+                    reported: reported.0,
+                    expected: expected.0,
+                });
             }
             reply.completion(operation, body)
         }
@@ -70,8 +77,14 @@ pub fn read(
         Dialect::Anthropic => anthropic::open(body)?.completion(operation),
         // The built-in rules write plain text.
         Dialect::Lexical => {
-            let text = std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
-            Ok(Completion { text: text.to_owned(), items: None, calls: Vec::new(), truncated: false })
+            let text =
+                std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
+            Ok(Completion {
+                text: text.to_owned(),
+                items: None,
+                calls: Vec::new(),
+                truncated: false,
+            })
         }
     }
 }
@@ -107,11 +120,18 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
         service_tier: Option<String>,
     }
     let reply = serde_json::from_slice::<BilledReply<U>>(&readable(body)).ok();
-    reply.map_or_else(Billing::default, |BilledReply { model, usage, service_tier }| Billing {
-        model,
-        service_tier,
-        usage: usage.map(U::into).unwrap_or_default(),
-    })
+    reply.map_or_else(
+        Billing::default,
+        |BilledReply {
+             model,
+             usage,
+             service_tier,
+         }| Billing {
+            model,
+            service_tier,
+            usage: usage.map(U::into).unwrap_or_default(),
+        },
+    )
 }
 
 /// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.
@@ -120,7 +140,8 @@ const MIN_JUDGED_PROMPT: u64 = 500;
 /// The reported and the expected size of a prompt, if the provider reports fewer tokens than any tokenizer finds.
 pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<(Tokens, Tokens)> {
     let (reported, expected) = (usage.input?, expected?);
-    let is_missing = expected.0 > MIN_JUDGED_PROMPT && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
+    let is_missing = expected.0 > MIN_JUDGED_PROMPT
+        && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
     is_missing.then_some((reported, expected))
 }
 
@@ -130,7 +151,8 @@ pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<
 /// # Errors
 /// The items are no JSON array.
 pub fn renumber_calls(dialect: Dialect, items: &str, first: usize) -> Result<String, ReadFault> {
-    let items: Vec<&RawValue> = serde_json::from_str(items).map_err(|error| ReadFault::Malformed(error.to_string()))?;
+    let items: Vec<&RawValue> =
+        serde_json::from_str(items).map_err(|error| ReadFault::Malformed(error.to_string()))?;
     let mut number = first;
     let mut texts = Vec::with_capacity(items.len());
     for raw in items {
@@ -141,14 +163,23 @@ pub fn renumber_calls(dialect: Dialect, items: &str, first: usize) -> Result<Str
             Dialect::OpenaiResponses if item["type"] == "function_call" => {
                 set_call_id(item.get_mut("call_id"), &mut number)
             }
-            Dialect::Anthropic if item["type"] == "tool_use" => set_call_id(item.get_mut("id"), &mut number),
+            Dialect::Anthropic if item["type"] == "tool_use" => {
+                set_call_id(item.get_mut("id"), &mut number)
+            }
             Dialect::OpenaiChat => {
                 let calls = item.get_mut("tool_calls").and_then(Value::as_array_mut);
-                calls.into_iter().flatten().for_each(|call| set_call_id(call.get_mut("id"), &mut number));
+                calls
+                    .into_iter()
+                    .flatten()
+                    .for_each(|call| set_call_id(call.get_mut("id"), &mut number));
             }
             Dialect::OpenaiResponses | Dialect::Anthropic | Dialect::Lexical => {}
         }
-        texts.push(if number == before { raw.get().to_owned() } else { item.to_string() });
+        texts.push(if number == before {
+            raw.get().to_owned()
+        } else {
+            item.to_string()
+        });
     }
     Ok(format!("[{}]", texts.join(",")))
 }
@@ -168,18 +199,22 @@ mod tests {
     #[test]
     fn calls_are_numbered_and_reasoning_stays_as_it_was() {
         let reasoning = r#"{"type":"reasoning", "id":"rs_1","encrypted_content":"g\u00e9"}"#;
-        let items =
-            format!(r#"[{reasoning},{{"type":"function_call","call_id":"x9","name":"search","arguments":"{{}}"}}]"#);
+        let items = format!(
+            r#"[{reasoning},{{"type":"function_call","call_id":"x9","name":"search","arguments":"{{}}"}}]"#
+        );
         let renumbered = renumber_calls(Dialect::OpenaiResponses, &items, 3).expect("an array");
-        assert!(renumbered.starts_with(&format!("[{reasoning},")) && renumbered.contains(r#""call_id":"call_3""#));
-        let blocks =
-            r#"[{"type":"thinking","signature":"s"},{"type":"tool_use","id":"toolu_1"},{"type":"tool_use","id":"b"}]"#;
+        assert!(
+            renumbered.starts_with(&format!("[{reasoning},"))
+                && renumbered.contains(r#""call_id":"call_3""#)
+        );
+        let blocks = r#"[{"type":"thinking","signature":"s"},{"type":"tool_use","id":"toolu_1"},{"type":"tool_use","id":"b"}]"#;
         let renumbered = renumber_calls(Dialect::Anthropic, blocks, 1).expect("an array");
         assert!(renumbered.contains(r#""id":"call_1""#) && renumbered.contains(r#""id":"call_2""#));
-        let message =
-            r#"[{"role":"assistant","tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"t"}}}]}]"#;
+        let message = r#"[{"role":"assistant","tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"t"}}}]}]"#;
         let renumbered = renumber_calls(Dialect::OpenaiChat, message, 1).expect("an array");
-        assert!(renumbered.contains(r#""id":"call_1""#) && renumbered.contains("thought_signature"));
+        assert!(
+            renumbered.contains(r#""id":"call_1""#) && renumbered.contains("thought_signature")
+        );
         assert!(renumber_calls(Dialect::OpenaiChat, "{", 1).is_err());
     }
 }

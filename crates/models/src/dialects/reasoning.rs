@@ -15,10 +15,14 @@ const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '�
 pub(crate) fn without_reasoning(text: &str) -> &str {
     let mut rest = text.trim();
     while let Some(reasoning) = rest.strip_prefix(OPEN) {
-        rest = reasoning.split_once(CLOSE).map_or("", |(_, after)| after.trim_start());
+        rest = reasoning
+            .split_once(CLOSE)
+            .map_or("", |(_, after)| after.trim_start());
     }
     let bare = rest.split_once(OPEN).map_or(rest, |(before, _)| before);
-    let mut splits = bare.match_indices(CLOSE).map(|(at, tag)| (rest.split_at(at).0, rest.split_at(at + tag.len()).1));
+    let mut splits = bare
+        .match_indices(CLOSE)
+        .map(|(at, tag)| (rest.split_at(at).0, rest.split_at(at + tag.len()).1));
     let end = splits.find(|(before, after)| ends_reasoning(before, after));
     end.map_or(rest, |(_, after)| after.trim_start())
 }
@@ -26,7 +30,9 @@ pub(crate) fn without_reasoning(text: &str) -> &str {
 /// Whether a closing tag between these texts ends the reasoning: it ends a line, begins one, or stands between two words
 /// without a blank, as some models write it.
 fn ends_reasoning(before: &str, after: &str) -> bool {
-    let Some(last) = before.chars().next_back() else { return true };
+    let Some(last) = before.chars().next_back() else {
+        return true;
+    };
     let is_quoted = QUOTES.contains(&last) && after.starts_with(QUOTES);
     let ends_line = after.is_empty() || after.starts_with(['\n', '\r']);
     let ends = ends_line || last == '\n' || !last.is_whitespace();
@@ -39,12 +45,19 @@ fn is_mentioned_after(before: &str) -> bool {
     const OPENING: [char; 8] = ['(', '[', '{', '“', '‘', '（', '「', '《'];
     let mut back = before.chars().rev();
     let opens = match (back.next(), back.next()) {
-        (Some('`' | '"' | '\''), previous) => {
-            previous.is_none_or(|c| c.is_whitespace() || OPENING.contains(&c) || "=,:\\，：".contains(c))
-        }
+        (Some('`' | '"' | '\''), previous) => previous
+            .is_none_or(|c| c.is_whitespace() || OPENING.contains(&c) || "=,:\\，：".contains(c)),
         (last, _) => last.is_some_and(|last| OPENING.contains(&last)),
     };
-    opens || before.chars().rev().take_while(|c| *c != '\n').filter(|c| *c == '`').count() % 2 == 1
+    opens
+        || before
+            .chars()
+            .rev()
+            .take_while(|c| *c != '\n')
+            .filter(|c| *c == '`')
+            .count()
+            % 2
+            == 1
 }
 
 #[cfg(test)]
@@ -74,7 +87,14 @@ mod tests {
 
     #[test]
     fn reasoning_alone_is_empty() {
-        for text in ["<think>hm</think>", "<think>never closed", "hm\n</think>\n\n", "hm</think>", "</think>", " \n"] {
+        for text in [
+            "<think>hm</think>",
+            "<think>never closed",
+            "hm\n</think>\n\n",
+            "hm</think>",
+            "</think>",
+            " \n",
+        ] {
             assert_eq!(without_reasoning(text), "", "{text:?}");
         }
     }

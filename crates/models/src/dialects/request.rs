@@ -51,7 +51,10 @@ pub enum BuildFault {
     #[error("{}", say!("the stored items to send back are no JSON array: {_0}", "保存的待送回的项不是 JSON 数组：{_0}"))]
     Items(String),
     /// There is nothing to send.
-    #[error("{}", localized("the conversation to send is empty", "要发送的对话为空"))]
+    #[error(
+        "{}",
+        localized("the conversation to send is empty", "要发送的对话为空")
+    )]
     Empty,
     /// A value that JSON cannot hold.
     #[error("{}", say!("the request could not be written as JSON: {_0}", "无法把请求写成 JSON：{_0}"))]

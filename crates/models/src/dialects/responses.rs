@@ -75,7 +75,10 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         Operation::Generate | Operation::UseTools => "/responses",
         Operation::Compact => "/responses/compact",
         operation @ Operation::Summarize => {
-            return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
+            return Err(BuildFault::Unsupported {
+                dialect: Dialect::OpenaiResponses,
+                operation,
+            });
         }
     };
     let host = host(&spec.base_url);
@@ -96,14 +99,25 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     request::write_body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
-        instructions: call.instructions.as_deref().or(conversation.system.as_deref()),
+        instructions: call
+            .instructions
+            .as_deref()
+            .or(conversation.system.as_deref()),
         input: items(&conversation),
         max_output_tokens: settings.max_output_tokens.filter(|_| generate),
         temperature: settings.temperature.filter(|_| generate),
-        reasoning: settings.effort.as_ref().filter(|_| generate).map(|effort| json!({"effort": effort})),
+        reasoning: settings
+            .effort
+            .as_ref()
+            .filter(|_| generate)
+            .map(|effort| json!({"effort": effort})),
         text: call.schema.as_deref().filter(|_| generate).map(text_format),
         tools: call.tools.as_ref().map(tools),
-        tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| "none"),
+        tool_choice: call
+            .tools
+            .as_ref()
+            .filter(|offer| !offer.is_open)
+            .map(|_| "none"),
         // The vendor stores no reasoning, so it must go back with the next step.
         include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
         service_tier: request::service_tier(call),
@@ -126,12 +140,16 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
     let mut items = Vec::new();
     for part in &conversation.parts {
         match part {
-            ConversationPart::Text(speaker, text) => {
-                items.push(InputItem::Said { role: speaker.name(), content: text })
-            }
+            ConversationPart::Text(speaker, text) => items.push(InputItem::Said {
+                role: speaker.name(),
+                content: text,
+            }),
             ConversationPart::Calls(text, calls) => {
                 if !text.trim().is_empty() {
-                    items.push(InputItem::Said { role: "assistant", content: text });
+                    items.push(InputItem::Said {
+                        role: "assistant",
+                        content: text,
+                    });
                 }
                 items.extend(calls.iter().map(|call| InputItem::Call {
                     kind: "function_call",
@@ -141,16 +159,22 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
                 }));
             }
             ConversationPart::Result { call, text } => {
-                items.push(InputItem::Result { kind: "function_call_output", call_id: call, output: text });
+                items.push(InputItem::Result {
+                    kind: "function_call_output",
+                    call_id: call,
+                    output: text,
+                });
             }
             ConversationPart::Items(kept) | ConversationPart::Reply(kept) => {
                 items.extend(kept.iter().copied().map(InputItem::Stored));
             }
-            ConversationPart::Results(results) => items.extend(results.iter().map(|result| InputItem::Result {
-                kind: "function_call_output",
-                call_id: &result.id,
-                output: &result.text,
-            })),
+            ConversationPart::Results(results) => {
+                items.extend(results.iter().map(|result| InputItem::Result {
+                    kind: "function_call_output",
+                    call_id: &result.id,
+                    output: &result.text,
+                }))
+            }
         }
     }
     items
@@ -204,8 +228,16 @@ impl OutputItem {
     /// The call of a function, if the item is one.
     fn call(&self) -> Option<ToolCall> {
         let is_call = self.kind.as_deref() == Some("function_call");
-        let (id, name) = self.call_id.as_deref().zip(self.name.as_deref()).filter(|_| is_call)?;
-        Some(ToolCall::new(id, name, self.arguments.as_deref().unwrap_or_default()))
+        let (id, name) = self
+            .call_id
+            .as_deref()
+            .zip(self.name.as_deref())
+            .filter(|_| is_call)?;
+        Some(ToolCall::new(
+            id,
+            name,
+            self.arguments.as_deref().unwrap_or_default(),
+        ))
     }
 }
 
@@ -225,7 +257,12 @@ pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
 
 impl From<ResponsesUsage> for Usage {
     fn from(usage: ResponsesUsage) -> Usage {
-        openai_usage(usage.input_tokens, usage.output_tokens, usage.input_tokens_details, usage.output_tokens_details)
+        openai_usage(
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.input_tokens_details,
+            usage.output_tokens_details,
+        )
     }
 }
 
@@ -234,12 +271,18 @@ impl ResponsesReply<'_> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(upstream(error));
         }
-        let raw =
-            self.output.ok_or_else(|| ReadFault::Malformed(localized("it has no `output`", "没有 `output`").into()))?;
+        let raw = self.output.ok_or_else(|| {
+            ReadFault::Malformed(localized("it has no `output`", "没有 `output`").into())
+        })?;
         let output: Vec<OutputItem> = parse_output(raw)?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
-            return Ok(Completion { text: String::new(), items: Some(items), calls: Vec::new(), truncated: false });
+            return Ok(Completion {
+                text: String::new(),
+                items: Some(items),
+                calls: Vec::new(),
+                truncated: false,
+            });
         }
         let truncated = self.is_truncated()?;
         let mut calls: Vec<ToolCall> = output.iter().filter_map(OutputItem::call).collect();
@@ -250,33 +293,50 @@ impl ResponsesReply<'_> {
         }
         if !calls.is_empty() {
             let text = answer(&output).unwrap_or_default();
-            return Ok(Completion { text, items: Some(sent_back(raw)?), calls, truncated });
+            return Ok(Completion {
+                text,
+                items: Some(sent_back(raw)?),
+                calls,
+                truncated,
+            });
         }
         match answer(&output) {
             Err(ReadFault::Empty) if truncated => Err(ReadFault::Truncated),
-            text => Ok(Completion { text: text?, items: None, calls, truncated }),
+            text => Ok(Completion {
+                text: text?,
+                items: None,
+                calls,
+                truncated,
+            }),
         }
     }
 
     /// Whether the reply was cut off by the token limit.
     fn is_truncated(&self) -> Result<bool, ReadFault> {
-        let reason = self.incomplete_details.as_ref().and_then(|d| d["reason"].as_str());
+        let reason = self
+            .incomplete_details
+            .as_ref()
+            .and_then(|d| d["reason"].as_str());
         match (self.status.as_deref(), reason) {
-            (Some("incomplete"), Some("content_filter")) => {
-                Err(ReadFault::Refused(Some(localized("content filter", "内容过滤").into())))
-            }
+            (Some("incomplete"), Some("content_filter")) => Err(ReadFault::Refused(Some(
+                localized("content filter", "内容过滤").into(),
+            ))),
             (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
             (Some("completed") | None, _) => Ok(false),
             (Some("failed"), _) => Err(ReadFault::Upstream("status `failed`".into())),
-            (Some(status), reason) => Err(ReadFault::Malformed(format!("status `{status}` {}", reason.unwrap_or("")))),
+            (Some(status), reason) => Err(ReadFault::Malformed(format!(
+                "status `{status}` {}",
+                reason.unwrap_or("")
+            ))),
         }
     }
 }
 
 /// Reads `output`, or a part of it.
 fn parse_output<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, ReadFault> {
-    serde_json::from_str(raw.get())
-        .map_err(|error| ReadFault::Malformed(say!("its `output`: {error}", "其 `output`：{error}")))
+    serde_json::from_str(raw.get()).map_err(|error| {
+        ReadFault::Malformed(say!("its `output`: {error}", "其 `output`：{error}"))
+    })
 }
 
 /// The fault of an error inside a 200. Some are verdicts on the request: the same bytes would get the same one again.
@@ -310,27 +370,50 @@ fn sent_back(raw: &RawValue) -> Result<String, ReadFault> {
 }
 
 fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault> {
-    let mut compactions = output.iter().filter(|item| item.kind.as_deref() == Some("compaction"));
+    let mut compactions = output
+        .iter()
+        .filter(|item| item.kind.as_deref() == Some("compaction"));
     if compactions.any(|item| item.encrypted_content.is_some()) {
         Ok(raw.get().to_owned())
     } else {
-        Err(ReadFault::Malformed(localized("its `output` holds no compaction item", "其 `output` 中没有压缩项").into()))
+        Err(ReadFault::Malformed(
+            localized(
+                "its `output` holds no compaction item",
+                "其 `output` 中没有压缩项",
+            )
+            .into(),
+        ))
     }
 }
 
 fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
-    let mut messages: Vec<&OutputItem> = output.iter().filter(|o| o.kind.as_deref() == Some("message")).collect();
-    if messages.iter().any(|m| m.phase.as_deref() == Some("final_answer")) {
+    let mut messages: Vec<&OutputItem> = output
+        .iter()
+        .filter(|o| o.kind.as_deref() == Some("message"))
+        .collect();
+    if messages
+        .iter()
+        .any(|m| m.phase.as_deref() == Some("final_answer"))
+    {
         messages.retain(|m| m.phase.as_deref() == Some("final_answer"));
     }
-    let parts: Vec<&OutputPart> = messages.iter().flat_map(|m| m.content.iter().flatten()).collect();
+    let parts: Vec<&OutputPart> = messages
+        .iter()
+        .flat_map(|m| m.content.iter().flatten())
+        .collect();
     if let Some(refusal) = parts.iter().find(|p| p.kind.as_deref() == Some("refusal")) {
         return Err(ReadFault::Refused(refusal.refusal.clone()));
     }
-    let spoken = parts.iter().filter(|p| p.kind.as_deref() == Some("output_text"));
+    let spoken = parts
+        .iter()
+        .filter(|p| p.kind.as_deref() == Some("output_text"));
     let text: String = spoken.filter_map(|p| p.text.as_deref()).collect();
     let text = without_reasoning(&text);
-    if text.is_empty() { Err(ReadFault::Empty) } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        Err(ReadFault::Empty)
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -353,19 +436,37 @@ mod tests {
     #[test]
     fn a_compacted_window_is_kept_byte_for_byte() {
         let output = r#"[ {"type":"message","role":"user","content":[]}, {"type":"compaction" ,"encrypted_content":"gA\u00e9="}]"#;
-        let body = format!(r#"{{"object":"response.compaction","output":{output},"usage":{{"input_tokens":9}}}}"#);
+        let body = format!(
+            r#"{{"object":"response.compaction","output":{output},"usage":{{"input_tokens":9}}}}"#
+        );
         let completion = read(Operation::Compact, &body).unwrap();
         assert_eq!(completion.items.as_deref(), Some(output));
-        assert_eq!(read_billing(Dialect::OpenaiResponses, body.as_bytes()).usage.input, Some(Tokens(9)));
+        assert_eq!(
+            read_billing(Dialect::OpenaiResponses, body.as_bytes())
+                .usage
+                .input,
+            Some(Tokens(9))
+        );
         let without = r#"{"output":[{"type":"message","content":[]}]}"#;
-        assert!(matches!(read(Operation::Compact, without), Err(ReadFault::Malformed(_))));
+        assert!(matches!(
+            read(Operation::Compact, without),
+            Err(ReadFault::Malformed(_))
+        ));
     }
 
     #[test]
     fn a_policy_verdict_inside_a_200_is_a_refusal() {
-        let body = r#"{"status":"failed","error":{"code":"invalid_prompt","message":"no"},"output":[]}"#;
-        assert_eq!(read(Operation::Generate, body), Err(ReadFault::Refused(Some("no".into()))));
-        let body = r#"{"status":"failed","error":{"code":"server_error","message":"oops"},"output":[]}"#;
-        assert_eq!(read(Operation::Generate, body), Err(ReadFault::Upstream("oops".into())));
+        let body =
+            r#"{"status":"failed","error":{"code":"invalid_prompt","message":"no"},"output":[]}"#;
+        assert_eq!(
+            read(Operation::Generate, body),
+            Err(ReadFault::Refused(Some("no".into())))
+        );
+        let body =
+            r#"{"status":"failed","error":{"code":"server_error","message":"oops"},"output":[]}"#;
+        assert_eq!(
+            read(Operation::Generate, body),
+            Err(ReadFault::Upstream("oops".into()))
+        );
     }
 }

@@ -26,9 +26,15 @@ pub(crate) struct RatesPerMinute {
 impl RatesPerMinute {
     /// Each limit divided into this many parts; a part is at least 1.
     pub(crate) fn divided_by(self, parts: u64) -> RatesPerMinute {
-        let [requests, tokens, input, output] = [self.requests, self.tokens, self.input, self.output]
-            .map(|limit| limit.map(|limit| (limit / parts.max(1)).max(1)));
-        RatesPerMinute { requests, tokens, input, output }
+        let [requests, tokens, input, output] =
+            [self.requests, self.tokens, self.input, self.output]
+                .map(|limit| limit.map(|limit| (limit / parts.max(1)).max(1)));
+        RatesPerMinute {
+            requests,
+            tokens,
+            input,
+            output,
+        }
     }
 }
 
@@ -70,7 +76,8 @@ impl Clock for TokioClock {
     }
 }
 
-type GovernorLimiter = governor::RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Nanos>>;
+type GovernorLimiter =
+    governor::RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Nanos>>;
 
 #[derive(Debug)]
 struct RequestQuota {
@@ -88,21 +95,33 @@ impl RequestQuota {
         let burst = (per_second * BURST).max((per_second * TIMER_BURST).min(TIMER_BURST_REQUESTS));
         let burst = NonZeroU32::new(burst as u32).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
-        let quota = quota.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
+        let quota = quota
+            .unwrap_or(Quota::per_second(NonZeroU32::MIN))
+            .allow_burst(burst);
         let clock = TokioClock(Instant::now());
         let limiter = governor::RateLimiter::direct_with_clock(quota, clock.clone());
         let per_second = per_minute.div_ceil(60).max(1) as usize;
-        RequestQuota { limiter, clock, sent: VecDeque::new(), per_second }
+        RequestQuota {
+            limiter,
+            clock,
+            sent: VecDeque::new(),
+            per_second,
+        }
     }
 
     fn take(&mut self, now: Instant) -> Result<(), Duration> {
         if self.sent.len() == self.per_second {
-            let since_first = self.sent.front().map_or(SECOND, |first| now.saturating_duration_since(*first));
+            let since_first = self
+                .sent
+                .front()
+                .map_or(SECOND, |first| now.saturating_duration_since(*first));
             if since_first < SECOND {
                 return Err(SECOND - since_first);
             }
         }
-        self.limiter.check().map_err(|not_until| not_until.wait_time_from(self.clock.now()))?;
+        self.limiter
+            .check()
+            .map_err(|not_until| not_until.wait_time_from(self.clock.now()))?;
         if self.sent.len() == self.per_second {
             self.sent.pop_front();
         }
@@ -124,12 +143,19 @@ impl RateBuckets {
     pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
         let [tokens, input, output] = [allowed.tokens, allowed.input, allowed.output]
             .map(|rate| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, now)));
-        RateBuckets { requests: allowed.requests.map(RequestQuota::new), tokens, input, output }
+        RateBuckets {
+            requests: allowed.requests.map(RequestQuota::new),
+            tokens,
+            input,
+            output,
+        }
     }
 
     /// Takes one request and its tokens, or says how long to wait.
     pub(crate) fn take(&mut self, need: TokenDemand, now: Instant) -> Result<(), Duration> {
-        let waits = self.buckets(need).map(|(bucket, tokens)| bucket.wait(tokens, now));
+        let waits = self
+            .buckets(need)
+            .map(|(bucket, tokens)| bucket.wait(tokens, now));
         let wait = waits.max().unwrap_or_default();
         if !wait.is_zero() {
             return Err(wait);
@@ -137,7 +163,8 @@ impl RateBuckets {
         if let Some(requests) = &mut self.requests {
             requests.take(now)?;
         }
-        self.buckets(need).for_each(|(bucket, tokens)| bucket.take(tokens));
+        self.buckets(need)
+            .for_each(|(bucket, tokens)| bucket.take(tokens));
         Ok(())
     }
 
@@ -156,8 +183,13 @@ impl RateBuckets {
     }
 
     fn buckets(&mut self, need: TokenDemand) -> impl Iterator<Item = (&mut TokenBucket, u64)> {
-        let all = [(&mut self.tokens, need.total()), (&mut self.input, need.input), (&mut self.output, need.output)];
-        all.into_iter().filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
+        let all = [
+            (&mut self.tokens, need.total()),
+            (&mut self.input, need.input),
+            (&mut self.output, need.output),
+        ];
+        all.into_iter()
+            .filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
     }
 }
 
@@ -176,7 +208,12 @@ impl TokenBucket {
     pub(crate) fn new(per_minute: f64, now: Instant) -> TokenBucket {
         let per_second = per_minute.max(1.0) / 60.0;
         let size = per_second.max(1.0);
-        TokenBucket { per_second, size, level: size, at: now }
+        TokenBucket {
+            per_second,
+            size,
+            level: size,
+            at: now,
+        }
     }
 
     fn refill(&mut self, now: Instant) {
@@ -190,7 +227,11 @@ impl TokenBucket {
         self.refill(now);
         let missing = (tokens as f64).min(self.size) - self.level;
         // A hair of rounding must not cost a timer tick.
-        let wait = if missing <= 1e-6 { 0.0 } else { missing / self.per_second };
+        let wait = if missing <= 1e-6 {
+            0.0
+        } else {
+            missing / self.per_second
+        };
         Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
     }
 
@@ -214,7 +255,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_second_of_a_server_exceeds_the_declared_rate() {
         let start = Instant::now();
-        let rates = RatesPerMinute { requests: Some(3000), ..RatesPerMinute::default() };
+        let rates = RatesPerMinute {
+            requests: Some(3000),
+            ..RatesPerMinute::default()
+        };
         let mut buckets = RateBuckets::new(rates, start);
         let mut arrivals: Vec<Duration> = Vec::new();
         while start.elapsed() < Duration::from_secs(20) {
@@ -224,7 +268,12 @@ mod tests {
                     arrivals.push(start.elapsed() + late);
                 }
                 // The timers of a runtime are late too.
-                Err(wait) => tokio::time::advance(wait + Duration::from_millis(arrivals.len() as u64 * 13 % 6)).await,
+                Err(wait) => {
+                    tokio::time::advance(
+                        wait + Duration::from_millis(arrivals.len() as u64 * 13 % 6),
+                    )
+                    .await
+                }
             }
         }
         arrivals.sort_unstable();
@@ -266,7 +315,8 @@ mod tests {
         let weight = NonZeroU32::new(reserved).unwrap();
         let quota = Quota::per_second(per_second).allow_burst(per_second.max(weight));
         let clock = TokioClock(start);
-        let limiter: GovernorLimiter = governor::RateLimiter::direct_with_clock(quota, clock.clone());
+        let limiter: GovernorLimiter =
+            governor::RateLimiter::direct_with_clock(quota, clock.clone());
         let mut total = 0;
         while start.elapsed() < MINUTES * Duration::from_secs(60) {
             match limiter.check_n(weight).unwrap() {
@@ -281,11 +331,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_with_refunds_a_limit_of_tokens_is_used_and_kept() {
         let (output, prompt) = ((1024, 250), (850, 1000));
-        let ours = [used_share(output.0, output.1), used_share(prompt.0, prompt.1)];
+        let ours = [
+            used_share(output.0, output.1),
+            used_share(prompt.0, prompt.1),
+        ];
         let (reserved, weight) = (output.0 as u32, prompt.0 as u32);
-        let governor = [governor_share(reserved, output.1).await, governor_share(weight, prompt.1).await];
-        assert!(ours.iter().all(|share| (0.95..1.0).contains(share)), "{ours:?}");
-        assert!((0.20..0.30).contains(&governor[0]), "most of the limit is not used: {governor:?}");
+        let governor = [
+            governor_share(reserved, output.1).await,
+            governor_share(weight, prompt.1).await,
+        ];
+        assert!(
+            ours.iter().all(|share| (0.95..1.0).contains(share)),
+            "{ours:?}"
+        );
+        assert!(
+            (0.20..0.30).contains(&governor[0]),
+            "most of the limit is not used: {governor:?}"
+        );
         assert!(governor[1] > 1.1, "the limit is exceeded: {governor:?}");
     }
 
@@ -302,7 +364,11 @@ mod tests {
         assert!(bucket.wait(1, start) > Duration::from_secs(1 << 50));
         let mut slow = TokenBucket::new(1.0, start);
         slow.take(u64::MAX);
-        assert_eq!(slow.wait(1, start), Duration::MAX, "longer than a duration can be");
+        assert_eq!(
+            slow.wait(1, start),
+            Duration::MAX,
+            "longer than a duration can be"
+        );
     }
 
     #[test]

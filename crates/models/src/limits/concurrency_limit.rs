@@ -24,13 +24,23 @@ impl ConcurrencyLimit {
     /// The limit that the user declared, used from the first call.
     pub(crate) fn declared(ceiling: u32) -> ConcurrencyLimit {
         let ceiling = f64::from(ceiling.max(1));
-        ConcurrencyLimit { ceiling, limit: ceiling, slow_start: false, last_cut: None }
+        ConcurrencyLimit {
+            ceiling,
+            limit: ceiling,
+            slow_start: false,
+            last_cut: None,
+        }
     }
 
     /// A slow start towards `ceiling`, doubling each round trip until the provider is overloaded.
     pub(crate) fn undeclared(ceiling: u32) -> ConcurrencyLimit {
         let ceiling = f64::from(ceiling.max(1));
-        ConcurrencyLimit { ceiling, limit: SLOW_START.min(ceiling), slow_start: true, last_cut: None }
+        ConcurrencyLimit {
+            ceiling,
+            limit: SLOW_START.min(ceiling),
+            slow_start: true,
+            last_cut: None,
+        }
     }
 
     /// Requests that may be in flight.
@@ -41,7 +51,11 @@ impl ConcurrencyLimit {
     /// Records a reply; `saturated` if other requests had to wait for its slot.
     pub(crate) fn succeeded(&mut self, saturated: bool) {
         if saturated {
-            let step = if self.slow_start { 1.0 } else { 1.0 / self.limit };
+            let step = if self.slow_start {
+                1.0
+            } else {
+                1.0 / self.limit
+            };
             self.limit = (self.limit + step).min(self.ceiling);
         }
     }
@@ -49,7 +63,9 @@ impl ConcurrencyLimit {
     /// Records that a request that was sent at `sent` met an overloaded provider. Requests sent before the last cut belong
     /// to the same episode.
     pub(crate) fn overloaded(&mut self, sent: Instant, now: Instant) {
-        let same_episode = self.last_cut.is_some_and(|cut| sent <= cut || now.duration_since(cut) < EPISODE);
+        let same_episode = self
+            .last_cut
+            .is_some_and(|cut| sent <= cut || now.duration_since(cut) < EPISODE);
         if !same_episode {
             self.limit = (self.limit * 0.7).max(1.0);
             self.slow_start = false;

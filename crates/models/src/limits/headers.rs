@@ -32,11 +32,21 @@ impl Headers {
     /// Keeps the headers that matter here, without keys.
     pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
         let prefixes = [
-            "retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id",
+            "retry-after",
+            "x-ratelimit-",
+            "anthropic-ratelimit-",
+            "x-should-retry",
+            "x-request-id",
+            "request-id",
             "date",
         ];
-        let lower = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
-        Headers(lower.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))).collect())
+        let lower =
+            all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
+        Headers(
+            lower
+                .filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+                .collect(),
+        )
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -45,10 +55,12 @@ impl Headers {
 
     /// The value of the header whose name is the concatenation of `parts`.
     fn joined(&self, parts: [&str; 3]) -> Option<&str> {
-        let header = self
-            .0
-            .iter()
-            .find(|(name, _)| parts.iter().try_fold(name.as_str(), |rest, part| rest.strip_prefix(part)) == Some(""));
+        let header = self.0.iter().find(|(name, _)| {
+            parts
+                .iter()
+                .try_fold(name.as_str(), |rest, part| rest.strip_prefix(part))
+                == Some("")
+        });
         header.map(|(_, value)| value.as_str())
     }
 
@@ -71,7 +83,12 @@ impl Headers {
     pub(crate) fn providers_time(&self, arrived: SystemTime, now: SystemTime) -> SystemTime {
         /// The header has whole seconds and may have been under way for some.
         const TOLERANCE: Duration = Duration::from_secs(10);
-        let Some(date) = self.get("date").and_then(|text| httpdate::parse_http_date(text).ok()) else { return now };
+        let Some(date) = self
+            .get("date")
+            .and_then(|text| httpdate::parse_http_date(text).ok())
+        else {
+            return now;
+        };
         let corrected = match date.duration_since(arrived) {
             Ok(ahead) if ahead > TOLERANCE => now.checked_add(ahead),
             Err(behind) if behind.duration() > TOLERANCE => now.checked_sub(behind.duration()),
@@ -83,14 +100,24 @@ impl Headers {
     /// How long the provider asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date, else the
     /// longest reset of a limit that is used up.
     pub(crate) fn wait(&self, now: SystemTime) -> Option<Duration> {
-        let millis = self.get("retry-after-ms").and_then(seconds).map(|thousandfold| thousandfold / 1000);
+        let millis = self
+            .get("retry-after-ms")
+            .and_then(seconds)
+            .map(|thousandfold| thousandfold / 1000);
         let asked = millis.or_else(|| {
             let text = self.get("retry-after")?;
             seconds(text).or_else(|| until_date(text, now))
         });
         asked.or_else(|| {
-            let AnnouncedLimits { requests, tokens, input, output } = self.announced(now);
-            let used_up = [requests, tokens, input, output].into_iter().filter(|w| w.remaining == Some(0));
+            let AnnouncedLimits {
+                requests,
+                tokens,
+                input,
+                output,
+            } = self.announced(now);
+            let used_up = [requests, tokens, input, output]
+                .into_iter()
+                .filter(|w| w.remaining == Some(0));
             used_up.filter_map(|w| w.reset).max()
         })
     }
@@ -107,8 +134,8 @@ impl Headers {
     }
 
     fn openai(&self, kind: &str) -> LimitWindow {
-        let [limit, remaining, reset] =
-            ["limit-", "remaining-", "reset-"].map(|name| self.joined(["x-ratelimit-", name, kind]));
+        let [limit, remaining, reset] = ["limit-", "remaining-", "reset-"]
+            .map(|name| self.joined(["x-ratelimit-", name, kind]));
         LimitWindow {
             limit: limit.and_then(number),
             remaining: remaining.and_then(number),
@@ -117,8 +144,8 @@ impl Headers {
     }
 
     fn anthropic(&self, kind: &str, now: SystemTime) -> LimitWindow {
-        let [limit, remaining, reset] =
-            ["-limit", "-remaining", "-reset"].map(|name| self.joined(["anthropic-ratelimit-", kind, name]));
+        let [limit, remaining, reset] = ["-limit", "-remaining", "-reset"]
+            .map(|name| self.joined(["anthropic-ratelimit-", kind, name]));
         LimitWindow {
             limit: limit.and_then(number),
             remaining: remaining.and_then(number),
@@ -133,7 +160,11 @@ fn number(text: &str) -> Option<u64> {
 
 impl LimitWindow {
     fn or(self, other: LimitWindow) -> LimitWindow {
-        if self == LimitWindow::default() { other } else { self }
+        if self == LimitWindow::default() {
+            other
+        } else {
+            self
+        }
     }
 
     fn stricter(self, other: LimitWindow) -> LimitWindow {
@@ -151,7 +182,10 @@ fn seconds(text: &str) -> Option<Duration> {
 }
 
 fn until_date(text: &str, now: SystemTime) -> Option<Duration> {
-    httpdate::parse_http_date(text).ok()?.duration_since(now).ok()
+    httpdate::parse_http_date(text)
+        .ok()?
+        .duration_since(now)
+        .ok()
 }
 
 fn until_timestamp(text: &str, now: SystemTime) -> Option<Duration> {
@@ -166,7 +200,9 @@ fn go_duration(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, tail) = rest.split_at_checked(digits)?;
-        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let unit_end = tail
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at_checked(unit_end)?;
         let scale = match unit {
             "h" => 3600.0,
@@ -180,7 +216,9 @@ fn go_duration(text: &str) -> Option<Duration> {
         total += number.parse::<f64>().ok()? * scale;
         rest = tail;
     }
-    (!text.trim().is_empty()).then(|| Duration::try_from_secs_f64(total).ok()).flatten()
+    (!text.trim().is_empty())
+        .then(|| Duration::try_from_secs_f64(total).ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -202,18 +240,38 @@ mod tests {
     #[test]
     fn waits_are_read_in_the_vendors_order() {
         let ms = Duration::from_millis;
-        assert_eq!(wait(&[("Retry-After", "7"), ("retry-after-ms", "1500.5")]), Some(Duration::from_micros(1_500_500)));
+        assert_eq!(
+            wait(&[("Retry-After", "7"), ("retry-after-ms", "1500.5")]),
+            Some(Duration::from_micros(1_500_500))
+        );
         assert_eq!(wait(&[("retry-after", "0.25")]), Some(ms(250)));
-        assert_eq!(wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), Some(ms(3000)));
-        let both = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "6m0.5s")];
+        assert_eq!(
+            wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]),
+            Some(ms(3000))
+        );
+        let both = [
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "6m0.5s"),
+        ];
         assert_eq!(wait(&both), Some(ms(360_500)));
-        let left = [("x-ratelimit-remaining-tokens", "9"), ("x-ratelimit-reset-tokens", "6m0s")];
+        let left = [
+            ("x-ratelimit-remaining-tokens", "9"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+        ];
         assert_eq!(wait(&left), None);
     }
 
     #[test]
     fn a_wait_that_cannot_be_read_is_unknown() {
-        for odd in ["-1", "inf", "NaN", "soon", "", "1e400", "Sun, 06 Nov 1994 08:49:30 GMT"] {
+        for odd in [
+            "-1",
+            "inf",
+            "NaN",
+            "soon",
+            "",
+            "1e400",
+            "Sun, 06 Nov 1994 08:49:30 GMT",
+        ] {
             assert_eq!(wait(&[("retry-after", odd)]), None, "{odd}");
         }
         for odd in ["", "5", "m", "1x", "1.2.3s", "-1s"] {
@@ -233,9 +291,16 @@ mod tests {
         for clock in [date - hours, date, date + 3, date + hours] {
             // The body took five seconds more; the wait counts from when it was read.
             let now = reply.providers_time(at(clock), at(clock + 5));
-            let expected = if clock == date + 3 { date + 8 } else { date + 5 };
+            let expected = if clock == date + 3 {
+                date + 8
+            } else {
+                date + 5
+            };
             assert_eq!(now, at(expected), "{clock}");
-            assert_eq!(reply.announced(now).requests.reset, Some(Duration::from_secs(date + 10 - expected)));
+            assert_eq!(
+                reply.announced(now).requests.reset,
+                Some(Duration::from_secs(date + 10 - expected))
+            );
         }
         assert_eq!(reply.wait(at(date)), Some(Duration::from_secs(3)));
         assert_eq!(headers(&[]).providers_time(at(1), at(2)), at(2));
@@ -251,15 +316,26 @@ mod tests {
             ("x-ratelimit-limit-project-tokens", "150000"),
         ])
         .announced(at(0));
-        let window = LimitWindow { limit: Some(500), remaining: Some(499), reset: Some(Duration::from_millis(120)) };
+        let window = LimitWindow {
+            limit: Some(500),
+            remaining: Some(499),
+            reset: Some(Duration::from_millis(120)),
+        };
         assert_eq!(openai.requests, window);
         assert_eq!(openai.tokens.limit, Some(150_000));
         let anthropic = headers(&[
             ("anthropic-ratelimit-input-tokens-limit", "40000"),
             ("anthropic-ratelimit-input-tokens-remaining", "0"),
-            ("anthropic-ratelimit-input-tokens-reset", "1970-01-01T00:00:09Z"),
+            (
+                "anthropic-ratelimit-input-tokens-reset",
+                "1970-01-01T00:00:09Z",
+            ),
         ]);
-        let window = LimitWindow { limit: Some(40_000), remaining: Some(0), reset: Some(Duration::from_secs(8)) };
+        let window = LimitWindow {
+            limit: Some(40_000),
+            remaining: Some(0),
+            reset: Some(Duration::from_secs(8)),
+        };
         assert_eq!(anthropic.announced(at(1)).input, window);
         assert_eq!(anthropic.wait(at(1)), Some(Duration::from_secs(8)));
     }

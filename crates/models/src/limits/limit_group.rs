@@ -38,7 +38,9 @@ fn window(kind: LimitKind, announced: &AnnouncedLimits) -> LimitWindow {
 
 /// The kind of limit of which nothing remains; `None` if there are several or none.
 fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
-    let mut used_up = LimitKind::ALL.into_iter().filter(|kind| window(*kind, announced).remaining == Some(0));
+    let mut used_up = LimitKind::ALL
+        .into_iter()
+        .filter(|kind| window(*kind, announced).remaining == Some(0));
     used_up.next().filter(|_| used_up.next().is_none())
 }
 
@@ -59,13 +61,24 @@ impl LimitGroup {
     /// `is_declared`: the user declared a request rate, so the start need not be slow.
     pub(crate) fn new(is_declared: bool, sharers: NonZeroU32) -> LimitGroup {
         let tokens = RateEstimator::for_tokens();
-        let estimators = [RateEstimator::for_requests(is_declared), tokens.clone(), tokens.clone(), tokens];
-        LimitGroup { epoch: Instant::now(), sharers, estimators: Mutex::new(estimators) }
+        let estimators = [
+            RateEstimator::for_requests(is_declared),
+            tokens.clone(),
+            tokens.clone(),
+            tokens,
+        ];
+        LimitGroup {
+            epoch: Instant::now(),
+            sharers,
+            estimators: Mutex::new(estimators),
+        }
     }
 
     fn estimators(&self) -> MutexGuard<'_, [RateEstimator; 4]> {
         // No code that can panic runs under this lock.
-        self.estimators.lock().unwrap_or_else(PoisonError::into_inner)
+        self.estimators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> Seconds {
@@ -76,38 +89,62 @@ impl LimitGroup {
     pub(crate) fn admit(&self, need: TokenDemand) -> Result<Ticket, Duration> {
         let (mut estimators, now) = (self.estimators(), self.now());
         let amounts = LimitKind::ALL.map(|kind| amount(kind, need));
-        let waits = estimators.iter_mut().zip(amounts).map(|(estimator, amount)| estimator.wait(amount, now));
+        let waits = estimators
+            .iter_mut()
+            .zip(amounts)
+            .map(|(estimator, amount)| estimator.wait(amount, now));
         let wait = waits.fold(0.0, f64::max);
         if wait > 0.0 {
             return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
         }
-        let sent = estimators.iter_mut().zip(amounts).map(|(estimator, amount)| estimator.sent(amount, now));
+        let sent = estimators
+            .iter_mut()
+            .zip(amounts)
+            .map(|(estimator, amount)| estimator.sent(amount, now));
         Ok(Ticket(sent.last().unwrap_or_default()))
     }
 
     /// How long refusals hold all requests back, if they do.
     pub(crate) fn blocked(&self) -> Option<Duration> {
         let now = self.now();
-        let blocked = self.estimators().iter().filter_map(|estimator| estimator.blocked(now)).fold(0.0, f64::max);
-        Duration::try_from_secs_f64(blocked).ok().filter(|blocked| !blocked.is_zero())
+        let blocked = self
+            .estimators()
+            .iter()
+            .filter_map(|estimator| estimator.blocked(now))
+            .fold(0.0, f64::max);
+        Duration::try_from_secs_f64(blocked)
+            .ok()
+            .filter(|blocked| !blocked.is_zero())
     }
 
     /// Records a reply, and the limits in its headers.
     pub(crate) fn succeeded(&self, Ticket(id): Ticket, announced: &AnnouncedLimits) {
         self.announced(announced);
         let now = self.now();
-        self.estimators().iter_mut().for_each(|estimator| estimator.succeeded(id, now));
+        self.estimators()
+            .iter_mut()
+            .for_each(|estimator| estimator.succeeded(id, now));
     }
 
     /// Records the limits in the headers of any reply.
     pub(crate) fn announced(&self, announced: &AnnouncedLimits) {
         let now = self.now();
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
-            let LimitWindow { limit, remaining, reset } = window(kind, announced);
+            let LimitWindow {
+                limit,
+                remaining,
+                reset,
+            } = window(kind, announced);
             if let Some(limit) = limit.filter(|limit| *limit > 0) {
                 let remaining = remaining.map(|remaining| remaining as f64);
                 let part = 1.0 / f64::from(self.sharers.get());
-                estimator.announced(limit as f64, part, remaining, reset.map(|reset| reset.as_secs_f64()), now);
+                estimator.announced(
+                    limit as f64,
+                    part,
+                    remaining,
+                    reset.map(|reset| reset.as_secs_f64()),
+                    now,
+                );
             }
         }
     }
@@ -120,7 +157,9 @@ impl LimitGroup {
         asked: Option<Duration>,
         announced: &AnnouncedLimits,
     ) {
-        let refused = kind.or_else(|| used_up(announced)).unwrap_or(LimitKind::Requests);
+        let refused = kind
+            .or_else(|| used_up(announced))
+            .unwrap_or(LimitKind::Requests);
         let now = self.now();
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
             if kind == refused {
@@ -164,7 +203,10 @@ impl LimitGroup {
 mod tests {
     use super::*;
 
-    const NEED: TokenDemand = TokenDemand { input: 1000, output: 100 };
+    const NEED: TokenDemand = TokenDemand {
+        input: 1000,
+        output: 100,
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_lowers_the_kind_of_limit_that_it_names() {
@@ -174,9 +216,23 @@ mod tests {
         tokio::time::advance(Duration::from_millis(100)).await;
         group.refused(tickets[9], Some(LimitKind::Input), None, &none);
         let limits = group.per_minute();
-        assert_eq!((limits.requests, limits.input, limits.output), (None, Some(9 * 60_000), None));
-        let used_up = LimitWindow { remaining: Some(0), ..LimitWindow::default() };
-        group.refused(tickets[8], None, None, &AnnouncedLimits { output: used_up, ..none });
+        assert_eq!(
+            (limits.requests, limits.input, limits.output),
+            (None, Some(9 * 60_000), None)
+        );
+        let used_up = LimitWindow {
+            remaining: Some(0),
+            ..LimitWindow::default()
+        };
+        group.refused(
+            tickets[8],
+            None,
+            None,
+            &AnnouncedLimits {
+                output: used_up,
+                ..none
+            },
+        );
         assert_eq!(group.per_minute().output, Some(8 * 6000));
     }
 
@@ -192,10 +248,18 @@ mod tests {
                     }
                 };
                 tokio::time::advance(Duration::from_millis(4)).await;
-                group.refused(ticket, Some(LimitKind::Requests), None, &AnnouncedLimits::default());
+                group.refused(
+                    ticket,
+                    Some(LimitKind::Requests),
+                    None,
+                    &AnnouncedLimits::default(),
+                );
             }
             let level = group.per_minute().requests;
-            assert!(level.is_none_or(|level| level >= 60), "{level:?} after {refused}");
+            assert!(
+                level.is_none_or(|level| level >= 60),
+                "{level:?} after {refused}"
+            );
         }
     }
 
@@ -206,16 +270,33 @@ mod tests {
         let requests = |limit, remaining, seconds| {
             let (limit, remaining) = (Some(limit), Some(remaining));
             let reset = Some(Duration::from_secs_f64(seconds));
-            AnnouncedLimits { requests: LimitWindow { limit, remaining, reset }, ..AnnouncedLimits::default() }
+            AnnouncedLimits {
+                requests: LimitWindow {
+                    limit,
+                    remaining,
+                    reset,
+                },
+                ..AnnouncedLimits::default()
+            }
         };
         group.succeeded(first, &requests(3000, 2999, 0.02));
         assert_eq!(group.per_minute().requests, Some(3000));
         group.announced(&requests(3000, 40, 1.0));
-        assert_eq!(group.per_minute().requests, Some(3000), "what remains of this second");
+        assert_eq!(
+            group.per_minute().requests,
+            Some(3000),
+            "what remains of this second"
+        );
         group.announced(&requests(14_400, 10, 86_340.0));
         let few = group.per_minute().requests.unwrap();
-        assert!((19..=20).contains(&few), "10 a minute of a day's limit, and 10 left: {few}");
+        assert!(
+            (19..=20).contains(&few),
+            "10 a minute of a day's limit, and 10 left: {few}"
+        );
         group.announced(&requests(14_400, 14_399, 6.0));
-        assert!(group.per_minute().requests.unwrap() > 14_000, "nothing used yet");
+        assert!(
+            group.per_minute().requests.unwrap() > 14_000,
+            "nothing used yet"
+        );
     }
 }

@@ -133,8 +133,17 @@ impl RateLimiter {
             answered: 0,
             used: TokenDemand::default(),
         };
-        let (queue, changed, state) = (tokio::sync::Mutex::new(()), Notify::new(), Mutex::new(state));
-        RateLimiter { queue, changed, group: None, state }
+        let (queue, changed, state) = (
+            tokio::sync::Mutex::new(()),
+            Notify::new(),
+            Mutex::new(state),
+        );
+        RateLimiter {
+            queue,
+            changed,
+            group: None,
+            state,
+        }
     }
 
     /// Shares with the provider's other models whether the provider ever worked.
@@ -145,12 +154,18 @@ impl RateLimiter {
 
     /// Also keeps to the limits of `group`.
     pub(crate) fn within(self, group: Arc<LimitGroup>) -> RateLimiter {
-        RateLimiter { group: Some(group), ..self }
+        RateLimiter {
+            group: Some(group),
+            ..self
+        }
     }
 
     /// Whether both keep to the limits of one group.
     pub(crate) fn shares_limits_with(&self, other: &RateLimiter) -> bool {
-        self.group.as_ref().zip(other.group.as_ref()).is_some_and(|(group, other)| Arc::ptr_eq(group, other))
+        self.group
+            .as_ref()
+            .zip(other.group.as_ref())
+            .is_some_and(|(group, other)| Arc::ptr_eq(group, other))
     }
 
     /// The error that a call ends with. It becomes `Unreachable` where nothing gets through, because later calls would
@@ -158,8 +173,13 @@ impl RateLimiter {
     pub(crate) fn final_error(&self, error: AttemptError, waited_out: bool) -> AttemptError {
         let state = self.state();
         let never_reached = error.delivery == Delivery::NotSent && !state.has_worked();
-        let is_unreachable = error.may_be_outage() && (state.unavailable && waited_out || never_reached);
-        let class = if is_unreachable { ErrorClass::Unreachable } else { error.class };
+        let is_unreachable =
+            error.may_be_outage() && (state.unavailable && waited_out || never_reached);
+        let class = if is_unreachable {
+            ErrorClass::Unreachable
+        } else {
+            error.class
+        };
         AttemptError { class, ..error }
     }
 
@@ -201,9 +221,16 @@ impl RateLimiter {
 
     async fn admit(&self, need: TokenDemand, longest: Duration) -> Result<Permit<'_>, Duration> {
         loop {
-            let admitted = self.state().admit(need, self.group.as_deref(), Instant::now());
+            let admitted = self
+                .state()
+                .admit(need, self.group.as_deref(), Instant::now());
             let blocker = match admitted {
-                Ok(ticket) => return Ok(Permit { limiter: self, ticket }),
+                Ok(ticket) => {
+                    return Ok(Permit {
+                        limiter: self,
+                        ticket,
+                    });
+                }
                 Err(blocker) => blocker,
             };
             if let Some(wait) = blocker.imposed().filter(|wait| *wait > longest) {
@@ -257,7 +284,10 @@ impl RateLimiter {
         }
         let mut state = self.state();
         let now = Instant::now();
-        if matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) {
+        if matches!(
+            error.throttle,
+            Some(Throttle::Concurrency | Throttle::Overloaded)
+        ) {
             state.concurrency.overloaded(sent, now);
         }
         let pause = state.pause_after(error, now, policy);
@@ -273,7 +303,10 @@ impl RateLimiter {
         }
         let mut state = self.state();
         state.rates.settle(reserved, used);
-        state.used = TokenDemand { input: state.used.input + used.input, output: state.used.output + used.output };
+        state.used = TokenDemand {
+            input: state.used.input + used.input,
+            output: state.used.output + used.output,
+        };
         drop(state);
         self.changed.notify_one();
     }
@@ -290,7 +323,13 @@ impl RateLimiter {
             Some(WaitReason::Rate) => held.or(Some(WaitReason::Rate)),
             reason => reason,
         };
-        LimiterStatus { sent, used, in_flight, allowed, wait_reason }
+        LimiterStatus {
+            sent,
+            used,
+            in_flight,
+            allowed,
+            wait_reason,
+        }
     }
 }
 
@@ -326,30 +365,51 @@ impl LimiterState {
             return Err(Blocker::Pause(left));
         }
         // After a pause one request probes whether it is over.
-        let slots = if self.unavailable || self.pauses > 0 { 1 } else { self.concurrency.limit() };
+        let slots = if self.unavailable || self.pauses > 0 {
+            1
+        } else {
+            self.concurrency.limit()
+        };
         if self.in_flight >= slots {
             self.saturated = true;
             return Err(Blocker::Concurrency);
         }
         self.rates.take(need, now).map_err(Blocker::Rate)?;
-        group.map(|group| group.admit(need)).transpose().map_err(Blocker::ProviderLimit)
+        group
+            .map(|group| group.admit(need))
+            .transpose()
+            .map_err(Blocker::ProviderLimit)
     }
 
     /// Pauses all requests if `error` gives reason to. Returns the pause unless it counts as a failed attempt of the call.
     /// It does not if the provider asked for it, or if the provider worked before and will again; a provider that never
     /// answered gets no such credit.
-    fn pause_after(&mut self, error: &AttemptError, now: Instant, policy: &RetryPolicy) -> Option<Duration> {
+    fn pause_after(
+        &mut self,
+        error: &AttemptError,
+        now: Instant,
+        policy: &RetryPolicy,
+    ) -> Option<Duration> {
         // Any other answer, a refusal for example, shows that the provider works.
-        self.failures = if error.may_be_outage() { self.failures.saturating_add(1) } else { 0 };
+        self.failures = if error.may_be_outage() {
+            self.failures.saturating_add(1)
+        } else {
+            0
+        };
         self.last_error.clone_from(&error.message);
         let asked = error.wait.filter(|wait| {
-            matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) && *wait <= policy.wait_budget
+            matches!(
+                error.throttle,
+                Some(Throttle::Concurrency | Throttle::Overloaded)
+            ) && *wait <= policy.wait_budget
         });
         let asked = asked.map(longer);
         self.unavailable |= self.has_worked() && self.failures >= FAILURES_OF_AN_OUTAGE;
         let backs_off = error.throttle == Some(Throttle::Concurrency) || self.unavailable;
         let pause = asked.or_else(|| backs_off.then(|| self.backoff_pause(now, policy)))?;
-        let until = self.paused_until.map_or(now + pause, |until| until.max(now + pause));
+        let until = self
+            .paused_until
+            .map_or(now + pause, |until| until.max(now + pause));
         self.paused_until = Some(until);
         (asked.is_some() || self.has_worked()).then(|| until - now)
     }
@@ -369,14 +429,17 @@ impl LimiterState {
     }
 
     fn paused_for(&self, now: Instant) -> Option<Duration> {
-        self.paused_until?.checked_duration_since(now).filter(|left| !left.is_zero())
+        self.paused_until?
+            .checked_duration_since(now)
+            .filter(|left| !left.is_zero())
     }
 
     fn wait_reason(&self) -> Option<WaitReason> {
         match (self.paused_for(Instant::now()), self.blocked_by) {
-            (left, _) if self.unavailable => {
-                Some(WaitReason::Unavailable(left.unwrap_or_default(), self.last_error.clone()))
-            }
+            (left, _) if self.unavailable => Some(WaitReason::Unavailable(
+                left.unwrap_or_default(),
+                self.last_error.clone(),
+            )),
             (Some(left), _) => Some(WaitReason::Paused(left, self.last_error.clone())),
             (None, Some(Blocker::Rate(_) | Blocker::ProviderLimit(_))) => Some(WaitReason::Rate),
             (None, Some(Blocker::Concurrency)) => Some(WaitReason::Replies),

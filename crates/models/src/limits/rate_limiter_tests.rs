@@ -7,12 +7,23 @@ use super::*;
 use crate::call::ErrorClass;
 use crate::classify::classify;
 
-const OPEN: RatesPerMinute = RatesPerMinute { requests: None, tokens: None, input: None, output: None };
-const SMALL: TokenDemand = TokenDemand { input: 1, output: 0 };
+const OPEN: RatesPerMinute = RatesPerMinute {
+    requests: None,
+    tokens: None,
+    input: None,
+    output: None,
+};
+const SMALL: TokenDemand = TokenDemand {
+    input: 1,
+    output: 0,
+};
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 fn per_minute(requests: u64) -> RatesPerMinute {
-    RatesPerMinute { requests: Some(requests), ..OPEN }
+    RatesPerMinute {
+        requests: Some(requests),
+        ..OPEN
+    }
 }
 
 fn wide() -> RateLimiter {
@@ -20,7 +31,10 @@ fn wide() -> RateLimiter {
 }
 
 fn fault(status: u16, wait: Option<Duration>) -> AttemptError {
-    AttemptError { wait, ..classify(status, b"") }
+    AttemptError {
+        wait,
+        ..classify(status, b"")
+    }
 }
 
 fn seconds(n: u64) -> Duration {
@@ -28,7 +42,12 @@ fn seconds(n: u64) -> Duration {
 }
 
 /// Passes `count` requests that take `latency` each, all waiting at once; returns the time at which each was admitted.
-async fn crowd(limiter: &RateLimiter, count: u32, need: TokenDemand, latency: Duration) -> Vec<Duration> {
+async fn crowd(
+    limiter: &RateLimiter,
+    count: u32,
+    need: TokenDemand,
+    latency: Duration,
+) -> Vec<Duration> {
     let start = Instant::now();
     let inner = wide();
     let request = async |_| {
@@ -47,41 +66,89 @@ async fn requests_are_spread_evenly_and_no_minute_holds_more_than_allowed() {
     let limiter = RateLimiter::new(ConcurrencyLimit::declared(10_000), per_minute(600));
     let times = crowd(&limiter, 1500, SMALL, Duration::ZERO).await;
     let last = times.iter().max().unwrap().as_secs_f64();
-    assert!((149.0..154.0).contains(&last), "1500 requests at 10/s took {last} s");
+    assert!(
+        (149.0..154.0).contains(&last),
+        "1500 requests at 10/s took {last} s"
+    );
     for begin in 0..90 {
-        let minute = times.iter().filter(|t| (seconds(begin)..seconds(begin + 60)).contains(*t)).count();
+        let minute = times
+            .iter()
+            .filter(|t| (seconds(begin)..seconds(begin + 60)).contains(*t))
+            .count();
         assert!(minute <= 600, "{minute} in the minute from {begin}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn unused_reserved_tokens_are_returned() {
-    let rates = RatesPerMinute { input: Some(60_000), ..OPEN };
+    let rates = RatesPerMinute {
+        input: Some(60_000),
+        ..OPEN
+    };
     let limiter = RateLimiter::new(ConcurrencyLimit::declared(10_000), rates);
-    let need = TokenDemand { input: 2000, output: 500 };
+    let need = TokenDemand {
+        input: 2000,
+        output: 500,
+    };
     let start = Instant::now();
     for _ in 0..10 {
         drop(limiter.acquire(&wide(), need, PATIENCE).await.unwrap());
     }
-    assert_eq!(start.elapsed().as_secs(), 18, "20,000 tokens at 1,000/s, the last of them on credit");
-    limiter.settle(None, need, TokenDemand { input: 0, output: 0 });
+    assert_eq!(
+        start.elapsed().as_secs(),
+        18,
+        "20,000 tokens at 1,000/s, the last of them on credit"
+    );
+    limiter.settle(
+        None,
+        need,
+        TokenDemand {
+            input: 0,
+            output: 0,
+        },
+    );
     let before = Instant::now();
     drop(limiter.acquire(&wide(), need, PATIENCE).await.unwrap());
-    assert!(before.elapsed() < Duration::from_millis(5), "{:?}", before.elapsed());
+    assert!(
+        before.elapsed() < Duration::from_millis(5),
+        "{:?}",
+        before.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_larger_than_any_burst_is_admitted_in_order() {
-    let limiter = RateLimiter::new(ConcurrencyLimit::declared(10_000), RatesPerMinute { tokens: Some(6000), ..OPEN });
+    let limiter = RateLimiter::new(
+        ConcurrencyLimit::declared(10_000),
+        RatesPerMinute {
+            tokens: Some(6000),
+            ..OPEN
+        },
+    );
     let inner = wide();
     let order = Mutex::new(Vec::new());
     let acquire = async |name: u32, need: TokenDemand| {
         let _passes = limiter.acquire(&inner, need, PATIENCE).await.unwrap();
         order.lock().unwrap().push(name);
     };
-    let large = TokenDemand { input: 5000, output: 5000 };
-    let request =
-        async |name| acquire(name, if name == 3 { large } else { TokenDemand { input: 50, output: 0 } }).await;
+    let large = TokenDemand {
+        input: 5000,
+        output: 5000,
+    };
+    let request = async |name| {
+        acquire(
+            name,
+            if name == 3 {
+                large
+            } else {
+                TokenDemand {
+                    input: 50,
+                    output: 0,
+                }
+            },
+        )
+        .await
+    };
     join_all((0..8).map(request)).await;
     assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
 }
@@ -94,17 +161,26 @@ async fn slots_are_bounded_and_freed_even_by_cancelled_requests() {
     let inner = wide();
     {
         let held = join_all((0..4).map(|_| limiter.acquire(&inner, SMALL, PATIENCE))).await;
-        let fifth = tokio::time::timeout(seconds(1), limiter.acquire(&inner, SMALL, PATIENCE)).await;
+        let fifth =
+            tokio::time::timeout(seconds(1), limiter.acquire(&inner, SMALL, PATIENCE)).await;
         assert!(fifth.is_err(), "a fifth was let in");
         drop(held);
     }
-    assert_eq!(crowd(&limiter, 4, SMALL, seconds(1)).await.iter().max(), Some(&Duration::ZERO));
+    assert_eq!(
+        crowd(&limiter, 4, SMALL, seconds(1)).await.iter().max(),
+        Some(&Duration::ZERO)
+    );
 }
 
 /// A limiter with a limit group of its own, and a request that it admitted.
 async fn grouped() -> (RateLimiter, Option<Ticket>) {
     let limiter = wide().within(Arc::new(LimitGroup::new(true, std::num::NonZeroU32::MIN)));
-    let ticket = limiter.acquire(&wide(), SMALL, PATIENCE).await.unwrap().0.ticket();
+    let ticket = limiter
+        .acquire(&wide(), SMALL, PATIENCE)
+        .await
+        .unwrap()
+        .0
+        .ticket();
     (limiter, ticket)
 }
 
@@ -115,7 +191,15 @@ async fn a_pause_holds_all_requests_and_pauses_do_not_add_up() {
     let sent = Instant::now();
     for _ in 0..50 {
         let overloaded = fault(529, Some(seconds(7)));
-        let held = limiter.failed(&overloaded, None, sent, &AnnouncedLimits::default(), &policy).unwrap();
+        let held = limiter
+            .failed(
+                &overloaded,
+                None,
+                sent,
+                &AnnouncedLimits::default(),
+                &policy,
+            )
+            .unwrap();
         assert!(held >= seconds(7) && held < seconds(8));
     }
     let times = crowd(&limiter, 20, SMALL, Duration::ZERO).await;
@@ -125,28 +209,73 @@ async fn a_pause_holds_all_requests_and_pauses_do_not_add_up() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_or_an_error_delays_no_other_request() {
     let ((limiter, ticket), policy) = (grouped().await, RetryPolicy::default());
-    for error in [fault(500, None), fault(429, None), fault(429, Some(seconds(7)))] {
-        assert_eq!(limiter.failed(&error, ticket, Instant::now(), &AnnouncedLimits::default(), &policy), None);
-        assert_eq!(crowd(&limiter, 1, SMALL, Duration::ZERO).await, [Duration::ZERO]);
+    for error in [
+        fault(500, None),
+        fault(429, None),
+        fault(429, Some(seconds(7))),
+    ] {
+        assert_eq!(
+            limiter.failed(
+                &error,
+                ticket,
+                Instant::now(),
+                &AnnouncedLimits::default(),
+                &policy
+            ),
+            None
+        );
+        assert_eq!(
+            crowd(&limiter, 1, SMALL, Duration::ZERO).await,
+            [Duration::ZERO]
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn limits_are_learned_from_headers() {
     let (limiter, ticket) = grouped().await;
-    let requests = LimitWindow { limit: Some(600), remaining: Some(599), reset: Some(Duration::from_millis(100)) };
-    limiter.succeeded(ticket, &AnnouncedLimits { requests, ..AnnouncedLimits::default() });
-    let last = crowd(&limiter, 100, SMALL, Duration::ZERO).await.into_iter().max().unwrap();
-    assert!((9.0..11.0).contains(&last.as_secs_f64()), "{last:?} for 100 requests at 10/s");
+    let requests = LimitWindow {
+        limit: Some(600),
+        remaining: Some(599),
+        reset: Some(Duration::from_millis(100)),
+    };
+    limiter.succeeded(
+        ticket,
+        &AnnouncedLimits {
+            requests,
+            ..AnnouncedLimits::default()
+        },
+    );
+    let last = crowd(&limiter, 100, SMALL, Duration::ZERO)
+        .await
+        .into_iter()
+        .max()
+        .unwrap();
+    assert!(
+        (9.0..11.0).contains(&last.as_secs_f64()),
+        "{last:?} for 100 requests at 10/s"
+    );
     assert_eq!(limiter.status().allowed.requests, Some(600));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_learned_never_exceeds_what_the_user_allowed() {
-    let ((model, ticket), account) =
-        (grouped().await, RateLimiter::new(ConcurrencyLimit::declared(10_000), per_minute(60)));
-    let generous = LimitWindow { limit: Some(600_000), remaining: Some(600_000), reset: None };
-    model.succeeded(ticket, &AnnouncedLimits { requests: generous, ..AnnouncedLimits::default() });
+    let ((model, ticket), account) = (
+        grouped().await,
+        RateLimiter::new(ConcurrencyLimit::declared(10_000), per_minute(60)),
+    );
+    let generous = LimitWindow {
+        limit: Some(600_000),
+        remaining: Some(600_000),
+        reset: None,
+    };
+    model.succeeded(
+        ticket,
+        &AnnouncedLimits {
+            requests: generous,
+            ..AnnouncedLimits::default()
+        },
+    );
     let start = Instant::now();
     for _ in 0..10 {
         drop(model.acquire(&account, SMALL, PATIENCE).await.unwrap());
@@ -174,14 +303,22 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
                 return charged;
             }
             let gone = AttemptError::new(ErrorClass::Transient, "connection refused");
-            charged += u32::from(limiter.failed(&gone, None, sent, &AnnouncedLimits::default(), &policy).is_none());
+            charged += u32::from(
+                limiter
+                    .failed(&gone, None, sent, &AnnouncedLimits::default(), &policy)
+                    .is_none(),
+            );
         }
     };
     let charged = join_all((0..50).map(request)).await;
     assert!(charged.iter().all(|charged| *charged <= 1), "{charged:?}");
     let tries = *tries.lock().unwrap();
     assert!(tries < 130, "{tries} requests for 50 answers");
-    assert!(start.elapsed() < seconds(335), "back within one pause: {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < seconds(335),
+        "back within one pause: {:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,22 +326,45 @@ async fn a_provider_that_never_answered_is_not_waited_for() {
     let (limiter, policy) = (wide(), RetryPolicy::default());
     let gone = AttemptError::new(ErrorClass::Transient, "connection refused");
     let held = (0..50)
-        .filter_map(|_| limiter.failed(&gone, None, Instant::now(), &AnnouncedLimits::default(), &policy))
+        .filter_map(|_| {
+            limiter.failed(
+                &gone,
+                None,
+                Instant::now(),
+                &AnnouncedLimits::default(),
+                &policy,
+            )
+        })
         .count();
     assert_eq!(held, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn overload_reduces_concurrency_and_a_plain_429_does_not() {
-    let (limiter, policy) = (RateLimiter::new(ConcurrencyLimit::declared(10), OPEN), RetryPolicy::default());
+    let (limiter, policy) = (
+        RateLimiter::new(ConcurrencyLimit::declared(10), OPEN),
+        RetryPolicy::default(),
+    );
     let most = async |limiter: &RateLimiter| {
         let times = crowd(limiter, 10, SMALL, seconds(100)).await;
         let first = *times.iter().min().unwrap();
         times.iter().filter(|t| **t < first + seconds(1)).count()
     };
-    limiter.failed(&fault(429, Some(seconds(1))), None, Instant::now(), &AnnouncedLimits::default(), &policy);
+    limiter.failed(
+        &fault(429, Some(seconds(1))),
+        None,
+        Instant::now(),
+        &AnnouncedLimits::default(),
+        &policy,
+    );
     assert_eq!(most(&limiter).await, 10);
-    limiter.failed(&fault(529, None), None, Instant::now(), &AnnouncedLimits::default(), &policy);
+    limiter.failed(
+        &fault(529, None),
+        None,
+        Instant::now(),
+        &AnnouncedLimits::default(),
+        &policy,
+    );
     assert_eq!(most(&limiter).await, 7);
 }
 
@@ -213,16 +373,27 @@ async fn twenty_thousand_requests_may_wait() {
     let limiter = RateLimiter::new(ConcurrencyLimit::declared(100), per_minute(600_000));
     let times = crowd(&limiter, 20_000, SMALL, Duration::from_millis(5)).await;
     let last = times.into_iter().max().unwrap().as_secs_f64();
-    assert!((1.9..2.3).contains(&last), "20,000 at 10,000/s took {last} s");
+    assert!(
+        (1.9..2.3).contains(&last),
+        "20,000 at 10,000/s took {last} s"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn concurrency_shrinks_until_the_provider_accepts_it() {
-    let (limiter, inner, policy) =
-        (RateLimiter::new(ConcurrencyLimit::declared(64), OPEN), wide(), RetryPolicy::default());
+    let (limiter, inner, policy) = (
+        RateLimiter::new(ConcurrencyLimit::declared(64), OPEN),
+        wide(),
+        RetryPolicy::default(),
+    );
     limiter.succeeded(None, &AnnouncedLimits::default());
     let (start, busy) = (Instant::now(), Mutex::new(0));
-    let too_many = || classify(429, br#"{"error":{"message":"too many concurrent requests"}}"#);
+    let too_many = || {
+        classify(
+            429,
+            br#"{"error":{"message":"too many concurrent requests"}}"#,
+        )
+    };
     let request = async |_| {
         let mut charged = 0;
         loop {
@@ -236,42 +407,93 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
                 limiter.succeeded(None, &AnnouncedLimits::default());
                 return charged;
             }
-            charged +=
-                u32::from(limiter.failed(&too_many(), None, sent, &AnnouncedLimits::default(), &policy).is_none());
+            charged += u32::from(
+                limiter
+                    .failed(
+                        &too_many(),
+                        None,
+                        sent,
+                        &AnnouncedLimits::default(),
+                        &policy,
+                    )
+                    .is_none(),
+            );
         }
     };
     let charged = join_all((0..400).map(request)).await;
     assert_eq!(charged.iter().max(), Some(&0));
     let ideal = 400.0 / 5.0 * 0.2;
-    assert!(start.elapsed().as_secs_f64() < ideal * 3.0, "{:?} where {ideal} s would do", start.elapsed());
+    assert!(
+        start.elapsed().as_secs_f64() < ideal * 3.0,
+        "{:?} where {ideal} s would do",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_model_is_waited_for_where_its_provider_worked() {
     let has_worked = Arc::default();
-    let (first, second) = (wide().sharing_history(&has_worked), wide().sharing_history(&has_worked));
+    let (first, second) = (
+        wide().sharing_history(&has_worked),
+        wide().sharing_history(&has_worked),
+    );
     first.succeeded(None, &AnnouncedLimits::default());
-    let (gone, policy) = (AttemptError::new(ErrorClass::Transient, "connection refused"), RetryPolicy::default());
+    let (gone, policy) = (
+        AttemptError::new(ErrorClass::Transient, "connection refused"),
+        RetryPolicy::default(),
+    );
     let held = (0..50)
-        .filter_map(|_| second.failed(&gone, None, Instant::now(), &AnnouncedLimits::default(), &policy))
+        .filter_map(|_| {
+            second.failed(
+                &gone,
+                None,
+                Instant::now(),
+                &AnnouncedLimits::default(),
+                &policy,
+            )
+        })
         .count();
     assert!(held >= 45, "{held}: all but those before it was clear");
-    assert!(matches!(second.status().wait_reason, Some(WaitReason::Unavailable(..))), "{:?}", second.status());
+    assert!(
+        matches!(
+            second.status().wait_reason,
+            Some(WaitReason::Unavailable(..))
+        ),
+        "{:?}",
+        second.status()
+    );
     second.succeeded(None, &AnnouncedLimits::default());
-    assert!(!matches!(second.status().wait_reason, Some(WaitReason::Unavailable(..))), "{:?}", second.status());
+    assert!(
+        !matches!(
+            second.status().wait_reason,
+            Some(WaitReason::Unavailable(..))
+        ),
+        "{:?}",
+        second.status()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn refusals_before_an_error_are_no_outage() {
     let (limiter, policy) = (wide(), RetryPolicy::default());
     limiter.succeeded(None, &AnnouncedLimits::default());
-    let fail =
-        |status| limiter.failed(&fault(status, None), None, Instant::now(), &AnnouncedLimits::default(), &policy);
+    let fail = |status| {
+        limiter.failed(
+            &fault(status, None),
+            None,
+            Instant::now(),
+            &AnnouncedLimits::default(),
+            &policy,
+        )
+    };
     for status in [429, 429, 400, 429, 500, 500, 500, 500] {
         assert_eq!(fail(status), None, "{status}");
         assert!(!limiter.is_unavailable(), "{status}");
     }
-    assert!(fail(500).is_some() && limiter.is_unavailable(), "five in a row");
+    assert!(
+        fail(500).is_some() && limiter.is_unavailable(),
+        "five in a row"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,17 +503,46 @@ async fn an_outage_ends_calls_as_unreachable_and_other_errors_end_one_call() {
         delivery: Delivery::NotSent,
         ..AttemptError::new(ErrorClass::Transient, "connection refused")
     };
-    let error =
-        || AttemptError { delivery: Delivery::Rejected, ..AttemptError::new(ErrorClass::Transient, "HTTP 500") };
+    let error = || AttemptError {
+        delivery: Delivery::Rejected,
+        ..AttemptError::new(ErrorClass::Transient, "HTTP 500")
+    };
     let last = |limiter: &RateLimiter, fault: AttemptError| limiter.final_error(fault, true).class;
     let limiter = wide();
-    assert_eq!(last(&limiter, unsent()), ErrorClass::Unreachable, "it never worked");
-    assert_eq!(last(&limiter, error()), ErrorClass::Transient, "it may be this request alone");
+    assert_eq!(
+        last(&limiter, unsent()),
+        ErrorClass::Unreachable,
+        "it never worked"
+    );
+    assert_eq!(
+        last(&limiter, error()),
+        ErrorClass::Transient,
+        "it may be this request alone"
+    );
     limiter.succeeded(None, &AnnouncedLimits::default());
-    assert_eq!(last(&limiter, unsent()), ErrorClass::Transient, "it worked a moment ago");
-    (0..5).for_each(|_| _ = limiter.failed(&unsent(), None, Instant::now(), &AnnouncedLimits::default(), &policy));
-    assert_eq!(last(&limiter, unsent()), ErrorClass::Unreachable, "it is unavailable for longer than anyone waits");
-    assert_eq!(last(&limiter, AttemptError::new(ErrorClass::Malformed, "x")), ErrorClass::Malformed);
+    assert_eq!(
+        last(&limiter, unsent()),
+        ErrorClass::Transient,
+        "it worked a moment ago"
+    );
+    (0..5).for_each(|_| {
+        _ = limiter.failed(
+            &unsent(),
+            None,
+            Instant::now(),
+            &AnnouncedLimits::default(),
+            &policy,
+        )
+    });
+    assert_eq!(
+        last(&limiter, unsent()),
+        ErrorClass::Unreachable,
+        "it is unavailable for longer than anyone waits"
+    );
+    assert_eq!(
+        last(&limiter, AttemptError::new(ErrorClass::Malformed, "x")),
+        ErrorClass::Malformed
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -299,14 +550,33 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
     let limiter = RateLimiter::new(ConcurrencyLimit::declared(1), per_minute(60));
     let inner = wide();
     let held = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
-    assert_eq!((limiter.status().sent, limiter.status().in_flight, limiter.status().wait_reason), (1, 1, None));
+    assert_eq!(
+        (
+            limiter.status().sent,
+            limiter.status().in_flight,
+            limiter.status().wait_reason
+        ),
+        (1, 1, None)
+    );
     let next = async {
-        tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL, PATIENCE)).await.is_err()
+        tokio::time::timeout(
+            Duration::from_millis(5),
+            limiter.acquire(&inner, SMALL, PATIENCE),
+        )
+        .await
+        .is_err()
     };
     assert!(next.await);
     assert_eq!(limiter.status().wait_reason, Some(WaitReason::Replies));
     drop(held);
-    assert!(tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL, PATIENCE)).await.is_err());
+    assert!(
+        tokio::time::timeout(
+            Duration::from_millis(5),
+            limiter.acquire(&inner, SMALL, PATIENCE)
+        )
+        .await
+        .is_err()
+    );
     assert_eq!(limiter.status().wait_reason, Some(WaitReason::Rate));
     limiter.failed(
         &fault(529, Some(seconds(7))),

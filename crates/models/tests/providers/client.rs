@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use base::units::Tokens;
 use compeval_models::{
-    ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent, Completion, Dialect,
-    ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, Unlimited, estimate,
+    ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent,
+    Completion, Dialect, ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, Unlimited,
+    estimate,
 };
 
 use super::calls::{ask, spec};
@@ -24,7 +25,11 @@ fn good() -> Scripted {
 
 fn quick() -> RetryPolicy {
     let first_wait = Duration::from_micros(200);
-    RetryPolicy { first_wait, longest_wait: Duration::from_millis(1), wait_budget: Duration::from_secs(60) }
+    RetryPolicy {
+        first_wait,
+        longest_wait: Duration::from_millis(1),
+        wait_budget: Duration::from_secs(60),
+    }
 }
 
 fn client_of(spec: ProviderSpec) -> Client {
@@ -32,20 +37,30 @@ fn client_of(spec: ProviderSpec) -> Client {
 }
 
 fn client(simulator: &Simulator) -> Client {
-    client_of(spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())))
+    client_of(spec(
+        Dialect::OpenaiChat,
+        &format!("{}/v1", simulator.url()),
+    ))
 }
 
 async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    client.ask(&"sim".into(), call, estimate(call), &Unlimited, keep).await.map_err(|failure| match failure {
-        AskFailure::Call(failure) => failure,
-        AskFailure::Store(never) => match never {},
-        AskFailure::BudgetExhausted | AskFailure::Cancelled => unreachable!("nothing is metered here"),
-    })
+    client
+        .ask(&"sim".into(), call, estimate(call), &Unlimited, keep)
+        .await
+        .map_err(|failure| match failure {
+            AskFailure::Call(failure) => failure,
+            AskFailure::Store(never) => match never {},
+            AskFailure::BudgetExhausted | AskFailure::Cancelled => {
+                unreachable!("nothing is metered here")
+            }
+        })
 }
 
 /// Asks a provider that answers with `script`. Returns the outcome and the number of requests that arrived.
-async fn ask_scripted(script: Vec<Scripted>) -> (Result<(RawReply, Completion), CallFailure>, usize) {
+async fn ask_scripted(
+    script: Vec<Scripted>,
+) -> (Result<(RawReply, Completion), CallFailure>, usize) {
     let simulator = Simulator::scripted(script);
     let outcome = asked(&client(&simulator), &ask("q")).await;
     (outcome, simulator.seen().len())
@@ -55,13 +70,22 @@ async fn ask_scripted(script: Vec<Scripted>) -> (Result<(RawReply, Completion), 
 async fn an_answer_says_who_gave_it_and_how() {
     let (outcome, sent) = ask_scripted(vec![good()]).await;
     let (raw, completion) = outcome.unwrap();
-    assert_eq!((completion.text.as_str(), raw.model.as_deref(), sent), ("4711", Some("sim-1"), 1));
-    assert_eq!((raw.request_id.as_deref(), raw.attempts), (Some("req_7"), 1));
+    assert_eq!(
+        (completion.text.as_str(), raw.model.as_deref(), sent),
+        ("4711", Some("sim-1"), 1)
+    );
+    assert_eq!(
+        (raw.request_id.as_deref(), raw.attempts),
+        (Some("req_7"), 1)
+    );
 }
 
 #[tokio::test]
 async fn after_a_failure_that_may_pass_the_same_bytes_are_sent_again() {
-    let broken = Scripted { broken_off: true, ..Scripted::new(200, "{\"choices\":[") };
+    let broken = Scripted {
+        broken_off: true,
+        ..Scripted::new(200, "{\"choices\":[")
+    };
     let upstream = r#"{"choices":[{"finish_reason":"error","message":{"content":""},"error":{"message":"gone"}}]}"#;
     let empty = r#"{"choices":[{"finish_reason":"stop","message":{"content":""}}]}"#;
     for spoiled in [
@@ -78,7 +102,9 @@ async fn after_a_failure_that_may_pass_the_same_bytes_are_sent_again() {
         broken,
     ] {
         let simulator = Simulator::scripted([spoiled.clone(), good()]);
-        let (raw, _) = asked(&client(&simulator), &ask("q")).await.unwrap_or_else(|e| panic!("{e} after {spoiled:?}"));
+        let (raw, _) = asked(&client(&simulator), &ask("q"))
+            .await
+            .unwrap_or_else(|e| panic!("{e} after {spoiled:?}"));
         let seen = simulator.seen();
         assert_eq!((raw.attempts, seen.len()), (2, 2), "{spoiled:?}");
         assert_eq!(seen[0].body, seen[1].body);
@@ -96,14 +122,24 @@ async fn after_a_failure_that_cannot_pass_nothing_is_sent_again() {
         (Scripted::new(404, "{}"), ErrorClass::NotFound),
         (Scripted::new(413, "{}"), ErrorClass::TooLong),
         (Scripted::new(429, quota), ErrorClass::Quota),
-        (Scripted::new(500, "{}").header("x-should-retry", "false"), ErrorClass::Transient),
-        (Scripted::new(307, "").header("location", "http://127.0.0.1:1/"), ErrorClass::Invalid),
+        (
+            Scripted::new(500, "{}").header("x-should-retry", "false"),
+            ErrorClass::Transient,
+        ),
+        (
+            Scripted::new(307, "").header("location", "http://127.0.0.1:1/"),
+            ErrorClass::Invalid,
+        ),
         (Scripted::new(200, refused), ErrorClass::Refused),
         (Scripted::new(200, cut), ErrorClass::Truncated),
     ] {
         let (outcome, sent) = ask_scripted(vec![reply, good()]).await;
         let failure = outcome.unwrap_err();
-        assert_eq!((failure.class, failure.attempts, sent), (class, 1, 1), "{failure}");
+        assert_eq!(
+            (failure.class, failure.attempts, sent),
+            (class, 1, 1),
+            "{failure}"
+        );
     }
 }
 
@@ -113,19 +149,30 @@ async fn tokens_reserved_for_a_refused_request_are_returned_and_those_of_a_serve
     let refused = [400, 401, 404].map(|status| (Scripted::new(status, "{}"), true));
     for (failed, returns) in refused.into_iter().chain([(broken, false)]) {
         let simulator = Simulator::scripted([failed.clone(), good()]);
-        let limits = Limits { tokens_per_minute: Some(6000), max_in_flight: Some(64), ..Limits::default() };
-        let client =
-            client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+        let limits = Limits {
+            tokens_per_minute: Some(6000),
+            max_in_flight: Some(64),
+            ..Limits::default()
+        };
+        let client = client_of(ProviderSpec {
+            limits,
+            ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()))
+        });
         asked(&client, &ask("q")).await.unwrap_err();
         // What is reserved for one request is the limit of ten seconds.
         let next = tokio::time::timeout(Duration::from_secs(2), asked(&client, &ask("q"))).await;
-        assert_eq!(next.is_ok_and(|answered| answered.is_ok()), returns, "{failed:?}");
+        assert_eq!(
+            next.is_ok_and(|answered| answered.is_ok()),
+            returns,
+            "{failed:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn attempts_are_bounded_and_the_last_failure_is_reported() {
-    let error = || Scripted::new(500, r#"{"error":{"message":"oops"}}"#).header("x-request-id", "req_9");
+    let error =
+        || Scripted::new(500, r#"{"error":{"message":"oops"}}"#).header("x-request-id", "req_9");
     let (outcome, sent) = ask_scripted((0..9).map(|_| error()).collect()).await;
     let failure = outcome.unwrap_err();
     assert_eq!((failure.attempts, sent), (6, 6));
@@ -142,22 +189,38 @@ async fn an_empty_reply_that_is_paid_is_asked_for_three_times() {
     for (output, expected) in [(50, 3), (0, 6)] {
         let (outcome, sent) = ask_scripted((0..9).map(|_| empty(output)).collect()).await;
         let failure = outcome.unwrap_err();
-        assert_eq!((failure.class, failure.attempts, sent), (ErrorClass::Malformed, expected, expected as usize));
+        assert_eq!(
+            (failure.class, failure.attempts, sent),
+            (ErrorClass::Malformed, expected, expected as usize)
+        );
     }
 }
 
 #[tokio::test]
 async fn a_provider_that_always_says_try_again_at_once_is_given_up() {
-    for (status, header) in [(503, "retry-after"), (429, "retry-after-ms"), (529, "retry-after")] {
-        let refusal = || Scripted::new(status, r#"{"error":{"message":"busy"}}"#).header(header, "0");
-        let simulator = Simulator::scripted(std::iter::once(good()).chain((0..200).map(|_| refusal())));
-        let policy = RetryPolicy { wait_budget: Duration::from_millis(300), ..RetryPolicy::default() };
+    for (status, header) in [
+        (503, "retry-after"),
+        (429, "retry-after-ms"),
+        (529, "retry-after"),
+    ] {
+        let refusal =
+            || Scripted::new(status, r#"{"error":{"message":"busy"}}"#).header(header, "0");
+        let simulator =
+            Simulator::scripted(std::iter::once(good()).chain((0..200).map(|_| refusal())));
+        let policy = RetryPolicy {
+            wait_budget: Duration::from_millis(300),
+            ..RetryPolicy::default()
+        };
         let mut spec = spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()));
         spec.limits.max_attempts = 2;
         let client = client_of(spec).with_retry_policy(policy);
         asked(&client, &ask("q")).await.unwrap();
         asked(&client, &ask("q")).await.unwrap_err();
-        assert!(simulator.seen().len() < 15, "{status}: {} requests", simulator.seen().len());
+        assert!(
+            simulator.seen().len() < 15,
+            "{status}: {} requests",
+            simulator.seen().len()
+        );
     }
 }
 
@@ -173,20 +236,34 @@ async fn an_announced_wait_beyond_the_limit_ends_all_calls_with_a_message() {
     for _ in 0..2 {
         let failure = asked(&client, &ask("q")).await.unwrap_err();
         assert_eq!(failure.class, ErrorClass::RateLimited);
-        assert!(failure.message.contains("s, and a call waits 60 s at most"), "{failure}");
+        assert!(
+            failure.message.contains("s, and a call waits 60 s at most"),
+            "{failure}"
+        );
     }
     assert_eq!(simulator.seen().len(), 1, "nothing is sent in vain");
 }
 
 #[tokio::test]
 async fn every_successful_body_is_kept_before_it_is_read() {
-    let simulator = Simulator::scripted([Scripted::new(500, "x"), Scripted::new(200, "not json"), good()]);
+    let simulator = Simulator::scripted([
+        Scripted::new(500, "x"),
+        Scripted::new(200, "not json"),
+        good(),
+    ]);
     let kept = Mutex::new(Vec::new());
     let keep = |reply: &RawReply| {
-        kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
+        kept.lock()
+            .unwrap()
+            .push(String::from_utf8(reply.body.to_vec()).unwrap());
         ready(Ok::<(), Infallible>(()))
     };
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unlimited, keep).await.is_ok());
+    assert!(
+        client(&simulator)
+            .ask(&"sim".into(), &ask("q"), EXPECTED, &Unlimited, keep)
+            .await
+            .is_ok()
+    );
     let kept = kept.into_inner().unwrap();
     assert_eq!(kept.len(), 2);
     assert_eq!(kept[0], "not json");
@@ -195,8 +272,11 @@ async fn every_successful_body_is_kept_before_it_is_read() {
 #[tokio::test]
 async fn a_reply_that_cannot_be_kept_ends_the_call() {
     let simulator = Simulator::scripted([good(), good()]);
-    let outcome =
-        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unlimited, |_| ready(Err("disk full"))).await;
+    let outcome = client(&simulator)
+        .ask(&"sim".into(), &ask("q"), EXPECTED, &Unlimited, |_| {
+            ready(Err("disk full"))
+        })
+        .await;
     assert_eq!(outcome.err(), Some(AskFailure::Store("disk full")));
     assert_eq!(simulator.seen().len(), 1);
 }
@@ -211,15 +291,26 @@ async fn a_prompt_that_ollama_cut_fails_and_a_low_count_of_others_is_a_warning()
     assert_eq!(failure.class, ErrorClass::TooLong);
     assert!(failure.message.contains("2048"), "{failure}");
     let (reply, _) = asked(&client(&simulator), &call).await.unwrap();
-    assert!(reply.usage_warning.is_some_and(|warning| warning.contains("far fewer prompt tokens")));
+    assert!(
+        reply
+            .usage_warning
+            .is_some_and(|warning| warning.contains("far fewer prompt tokens"))
+    );
 }
 
 #[tokio::test]
 async fn a_hanging_request_times_out() {
-    let slow = Scripted { latency: Duration::from_secs(60), ..good() };
+    let slow = Scripted {
+        latency: Duration::from_secs(60),
+        ..good()
+    };
     let simulator = Simulator::scripted([slow]);
     let mut spec = spec(Dialect::OpenaiChat, &simulator.url());
-    spec.limits = Limits { timeout: Duration::from_millis(5), max_attempts: 1, ..Limits::default() };
+    spec.limits = Limits {
+        timeout: Duration::from_millis(5),
+        max_attempts: 1,
+        ..Limits::default()
+    };
     let failure = asked(&client_of(spec), &ask("q")).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Transient);
     assert_eq!(failure.message, "no complete reply within 0.005 s");
@@ -228,12 +319,28 @@ async fn a_hanging_request_times_out() {
 #[tokio::test]
 async fn a_closed_port_is_unreachable_and_an_address_without_scheme_invalid() {
     let closed = ClosedPort::new();
-    let failure = asked(&client_of(spec(Dialect::OpenaiChat, &closed.url())), &ask("q")).await;
+    let failure = asked(
+        &client_of(spec(Dialect::OpenaiChat, &closed.url())),
+        &ask("q"),
+    )
+    .await;
     let failure = failure.unwrap_err();
-    assert_eq!((failure.class, failure.attempts), (ErrorClass::Unreachable, 6));
+    assert_eq!(
+        (failure.class, failure.attempts),
+        (ErrorClass::Unreachable, 6)
+    );
     assert!(failure.message.starts_with("cannot connect: "), "{failure}");
-    let scheme = asked(&client_of(spec(Dialect::OpenaiChat, "localhost:1234/v1")), &ask("q")).await.unwrap_err();
-    assert_eq!((scheme.class, scheme.attempts), (ErrorClass::Invalid, 1), "{scheme}");
+    let scheme = asked(
+        &client_of(spec(Dialect::OpenaiChat, "localhost:1234/v1")),
+        &ask("q"),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(
+        (scheme.class, scheme.attempts),
+        (ErrorClass::Invalid, 1),
+        "{scheme}"
+    );
 }
 
 /// A port that refuses connections. The socket holds it without listening, since the simulator of another test could get a
@@ -303,51 +410,95 @@ impl AttemptBudget for OnceOnly {
 #[tokio::test]
 async fn a_cancelled_call_does_not_wait() {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    let simulator = Simulator::scripted([Scripted::new(429, "").header("retry-after", "50"), good()]);
+    let simulator =
+        Simulator::scripted([Scripted::new(429, "").header("retry-after", "50"), good()]);
     let budget = OnceOnly(tokio::sync::watch::Sender::new(false));
-    let asked = client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &budget, keep).await;
-    assert_eq!((asked.unwrap_err(), simulator.seen().len()), (AskFailure::Cancelled, 1));
+    let asked = client(&simulator)
+        .ask(&"sim".into(), &ask("q"), EXPECTED, &budget, keep)
+        .await;
+    assert_eq!(
+        (asked.unwrap_err(), simulator.seen().len()),
+        (AskFailure::Cancelled, 1)
+    );
 }
 
 #[tokio::test]
 async fn only_what_may_have_been_worked_on_is_billed() {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    let broken = Scripted { broken_off: true, ..Scripted::new(200, "{") };
+    let broken = Scripted {
+        broken_off: true,
+        ..Scripted::new(200, "{")
+    };
     let timed_out = Scripted::new(504, "");
-    let simulator =
-        Simulator::scripted([Scripted::new(503, ""), timed_out, broken, Scripted::new(200, "not json"), good()]);
+    let simulator = Simulator::scripted([
+        Scripted::new(503, ""),
+        timed_out,
+        broken,
+        Scripted::new(200, "not json"),
+        good(),
+    ]);
     let bills = Bills::default();
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_ok());
-    assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "unknown", "reported", "reported"]);
+    assert!(
+        client(&simulator)
+            .ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep)
+            .await
+            .is_ok()
+    );
+    assert_eq!(
+        *bills.0.lock().unwrap(),
+        ["free", "unknown", "unknown", "reported", "reported"]
+    );
 
     let closed = ClosedPort::new();
     let bills = Bills::default();
     let away = client_of(spec(Dialect::OpenaiChat, &closed.url()));
-    assert!(away.ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_err());
-    assert_eq!(*bills.0.lock().unwrap(), ["free"; 6], "a connection that is refused costs nothing");
+    assert!(
+        away.ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep)
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        *bills.0.lock().unwrap(),
+        ["free"; 6],
+        "a connection that is refused costs nothing"
+    );
 }
 
 #[tokio::test]
 async fn a_key_travels_in_its_header_and_nowhere_else() {
     let echo = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}"}}}}"#);
     for (dialect, header, value) in [
-        (Dialect::OpenaiChat, "authorization", format!("Bearer {KEY}")),
-        (Dialect::OpenaiResponses, "authorization", format!("Bearer {KEY}")),
+        (
+            Dialect::OpenaiChat,
+            "authorization",
+            format!("Bearer {KEY}"),
+        ),
+        (
+            Dialect::OpenaiResponses,
+            "authorization",
+            format!("Bearer {KEY}"),
+        ),
         (Dialect::Anthropic, "x-api-key", KEY.to_owned()),
     ] {
         let simulator = Simulator::scripted([Scripted::new(401, echo.clone())]);
-        let failure = asked(&client_of(spec(dialect, &simulator.url())), &ask("q")).await.unwrap_err();
+        let failure = asked(&client_of(spec(dialect, &simulator.url())), &ask("q"))
+            .await
+            .unwrap_err();
         assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");
         let seen = &simulator.seen()[0];
         assert_eq!(seen.headers[header], value);
-        assert!(!String::from_utf8_lossy(&seen.body).contains("secret") && !seen.uri.contains("secret"));
+        assert!(
+            !String::from_utf8_lossy(&seen.body).contains("secret") && !seen.uri.contains("secret")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_successful_body_that_echoes_the_key_loses_it() {
-    let simulator =
-        Simulator::scripted([Scripted::new(200, reply("/chat/completions", b"", &format!("it is {KEY}!")))]);
+    let simulator = Simulator::scripted([Scripted::new(
+        200,
+        reply("/chat/completions", b"", &format!("it is {KEY}!")),
+    )]);
     let (raw, completion) = asked(&client(&simulator), &ask("q")).await.unwrap();
     assert_eq!(completion.text, format!("it is {}!", "*".repeat(KEY.len())));
     assert!(!String::from_utf8_lossy(&raw.body).contains("secret"));
@@ -356,10 +507,19 @@ async fn a_successful_body_that_echoes_the_key_loses_it() {
 #[tokio::test]
 async fn a_missing_key_is_named_and_nothing_is_sent() {
     let simulator = Simulator::scripted([good()]);
-    let client = Client::with_keys([Arc::new(spec(Dialect::OpenaiChat, &simulator.url()))], |_| ApiKey::new(" "));
-    assert_eq!(client.missing_key(&"sim".into()).map(|v| &*v.0), Some("SIM_KEY"));
+    let client = Client::with_keys(
+        [Arc::new(spec(Dialect::OpenaiChat, &simulator.url()))],
+        |_| ApiKey::new(" "),
+    );
+    assert_eq!(
+        client.missing_key(&"sim".into()).map(|v| &*v.0),
+        Some("SIM_KEY")
+    );
     let failure = asked(&client, &ask("q")).await.unwrap_err();
-    assert_eq!((failure.class, simulator.seen().len()), (ErrorClass::Auth, 0));
+    assert_eq!(
+        (failure.class, simulator.seen().len()),
+        (ErrorClass::Auth, 0)
+    );
     assert!(failure.message.contains("SIM_KEY"));
 }
 
@@ -380,48 +540,95 @@ async fn events_tell_what_happens() {
         listener.lock().unwrap().push(name);
     });
     assert!(asked(&client, &ask("q")).await.is_ok());
-    assert_eq!(*events.lock().unwrap(), ["sent", "rate limited", "retrying", "sent", "answered"]);
+    assert_eq!(
+        *events.lock().unwrap(),
+        ["sent", "rate limited", "retrying", "sent", "answered"]
+    );
 }
 
 #[tokio::test]
 async fn azures_version_stays_in_the_address() {
     let simulator = Simulator::scripted([good()]);
-    let url = format!("{}/openai/deployments/d?api-version=2025-01-01", simulator.url());
-    assert!(asked(&client_of(spec(Dialect::OpenaiChat, &url)), &ask("q")).await.is_ok());
-    assert_eq!(simulator.seen()[0].uri, "/openai/deployments/d/chat/completions?api-version=2025-01-01");
+    let url = format!(
+        "{}/openai/deployments/d?api-version=2025-01-01",
+        simulator.url()
+    );
+    assert!(
+        asked(&client_of(spec(Dialect::OpenaiChat, &url)), &ask("q"))
+            .await
+            .is_ok()
+    );
+    assert_eq!(
+        simulator.seen()[0].uri,
+        "/openai/deployments/d/chat/completions?api-version=2025-01-01"
+    );
 }
 
 fn no_capacity() -> Scripted {
-    Scripted::new(429, r#"{"error":{"message":"no capacity","code":"resource_unavailable"}}"#)
+    Scripted::new(
+        429,
+        r#"{"error":{"message":"no capacity","code":"resource_unavailable"}}"#,
+    )
 }
 
 #[tokio::test]
 async fn flex_without_capacity_goes_live_if_that_is_allowed() {
-    let flex = Call { lane: Lane::Flex, ..ask("q") };
+    let flex = Call {
+        lane: Lane::Flex,
+        ..ask("q")
+    };
     let served = |tier: &str| {
         Scripted::new(
             200,
-            reply("/chat/completions", b"", "4711")
-                .replace("{\"choices", &format!("{{\"service_tier\":\"{tier}\",\"choices")),
+            reply("/chat/completions", b"", "4711").replace(
+                "{\"choices",
+                &format!("{{\"service_tier\":\"{tier}\",\"choices"),
+            ),
         )
     };
-    for (fallback, refusals, tiers, lane) in
-        [(true, 2, &["flex", "flex", ""][..], Lane::Live), (false, 1, &["flex", "flex"], Lane::Flex)]
-    {
-        let script = (0..refusals).map(|_| no_capacity()).chain([served(if fallback { "default" } else { "flex" })]);
+    for (fallback, refusals, tiers, lane) in [
+        (true, 2, &["flex", "flex", ""][..], Lane::Live),
+        (false, 1, &["flex", "flex"], Lane::Flex),
+    ] {
+        let script = (0..refusals)
+            .map(|_| no_capacity())
+            .chain([served(if fallback { "default" } else { "flex" })]);
         let simulator = Simulator::scripted(script);
-        let limits = Limits { max_attempts: 2, flex_fallback: fallback, ..Limits::default() };
-        let client =
-            client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+        let limits = Limits {
+            max_attempts: 2,
+            flex_fallback: fallback,
+            ..Limits::default()
+        };
+        let client = client_of(ProviderSpec {
+            limits,
+            ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()))
+        });
         let (raw, _) = asked(&client, &flex).await.unwrap();
-        let sent: Vec<String> = simulator.seen().iter().map(|seen| tier_of(&seen.body)).collect();
+        let sent: Vec<String> = simulator
+            .seen()
+            .iter()
+            .map(|seen| tier_of(&seen.body))
+            .collect();
         assert_eq!(sent, tiers, "fallback: {fallback}");
         assert_eq!(raw.lane, lane);
     }
-    let (simulator, limits) = (Simulator::scripted([no_capacity()]), Limits { max_attempts: 1, ..Limits::default() });
-    let client = client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+    let (simulator, limits) = (
+        Simulator::scripted([no_capacity()]),
+        Limits {
+            max_attempts: 1,
+            ..Limits::default()
+        },
+    );
+    let client = client_of(ProviderSpec {
+        limits,
+        ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()))
+    });
     let failure = asked(&client, &flex).await.unwrap_err();
-    assert!(failure.hint.is_some_and(|hint| hint.contains("flex_fallback")));
+    assert!(
+        failure
+            .hint
+            .is_some_and(|hint| hint.contains("flex_fallback"))
+    );
 }
 
 /// The service tier that a request names.

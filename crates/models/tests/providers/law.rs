@@ -10,22 +10,33 @@ use crate::virtual_time::{World, run};
 /// of all requests.
 fn shares(world: &World, allowed: f64, end: f64) -> (f64, f64) {
     const SEEDS: u64 = 3;
-    let unit = world.limits.first().map_or(Unit::Requests, |limit| limit.unit);
+    let unit = world
+        .limits
+        .first()
+        .map_or(Unit::Requests, |limit| limit.unit);
     let all = (0..SEEDS).map(|seed| run(world, end, seed).until(end, unit));
     let (accepted, refused) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     (accepted / allowed / SEEDS as f64, refused / SEEDS as f64)
 }
 
 fn limited(rule: Rule) -> World {
-    World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(Asks::Seconds(1.0)))])
+    World::new(vec![ProviderLimit::requests(
+        Limit::new(rule).asking(Asks::Seconds(1.0)),
+    )])
 }
 
 /// Asserts the least share and the most refused, in percent, of the first ten seconds and of a minute.
 fn reaches(world: &World, ten: (f64, f64), sixty: (f64, f64)) {
     for (end, (least, most)) in [(10.0, ten), (60.0, sixty)] {
-        let limit = world.limits.first().map_or(f64::INFINITY, |limit| limit.limit.allowed(end, 320.0));
+        let limit = world
+            .limits
+            .first()
+            .map_or(f64::INFINITY, |limit| limit.limit.allowed(end, 320.0));
         let (share, refused) = shares(world, limit.min(320.0 * end * (1.0 - world.noise)), end);
-        assert!(share >= least && refused * 100.0 <= most, "{world:?}: {share:.3} with {refused:.3} in {end} s");
+        assert!(
+            share >= least && refused * 100.0 <= most,
+            "{world:?}: {share:.3} with {refused:.3} in {end} s"
+        );
     }
 }
 
@@ -40,7 +51,10 @@ fn a_sliding_second_is_used_in_full() {
 /// The window of the provider begins when the first requests arrive, later than ours by the time of connecting.
 #[test]
 fn requests_that_arrive_late_do_not_lower_a_right_level() {
-    let late = |most, connect| World { connect, ..limited(Rule::Sliding(most, 1.0)) };
+    let late = |most, connect| World {
+        connect,
+        ..limited(Rule::Sliding(most, 1.0))
+    };
     reaches(&late(56.0, 0.03), (0.97, 3.5), (0.98, 0.7));
     // Two dozen are under way before the first refusal is known.
     reaches(&late(12.0, 0.1), (0.96, 18.0), (0.97, 4.5));
@@ -49,17 +63,35 @@ fn requests_that_arrive_late_do_not_lower_a_right_level() {
 #[test]
 fn a_minute_is_used_up_at_once_and_then_waited_for() {
     let minute = |most, began, asks| {
-        World::new(vec![ProviderLimit::requests(Limit::new(Rule::Fixed(most, 60.0, began)).asking(asks))])
+        World::new(vec![ProviderLimit::requests(
+            Limit::new(Rule::Fixed(most, 60.0, began)).asking(asks),
+        )])
     };
-    reaches(&minute(3000.0, 50.0, Asks::Exactly), (0.98, 0.5), (0.98, 0.3));
-    reaches(&minute(600.0, 55.0, Asks::Exactly), (0.98, 1.4), (0.98, 1.4));
-    reaches(&minute(600.0, 55.0, Asks::Nothing), (0.95, 2.5), (0.95, 3.0));
+    reaches(
+        &minute(3000.0, 50.0, Asks::Exactly),
+        (0.98, 0.5),
+        (0.98, 0.3),
+    );
+    reaches(
+        &minute(600.0, 55.0, Asks::Exactly),
+        (0.98, 1.4),
+        (0.98, 1.4),
+    );
+    reaches(
+        &minute(600.0, 55.0, Asks::Nothing),
+        (0.95, 2.5),
+        (0.95, 3.0),
+    );
 }
 
 #[test]
 fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
     reaches(&limited(Rule::Bucket(50.0, 50.0)), (0.96, 2.5), (0.98, 1.0));
-    reaches(&limited(Rule::Bucket(50.0, 500.0)), (0.96, 3.2), (0.98, 1.4));
+    reaches(
+        &limited(Rule::Bucket(50.0, 500.0)),
+        (0.96, 3.2),
+        (0.98, 1.4),
+    );
     reaches(&limited(Rule::Bucket(10.0, 10.0)), (0.91, 7.4), (0.97, 2.7));
     let (share, refused) = shares(&limited(Rule::Bucket(0.5, 1.0)), 301.0, 600.0);
     assert!(share > 0.7 && refused < 0.07, "{share} with {refused}");
@@ -67,74 +99,163 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
 
 #[test]
 fn refusals_before_anything_is_accepted_show_no_rate() {
-    let outage = Limit { change: Some((3.0, 56e6)), ..Limit::new(Rule::Sliding(1e-6, 1.0)) };
-    let world = World::new(vec![ProviderLimit::requests(outage.asking(Asks::Seconds(1.0)))]);
+    let outage = Limit {
+        change: Some((3.0, 56e6)),
+        ..Limit::new(Rule::Sliding(1e-6, 1.0))
+    };
+    let world = World::new(vec![ProviderLimit::requests(
+        outage.asking(Asks::Seconds(1.0)),
+    )]);
     reaches(&world, (0.88, 4.0), (0.96, 0.8));
     // A slow reply is not an outage: the limit that showed before it stays.
-    let slow = World { latency: 1.0, ..limited(Rule::Sliding(56.0, 1.0)) };
+    let slow = World {
+        latency: 1.0,
+        ..limited(Rule::Sliding(56.0, 1.0))
+    };
     let (share, refused) = shares(&slow, 56.0 * 60.0, 60.0);
-    assert!(share > 0.95 && refused < 0.01, "{share:.3} with {refused:.3}");
+    assert!(
+        share > 0.95 && refused < 0.01,
+        "{share:.3} with {refused:.3}"
+    );
 }
 
 #[test]
 fn refused_requests_that_count_are_recognised() {
-    let counting = Limit { counts_refused: true, ..Limit::new(Rule::Sliding(56.0, 1.0)) };
-    reaches(&World::new(vec![ProviderLimit::requests(counting)]), (0.95, 1.5), (0.975, 0.4));
+    let counting = Limit {
+        counts_refused: true,
+        ..Limit::new(Rule::Sliding(56.0, 1.0))
+    };
+    reaches(
+        &World::new(vec![ProviderLimit::requests(counting)]),
+        (0.95, 1.5),
+        (0.975, 0.4),
+    );
 }
 
 #[test]
 fn refusals_at_random_cost_about_their_share() {
-    reaches(&World { noise: 0.05, ..World::new(Vec::new()) }, (0.85, 6.0), (0.9, 6.0));
-    let noisy = World { noise: 0.05, ..limited(Rule::Sliding(56.0, 1.0)) };
+    reaches(
+        &World {
+            noise: 0.05,
+            ..World::new(Vec::new())
+        },
+        (0.85, 6.0),
+        (0.9, 6.0),
+    );
+    let noisy = World {
+        noise: 0.05,
+        ..limited(Rule::Sliding(56.0, 1.0))
+    };
     reaches(&noisy, (0.83, 9.5), (0.85, 9.0));
     // Many requests are under way when the first of them is refused.
-    reaches(&World { refusal: 0.1, ..noisy }, (0.8, 14.0), (0.8, 11.5));
+    reaches(
+        &World {
+            refusal: 0.1,
+            ..noisy
+        },
+        (0.8, 14.0),
+        (0.8, 11.5),
+    );
 }
 
 /// A refusal among the very first requests looks like a slow limit. Whatever the seed, this mistake must be found out, and
 /// soon unless a second refusal follows by chance.
 #[test]
 fn no_seed_of_random_refusals_collapses_the_rate() {
-    let noisy = |limit: World| World { noise: 0.05, ..limit };
-    for (world, allowed) in
-        [(noisy(World::new(Vec::new())), 320.0 * 0.95), (noisy(limited(Rule::Sliding(56.0, 1.0))), 56.0)]
-    {
+    let noisy = |limit: World| World {
+        noise: 0.05,
+        ..limit
+    };
+    for (world, allowed) in [
+        (noisy(World::new(Vec::new())), 320.0 * 0.95),
+        (noisy(limited(Rule::Sliding(56.0, 1.0))), 56.0),
+    ] {
         for seed in 0..32 {
             let (accepted, refused) = run(&world, 60.0, seed).until(60.0, Unit::Requests);
             let share = accepted / allowed / 60.0;
-            assert!(share > 0.6 && refused < 0.12, "seed {seed}: {share:.3} with {refused:.3}");
+            assert!(
+                share > 0.6 && refused < 0.12,
+                "seed {seed}: {share:.3} with {refused:.3}"
+            );
         }
     }
 }
 
 #[test]
 fn announced_limits_are_kept() {
-    let announced = |rule| World { announces: true, ..limited(rule) };
-    reaches(&announced(Rule::Sliding(50.0, 1.0)), (0.95, 0.1), (0.97, 0.1));
+    let announced = |rule| World {
+        announces: true,
+        ..limited(rule)
+    };
+    reaches(
+        &announced(Rule::Sliding(50.0, 1.0)),
+        (0.95, 0.1),
+        (0.97, 0.1),
+    );
     let tokens = Limit::new(Rule::Bucket(100_000.0, 100_000.0));
-    let tokens = ProviderLimit { unit: Unit::InputTokens, is_per_model: false, limit: tokens };
-    let world = World { announces: true, ..World::new(vec![tokens]) };
+    let tokens = ProviderLimit {
+        unit: Unit::InputTokens,
+        is_per_model: false,
+        limit: tokens,
+    };
+    let world = World {
+        announces: true,
+        ..World::new(vec![tokens])
+    };
     let (share, refused) = shares(&world, 6e6, 60.0);
     assert!(share > 0.95 && refused < 0.001, "{share} with {refused}");
 }
 
 #[test]
 fn models_and_processes_share_a_limit_or_have_their_own() {
-    let shared = World { models: 2, ..limited(Rule::Sliding(56.0, 1.0)) };
+    let shared = World {
+        models: 2,
+        ..limited(Rule::Sliding(56.0, 1.0))
+    };
     reaches(&shared, (0.96, 1.5), (0.98, 0.5));
     let limit = Limit::new(Rule::Sliding(28.0, 1.0)).asking(Asks::Seconds(1.0));
-    let per_model = ProviderLimit { is_per_model: true, ..ProviderLimit::requests(limit) };
-    let (share, refused) = shares(&World { models: 2, ..World::new(vec![per_model]) }, 560.0, 10.0);
+    let per_model = ProviderLimit {
+        is_per_model: true,
+        ..ProviderLimit::requests(limit)
+    };
+    let (share, refused) = shares(
+        &World {
+            models: 2,
+            ..World::new(vec![per_model])
+        },
+        560.0,
+        10.0,
+    );
     assert!(share > 0.96 && refused < 0.02, "{share} with {refused}");
-    let processes = World { processes: 8, ..limited(Rule::Sliding(56.0, 1.0)) };
+    let processes = World {
+        processes: 8,
+        ..limited(Rule::Sliding(56.0, 1.0))
+    };
     reaches(&processes, (0.95, 6.0), (0.95, 4.0));
-    reaches(&World { processes: 8, ..limited(Rule::Bucket(50.0, 50.0)) }, (0.95, 8.0), (0.95, 5.0));
+    reaches(
+        &World {
+            processes: 8,
+            ..limited(Rule::Bucket(50.0, 50.0))
+        },
+        (0.95, 8.0),
+        (0.95, 5.0),
+    );
 }
 
 #[test]
 fn what_processes_leave_when_they_end_is_found() {
-    let eight = World { processes: 8, calls: 447, ..limited(Rule::Bucket(50.0, 50.0)) };
-    let ends = (0..3).map(|seed| run(&eight, 600.0, seed).accepted.iter().copied().fold(0.0, f64::max));
+    let eight = World {
+        processes: 8,
+        calls: 447,
+        ..limited(Rule::Bucket(50.0, 50.0))
+    };
+    let ends = (0..3).map(|seed| {
+        run(&eight, 600.0, seed)
+            .accepted
+            .iter()
+            .copied()
+            .fold(0.0, f64::max)
+    });
     let mean = ends.sum::<f64>() / 3.0;
     assert!(mean < 120.0, "{mean} s, where 71 s are possible");
 }
@@ -142,8 +263,13 @@ fn what_processes_leave_when_they_end_is_found() {
 #[test]
 fn a_changed_limit_is_found_again() {
     let changed = |most, factor| {
-        let limit = Limit { change: Some((5.0, factor)), ..Limit::new(Rule::Sliding(most, 1.0)) };
-        World::new(vec![ProviderLimit::requests(limit.asking(Asks::Seconds(1.0)))])
+        let limit = Limit {
+            change: Some((5.0, factor)),
+            ..Limit::new(Rule::Sliding(most, 1.0))
+        };
+        World::new(vec![ProviderLimit::requests(
+            limit.asking(Asks::Seconds(1.0)),
+        )])
     };
     reaches(&changed(56.0, 0.5), (0.75, 5.0), (0.85, 2.0));
     reaches(&changed(28.0, 2.0), (0.6, 2.0), (0.85, 0.5));

@@ -56,36 +56,70 @@ fn the_samples_are_what_the_vendors_promise() {
 fn answers_are_read_with_model_and_usage() {
     let chat = generated(Dialect::OpenaiChat, CHAT).unwrap();
     let Billing { model, usage, .. } = read_billing(Dialect::OpenaiChat, CHAT.as_bytes());
-    assert_eq!((chat.text.as_str(), model.as_deref()), (r#"{"score":4}"#, Some("gpt-5.4-mini-2026-03-17")));
-    let counts = [usage.input, usage.cached_input, usage.cache_write, usage.output, usage.reasoning];
+    assert_eq!(
+        (chat.text.as_str(), model.as_deref()),
+        (r#"{"score":4}"#, Some("gpt-5.4-mini-2026-03-17"))
+    );
+    let counts = [
+        usage.input,
+        usage.cached_input,
+        usage.cache_write,
+        usage.output,
+        usage.reasoning,
+    ];
     assert_eq!(counts, [120, 64, 8, 30, 21].map(|n| Some(Tokens(n))));
     let responses = generated(Dialect::OpenaiResponses, RESPONSES).unwrap();
     let usage = read_billing(Dialect::OpenaiResponses, RESPONSES.as_bytes()).usage;
-    assert_eq!((responses.text.as_str(), usage.cached_input), ("it is 4711", Some(Tokens(32))));
+    assert_eq!(
+        (responses.text.as_str(), usage.cached_input),
+        ("it is 4711", Some(Tokens(32)))
+    );
     let messages = generated(Dialect::Anthropic, MESSAGES).unwrap();
     let usage = read_billing(Dialect::Anthropic, MESSAGES.as_bytes()).usage;
-    assert_eq!((messages.text.as_str(), usage.input), ("4711", Some(Tokens(990))));
+    assert_eq!(
+        (messages.text.as_str(), usage.input),
+        ("4711", Some(Tokens(990)))
+    );
 }
 
 #[test]
 fn compactions_are_read_with_what_goes_back_later() {
-    let compact = read(Dialect::OpenaiResponses, Operation::Compact, COMPACTED.as_bytes(), None).unwrap();
+    let compact = read(
+        Dialect::OpenaiResponses,
+        Operation::Compact,
+        COMPACTED.as_bytes(),
+        None,
+    )
+    .unwrap();
     assert!(compact.text.is_empty() && COMPACTED.contains(compact.items.as_deref().unwrap()));
     let usage = read_billing(Dialect::OpenaiResponses, COMPACTED.as_bytes()).usage;
     assert_eq!(usage.output, Some(Tokens(438)));
-    let block = read(Dialect::Anthropic, Operation::Summarize, BLOCK.as_bytes(), None).unwrap();
+    let block = read(
+        Dialect::Anthropic,
+        Operation::Summarize,
+        BLOCK.as_bytes(),
+        None,
+    )
+    .unwrap();
     assert_eq!(block.text, "The code is 4711.");
     assert_eq!(
         block.items.as_deref(),
         Some(r#"[{"type":"compaction","content":"The code is 4711.","signature":"EuYB"}]"#)
     );
-    assert_eq!(read_billing(Dialect::Anthropic, BLOCK.as_bytes()).usage.input, Some(Tokens(144)));
+    assert_eq!(
+        read_billing(Dialect::Anthropic, BLOCK.as_bytes())
+            .usage
+            .input,
+        Some(Tokens(144))
+    );
 }
 
 #[test]
 fn a_call_of_a_tool_where_none_may_be_called_is_no_answer() {
     let call = r#"{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}"#;
-    let chat = format!(r#"{{"finish_reason":"tool_calls","message":{{"content":"Looking.","tool_calls":[{call}]}}}}"#);
+    let chat = format!(
+        r#"{{"finish_reason":"tool_calls","message":{{"content":"Looking.","tool_calls":[{call}]}}}}"#
+    );
     let responses = r#"{"status":"completed","output":[{"type":"function_call","call_id":"c1","name":"run","arguments":"{}"},
         {"type":"message","content":[{"type":"output_text","text":"Looking."}]}]}"#;
     let anthropic = r#"{"type":"message","stop_reason":"tool_use",
@@ -95,7 +129,10 @@ fn a_call_of_a_tool_where_none_may_be_called_is_no_answer() {
         (Dialect::OpenaiResponses, responses),
         (Dialect::Anthropic, anthropic),
     ] {
-        assert_eq!(generated(dialect, body), Err(ReadFault::CalledTool("run".into())));
+        assert_eq!(
+            generated(dialect, body),
+            Err(ReadFault::CalledTool("run".into()))
+        );
         let called = read(dialect, Operation::UseTools, body.as_bytes(), None).unwrap();
         assert_eq!(called.calls[0].function.name, "run");
     }
@@ -119,21 +156,28 @@ fn compatible_servers_answer_in_their_own_ways() {
     assert_eq!(chat_with(other).unwrap().text, "blue");
     let usage = read_billing(Dialect::OpenaiChat, chat_body(other).as_bytes()).usage;
     assert_eq!((usage.input, usage.output), (None, None));
-    let azure = r#"{"finish_reason":"stop","content_filter_results":{},"message":{"content":"blue"}}"#;
+    let azure =
+        r#"{"finish_reason":"stop","content_filter_results":{},"message":{"content":"blue"}}"#;
     assert_eq!(chat_with(azure).unwrap().text, "blue");
     let fenced = r#"{"finish_reason":"stop","message":{"content":"```json\n{}\n```"}}"#;
-    assert_eq!(chat_with(fenced).unwrap().text, "```json\n{}\n```", "fences are the reader's business");
+    assert_eq!(
+        chat_with(fenced).unwrap().text,
+        "```json\n{}\n```",
+        "fences are the reader's business"
+    );
 }
 
 #[test]
 fn a_text_of_reasoning_alone_is_empty_in_every_dialect() {
     let chat = r#"{"choices":[{"finish_reason":"stop","message":{"content":"TEXT"}}]}"#;
-    let responses =
-        r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"TEXT"}]}]}"#;
-    let anthropic = r#"{"type":"message","stop_reason":"end_turn","content":[{"type":"text","text":"TEXT"}]}"#;
-    for (dialect, body) in
-        [(Dialect::OpenaiChat, chat), (Dialect::OpenaiResponses, responses), (Dialect::Anthropic, anthropic)]
-    {
+    let responses = r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"TEXT"}]}]}"#;
+    let anthropic =
+        r#"{"type":"message","stop_reason":"end_turn","content":[{"type":"text","text":"TEXT"}]}"#;
+    for (dialect, body) in [
+        (Dialect::OpenaiChat, chat),
+        (Dialect::OpenaiResponses, responses),
+        (Dialect::Anthropic, anthropic),
+    ] {
         let with = |text: &str| generated(dialect, &body.replace("TEXT", text));
         assert_eq!(with(r"hm\n</think>\n\nblue").unwrap().text, "blue");
         for text in ["<think>hm</think>", r"hm\n</think>\n", "hm</think>"] {
@@ -149,34 +193,64 @@ fn half_a_character_does_not_cost_the_reply() {
     let whole = r#"{"finish_reason":"stop","message":{"content":"blue \ud83d\ude00"}}"#;
     assert_eq!(chat_with(whole).unwrap().text, "blue \u{1f600}");
     let body = br#"{"choices":[],"usage":{"prompt_tokens":7},"note":"\udc00"}"#;
-    assert_eq!(read_billing(Dialect::OpenaiChat, body).usage.input, Some(Tokens(7)));
+    assert_eq!(
+        read_billing(Dialect::OpenaiChat, body).usage.input,
+        Some(Tokens(7))
+    );
 }
 
 #[test]
 fn a_200_is_not_always_an_answer() {
-    let router =
-        r#"{"finish_reason":"error","message":{"content":""},"error":{"code":502,"message":"Provider disconnected"}}"#;
-    assert_eq!(chat_with(router), Err(ReadFault::Upstream("Provider disconnected".into())));
+    let router = r#"{"finish_reason":"error","message":{"content":""},"error":{"code":502,"message":"Provider disconnected"}}"#;
+    assert_eq!(
+        chat_with(router),
+        Err(ReadFault::Upstream("Provider disconnected".into()))
+    );
     let reasoned = r#"{"finish_reason":"length","message":{"content":""}}"#;
     assert_eq!(chat_with(reasoned), Err(ReadFault::Truncated));
     let error = r#"{"error":{"message":"model crashed","code":500}}"#;
-    assert_eq!(generated(Dialect::OpenaiChat, error), Err(ReadFault::Upstream("model crashed".into())));
-    let incomplete = r#"{"status":"incomplete","incomplete_details":{"reason":"REASON"},"output":[]}"#;
-    let with = |reason: &str| generated(Dialect::OpenaiResponses, &incomplete.replace("REASON", reason));
+    assert_eq!(
+        generated(Dialect::OpenaiChat, error),
+        Err(ReadFault::Upstream("model crashed".into()))
+    );
+    let incomplete =
+        r#"{"status":"incomplete","incomplete_details":{"reason":"REASON"},"output":[]}"#;
+    let with = |reason: &str| {
+        generated(
+            Dialect::OpenaiResponses,
+            &incomplete.replace("REASON", reason),
+        )
+    };
     assert_eq!(with("max_output_tokens"), Err(ReadFault::Truncated));
     let said = r#"[{"type":"message","content":[{"type":"output_text","text":"It is"}]}]"#;
-    let cut = incomplete.replace("REASON", "max_output_tokens").replace("[]", said);
-    assert!(generated(Dialect::OpenaiResponses, &cut).is_ok_and(|cut| cut.truncated && cut.text == "It is"));
+    let cut = incomplete
+        .replace("REASON", "max_output_tokens")
+        .replace("[]", said);
+    assert!(
+        generated(Dialect::OpenaiResponses, &cut)
+            .is_ok_and(|cut| cut.truncated && cut.text == "It is")
+    );
     let thought = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"}],"stop_reason":"max_tokens"}"#;
-    assert_eq!(generated(Dialect::Anthropic, thought), Err(ReadFault::Truncated));
+    assert_eq!(
+        generated(Dialect::Anthropic, thought),
+        Err(ReadFault::Truncated)
+    );
     assert!(matches!(with("content_filter"), Err(ReadFault::Refused(_))));
-    let refused =
-        r#"{"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]}"#;
-    assert_eq!(generated(Dialect::OpenaiResponses, refused), Err(ReadFault::Refused(Some("no".into()))));
+    let refused = r#"{"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]}"#;
+    assert_eq!(
+        generated(Dialect::OpenaiResponses, refused),
+        Err(ReadFault::Refused(Some("no".into())))
+    );
     let declined = r#"{"type":"message","content":[],"stop_reason":"refusal","stop_details":{"category":"bio","explanation":null}}"#;
-    assert_eq!(generated(Dialect::Anthropic, declined), Err(ReadFault::Refused(Some("bio".into()))));
+    assert_eq!(
+        generated(Dialect::Anthropic, declined),
+        Err(ReadFault::Refused(Some("bio".into())))
+    );
     let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"later"}}"#;
-    assert_eq!(generated(Dialect::Anthropic, overloaded), Err(ReadFault::Upstream("later".into())));
+    assert_eq!(
+        generated(Dialect::Anthropic, overloaded),
+        Err(ReadFault::Upstream("later".into()))
+    );
 }
 
 #[test]
@@ -188,13 +262,33 @@ fn what_the_built_in_rules_wrote_is_the_answer() {
 
 #[test]
 fn no_body_is_too_odd_to_be_refused_in_words() {
-    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
+    for dialect in [
+        Dialect::OpenaiChat,
+        Dialect::OpenaiResponses,
+        Dialect::Anthropic,
+    ] {
         for body in [
-            "", "null", "[]", "{}", "7", "<html>", "{\"choices\":{}}", "{\"output\":7}", "{\"content\":\"x\"}", "\u{0}",
+            "",
+            "null",
+            "[]",
+            "{}",
+            "7",
+            "<html>",
+            "{\"choices\":{}}",
+            "{\"output\":7}",
+            "{\"content\":\"x\"}",
+            "\u{0}",
         ] {
-            for operation in [Operation::Generate, Operation::Compact, Operation::Summarize] {
+            for operation in [
+                Operation::Generate,
+                Operation::Compact,
+                Operation::Summarize,
+            ] {
                 let fault = read(dialect, operation, body.as_bytes(), None).unwrap_err();
-                assert!(matches!(fault, ReadFault::Malformed(_)), "{dialect:?} {body}: {fault}");
+                assert!(
+                    matches!(fault, ReadFault::Malformed(_)),
+                    "{dialect:?} {body}: {fault}"
+                );
             }
         }
     }
@@ -203,12 +297,31 @@ fn no_body_is_too_odd_to_be_refused_in_words() {
 #[test]
 fn a_cut_prompt_is_noticed_and_a_short_or_unreported_one_is_not_judged() {
     let ollama = CHAT.replacen('{', "{\"system_fingerprint\":\"fp_ollama\",", 1);
-    let sent = |body: &str, n| read(Dialect::OpenaiChat, Operation::Generate, body.as_bytes(), Some(Tokens(n)));
-    assert_eq!(sent(&ollama, 5000), Err(ReadFault::PromptCut { reported: 120, expected: 5000 }));
+    let sent = |body: &str, n| {
+        read(
+            Dialect::OpenaiChat,
+            Operation::Generate,
+            body.as_bytes(),
+            Some(Tokens(n)),
+        )
+    };
+    assert_eq!(
+        sent(&ollama, 5000),
+        Err(ReadFault::PromptCut {
+            reported: 120,
+            expected: 5000
+        })
+    );
     assert!(sent(&ollama, 500).is_ok() && sent(CHAT, 5000).is_ok());
     let silent = r#"{"choices":[{"finish_reason":"stop","message":{"content":"x"}}]}"#;
     assert!(
-        compeval_models::read(Dialect::OpenaiChat, Operation::Generate, silent.as_bytes(), Some(Tokens(5000))).is_ok()
+        compeval_models::read(
+            Dialect::OpenaiChat,
+            Operation::Generate,
+            silent.as_bytes(),
+            Some(Tokens(5000))
+        )
+        .is_ok()
     );
 }
 
@@ -216,11 +329,23 @@ fn a_cut_prompt_is_noticed_and_a_short_or_unreported_one_is_not_judged() {
 fn usage_is_read_where_the_reply_is_no_answer() {
     let cut = CHAT.replace("\"stop\"", "\"length\"");
     assert!(generated(Dialect::OpenaiChat, &cut).is_ok_and(|completion| completion.truncated));
-    assert_eq!(read_billing(Dialect::OpenaiChat, cut.as_bytes()).usage.output, Some(Tokens(30)));
+    assert_eq!(
+        read_billing(Dialect::OpenaiChat, cut.as_bytes())
+            .usage
+            .output,
+        Some(Tokens(30))
+    );
     let odd = cut.replace("\"choices\":", "\"choices\":0,\"was\":");
     let billing = read_billing(Dialect::OpenaiChat, odd.as_bytes());
-    assert_eq!((billing.usage.output, billing.model.is_some()), (Some(Tokens(30)), true), "{odd}");
-    assert_eq!(read_billing(Dialect::Anthropic, b"<html>"), Billing::default());
+    assert_eq!(
+        (billing.usage.output, billing.model.is_some()),
+        (Some(Tokens(30)), true),
+        "{odd}"
+    );
+    assert_eq!(
+        read_billing(Dialect::Anthropic, b"<html>"),
+        Billing::default()
+    );
 }
 
 proptest::proptest! {

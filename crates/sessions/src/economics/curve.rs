@@ -49,15 +49,31 @@ pub struct CostCurve {
 impl CostCurve {
     /// `None` without points.
     pub(super) fn new(points: Vec<CostPoint>) -> Option<CostCurve> {
-        let least = points.iter().min_by(|a, b| a.cost.usd.total_cmp(&b.cost.usd))?;
+        let least = points
+            .iter()
+            .min_by(|a, b| a.cost.usd.total_cmp(&b.cost.usd))?;
         let most = least.cost.usd * (1.0 + FLAT);
-        let at = points.iter().position(|point| point.threshold == least.threshold)?;
-        let lower = points.get(..at)?.iter().rev().take_while(|point| point.cost.usd <= most).count();
-        let higher = points.get(at + 1..)?.iter().take_while(|point| point.cost.usd <= most).count();
+        let at = points
+            .iter()
+            .position(|point| point.threshold == least.threshold)?;
+        let lower = points
+            .get(..at)?
+            .iter()
+            .rev()
+            .take_while(|point| point.cost.usd <= most)
+            .count();
+        let higher = points
+            .get(at + 1..)?
+            .iter()
+            .take_while(|point| point.cost.usd <= most)
+            .count();
         let (first, last) = (at - lower, at + higher);
         let flat = FlatRegion {
             from: points.get(first)?.threshold,
-            to: points.get(last).filter(|_| last + 1 < points.len()).map(|point| point.threshold),
+            to: points
+                .get(last)
+                .filter(|_| last + 1 < points.len())
+                .map(|point| point.threshold),
             middle: points.get(first.midpoint(last))?.threshold,
             least_usd: least.cost.usd,
         };
@@ -67,22 +83,37 @@ impl CostCurve {
     /// Whether the flat region begins at the lowest threshold. Then only the loss of information, which has no price
     /// here, speaks against a lower one.
     pub fn is_least_at_lowest(&self) -> bool {
-        self.points.first().is_some_and(|point| point.threshold == self.flat.from)
+        self.points
+            .first()
+            .is_some_and(|point| point.threshold == self.flat.from)
     }
 
     /// The point in the middle of the flat region.
     pub fn middle(&self) -> Option<&CostPoint> {
-        self.points.iter().find(|point| point.threshold == self.flat.middle)
+        self.points
+            .iter()
+            .find(|point| point.threshold == self.flat.middle)
     }
 
     /// The course of a session in the middle of the flat region; `None` if nothing is compacted there.
     pub(super) fn life(&self, growth: Option<f64>) -> Option<LifeCycle> {
-        let SimulatedSession { compactions, freed, left, .. } = self.middle()?.cost;
+        let SimulatedSession {
+            compactions,
+            freed,
+            left,
+            ..
+        } = self.middle()?.cost;
         if compactions == 0 {
             return None;
         }
-        let (freed, floor) = (freed as f64 / compactions as f64, left as f64 / compactions as f64);
-        Some(LifeCycle { freed, ..LifeCycle::new(self.flat.middle as f64, floor, growth) })
+        let (freed, floor) = (
+            freed as f64 / compactions as f64,
+            left as f64 / compactions as f64,
+        );
+        Some(LifeCycle {
+            freed,
+            ..LifeCycle::new(self.flat.middle as f64, floor, growth)
+        })
     }
 }
 
@@ -90,14 +121,19 @@ impl CostCurve {
 /// equal factors. Empty where no session grows beyond the lowest.
 pub(super) fn thresholds(sessions: &[PricedSession]) -> Vec<u64> {
     let largest = sessions.iter().map(uncompacted_size).max().unwrap_or(0) as f64;
-    let fixed: Vec<f64> = sessions.iter().map(|session| session.fixed as f64).collect();
+    let fixed: Vec<f64> = sessions
+        .iter()
+        .map(|session| session.fixed as f64)
+        .collect();
     let lowest = LOWEST.max(2.0 * median(&fixed).unwrap_or(0.0));
     if largest <= lowest {
         return Vec::new();
     }
     let factor = (largest / lowest).powf(1.0 / (POINTS - 1) as f64);
     let exact = (0..POINTS).map(|at| lowest * factor.powi(at as i32));
-    let mut rounded: Vec<u64> = exact.map(|exact| ((exact / 1000.0).ceil() * 1000.0) as u64).collect();
+    let mut rounded: Vec<u64> = exact
+        .map(|exact| ((exact / 1000.0).ceil() * 1000.0) as u64)
+        .collect();
     rounded.dedup();
     rounded
 }
@@ -113,7 +149,11 @@ fn uncompacted_size(session: &PricedSession) -> u64 {
             None if is_first => logged,
             None => (size + logged).saturating_sub(before),
         };
-        let window = session.prices.get(step.model).and_then(|price| price.window).unwrap_or(u64::MAX);
+        let window = session
+            .prices
+            .get(step.model)
+            .and_then(|price| price.window)
+            .unwrap_or(u64::MAX);
         largest = largest.max(size.min(window));
         before = logged;
     }
@@ -127,7 +167,10 @@ mod tests {
     fn curve(costs: &[f64]) -> CostCurve {
         let point = |(at, usd): (usize, &f64)| CostPoint {
             threshold: 1000 * (at as u64 + 1),
-            cost: SimulatedSession { usd: *usd, ..Default::default() },
+            cost: SimulatedSession {
+                usd: *usd,
+                ..Default::default()
+            },
         };
         CostCurve::new(costs.iter().enumerate().map(point).collect()).unwrap()
     }
@@ -135,10 +178,18 @@ mod tests {
     #[test]
     fn a_flat_region_is_what_lies_within_two_percent_around_the_least() {
         let found = curve(&[1.01, 2.0, 1.015, 1.0, 1.02, 1.021, 3.0]).flat;
-        assert_eq!((found.from, found.to, found.middle), (3000, Some(5000), 4000), "the first is apart from it");
+        assert_eq!(
+            (found.from, found.to, found.middle),
+            (3000, Some(5000), 4000),
+            "the first is apart from it"
+        );
         assert_eq!(found.least_usd, 1.0);
         let open = curve(&[3.0, 2.0, 1.0, 1.0]).flat;
-        assert_eq!((open.from, open.to), (3000, None), "no threshold is too high");
+        assert_eq!(
+            (open.from, open.to),
+            (3000, None),
+            "no threshold is too high"
+        );
         assert_eq!(CostCurve::new(Vec::new()), None);
     }
 }

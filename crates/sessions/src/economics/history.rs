@@ -66,10 +66,18 @@ pub struct Rewrite {
 }
 
 /// The rewrites of a session, in order.
-pub(super) fn rewrites(file: &str, steps: &SessionSteps, priced: Option<&PricedSession>) -> Vec<Rewrite> {
+pub(super) fn rewrites(
+    file: &str,
+    steps: &SessionSteps,
+    priced: Option<&PricedSession>,
+) -> Vec<Rewrite> {
     let rewrites = steps.compactions.iter().filter_map(|compaction| {
         let step = steps.steps.get(compaction.step)?;
-        let new = RequestTokens { read: 0, output: 0, ..step.tokens };
+        let new = RequestTokens {
+            read: 0,
+            output: 0,
+            ..step.tokens
+        };
         Some(Rewrite {
             file: file.to_owned(),
             session: steps.session.clone(),
@@ -124,32 +132,56 @@ pub struct BackTest {
 
 impl BackTest {
     pub(super) fn new(mut sessions: Vec<SessionError>) -> BackTest {
-        sessions.sort_by(|a, b| b.error.total_cmp(&a.error).then_with(|| a.file.cmp(&b.file)));
+        sessions.sort_by(|a, b| {
+            b.error
+                .total_cmp(&a.error)
+                .then_with(|| a.file.cmp(&b.file))
+        });
         let mut by_format: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
         for session in &sessions {
-            by_format.entry(session.format).or_default().push(session.error);
+            by_format
+                .entry(session.format)
+                .or_default()
+                .push(session.error);
         }
         let formats = by_format.into_iter().filter_map(|(format, errors)| {
             let median_error = median(&errors)?;
-            Some(FormatError { format, sessions: errors.len(), median_error, holds: median_error <= MOST_ERROR })
+            Some(FormatError {
+                format,
+                sessions: errors.len(),
+                median_error,
+                holds: median_error <= MOST_ERROR,
+            })
         });
-        BackTest { formats: formats.collect(), sessions }
+        BackTest {
+            formats: formats.collect(),
+            sessions,
+        }
     }
 
     /// Whether simulations of a format's sessions can be relied on.
     pub(super) fn holds(&self, format: Format) -> bool {
-        self.formats.iter().any(|one| one.format == format.name() && one.holds)
+        self.formats
+            .iter()
+            .any(|one| one.format == format.name() && one.holds)
     }
 }
 
 /// Computes what the cache served of each request from the sizes, times and compactions of the log, and compares it with
 /// the counters. A request is computed only from what came before it: the size of the system prompt, for one, from the
 /// start of the session and earlier compactions.
-pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f64>) -> Option<SessionError> {
+pub(super) fn back_test(
+    file: &str,
+    session: &PricedSession,
+    lifetime: Option<f64>,
+) -> Option<SessionError> {
     let (first, rest) = session.steps.steps.split_first()?;
     let mut cache = PromptCache::new(first.tokens, first.model, lifetime);
     let is_start = !session.steps.begins_midway && first.tokens.read > 0;
-    let mut fixed: Vec<f64> = is_start.then_some(first.tokens.read as f64).into_iter().collect();
+    let mut fixed: Vec<f64> = is_start
+        .then_some(first.tokens.read as f64)
+        .into_iter()
+        .collect();
     let (mut error_usd, mut logged_usd) = (0.0, 0.0);
     let (mut cache_read, mut uncached) = ([0; 2], [0; 2]);
     let mut before = first.tokens.input();
@@ -157,11 +189,25 @@ pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f6
         let context = step.tokens.input();
         let is_compacted = session.steps.compaction_before(place + 1).is_some();
         let known = median(&fixed).unwrap_or(0.0) as u64;
-        let shared = if is_compacted || is_reset(before, context) { known } else { before.min(context) };
+        let shared = if is_compacted || is_reset(before, context) {
+            known
+        } else {
+            before.min(context)
+        };
         let writes = session.writes.get(step.model).copied().unwrap_or(false);
-        let request = Request { context, shared, output: 0, gap: step.gap, model: step.model, writes };
+        let request = Request {
+            context,
+            shared,
+            output: 0,
+            gap: step.gap,
+            model: step.model,
+            writes,
+        };
         let computed = cache.serve(request);
-        let logged = RequestTokens { output: 0, ..step.tokens };
+        let logged = RequestTokens {
+            output: 0,
+            ..step.tokens
+        };
         cache.note_lifetime(logged);
         if is_compacted && logged.read > 0 {
             fixed.push(logged.read as f64);
@@ -169,7 +215,11 @@ pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f6
         let usd = session.cost(step.model, logged).of_input();
         error_usd += (session.cost(step.model, computed).of_input() - usd).abs();
         logged_usd += usd;
-        for ((read, rest), tokens) in cache_read.iter_mut().zip(&mut uncached).zip([logged, computed]) {
+        for ((read, rest), tokens) in cache_read
+            .iter_mut()
+            .zip(&mut uncached)
+            .zip([logged, computed])
+        {
             *read += tokens.read;
             *rest += tokens.uncached();
         }

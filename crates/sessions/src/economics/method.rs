@@ -73,26 +73,50 @@ impl CompactionMethod {
 
     /// The method that keeps everything.
     pub(super) fn none() -> CompactionMethod {
-        let size = ContextSize::Line { start: 0.0, slope: 1.0 };
+        let size = ContextSize::Line {
+            start: 0.0,
+            slope: 1.0,
+        };
         let name = "none".to_owned();
-        CompactionMethod { name, size, cost: RequestCost::Free, seconds: None, growth: None, largest: None }
+        CompactionMethod {
+            name,
+            size,
+            cost: RequestCost::Free,
+            seconds: None,
+            growth: None,
+            largest: None,
+        }
     }
 
     /// The method that the sessions themselves used; `None` where no log records a compaction.
-    pub(super) fn recorded<'s>(sessions: impl IntoIterator<Item = &'s PricedSession>) -> Option<CompactionMethod> {
+    pub(super) fn recorded<'s>(
+        sessions: impl IntoIterator<Item = &'s PricedSession>,
+    ) -> Option<CompactionMethod> {
         let (mut sizes, mut outputs, mut growths) = (Vec::new(), Vec::new(), Vec::new());
         for session in sessions {
             let session_sizes = recorded_sizes(session);
-            growths.extend(session_sizes.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)));
+            growths.extend(
+                session_sizes
+                    .windows(2)
+                    .filter_map(|pair| Some(pair.get(1)? - pair.first()?)),
+            );
             sizes.extend(session_sizes);
-            outputs.extend(session.steps.compactions.iter().filter_map(|compaction| Some(compaction.summary? as f64)));
+            outputs.extend(
+                session
+                    .steps
+                    .compactions
+                    .iter()
+                    .filter_map(|compaction| Some(compaction.summary? as f64)),
+            );
         }
         let size = median(&sizes)?;
         let output = median(&outputs).unwrap_or(ASSUMED_OUTPUT);
         Some(CompactionMethod {
             name: AS_RECORDED.to_owned(),
             size: ContextSize::Whole(size as u64),
-            cost: RequestCost::Priced { output: output as u64 },
+            cost: RequestCost::Priced {
+                output: output as u64,
+            },
             seconds: None,
             growth: median(&growths),
             largest: None,
@@ -135,7 +159,8 @@ pub struct MeasuredContext {
 
 /// Whether contexts keep all or nothing. Such methods are references to measure others by, not policies.
 fn is_reference(contexts: &[&MeasuredContext]) -> bool {
-    contexts.iter().all(|one| one.tokens == 0) || contexts.iter().all(|one| one.tokens >= one.replaced)
+    contexts.iter().all(|one| one.tokens == 0)
+        || contexts.iter().all(|one| one.tokens >= one.replaced)
 }
 
 /// The methods of a result set, by name; without those that keep all or nothing.
@@ -145,7 +170,10 @@ pub fn measured_methods(contexts: &[MeasuredContext]) -> Vec<CompactionMethod> {
         by_method.entry(&context.method).or_default().push(context);
     }
     by_method.retain(|_, contexts| !is_reference(contexts));
-    by_method.into_iter().map(|(name, contexts)| measured_method(name, &contexts)).collect()
+    by_method
+        .into_iter()
+        .map(|(name, contexts)| measured_method(name, &contexts))
+        .collect()
 }
 
 fn measured_method(name: &str, contexts: &[&MeasuredContext]) -> CompactionMethod {
@@ -153,7 +181,8 @@ fn measured_method(name: &str, contexts: &[&MeasuredContext]) -> CompactionMetho
         RequestCost::Free
     } else {
         let per_token = median_of(contexts, |one| Some(one.usd? / one.replaced as f64));
-        let output = median_of(contexts, |one| Some(one.tokens as f64)).unwrap_or(ASSUMED_OUTPUT) as u64;
+        let output =
+            median_of(contexts, |one| Some(one.tokens as f64)).unwrap_or(ASSUMED_OUTPUT) as u64;
         per_token.map_or(RequestCost::Priced { output }, RequestCost::Measured)
     };
     CompactionMethod {
@@ -167,8 +196,16 @@ fn measured_method(name: &str, contexts: &[&MeasuredContext]) -> CompactionMetho
 }
 
 /// The median of one number over the contexts that have it.
-fn median_of(contexts: &[&MeasuredContext], number: fn(&MeasuredContext) -> Option<f64>) -> Option<f64> {
-    median(&contexts.iter().filter_map(|context| number(context)).collect::<Vec<f64>>())
+fn median_of(
+    contexts: &[&MeasuredContext],
+    number: fn(&MeasuredContext) -> Option<f64>,
+) -> Option<f64> {
+    median(
+        &contexts
+            .iter()
+            .filter_map(|context| number(context))
+            .collect::<Vec<f64>>(),
+    )
 }
 
 /// The line through sizes by replaced tokens. Its slope is the median of those between any two points (Theil 1950),
@@ -177,29 +214,47 @@ fn line_through(contexts: &[&MeasuredContext]) -> ContextSize {
     /// More add time and change nothing.
     const MOST: usize = 400;
     let thinned = contexts.iter().step_by(contexts.len() / MOST + 1);
-    let points: Vec<[f64; 2]> = thinned.map(|one| [one.replaced as f64, one.tokens as f64]).collect();
+    let points: Vec<[f64; 2]> = thinned
+        .map(|one| [one.replaced as f64, one.tokens as f64])
+        .collect();
     let mut slopes = Vec::new();
     for (place, [x, y]) in points.iter().enumerate() {
-        let later = points.iter().skip(place + 1).filter(|[other, _]| (other - x).abs() >= 1.0);
+        let later = points
+            .iter()
+            .skip(place + 1)
+            .filter(|[other, _]| (other - x).abs() >= 1.0);
         slopes.extend(later.map(|[other, size]| (size - y) / (other - x)));
     }
     let ratios: Vec<f64> = points.iter().map(|[x, y]| y / x).collect();
     let through_origin = median(&ratios).unwrap_or(1.0).min(1.0);
-    let Some(slope) = median(&slopes) else { return ContextSize::Line { start: 0.0, slope: through_origin } };
+    let Some(slope) = median(&slopes) else {
+        return ContextSize::Line {
+            start: 0.0,
+            slope: through_origin,
+        };
+    };
     let slope = slope.clamp(0.0, 1.0);
     let starts: Vec<f64> = points.iter().map(|[x, y]| y - slope * x).collect();
-    ContextSize::Line { start: median(&starts).unwrap_or(0.0).max(0.0), slope }
+    ContextSize::Line {
+        start: median(&starts).unwrap_or(0.0).max(0.0),
+        slope,
+    }
 }
 
 /// The median growth of the context between consecutive points of a history.
 fn floor_growth<'c>(contexts: impl Iterator<Item = &'c MeasuredContext>) -> Option<f64> {
     let mut chains: BTreeMap<&str, BTreeMap<u32, u64>> = BTreeMap::new();
     for context in contexts {
-        chains.entry(&context.chain).or_default().insert(context.point, context.tokens);
+        chains
+            .entry(&context.chain)
+            .or_default()
+            .insert(context.point, context.tokens);
     }
     let mut growths = Vec::new();
     for sizes in chains.values() {
-        let pairs = sizes.iter().filter_map(|(point, size)| Some((*size, *sizes.get(&(point + 1))?)));
+        let pairs = sizes
+            .iter()
+            .filter_map(|(point, size)| Some((*size, *sizes.get(&(point + 1))?)));
         growths.extend(pairs.map(|(size, next)| next as f64 - size as f64));
     }
     median(&growths)
@@ -225,16 +280,31 @@ impl LifeCycle {
     /// From the size at which compactions happen, the size that the first leaves, and the growth of the latter.
     pub fn new(trigger: f64, floor: f64, growth: Option<f64>) -> LifeCycle {
         let room = (trigger - floor).max(0.0);
-        let cycles = growth.filter(|growth| *growth > 0.0).map(|growth| (room / growth).ceil() as u64);
-        LifeCycle { trigger, freed: room, floor, growth, cycles }
+        let cycles = growth
+            .filter(|growth| *growth > 0.0)
+            .map(|growth| (room / growth).ceil() as u64);
+        LifeCycle {
+            trigger,
+            freed: room,
+            floor,
+            growth,
+            cycles,
+        }
     }
 
     /// From the compressions of one method: medians over the first one of each history, and of the growth between
     /// consecutive ones. `None` without a first one.
     pub fn from_contexts(contexts: &[MeasuredContext]) -> Option<LifeCycle> {
-        let first: Vec<&MeasuredContext> = contexts.iter().filter(|context| context.point == 1).collect();
+        let first: Vec<&MeasuredContext> = contexts
+            .iter()
+            .filter(|context| context.point == 1)
+            .collect();
         let trigger = median_of(&first, |one| Some(one.replaced as f64))?;
         let floor = median_of(&first, |one| Some(one.tokens as f64))?;
-        Some(LifeCycle::new(trigger, floor, floor_growth(contexts.iter())))
+        Some(LifeCycle::new(
+            trigger,
+            floor,
+            floor_growth(contexts.iter()),
+        ))
     }
 }

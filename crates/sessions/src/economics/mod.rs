@@ -28,12 +28,14 @@ mod steps;
 pub use curve::{CostCurve, CostPoint, FlatRegion};
 pub use history::{BackTest, FormatError, Rewrite, SessionError, TokenBill};
 pub use method::{
-    AS_RECORDED, CompactionMethod, ContextSize, LifeCycle, MeasuredContext, RequestCost, measured_methods,
+    AS_RECORDED, CompactionMethod, ContextSize, LifeCycle, MeasuredContext, RequestCost,
+    measured_methods,
 };
 pub use prices::{ModelPrice, Rates};
 pub use reasons::{LeftOut, MOST_ERROR, Withheld};
 pub use report::{
-    ClockFaults, Economics, LeftOutSession, LogSteps, MethodEconomics, PolicySettings, economics, without_copies,
+    ClockFaults, Economics, LeftOutSession, LogSteps, MethodEconomics, PolicySettings, economics,
+    without_copies,
 };
 pub use simulate::{Policy, SimulatedSession, Trigger, simulate};
 pub use steps::{PricedSession, SessionSteps, Step};

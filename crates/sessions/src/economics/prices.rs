@@ -78,7 +78,11 @@ impl RequestTokens {
         let input = usage.input?.0;
         let read = usage.cached_input.unwrap_or_default().0.min(input);
         let all_written = usage.cache_write.unwrap_or_default().0.min(input - read);
-        let written_hour = usage.cache_write_hour.unwrap_or_default().0.min(all_written);
+        let written_hour = usage
+            .cache_write_hour
+            .unwrap_or_default()
+            .0
+            .min(all_written);
         Some(RequestTokens {
             plain: input - read - all_written,
             read,
@@ -101,10 +105,14 @@ impl RequestTokens {
 impl ModelPrice {
     /// What a request costs.
     pub(super) fn cost(&self, tokens: RequestTokens) -> Dollars {
-        let rates = self.long.filter(|(above, _)| tokens.input() > *above).map_or(self.rates, |(_, rates)| rates);
+        let rates = self
+            .long
+            .filter(|(above, _)| tokens.input() > *above)
+            .map_or(self.rates, |(_, rates)| rates);
         Dollars {
             input: usd(tokens.plain, rates.input),
-            cache_write: usd(tokens.written, rates.write) + usd(tokens.written_hour, rates.write_hour),
+            cache_write: usd(tokens.written, rates.write)
+                + usd(tokens.written_hour, rates.write_hour),
             cache_read: usd(tokens.read, rates.read),
             output: usd(tokens.output, rates.output),
         }
@@ -122,9 +130,25 @@ mod tests {
 
     #[test]
     fn each_kind_of_tokens_has_its_price_and_a_long_request_another() {
-        let rates = Rates { input: 5.0, read: 0.5, write: 6.25, write_hour: 10.0, output: 25.0 };
-        let double = Rates { input: 10.0, read: 1.0, write: 12.5, write_hour: 20.0, output: 50.0 };
-        let price = ModelPrice { rates, long: Some((3_000_000, double)), window: None };
+        let rates = Rates {
+            input: 5.0,
+            read: 0.5,
+            write: 6.25,
+            write_hour: 10.0,
+            output: 25.0,
+        };
+        let double = Rates {
+            input: 10.0,
+            read: 1.0,
+            write: 12.5,
+            write_hour: 20.0,
+            output: 50.0,
+        };
+        let price = ModelPrice {
+            rates,
+            long: Some((3_000_000, double)),
+            window: None,
+        };
         let million = Some(Tokens(1_000_000));
         let usage = Usage {
             input: Some(Tokens(3_000_000)),
@@ -135,9 +159,25 @@ mod tests {
             reasoning: None,
         };
         let cost = price.cost(RequestTokens::new(&usage).unwrap());
-        assert_eq!((cost.input, cost.cache_read, cost.cache_write, cost.output), (5.0, 0.5, 8.125, 25.0));
-        let longer = Usage { input: Some(Tokens(3_000_001)), ..usage };
-        assert_eq!(price.cost(RequestTokens::new(&longer).unwrap()).cache_read, 1.0);
-        assert_eq!(RequestTokens::new(&Usage { output: None, ..usage }), None, "unknown is not free");
+        assert_eq!(
+            (cost.input, cost.cache_read, cost.cache_write, cost.output),
+            (5.0, 0.5, 8.125, 25.0)
+        );
+        let longer = Usage {
+            input: Some(Tokens(3_000_001)),
+            ..usage
+        };
+        assert_eq!(
+            price.cost(RequestTokens::new(&longer).unwrap()).cache_read,
+            1.0
+        );
+        assert_eq!(
+            RequestTokens::new(&Usage {
+                output: None,
+                ..usage
+            }),
+            None,
+            "unknown is not free"
+        );
     }
 }

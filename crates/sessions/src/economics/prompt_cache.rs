@@ -37,7 +37,12 @@ pub(super) struct Request {
 impl PromptCache {
     /// The cache after the first request.
     pub(super) fn new(first: RequestTokens, model: usize, lifetime: Option<f64>) -> PromptCache {
-        PromptCache { length: first.input(), model, is_long: first.written_hour > 0, lifetime }
+        PromptCache {
+            length: first.input(),
+            model,
+            is_long: first.written_hour > 0,
+            lifetime,
+        }
     }
 
     /// Whether everything in it has expired by the time of a request. An unknown gap counts as short.
@@ -49,7 +54,11 @@ impl PromptCache {
     /// The tokens of a request by how they are charged; the cache then holds the request.
     pub(super) fn serve(&mut self, request: Request) -> RequestTokens {
         let is_gone = self.has_expired(request.gap) || request.model != self.model;
-        let read = if is_gone { 0 } else { request.shared.min(self.length).min(request.context) };
+        let read = if is_gone {
+            0
+        } else {
+            request.shared.min(self.length).min(request.context)
+        };
         let rest = request.context - read;
         self.length = request.context;
         self.model = request.model;
@@ -58,7 +67,13 @@ impl PromptCache {
             (true, false) => (0, rest, 0),
             (true, true) => (0, 0, rest),
         };
-        RequestTokens { plain, read, written, written_hour, output: request.output }
+        RequestTokens {
+            plain,
+            read,
+            written,
+            written_hour,
+            output: request.output,
+        }
     }
 
     /// Notes for how long a logged request was written.
@@ -74,11 +89,22 @@ mod tests {
     use super::*;
 
     fn request(context: u64, shared: u64, gap: f64) -> Request {
-        Request { context, shared, output: 0, gap: Some(gap), model: 0, writes: true }
+        Request {
+            context,
+            shared,
+            output: 0,
+            gap: Some(gap),
+            model: 0,
+            writes: true,
+        }
     }
 
     fn cache(hour: bool) -> PromptCache {
-        let first = RequestTokens { written_hour: u64::from(hour), plain: 100, ..RequestTokens::default() };
+        let first = RequestTokens {
+            written_hour: u64::from(hour),
+            plain: 100,
+            ..RequestTokens::default()
+        };
         PromptCache::new(first, 0, None)
     }
 
@@ -88,18 +114,32 @@ mod tests {
         let served = five.serve(request(150, 100, 299.0));
         assert_eq!((served.read, served.written), (100, 50));
         assert_eq!(five.serve(request(160, 150, 301.0)).read, 0, "expired");
-        assert_eq!(five.serve(request(170, 160, 1.0)).read, 160, "and written again");
+        assert_eq!(
+            five.serve(request(170, 160, 1.0)).read,
+            160,
+            "and written again"
+        );
         let mut hour = cache(true);
         let served = hour.serve(request(150, 90, 3000.0));
-        assert_eq!((served.read, served.written, served.written_hour), (90, 0, 60));
-        let set = PromptCache { lifetime: Some(10.0), ..cache(true) };
+        assert_eq!(
+            (served.read, served.written, served.written_hour),
+            (90, 0, 60)
+        );
+        let set = PromptCache {
+            lifetime: Some(10.0),
+            ..cache(true)
+        };
         assert!(set.has_expired(Some(11.0)) && !set.has_expired(None));
     }
 
     #[test]
     fn another_model_reads_nothing_and_a_provider_without_writes_charges_input() {
         let mut cache = cache(false);
-        let served = cache.serve(Request { model: 1, writes: false, ..request(150, 100, 1.0) });
+        let served = cache.serve(Request {
+            model: 1,
+            writes: false,
+            ..request(150, 100, 1.0)
+        });
         assert_eq!((served.plain, served.read, served.written), (150, 0, 0));
     }
 }

@@ -39,7 +39,10 @@ impl LeftOut {
             LeftOut::TooShort => say!("{self}", "带计数的请求不足 2 次"),
             LeftOut::NoTimes => say!("{self}", "日志没有时间，因此不知缓存何时过期"),
             LeftOut::NoPrice(model) => {
-                say!("{self}", "`{model}` 的价格未知；可用 --price-as MODEL 按另一模型计价")
+                say!(
+                    "{self}",
+                    "`{model}` 的价格未知；可用 --price-as MODEL 按另一模型计价"
+                )
             }
             LeftOut::NoModel => say!("{self}", "日志未写模型名；可用 --price-as MODEL 计价"),
         }

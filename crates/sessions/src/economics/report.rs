@@ -118,11 +118,17 @@ pub fn without_copies(mut logs: Vec<LogSteps>) -> Vec<LogSteps> {
     let mut seen: HashSet<u64> = HashSet::new();
     for log in &mut logs {
         let Ok(steps) = &mut log.steps else { continue };
-        let copied = steps.steps.iter().take_while(|step| seen.contains(&step.identity)).count();
+        let copied = steps
+            .steps
+            .iter()
+            .take_while(|step| seen.contains(&step.identity))
+            .count();
         seen.extend(steps.steps.iter().map(|step| step.identity));
         steps.skip(copied);
     }
-    logs.retain(|log| log.steps.as_ref().is_ok_and(|steps| steps.steps.len() > 1) || log.steps.is_err());
+    logs.retain(|log| {
+        log.steps.as_ref().is_ok_and(|steps| steps.steps.len() > 1) || log.steps.is_err()
+    });
     logs
 }
 
@@ -135,26 +141,51 @@ pub fn economics(
     settings: PolicySettings,
     price_of: &dyn Fn(&str) -> Option<ModelPrice>,
 ) -> Economics {
-    let mut economics = Economics { refetch: refetch(compactions), ..Economics::default() };
+    let mut economics = Economics {
+        refetch: refetch(compactions),
+        ..Economics::default()
+    };
     let (sessions, files) = economics.add_logs(logs, price_of);
-    economics.rewrites.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
+    economics
+        .rewrites
+        .sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
     economics.sessions = sessions.len();
-    sessions.iter().for_each(|session| economics.bill.add(session));
+    sessions
+        .iter()
+        .for_each(|session| economics.bill.add(session));
     economics.clock_faults = clock_faults(&sessions);
-    economics.partial_output = sessions.iter().any(|session| session.steps.format.counts_output_in_part());
-    let tested = sessions.iter().zip(&files).filter_map(|(one, file)| back_test(file, one, settings.lifetime));
+    economics.partial_output = sessions
+        .iter()
+        .any(|session| session.steps.format.counts_output_in_part());
+    let tested = sessions
+        .iter()
+        .zip(&files)
+        .filter_map(|(one, file)| back_test(file, one, settings.lifetime));
     economics.back_test = BackTest::new(tested.collect());
-    let kept = sessions.into_iter().zip(files).filter(|(session, _)| economics.back_test.holds(session.steps.format));
+    let kept = sessions
+        .into_iter()
+        .zip(files)
+        .filter(|(session, _)| economics.back_test.holds(session.steps.format));
     let (sessions, files): (Vec<PricedSession>, Vec<String>) = kept.unzip();
     economics.simulated = sessions.len();
     let recorded = CompactionMethod::recorded(&sessions);
-    let simulation = Simulation { sessions, files, recorded, settings, refetch: economics.refetch };
+    let simulation = Simulation {
+        sessions,
+        files,
+        recorded,
+        settings,
+        refetch: economics.refetch,
+    };
     let as_recorded = simulation.as_recorded();
-    as_recorded.iter().for_each(|session| economics.as_recorded += *session);
+    as_recorded
+        .iter()
+        .for_each(|session| economics.as_recorded += *session);
     economics.withheld = withheld(&economics, &simulation, contexts.is_empty());
     if economics.withheld.is_none() {
         let methods = simulation.recorded.clone().into_iter().chain(contexts);
-        economics.methods = methods.filter_map(|method| simulation.method_economics(&method, &as_recorded)).collect();
+        economics.methods = methods
+            .filter_map(|method| simulation.method_economics(&method, &as_recorded))
+            .collect();
     }
     economics
 }
@@ -172,7 +203,10 @@ impl Economics {
     pub fn left_out_by_reason(&self) -> BTreeMap<String, Vec<&str>> {
         let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for one in &self.left_out {
-            by_reason.entry(one.why.message()).or_default().push(&one.session);
+            by_reason
+                .entry(one.why.message())
+                .or_default()
+                .push(&one.session);
         }
         by_reason
     }
@@ -184,7 +218,12 @@ impl Economics {
         price_of: &dyn Fn(&str) -> Option<ModelPrice>,
     ) -> (Vec<PricedSession>, Vec<String>) {
         let (mut sessions, mut files) = (Vec::new(), Vec::new());
-        for LogSteps { file, session, steps } in logs {
+        for LogSteps {
+            file,
+            session,
+            steps,
+        } in logs
+        {
             let left_out = match steps {
                 Err(why) => Some(why),
                 Ok(steps) => match steps.prices(price_of) {
@@ -194,21 +233,27 @@ impl Economics {
                     }
                     Ok(prices) => {
                         let priced = PricedSession::new(steps, prices);
-                        self.rewrites.extend(rewrites(&file, &priced.steps, Some(&priced)));
+                        self.rewrites
+                            .extend(rewrites(&file, &priced.steps, Some(&priced)));
                         sessions.push(priced);
                         files.push(file.clone());
                         None
                     }
                 },
             };
-            self.left_out.extend(left_out.map(|why| LeftOutSession { file, session, why }));
+            self.left_out
+                .extend(left_out.map(|why| LeftOutSession { file, session, why }));
         }
         (sessions, files)
     }
 }
 
 /// Why nothing is said about other policies.
-fn withheld(economics: &Economics, simulation: &Simulation, has_no_contexts: bool) -> Option<Withheld> {
+fn withheld(
+    economics: &Economics,
+    simulation: &Simulation,
+    has_no_contexts: bool,
+) -> Option<Withheld> {
     if economics.sessions == 0 {
         Some(Withheld::NoSession)
     } else if simulation.sessions.is_empty() {
@@ -223,7 +268,10 @@ fn withheld(economics: &Economics, simulation: &Simulation, has_no_contexts: boo
 }
 
 fn clock_faults(sessions: &[PricedSession]) -> ClockFaults {
-    let faults = sessions.iter().map(|session| session.steps.clock_faults()).filter(|requests| *requests > 0);
+    let faults = sessions
+        .iter()
+        .map(|session| session.steps.clock_faults())
+        .filter(|requests| *requests > 0);
     faults.fold(ClockFaults::default(), |all, requests| ClockFaults {
         sessions: all.sessions + 1,
         requests: all.requests + requests,
@@ -266,15 +314,28 @@ impl Simulation {
     fn as_recorded(&self) -> Vec<SimulatedSession> {
         let never = CompactionMethod::none();
         let method = self.recorded.as_ref().unwrap_or(&never);
-        let policy = Policy { tail: 0, instruction_last: true, ..self.policy(Trigger::AsLogged, method) };
-        self.sessions.iter().map(|session| simulate(session, &policy)).collect()
+        let policy = Policy {
+            tail: 0,
+            instruction_last: true,
+            ..self.policy(Trigger::AsLogged, method)
+        };
+        self.sessions
+            .iter()
+            .map(|session| simulate(session, &policy))
+            .collect()
     }
 
     fn simulate(&self, trigger: Trigger, method: &CompactionMethod) -> Vec<SimulatedSession> {
-        let is_recorded = self.recorded.as_ref().is_some_and(|recorded| recorded.name == method.name);
+        let is_recorded = self
+            .recorded
+            .as_ref()
+            .is_some_and(|recorded| recorded.name == method.name);
         let simulated = self.sessions.iter().map(|session| {
             let of_session = CompactionMethod::recorded([session]).filter(|_| is_recorded);
-            simulate(session, &self.policy(trigger, of_session.as_ref().unwrap_or(method)))
+            simulate(
+                session,
+                &self.policy(trigger, of_session.as_ref().unwrap_or(method)),
+            )
         });
         simulated.collect()
     }
@@ -282,11 +343,17 @@ impl Simulation {
     /// The sum over all sessions.
     fn total(&self, trigger: Trigger, method: &CompactionMethod) -> SimulatedSession {
         let mut total = SimulatedSession::default();
-        self.simulate(trigger, method).into_iter().for_each(|session| total += session);
+        self.simulate(trigger, method)
+            .into_iter()
+            .for_each(|session| total += session);
         total
     }
 
-    fn method_economics(&self, method: &CompactionMethod, as_recorded: &[SimulatedSession]) -> Option<MethodEconomics> {
+    fn method_economics(
+        &self,
+        method: &CompactionMethod,
+        as_recorded: &[SimulatedSession],
+    ) -> Option<MethodEconomics> {
         let points = thresholds(&self.sessions).into_iter().map(|threshold| {
             let cost = self.total(Trigger::Tokens(threshold), method);
             CostPoint { threshold, cost }
@@ -295,7 +362,10 @@ impl Simulation {
         let simulated = self.simulate(Trigger::Tokens(curve.flat.middle), method);
         Some(MethodEconomics {
             method: method.name.clone(),
-            at_trigger: self.settings.trigger.map(|trigger| self.total(trigger, method)),
+            at_trigger: self
+                .settings
+                .trigger
+                .map(|trigger| self.total(trigger, method)),
             life: curve.life(method.growth),
             difference: self.difference(&simulated, as_recorded),
             largest_measured: method.largest,
@@ -304,15 +374,23 @@ impl Simulation {
     }
 
     /// The relative difference of each log; a log and its sub-agents are one cluster.
-    fn difference(&self, simulated: &[SimulatedSession], as_recorded: &[SimulatedSession]) -> Option<Estimate> {
+    fn difference(
+        &self,
+        simulated: &[SimulatedSession],
+        as_recorded: &[SimulatedSession],
+    ) -> Option<Estimate> {
         let mut by_file: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
         for ((file, simulated), recorded) in self.files.iter().zip(simulated).zip(as_recorded) {
             let [simulated_usd, recorded_usd] = by_file.entry(file).or_default();
             *simulated_usd += simulated.usd;
             *recorded_usd += recorded.usd;
         }
-        let costs = by_file.into_values().filter(|[_, recorded]| *recorded > 0.0);
-        let shares: Vec<f64> = costs.map(|[simulated, recorded]| simulated / recorded - 1.0).collect();
+        let costs = by_file
+            .into_values()
+            .filter(|[_, recorded]| *recorded > 0.0);
+        let shares: Vec<f64> = costs
+            .map(|[simulated, recorded]| simulated / recorded - 1.0)
+            .collect();
         interval(&shares).filter(|_| shares.len() >= SESSIONS_FOR_INTERVAL)
     }
 }

@@ -77,14 +77,19 @@ impl std::ops::AddAssign for SimulatedSession {
 /// Replays a session. Between two requests the same tokens are appended as in the log. After a logged compaction these
 /// are the tokens beyond the context that it left, as far as the log tells the two apart.
 pub fn simulate(session: &PricedSession, policy: &Policy<'_>) -> SimulatedSession {
-    let Some((first, rest)) = session.steps.steps.split_first() else { return SimulatedSession::default() };
+    let Some((first, rest)) = session.steps.steps.split_first() else {
+        return SimulatedSession::default();
+    };
     let mut replay = Replay {
         session,
         policy,
         cache: PromptCache::new(first.tokens, first.model, policy.lifetime),
         context: first.tokens.input(),
         refetch: 0,
-        totals: SimulatedSession { usd: session.cost(first.model, first.tokens).total(), ..Default::default() },
+        totals: SimulatedSession {
+            usd: session.cost(first.model, first.tokens).total(),
+            ..Default::default()
+        },
     };
     let mut before = *first;
     for (place, step) in rest.iter().enumerate() {
@@ -130,7 +135,10 @@ impl Replay<'_> {
                 Trigger::AsLogged => before.tokens.input() + before.tokens.output,
                 _ => next.context,
             };
-            let whole = Next { context: whole, shared: next.shared.max(self.context.min(whole)) };
+            let whole = Next {
+                context: whole,
+                shared: next.shared.max(self.context.min(whole)),
+            };
             if self.compact(whole, after, step) {
                 // Its request came in between.
                 expired = whole.context;
@@ -138,7 +146,10 @@ impl Replay<'_> {
             } else {
                 expired = after;
             }
-            next = Next { context: after, shared: self.session.fixed };
+            next = Next {
+                context: after,
+                shared: self.session.fixed,
+            };
         }
         if is_expired {
             self.totals.expiries += 1;
@@ -157,39 +168,76 @@ impl Replay<'_> {
         let refetch = std::mem::take(&mut self.refetch);
         let fixed = self.session.fixed;
         if self.policy.trigger == Trigger::AsLogged {
-            return Next { context: logged, shared: if is_reset(before, logged) { fixed } else { before.min(logged) } };
+            return Next {
+                context: logged,
+                shared: if is_reset(before, logged) {
+                    fixed
+                } else {
+                    before.min(logged)
+                },
+            };
         }
         if let Some(compaction) = self.session.steps.compaction_before(place) {
-            let appended = compaction.recorded_after.map_or(0, |after| logged.saturating_sub(after));
-            return Next { context: self.context + appended + refetch, shared: self.context };
+            let appended = compaction
+                .recorded_after
+                .map_or(0, |after| logged.saturating_sub(after));
+            return Next {
+                context: self.context + appended + refetch,
+                shared: self.context,
+            };
         }
         if is_reset(before, logged) {
-            return Next { context: logged, shared: fixed };
+            return Next {
+                context: logged,
+                shared: fixed,
+            };
         }
-        let grown = (self.context + logged).saturating_sub(before).max(fixed.min(logged));
-        Next { context: grown + refetch, shared: self.context.min(grown) }
+        let grown = (self.context + logged)
+            .saturating_sub(before)
+            .max(fixed.min(logged));
+        Next {
+            context: grown + refetch,
+            shared: self.context.min(grown),
+        }
     }
 
     /// The size of the context after a compaction, if the policy makes one here.
     fn compacted(&self, context: u64, model: usize) -> Option<u64> {
-        let window = self.session.prices.get(model).and_then(|price| price.window);
+        let window = self
+            .session
+            .prices
+            .get(model)
+            .and_then(|price| price.window);
         let trigger = match self.policy.trigger {
             Trigger::Tokens(tokens) => tokens.min(window.unwrap_or(u64::MAX)),
-            Trigger::Share(share) => window.map_or(u64::MAX, |window| (window as f64 * share.min(1.0)) as u64),
+            Trigger::Share(share) => {
+                window.map_or(u64::MAX, |window| (window as f64 * share.min(1.0)) as u64)
+            }
             Trigger::AsLogged => return None,
         };
-        let after = self.policy.method.after(context, self.session.fixed, self.policy.tail);
+        let after = self
+            .policy
+            .method
+            .after(context, self.session.fixed, self.policy.tail);
         (context > trigger && (context - after) * LEAST_FREED >= context).then_some(after)
     }
 
     /// Makes a compaction, and returns whether its request was served from the cache of the session.
     fn compact(&mut self, whole: Next, after: u64, step: &Step) -> bool {
-        let Policy { method, tail, instruction_last, trigger, refetch, .. } = *self.policy;
+        let Policy {
+            method,
+            tail,
+            instruction_last,
+            trigger,
+            refetch,
+            ..
+        } = *self.policy;
         let before = self.totals.usd;
         let is_served = match method.cost {
             RequestCost::Free => false,
             RequestCost::Measured(per_token) => {
-                self.totals.usd += per_token * whole.context.saturating_sub(self.session.fixed + tail) as f64;
+                self.totals.usd +=
+                    per_token * whole.context.saturating_sub(self.session.fixed + tail) as f64;
                 false
             }
             RequestCost::Priced { output } if instruction_last => {
@@ -197,7 +245,11 @@ impl Replay<'_> {
                 true
             }
             RequestCost::Priced { output } => {
-                let tokens = RequestTokens { plain: whole.context, output, ..RequestTokens::default() };
+                let tokens = RequestTokens {
+                    plain: whole.context,
+                    output,
+                    ..RequestTokens::default()
+                };
                 self.totals.usd += self.session.cost(step.model, tokens).total();
                 false
             }
@@ -218,7 +270,14 @@ impl Replay<'_> {
     fn charge(&mut self, next: Next, output: u64, gap: Option<f64>, model: usize) -> RequestTokens {
         let writes = self.session.writes.get(model).copied().unwrap_or(false);
         let Next { context, shared } = next;
-        let served = self.cache.serve(Request { context, shared, output, gap, model, writes });
+        let served = self.cache.serve(Request {
+            context,
+            shared,
+            output,
+            gap,
+            model,
+            writes,
+        });
         self.totals.usd += self.session.cost(model, served).total();
         served
     }

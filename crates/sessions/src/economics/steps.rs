@@ -71,13 +71,26 @@ impl SessionSteps {
         };
         let mut clock = Clock::default();
         for step in &conversation.steps {
-            let tokens = step.usage.cached_input.and_then(|_| RequestTokens::new(&step.usage));
+            let tokens = step
+                .usage
+                .cached_input
+                .and_then(|_| RequestTokens::new(&step.usage));
             let tokens = tokens.ok_or(LeftOut::NoCacheCounters)?;
             let model = session.model_index(step.model.as_deref().ok_or(LeftOut::NoModel)?);
             let gap = clock.gap(step.time);
-            session.steps.push(Step { tokens, gap, is_clock_off: clock.is_off, model, identity: identity(step) });
+            session.steps.push(Step {
+                tokens,
+                gap,
+                is_clock_off: clock.is_off,
+                model,
+                identity: identity(step),
+            });
         }
-        if session.steps.len() < 2 { Err(LeftOut::TooShort) } else { Ok(session) }
+        if session.steps.len() < 2 {
+            Err(LeftOut::TooShort)
+        } else {
+            Ok(session)
+        }
     }
 
     fn model_index(&mut self, model: &str) -> usize {
@@ -92,8 +105,11 @@ impl SessionSteps {
     pub(super) fn skip(&mut self, count: usize) {
         self.steps.drain(..count.min(self.steps.len()));
         self.begins_midway |= count > 0;
-        self.compactions.retain(|compaction| compaction.step > count);
-        self.compactions.iter_mut().for_each(|compaction| compaction.step -= count);
+        self.compactions
+            .retain(|compaction| compaction.step > count);
+        self.compactions
+            .iter_mut()
+            .for_each(|compaction| compaction.step -= count);
         if let Some(first) = self.steps.first_mut() {
             (first.gap, first.is_clock_off) = (None, false);
         }
@@ -108,14 +124,22 @@ impl SessionSteps {
     ///
     /// # Errors
     /// If a model has no price.
-    pub(super) fn prices(&self, price_of: &dyn Fn(&str) -> Option<ModelPrice>) -> Result<Vec<ModelPrice>, LeftOut> {
+    pub(super) fn prices(
+        &self,
+        price_of: &dyn Fn(&str) -> Option<ModelPrice>,
+    ) -> Result<Vec<ModelPrice>, LeftOut> {
         let models = self.models.iter();
-        models.map(|model| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone()))).collect()
+        models
+            .map(|model| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone())))
+            .collect()
     }
 
     /// The compaction before a request.
     pub(super) fn compaction_before(&self, step: usize) -> Option<&StepCompaction> {
-        let at = self.compactions.binary_search_by_key(&step, |compaction| compaction.step).ok()?;
+        let at = self
+            .compactions
+            .binary_search_by_key(&step, |compaction| compaction.step)
+            .ok()?;
         self.compactions.get(at)
     }
 }
@@ -154,7 +178,11 @@ fn check_times(steps: &[ModelStep]) -> Result<(), LeftOut> {
     /// At most one request in this many may lack its time.
     const PARTS: usize = 10;
     let without = steps.iter().filter(|step| step.time.is_none()).count();
-    if without * PARTS > steps.len() { Err(LeftOut::NoTimes) } else { Ok(()) }
+    if without * PARTS > steps.len() {
+        Err(LeftOut::NoTimes)
+    } else {
+        Ok(())
+    }
 }
 
 /// The recorded compactions, at most one before each request: several in a row are one rewrite.
@@ -166,15 +194,27 @@ fn compactions(conversation: &Conversation) -> Vec<StepCompaction> {
         if !(1..conversation.steps.len()).contains(&recorded.step) {
             continue;
         }
-        let next = conversation.steps.get(recorded.step).and_then(|step| step.usage.input).map(|input| input.0);
+        let next = conversation
+            .steps
+            .get(recorded.step)
+            .and_then(|step| step.usage.input)
+            .map(|input| input.0);
         let compaction = StepCompaction {
             step: recorded.step,
             at: recorded.message,
             time: recorded.time.clone(),
-            recorded_after: recorded.tokens_after.filter(|after| next.is_some_and(|next| *after < next)),
-            summary: recorded.summary.as_ref().map(|summary| (summary.chars().count() / CHARACTERS) as u64),
+            recorded_after: recorded
+                .tokens_after
+                .filter(|after| next.is_some_and(|next| *after < next)),
+            summary: recorded
+                .summary
+                .as_ref()
+                .map(|summary| (summary.chars().count() / CHARACTERS) as u64),
         };
-        match compactions.last_mut().filter(|last| last.step == recorded.step) {
+        match compactions
+            .last_mut()
+            .filter(|last| last.step == recorded.step)
+        {
             Some(last) => *last = compaction,
             None => compactions.push(compaction),
         }
@@ -185,7 +225,8 @@ fn compactions(conversation: &Conversation) -> Vec<StepCompaction> {
 
 fn identity(step: &ModelStep) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let tokens = [step.usage.input, step.usage.cached_input, step.usage.output].map(|count| count.map(|n| n.0));
+    let tokens = [step.usage.input, step.usage.cached_input, step.usage.output]
+        .map(|count| count.map(|n| n.0));
     (tokens, step.time.map(|time| time.as_nanosecond())).hash(&mut hasher);
     hasher.finish()
 }
@@ -205,18 +246,29 @@ impl PricedSession {
     /// A session at the prices of its models, in their order.
     pub(super) fn new(steps: SessionSteps, prices: Vec<ModelPrice>) -> PricedSession {
         let mut writes = vec![false; prices.len()];
-        for step in steps.steps.iter().filter(|step| step.tokens.written + step.tokens.written_hour > 0) {
+        for step in steps
+            .steps
+            .iter()
+            .filter(|step| step.tokens.written + step.tokens.written_hour > 0)
+        {
             if let Some(writes) = writes.get_mut(step.model) {
                 *writes = true;
             }
         }
         let fixed = median(&fixed_reads(&steps)).unwrap_or(0.0) as u64;
-        PricedSession { steps, prices, writes, fixed }
+        PricedSession {
+            steps,
+            prices,
+            writes,
+            fixed,
+        }
     }
 
     /// What a request costs.
     pub(super) fn cost(&self, model: usize, tokens: RequestTokens) -> Dollars {
-        self.prices.get(model).map_or_else(Dollars::default, |price| price.cost(tokens))
+        self.prices
+            .get(model)
+            .map_or_else(Dollars::default, |price| price.cost(tokens))
     }
 }
 
@@ -224,6 +276,11 @@ impl PricedSession {
 fn fixed_reads(steps: &SessionSteps) -> Vec<f64> {
     let places = (0..steps.steps.len())
         .filter(|at| (*at == 0 && !steps.begins_midway) || steps.compaction_before(*at).is_some());
-    let reads = places.filter_map(|at| steps.steps.get(at)).map(|step| step.tokens.read);
-    reads.filter(|read| *read > 0).map(|read| read as f64).collect()
+    let reads = places
+        .filter_map(|at| steps.steps.get(at))
+        .map(|step| step.tokens.read);
+    reads
+        .filter(|read| *read > 0)
+        .map(|read| read as f64)
+        .collect()
 }

@@ -10,8 +10,18 @@ use crate::import::{Conversation, Format, ModelStep, RecordedCompaction, read_by
 
 /// Dollars per million tokens: input 10, read 1, written 12.5, for an hour 20, output 50.
 fn price(_: &str) -> Option<ModelPrice> {
-    let rates = Rates { input: 10.0, read: 1.0, write: 12.5, write_hour: 20.0, output: 50.0 };
-    Some(ModelPrice { rates, long: None, window: Some(200_000) })
+    let rates = Rates {
+        input: 10.0,
+        read: 1.0,
+        write: 12.5,
+        write_hour: 20.0,
+        output: 50.0,
+    };
+    Some(ModelPrice {
+        rates,
+        long: None,
+        window: Some(200_000),
+    })
 }
 
 /// A request of `input` tokens, of which `read` came from the cache and the rest was written, `second` seconds after
@@ -32,7 +42,11 @@ fn step(second: i64, input: u64, read: u64) -> ModelStep {
 }
 
 fn conversation(steps: Vec<ModelStep>) -> Conversation {
-    Conversation { name_hint: "s".to_owned(), steps, ..Conversation::default() }
+    Conversation {
+        name_hint: "s".to_owned(),
+        steps,
+        ..Conversation::default()
+    }
 }
 
 /// A session that grows by 10,000 tokens per request, every 10 seconds, with a cache that works as assumed.
@@ -43,20 +57,35 @@ fn growing(requests: u64) -> Conversation {
 
 /// The same, compacted to 20,000 tokens before every fifth request, with 5,000 of them still in the cache.
 fn compacted(requests: u64) -> Conversation {
-    let size = |at: u64| if at < 5 { 10_000 * (at + 1) } else { 20_000 + 10_000 * (at % 5) };
+    let size = |at: u64| {
+        if at < 5 {
+            10_000 * (at + 1)
+        } else {
+            20_000 + 10_000 * (at % 5)
+        }
+    };
     let one = |at: u64| {
         let is_first = at > 0 && at.is_multiple_of(5);
-        let read = if is_first { 5_000 } else { at.checked_sub(1).map_or(5_000, size) };
+        let read = if is_first {
+            5_000
+        } else {
+            at.checked_sub(1).map_or(5_000, size)
+        };
         step(10 * at as i64, size(at), read)
     };
-    let recorded = (1..requests).filter(|at| at.is_multiple_of(5)).map(|at| RecordedCompaction {
-        message: at as usize,
-        step: at as usize,
-        time: Some("2026-01-02T10:00:00Z".to_owned()),
-        summary: Some("x".repeat(4_000)),
-        ..RecordedCompaction::default()
-    });
-    Conversation { recorded: recorded.collect(), ..conversation((0..requests).map(one).collect()) }
+    let recorded = (1..requests)
+        .filter(|at| at.is_multiple_of(5))
+        .map(|at| RecordedCompaction {
+            message: at as usize,
+            step: at as usize,
+            time: Some("2026-01-02T10:00:00Z".to_owned()),
+            summary: Some("x".repeat(4_000)),
+            ..RecordedCompaction::default()
+        });
+    Conversation {
+        recorded: recorded.collect(),
+        ..conversation((0..requests).map(one).collect())
+    }
 }
 
 fn steps_of(conversation: &Conversation) -> Result<SessionSteps, LeftOut> {
@@ -70,7 +99,11 @@ fn priced(conversation: &Conversation) -> PricedSession {
 }
 
 fn log(file: &str, conversation: &Conversation) -> LogSteps {
-    LogSteps { file: file.to_owned(), session: file.to_owned(), steps: steps_of(conversation) }
+    LogSteps {
+        file: file.to_owned(),
+        session: file.to_owned(),
+        steps: steps_of(conversation),
+    }
 }
 
 fn economics_of(logs: Vec<LogSteps>) -> Economics {
@@ -78,11 +111,25 @@ fn economics_of(logs: Vec<LogSteps>) -> Economics {
 }
 
 fn method(size: ContextSize, cost: RequestCost) -> CompactionMethod {
-    CompactionMethod { name: "method".to_owned(), size, cost, seconds: Some(2.0), growth: Some(1000.0), largest: None }
+    CompactionMethod {
+        name: "method".to_owned(),
+        size,
+        cost,
+        seconds: Some(2.0),
+        growth: Some(1000.0),
+        largest: None,
+    }
 }
 
 fn policy(trigger: Trigger, method: &CompactionMethod) -> Policy<'_> {
-    Policy { trigger, method, tail: 0, instruction_last: true, lifetime: None, refetch: 0 }
+    Policy {
+        trigger,
+        method,
+        tail: 0,
+        instruction_last: true,
+        lifetime: None,
+        refetch: 0,
+    }
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -93,7 +140,14 @@ fn close(a: f64, b: f64) -> bool {
 fn the_bill_is_by_kind_of_token_and_the_back_test_finds_it_again() {
     let found = economics_of(vec![log("a", &growing(4))]);
     // Written 10,000 four times, read 0 + 10,000 + 20,000 + 30,000, output 400.
-    assert_eq!((found.bill.cache_write, found.bill.cache_read, found.bill.output), (40_000, 60_000, 400));
+    assert_eq!(
+        (
+            found.bill.cache_write,
+            found.bill.cache_read,
+            found.bill.output
+        ),
+        (40_000, 60_000, 400)
+    );
     assert!(close(found.bill.total_usd(), 0.5 + 0.06 + 0.02));
     assert_eq!(found.back_test.sessions[0].error, 0.0);
     assert_eq!(found.withheld, Some(Withheld::NoMethod));
@@ -104,8 +158,14 @@ fn a_pause_costs_a_rewrite_where_the_log_shows_how_long_a_prefix_is_kept() {
     let mut idle = growing(4);
     idle.steps[2] = step(1000, 30_000, 0);
     idle.steps[3] = step(1010, 40_000, 30_000);
-    assert_eq!(economics_of(vec![log("a", &idle)]).back_test.sessions[0].error, 0.0);
-    let as_logged = simulate(&priced(&idle), &policy(Trigger::AsLogged, &CompactionMethod::none()));
+    assert_eq!(
+        economics_of(vec![log("a", &idle)]).back_test.sessions[0].error,
+        0.0
+    );
+    let as_logged = simulate(
+        &priced(&idle),
+        &policy(Trigger::AsLogged, &CompactionMethod::none()),
+    );
     assert_eq!((as_logged.expiries, as_logged.expired), (1, 30_000));
     for step in &mut idle.steps {
         step.usage.cache_write_hour = step.usage.cache_write;
@@ -123,7 +183,12 @@ fn a_clock_that_was_set_back_leaves_the_time_between_requests_unknown() {
         for (step, second) in session.steps.iter_mut().zip(seconds) {
             step.time = Timestamp::from_second(second).ok();
         }
-        steps_of(&session).unwrap().steps.iter().map(|step| step.gap).collect()
+        steps_of(&session)
+            .unwrap()
+            .steps
+            .iter()
+            .map(|step| step.gap)
+            .collect()
     };
     let ten = Some(10.0);
     assert_eq!(gaps([0, 10, 20, 30, 40]), [None, ten, ten, ten, ten]);
@@ -132,14 +197,31 @@ fn a_clock_that_was_set_back_leaves_the_time_between_requests_unknown() {
         [None, ten, None, None, ten],
         "one wrong time makes two wrong gaps"
     );
-    assert_eq!(gaps([4000, 4010, 400, 410, 420]), [None, ten, None, ten, ten], "a clock that was set right goes on");
-    assert_eq!(gaps([10, 20, 19, 29, 39]), [None, ten, Some(0.0), ten, ten], "records written in another order");
+    assert_eq!(
+        gaps([4000, 4010, 400, 410, 420]),
+        [None, ten, None, ten, ten],
+        "a clock that was set right goes on"
+    );
+    assert_eq!(
+        gaps([10, 20, 19, 29, 39]),
+        [None, ten, Some(0.0), ten, ten],
+        "records written in another order"
+    );
 
     let mut back = growing(5);
     back.steps[2].time = Timestamp::from_second(-4000).ok();
     let found = economics_of(vec![log("a", &back), log("b", &growing(4))]);
-    assert_eq!(found.clock_faults, ClockFaults { sessions: 1, requests: 2 });
-    assert_eq!(found.back_test.sessions[0].error, 0.0, "nothing expired in between");
+    assert_eq!(
+        found.clock_faults,
+        ClockFaults {
+            sessions: 1,
+            requests: 2
+        }
+    );
+    assert_eq!(
+        found.back_test.sessions[0].error, 0.0,
+        "nothing expired in between"
+    );
 }
 
 #[test]
@@ -147,22 +229,43 @@ fn a_compaction_costs_its_request_and_what_is_written_behind_the_system_prompt()
     let mut session = growing(4);
     session.steps[0] = step(0, 10_000, 4_000);
     let session = priced(&session);
-    let to_ten_thousand = method(ContextSize::Whole(10_000), RequestCost::Priced { output: 1000 });
+    let to_ten_thousand = method(
+        ContextSize::Whole(10_000),
+        RequestCost::Priced { output: 1000 },
+    );
     let under = simulate(&session, &policy(Trigger::Tokens(25_000), &to_ten_thousand));
     // Before the third request the history is 30,000 tokens, 20,000 of them in the cache; it becomes 10,000, of which the
     // system prompt's 4,000 are still there. The fourth is 20,000 again.
-    assert_eq!((under.compactions, under.freed, under.left, under.rewritten), (1, 20_000, 10_000, 6_000));
+    assert_eq!(
+        (under.compactions, under.freed, under.left, under.rewritten),
+        (1, 20_000, 10_000, 6_000)
+    );
     let request = (20_000.0 * 1.0 + 10_000.0 * 12.5 + 1000.0 * 50.0) / 1e6;
     assert!(close(under.compaction_usd, request));
     let written: f64 = 6_000.0 + 10_000.0 + 6_000.0 + 10_000.0;
     let read: f64 = 4_000.0 + 10_000.0 + 4_000.0 + 10_000.0;
-    assert!(close(under.usd, request + (written * 12.5 + read + 400.0 * 50.0) / 1e6));
+    assert!(close(
+        under.usd,
+        request + (written * 12.5 + read + 400.0 * 50.0) / 1e6
+    ));
     assert!(close(under.compaction_seconds, 2.0));
-    let first = Policy { instruction_last: false, ..policy(Trigger::Tokens(25_000), &to_ten_thousand) };
-    assert!(close(simulate(&session, &first).compaction_usd, (30_000.0 * 10.0 + 1000.0 * 50.0) / 1e6));
-    let again = Policy { refetch: 3_000, ..policy(Trigger::Tokens(25_000), &to_ten_thousand) };
+    let first = Policy {
+        instruction_last: false,
+        ..policy(Trigger::Tokens(25_000), &to_ten_thousand)
+    };
+    assert!(close(
+        simulate(&session, &first).compaction_usd,
+        (30_000.0 * 10.0 + 1000.0 * 50.0) / 1e6
+    ));
+    let again = Policy {
+        refetch: 3_000,
+        ..policy(Trigger::Tokens(25_000), &to_ten_thousand)
+    };
     let more = simulate(&session, &again).usd - under.usd;
-    assert!(close(more, 3_000.0 * 12.5 / 1e6), "what is read again is written with the next request");
+    assert!(
+        close(more, 3_000.0 * 12.5 / 1e6),
+        "what is read again is written with the next request"
+    );
     let share = simulate(&session, &policy(Trigger::Share(0.125), &to_ten_thousand));
     assert_eq!(share, under, "an eighth of 200,000");
 }
@@ -170,11 +273,29 @@ fn a_compaction_costs_its_request_and_what_is_written_behind_the_system_prompt()
 #[test]
 fn a_compaction_that_frees_next_to_nothing_is_not_made() {
     let session = priced(&growing(4));
-    let useless = method(ContextSize::Line { start: 0.0, slope: 0.95 }, RequestCost::Free);
-    assert_eq!(simulate(&session, &policy(Trigger::Tokens(15_000), &useless)).compactions, 0);
-    let free = method(ContextSize::Line { start: 1000.0, slope: 0.1 }, RequestCost::Free);
+    let useless = method(
+        ContextSize::Line {
+            start: 0.0,
+            slope: 0.95,
+        },
+        RequestCost::Free,
+    );
+    assert_eq!(
+        simulate(&session, &policy(Trigger::Tokens(15_000), &useless)).compactions,
+        0
+    );
+    let free = method(
+        ContextSize::Line {
+            start: 1000.0,
+            slope: 0.1,
+        },
+        RequestCost::Free,
+    );
     let under = simulate(&session, &policy(Trigger::Tokens(35_000), &free));
-    assert_eq!((under.compactions, under.left, under.compaction_usd), (1, 5_000, 0.0));
+    assert_eq!(
+        (under.compactions, under.left, under.compaction_usd),
+        (1, 5_000, 0.0)
+    );
     let measured = method(ContextSize::Whole(5_000), RequestCost::Measured(1e-6));
     let paid = simulate(&session, &policy(Trigger::Tokens(35_000), &measured));
     assert!(close(paid.compaction_usd, 0.04));
@@ -183,14 +304,28 @@ fn a_compaction_that_frees_next_to_nothing_is_not_made() {
 #[test]
 fn recorded_compactions_are_ranked_and_give_a_method() {
     let found = economics_of(vec![log("a", &compacted(12))]);
-    assert_eq!(found.rewrites.iter().map(|one| one.tokens).collect::<Vec<u64>>(), [15_000, 15_000]);
+    assert_eq!(
+        found
+            .rewrites
+            .iter()
+            .map(|one| one.tokens)
+            .collect::<Vec<u64>>(),
+        [15_000, 15_000]
+    );
     assert!(close(found.rewrites[0].usd.unwrap(), 15_000.0 * 12.5 / 1e6));
-    assert_eq!((found.back_test.sessions[0].error, &found.withheld), (0.0, &None));
+    assert_eq!(
+        (found.back_test.sessions[0].error, &found.withheld),
+        (0.0, &None)
+    );
     let method = &found.methods[0];
     assert_eq!(method.method, "as recorded");
     assert!(method.difference.is_none(), "one log has no interval");
     let recorded = CompactionMethod::recorded(&[priced(&compacted(12))]).unwrap();
-    assert_eq!((recorded.size, recorded.growth), (ContextSize::Whole(20_000), Some(0.0)), "both floors are the same");
+    assert_eq!(
+        (recorded.size, recorded.growth),
+        (ContextSize::Whole(20_000), Some(0.0)),
+        "both floors are the same"
+    );
     assert_eq!(recorded.cost, RequestCost::Priced { output: 1000 });
     let first = method.curve.points.first().unwrap();
     assert!(first.cost.compactions > method.curve.points.last().unwrap().cost.compactions);
@@ -206,7 +341,11 @@ fn a_cache_that_does_not_work_as_assumed_is_not_simulated() {
     let alone = economics_of(vec![log("odd", &odd)]);
     assert!(alone.back_test.formats[0].median_error > 0.5 && !alone.back_test.formats[0].holds);
     assert!(alone.methods.is_empty() && alone.withheld == Some(Withheld::BackTest));
-    assert_eq!(alone.rewrites.len(), 2, "what is logged is shown all the same");
+    assert_eq!(
+        alone.rewrites.len(),
+        2,
+        "what is logged is shown all the same"
+    );
 }
 
 #[test]
@@ -228,15 +367,34 @@ fn a_session_with_unknown_numbers_is_left_out_with_a_reason() {
         session.steps.iter_mut().for_each(change);
         steps_of(&session).err()
     };
-    assert_eq!(steps_of(&conversation(Vec::new())).err(), Some(LeftOut::NoCounters));
+    assert_eq!(
+        steps_of(&conversation(Vec::new())).err(),
+        Some(LeftOut::NoCounters)
+    );
     assert_eq!(steps_of(&growing(1)).err(), Some(LeftOut::TooShort));
     assert_eq!(with(|step| step.time = None), Some(LeftOut::NoTimes));
-    assert_eq!(with(|step| step.usage.cached_input = None), Some(LeftOut::NoCacheCounters));
-    assert_eq!(with(|step| step.usage.output = None), Some(LeftOut::NoCacheCounters));
+    assert_eq!(
+        with(|step| step.usage.cached_input = None),
+        Some(LeftOut::NoCacheCounters)
+    );
+    assert_eq!(
+        with(|step| step.usage.output = None),
+        Some(LeftOut::NoCacheCounters)
+    );
     assert_eq!(with(|step| step.model = None), Some(LeftOut::NoModel));
-    let left = economics(vec![log("a", &compacted(12))], Vec::new(), &[], PolicySettings::default(), &|_| None);
+    let left = economics(
+        vec![log("a", &compacted(12))],
+        Vec::new(),
+        &[],
+        PolicySettings::default(),
+        &|_| None,
+    );
     assert_eq!(left.left_out[0].why, LeftOut::NoPrice("m".to_owned()));
-    assert_eq!((left.rewrites[0].tokens, left.rewrites[0].usd), (15_000, None), "tokens need no price");
+    assert_eq!(
+        (left.rewrites[0].tokens, left.rewrites[0].usd),
+        (15_000, None),
+        "tokens need no price"
+    );
     assert_eq!(left.withheld, Some(Withheld::NoSession));
 }
 
@@ -245,10 +403,21 @@ fn a_log_that_continues_another_counts_only_its_own_requests() {
     let (first, longer) = (compacted(7), compacted(12));
     let logs = without_copies(vec![log("b", &longer), log("a", &first), log("c", &first)]);
     let requests = |log: &LogSteps| log.steps.as_ref().unwrap().steps.len();
-    assert_eq!(logs.iter().map(requests).collect::<Vec<usize>>(), [7, 5], "the copy is gone");
+    assert_eq!(
+        logs.iter().map(requests).collect::<Vec<usize>>(),
+        [7, 5],
+        "the copy is gone"
+    );
     let continued = logs[1].steps.as_ref().unwrap();
     assert!(continued.begins_midway && continued.steps[0].gap.is_none());
-    assert_eq!(continued.compactions.iter().map(|one| one.step).collect::<Vec<usize>>(), [3]);
+    assert_eq!(
+        continued
+            .compactions
+            .iter()
+            .map(|one| one.step)
+            .collect::<Vec<usize>>(),
+        [3]
+    );
 }
 
 #[test]
@@ -263,19 +432,51 @@ fn sizes_and_costs_of_a_result_set_become_a_method() {
         usd: Some(replaced as f64 * 2e-6),
         calls,
     };
-    let rows = [context(1, 10_000, 2_000, 1), context(2, 20_000, 3_000, 1), context(3, 30_000, 4_000, 1)];
+    let rows = [
+        context(1, 10_000, 2_000, 1),
+        context(2, 20_000, 3_000, 1),
+        context(3, 30_000, 4_000, 1),
+    ];
     let methods = measured_methods(&rows);
-    assert_eq!(methods[0].size, ContextSize::Line { start: 1000.0, slope: 0.1 });
-    assert_eq!((methods[0].growth, methods[0].largest), (Some(1000.0), Some(30_000)));
+    assert_eq!(
+        methods[0].size,
+        ContextSize::Line {
+            start: 1000.0,
+            slope: 0.1
+        }
+    );
+    assert_eq!(
+        (methods[0].growth, methods[0].largest),
+        (Some(1000.0), Some(30_000))
+    );
     assert!(matches!(methods[0].cost, RequestCost::Measured(usd) if close(usd, 2e-6)));
-    assert_eq!(methods[0].after(50_000, 5_000, 5_000), 15_000, "4,000 × .1 + 1,000, and what stays");
-    assert!(measured_methods(&[context(1, 10_000, 0, 0)]).is_empty(), "nothing is kept");
-    assert!(measured_methods(&[context(1, 10_000, 10_000, 0)]).is_empty(), "all is kept");
+    assert_eq!(
+        methods[0].after(50_000, 5_000, 5_000),
+        15_000,
+        "4,000 × .1 + 1,000, and what stays"
+    );
+    assert!(
+        measured_methods(&[context(1, 10_000, 0, 0)]).is_empty(),
+        "nothing is kept"
+    );
+    assert!(
+        measured_methods(&[context(1, 10_000, 10_000, 0)]).is_empty(),
+        "all is kept"
+    );
     let rule = measured_methods(&[context(1, 10_000, 2_000, 0)]);
     assert_eq!((rule[0].cost, rule[0].growth), (RequestCost::Free, None));
-    assert_eq!(rule[0].size, ContextSize::Line { start: 0.0, slope: 0.2 });
+    assert_eq!(
+        rule[0].size,
+        ContextSize::Line {
+            start: 0.0,
+            slope: 0.2
+        }
+    );
     let cycles = LifeCycle::new(100_000.0, 20_000.0, Some(1500.0)).cycles;
-    assert_eq!((cycles, LifeCycle::new(100.0, 20.0, Some(-1.0)).cycles), (Some(54), None));
+    assert_eq!(
+        (cycles, LifeCycle::new(100.0, 20.0, Some(-1.0)).cycles),
+        (Some(54), None)
+    );
 }
 
 /// The token counts of the steps of a log.
@@ -283,10 +484,20 @@ fn counted(name: &str, text: &str) -> Vec<[Option<u64>; 5]> {
     let log = read_bytes(Path::new(name), text.as_bytes().to_vec(), None).unwrap();
     let kinds = |step: &ModelStep| {
         let usage = step.usage;
-        let kinds = [usage.input, usage.cached_input, usage.cache_write, usage.cache_write_hour, usage.output];
+        let kinds = [
+            usage.input,
+            usage.cached_input,
+            usage.cache_write,
+            usage.cache_write_hour,
+            usage.output,
+        ];
         kinds.map(|tokens| tokens.map(|tokens| tokens.0))
     };
-    log.conversations.iter().flat_map(|one| &one.steps).map(kinds).collect()
+    log.conversations
+        .iter()
+        .flat_map(|one| &one.steps)
+        .map(kinds)
+        .collect()
 }
 
 #[test]
@@ -299,13 +510,18 @@ fn every_format_keeps_the_kinds_of_tokens_apart() {
     let one = r#"{"input_tokens":3,"cache_creation_input_tokens":20,"cache_read_input_tokens":100,"output_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":20}}"#;
     let last = one.replace("\"output_tokens\":1", "\"output_tokens\":9");
     let text = format!("{}\n{}\n", claude("a", one), claude("b", &last));
-    assert_eq!(counted("a.jsonl", &text), [[Some(123), Some(100), Some(20), Some(20), Some(9)]], "once a message");
+    assert_eq!(
+        counted("a.jsonl", &text),
+        [[Some(123), Some(100), Some(20), Some(20), Some(9)]],
+        "once a message"
+    );
     let part = |read: u64| {
         format!(
             r#"{{"type":"message","input_tokens":1,"cache_creation_input_tokens":2,"cache_read_input_tokens":{read},"output_tokens":4}}"#
         )
     };
-    let advisor = r#"{"type":"advisor_message","input_tokens":900,"output_tokens":5,"model":"other"}"#;
+    let advisor =
+        r#"{"type":"advisor_message","input_tokens":900,"output_tokens":5,"model":"other"}"#;
     let several = format!(
         r#"{{"input_tokens":2,"cache_creation_input_tokens":4,"cache_read_input_tokens":210,"output_tokens":8,"iterations":[{},{advisor},{}]}}"#,
         part(100),
@@ -314,7 +530,10 @@ fn every_format_keeps_the_kinds_of_tokens_apart() {
     let counts = counted("a.jsonl", &format!("{}\n", claude("a", &several)));
     assert_eq!(
         counts,
-        [[Some(103), Some(100), Some(2), None, Some(4)], [Some(113), Some(110), Some(2), None, Some(4)]]
+        [
+            [Some(103), Some(100), Some(2), None, Some(4)],
+            [Some(113), Some(110), Some(2), None, Some(4)]
+        ]
     );
 
     let event = |total: u64| {
@@ -329,7 +548,11 @@ fn every_format_keeps_the_kinds_of_tokens_apart() {
         event(129),
         event(129)
     );
-    assert_eq!(counted("a.jsonl", &codex), [[Some(120), Some(100), None, None, Some(9)]], "reported twice, made once");
+    assert_eq!(
+        counted("a.jsonl", &codex),
+        [[Some(120), Some(100), None, None, Some(9)]],
+        "reported twice, made once"
+    );
 
     let pi = concat!(
         r#"{"type":"session","id":"s","timestamp":"2026-01-02T10:00:00Z","cwd":"/p"}"#,
@@ -346,11 +569,20 @@ fn every_format_keeps_the_kinds_of_tokens_apart() {
     );
 
     let gemini = r#"{"sessionId":"s","projectHash":"p","messages":[{"id":"a","type":"gemini","content":"hi","timestamp":"2026-01-02T10:00:00Z","model":"g","tokens":{"input":120,"output":5,"cached":100,"thoughts":4}}]}"#;
-    assert_eq!(counted("a.json", gemini), [[Some(120), Some(100), None, None, Some(9)]]);
+    assert_eq!(
+        counted("a.json", gemini),
+        [[Some(120), Some(100), None, None, Some(9)]]
+    );
 
     let atif = r#"{"schema_version":"ATIF-v1.4","session_id":"s","agent":{"name":"a","version":"1","model_name":"m"},"steps":[{"step_id":1,"timestamp":"2026-01-02T10:00:00Z","source":"agent","message":"hi","metrics":{"prompt_tokens":123,"completion_tokens":9,"cached_tokens":100}}]}"#;
-    assert_eq!(counted("a.json", atif), [[Some(123), Some(100), None, None, Some(9)]]);
+    assert_eq!(
+        counted("a.json", atif),
+        [[Some(123), Some(100), None, None, Some(9)]]
+    );
 
     let opencode = r#"{"info":{"id":"s"},"messages":[{"info":{"role":"assistant","modelID":"m","time":{"completed":1700000000000},"tokens":{"input":3,"output":5,"reasoning":4,"cache":{"read":100,"write":20}}},"parts":[{"type":"text","text":"hi"}]}]}"#;
-    assert_eq!(counted("a.json", opencode), [[Some(123), Some(100), Some(20), None, Some(9)]]);
+    assert_eq!(
+        counted("a.json", opencode),
+        [[Some(123), Some(100), Some(20), None, Some(9)]]
+    );
 }

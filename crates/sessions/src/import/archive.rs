@@ -25,13 +25,27 @@ const KEPT_LIMIT: usize = 512 << 20;
 /// # Errors
 /// If the archive is damaged, is not an Inspect log or has no messages, or if another format than Inspect's was asked
 /// for. A sample that cannot be read is a loss.
-pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>) -> Result<ImportedLog, ImportError> {
+pub(super) fn read(
+    file: &Path,
+    bytes: impl Read + Seek,
+    format: Option<Format>,
+) -> Result<ImportedLog, ImportError> {
     let opened = ZipArchive::new(bytes);
-    let zip = opened.map_err(|e| ImportError::DamagedArchive { file: file.to_owned(), reason: e.to_string() })?;
-    let mut archive = Archive { file, zip, unpacked: 0, losses: Vec::new() };
+    let zip = opened.map_err(|e| ImportError::DamagedArchive {
+        file: file.to_owned(),
+        reason: e.to_string(),
+    })?;
+    let mut archive = Archive {
+        file,
+        zip,
+        unpacked: 0,
+        losses: Vec::new(),
+    };
     let names: Vec<String> = archive.zip.file_names().map(str::to_owned).collect();
     let samples: Vec<&String> = names.iter().filter(|name| is_sample(name)).collect();
-    let Some(header) = ["header.json", "_journal/start.json"].into_iter().find(|head| names.iter().any(|n| n == head))
+    let Some(header) = ["header.json", "_journal/start.json"]
+        .into_iter()
+        .find(|head| names.iter().any(|n| n == head))
     else {
         let advice = localized(
             "unpack it and import the logs inside; only Inspect's .eval archives are read as they are",
@@ -43,8 +57,15 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
             advice,
         });
     };
-    expect_format(file, localized("an archive of samples", "样本存档"), Format::Inspect, format)?;
-    let model = archive.value(header).and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
+    expect_format(
+        file,
+        localized("an archive of samples", "样本存档"),
+        Format::Inspect,
+        format,
+    )?;
+    let model = archive
+        .value(header)
+        .and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
     let mut conversations = Vec::new();
     let mut kept = 0;
     for (index, name) in samples.iter().enumerate() {
@@ -56,18 +77,31 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
             ));
             break;
         }
-        let Some(sample) = archive.value(name) else { continue };
+        let Some(sample) = archive.value(name) else {
+            continue;
+        };
         let model = model.as_deref().unwrap_or("");
-        let conversation = inspect_sample(&sample, model, &stem_of(file), samples.len() > 1).finish();
-        kept += conversation.messages.iter().map(|message| message.countable_text().len()).sum::<usize>();
+        let conversation =
+            inspect_sample(&sample, model, &stem_of(file), samples.len() > 1).finish();
+        kept += conversation
+            .messages
+            .iter()
+            .map(|message| message.countable_text().len())
+            .sum::<usize>();
         conversations.push(conversation);
     }
-    ImportedLog::new(file.to_owned(), Format::Inspect, conversations, archive.losses)
+    ImportedLog::new(
+        file.to_owned(),
+        Format::Inspect,
+        conversations,
+        archive.losses,
+    )
 }
 
 /// Whether an entry is a sample: `samples/NAME.json`.
 fn is_sample(name: &str) -> bool {
-    name.strip_prefix("samples/").is_some_and(|rest| rest.ends_with(".json"))
+    name.strip_prefix("samples/")
+        .is_some_and(|rest| rest.ends_with(".json"))
 }
 
 struct Archive<'f, R> {
@@ -79,16 +113,27 @@ struct Archive<'f, R> {
 
 impl<R: Read + Seek> Archive<'_, R> {
     fn note_loss(&mut self, message: String) {
-        self.losses.push(ImportIssue { file: self.file.to_owned(), line: None, message });
+        self.losses.push(ImportIssue {
+            file: self.file.to_owned(),
+            line: None,
+            message,
+        });
     }
 
     /// The JSON of one entry. Damage in it is counted, and everything before the damage is read.
     fn value(&mut self, name: &str) -> Option<Value> {
         let mut text = Vec::new();
-        let read = self.zip.by_name(name).map_err(|error| error.to_string()).and_then(|entry| {
-            // The size that the archive states cannot be trusted.
-            entry.take(DOCUMENT_LIMIT + 1).read_to_end(&mut text).map_err(|error| error.to_string())
-        });
+        let read = self
+            .zip
+            .by_name(name)
+            .map_err(|error| error.to_string())
+            .and_then(|entry| {
+                // The size that the archive states cannot be trusted.
+                entry
+                    .take(DOCUMENT_LIMIT + 1)
+                    .read_to_end(&mut text)
+                    .map_err(|error| error.to_string())
+            });
         self.unpacked += text.len() as u64;
         if let Err(reason) = read {
             self.note_loss(say!(
@@ -105,7 +150,11 @@ impl<R: Read + Seek> Archive<'_, R> {
             ));
             return None;
         }
-        let mut records = Records::new(&self.file.join(name), LogShape::Document, Box::new(Cursor::new(text)));
+        let mut records = Records::new(
+            &self.file.join(name),
+            LogShape::Document,
+            Box::new(Cursor::new(text)),
+        );
         let value = records.next();
         self.losses.extend(records.into_losses());
         value

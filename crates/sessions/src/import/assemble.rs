@@ -45,15 +45,22 @@ impl SessionCut {
         let (mut tokens, mut end) = (0, None);
         for (index, message) in messages.iter().enumerate() {
             let at = index + 1;
-            tokens += if message.role == Role::System && index == 0 { 0 } else { count(message).0 };
-            let is_over =
-                self.max_tokens.is_some_and(|most| tokens > most.0) || self.until.is_some_and(|until| at > until);
+            tokens += if message.role == Role::System && index == 0 {
+                0
+            } else {
+                count(message).0
+            };
+            let is_over = self.max_tokens.is_some_and(|most| tokens > most.0)
+                || self.until.is_some_and(|until| at > until);
             if is_over && end.is_some() {
                 break;
             }
-            let is_turn = matches!(message.role, Role::Assistant | Role::Tool) && is_boundary(messages, at);
+            let is_turn =
+                matches!(message.role, Role::Assistant | Role::Tool) && is_boundary(messages, at);
             let is_whole_session = at == messages.len() && !is_over;
-            if is_turn && (message.role == Role::Tool || message.tool_calls.is_empty()) || is_whole_session {
+            if is_turn && (message.role == Role::Tool || message.tool_calls.is_empty())
+                || is_whole_session
+            {
                 end = Some(at);
             }
         }
@@ -90,12 +97,24 @@ pub fn assemble(
         fixture.truncated_to = Some(end as u64);
         fixture.compactions.retain(|at| *at <= end);
     }
-    if let (Some(index), Some(notes)) = (report.paraphrase.filter(|at| *at < end), fixture.notes.as_object_mut()) {
+    if let (Some(index), Some(notes)) = (
+        report.paraphrase.filter(|at| *at < end),
+        fixture.notes.as_object_mut(),
+    ) {
         notes.insert(PARAPHRASE.to_owned(), json!(index));
     }
-    fixture.points = propose(&fixture.messages, &fixture.compactions, options.points, count);
+    fixture.points = propose(
+        &fixture.messages,
+        &fixture.compactions,
+        options.points,
+        count,
+    );
     let suspicions = audit(&fixture);
-    Assembled { fixture, report, suspicions }
+    Assembled {
+        fixture,
+        report,
+        suspicions,
+    }
 }
 
 /// The whole conversation as a fixture, not yet scrubbed and without points. Its name is from the log if none is given.
@@ -131,7 +150,11 @@ fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>)
 
 fn notes_of(conversation: &Conversation, format: Format) -> Value {
     // A reason may name a word of the log, and only values are scrubbed, not keys.
-    let dropped: Vec<String> = conversation.dropped.iter().map(|(why, count)| format!("{why}: {count}")).collect();
+    let dropped: Vec<String> = conversation
+        .dropped
+        .iter()
+        .map(|(why, count)| format!("{why}: {count}"))
+        .collect();
     let mut notes = Map::new();
     notes.insert("source".to_owned(), json!(format!("a log of {format}")));
     if !dropped.is_empty() {
@@ -175,13 +198,31 @@ mod tests {
             summaries: vec!["j@corp.io wants mail".into()],
             ..Conversation::default()
         };
-        let points = PointRules { at_compactions: true, ..PointRules::default() };
-        let options = FixtureOptions { points, ..FixtureOptions::default() };
+        let points = PointRules {
+            at_compactions: true,
+            ..PointRules::default()
+        };
+        let options = FixtureOptions {
+            points,
+            ..FixtureOptions::default()
+        };
         let made = assemble(conversation, Format::Pi, &options, &|_| Tokens(1));
-        assert_eq!(unique_name(&made.fixture.name, |name| name == "a-b"), "a-b-2");
-        assert_eq!((made.fixture.messages.len(), made.fixture.points.as_slice()), (3, [2].as_slice()));
-        assert_eq!(made.fixture.notes["own_summaries"][0], "contributor@example.com wants mail");
-        assert_eq!(made.fixture.notes[PARAPHRASE], 1, "the first message of the person is marked");
+        assert_eq!(
+            unique_name(&made.fixture.name, |name| name == "a-b"),
+            "a-b-2"
+        );
+        assert_eq!(
+            (made.fixture.messages.len(), made.fixture.points.as_slice()),
+            (3, [2].as_slice())
+        );
+        assert_eq!(
+            made.fixture.notes["own_summaries"][0],
+            "contributor@example.com wants mail"
+        );
+        assert_eq!(
+            made.fixture.notes[PARAPHRASE], 1,
+            "the first message of the person is marked"
+        );
         assert_eq!(made.suspicions, []);
     }
 }

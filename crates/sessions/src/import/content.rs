@@ -20,17 +20,27 @@ pub(super) fn str_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 /// The list under `key`; empty if there is none.
 pub(super) fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The list at a JSON pointer; empty if there is none.
 pub(super) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The first string at these JSON pointers that is not empty; empty if there is none.
 pub(super) fn first_at<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
-    pointers.iter().map(|pointer| str_at(value, pointer)).find(|text| !text.is_empty()).unwrap_or("")
+    pointers
+        .iter()
+        .map(|pointer| str_at(value, pointer))
+        .find(|text| !text.is_empty())
+        .unwrap_or("")
 }
 
 /// The whole number at a JSON pointer.
@@ -41,12 +51,16 @@ pub(super) fn number_at(value: &Value, pointer: &str) -> Option<u64> {
 /// The count of tokens at a JSON pointer. What no request can have is no count: sums of counts must not overflow.
 pub(super) fn tokens_at(value: &Value, pointer: &str) -> Option<Tokens> {
     const MOST: u64 = 1 << 40;
-    number_at(value, pointer).filter(|tokens| *tokens <= MOST).map(Tokens)
+    number_at(value, pointer)
+        .filter(|tokens| *tokens <= MOST)
+        .map(Tokens)
 }
 
 /// A string as it is, anything else as JSON.
 pub(super) fn plain_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The time under `timestamp`, in ISO 8601.
@@ -71,11 +85,21 @@ pub(super) fn content_of(message: &Value, draft: &mut ConversationDraft) -> Stri
 
 /// The text of a result. A message has no flag for an error, so the text of one that the log flags has to say it.
 pub(super) fn result_text(text: String, is_error: bool) -> String {
-    const MARKS: [&str; 5] = ["Error", "error:", "ERROR:", "<tool_use_error>", "[An error occurred"];
+    const MARKS: [&str; 5] = [
+        "Error",
+        "error:",
+        "ERROR:",
+        "<tool_use_error>",
+        "[An error occurred",
+    ];
     let needs_no_mark = !is_error
         || MARKS.iter().any(|mark| text.trim_start().starts_with(mark))
         || recorded_exit_code(&text).is_some_and(|code| code != 0);
-    if needs_no_mark { text } else { format!("Error: {text}").trim_end().to_owned() }
+    if needs_no_mark {
+        text
+    } else {
+        format!("Error: {text}").trim_end().to_owned()
+    }
 }
 
 /// Adds a message with the content of `message` as plain text.
@@ -92,7 +116,11 @@ pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String 
         Value::Null => String::new(),
         Value::Array(parts) => {
             let texts: Vec<String> = parts.iter().map(|part| part_text(part, draft)).collect();
-            texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+            texts
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n")
         }
         Value::Object(_) => part_text(content, draft),
         Value::Bool(_) | Value::Number(_) => content.to_string(),
@@ -100,11 +128,19 @@ pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String 
 }
 
 fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
-    let Value::Object(object) = part else { return text_of_scalar(part) };
+    let Value::Object(object) = part else {
+        return text_of_scalar(part);
+    };
     match str_of(part, "type") {
         "thinking" | "reasoning" => {
             let texts = ["thinking", "reasoning", "text"].map(|key| str_of(part, key));
-            if texts.into_iter().max_by_key(|text| text.len()).unwrap_or("").trim().is_empty() {
+            if texts
+                .into_iter()
+                .max_by_key(|text| text.len())
+                .unwrap_or("")
+                .trim()
+                .is_empty()
+            {
                 draft.count(DropReason::SealedReasoning);
             }
             String::new()
@@ -122,18 +158,32 @@ fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
 }
 
 fn text_of_scalar(value: &Value) -> String {
-    if value.is_null() { String::new() } else { plain_text(value) }
+    if value.is_null() {
+        String::new()
+    } else {
+        plain_text(value)
+    }
 }
 
 fn unknown_part(kind: &str, part: &Value, draft: &mut ConversationDraft) -> String {
     if kind == "tool_reference" {
         return format!("[tool {}]", str_of(part, "tool_name"));
     }
-    let inner = part.get("content").or_else(|| part.get("refusal")).filter(|inner| !inner.is_null());
+    let inner = part
+        .get("content")
+        .or_else(|| part.get("refusal"))
+        .filter(|inner| !inner.is_null());
     if let Some(inner) = inner {
         return text_of(inner, draft);
     }
-    draft.count(DropReason::Unknown(format!("part {}", if kind.is_empty() { "without type" } else { kind })));
+    draft.count(DropReason::Unknown(format!(
+        "part {}",
+        if kind.is_empty() {
+            "without type"
+        } else {
+            kind
+        }
+    )));
     String::new()
 }
 
@@ -141,22 +191,47 @@ fn unknown_part(kind: &str, part: &Value, draft: &mut ConversationDraft) -> Stri
 fn media(part: &Value) -> Option<String> {
     let kind = str_of(part, "type");
     if let Some(inline) = part.get("inlineData") {
-        return Some(placeholder("image", str_of(inline, "mimeType"), str_of(inline, "data")));
+        return Some(placeholder(
+            "image",
+            str_of(inline, "mimeType"),
+            str_of(inline, "data"),
+        ));
     }
     if !matches!(
         kind,
-        "image" | "image_url" | "input_image" | "document" | "file" | "input_file" | "input_audio" | "audio" | "video"
+        "image"
+            | "image_url"
+            | "input_image"
+            | "document"
+            | "file"
+            | "input_file"
+            | "input_audio"
+            | "audio"
+            | "video"
     ) {
         return None;
     }
     let data = first_at(
         part,
         &[
-            "/source/data", "/image_url/url", "/image_url", "/data", "/image", "/url", "/file/file_data",
-            "/input_audio/data", "/source/url", "/document", "/audio", "/video",
+            "/source/data",
+            "/image_url/url",
+            "/image_url",
+            "/data",
+            "/image",
+            "/url",
+            "/file/file_data",
+            "/input_audio/data",
+            "/source/url",
+            "/document",
+            "/audio",
+            "/video",
         ],
     );
-    let media_type = first_at(part, &["/source/media_type", "/mimeType", "/mime", "/mime_type"]);
+    let media_type = first_at(
+        part,
+        &["/source/media_type", "/mimeType", "/mime", "/mime_type"],
+    );
     let kind = kind.trim_start_matches("input_").trim_end_matches("_url");
     Some(placeholder(kind, media_type, data))
 }
@@ -166,11 +241,18 @@ pub(super) fn placeholder(kind: &str, media_type: &str, data: &str) -> String {
     if data.starts_with("http://") || data.starts_with("https://") || data.starts_with("file:") {
         return format!("[{kind}: {data}]");
     }
-    let (media_type, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+    let (media_type, data) = match data
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(','))
+    {
         Some((head, data)) => (head.split(';').next().unwrap_or(media_type), data),
         None => (media_type, data),
     };
-    let media_type = if media_type.is_empty() { "unknown type" } else { media_type };
+    let media_type = if media_type.is_empty() {
+        "unknown type"
+    } else {
+        media_type
+    };
     format!("[{kind}: {media_type}, {} bytes]", data.len() / 4 * 3)
 }
 
@@ -186,18 +268,32 @@ pub(super) fn arguments(value: Option<&Value>) -> String {
 
 /// The calls of an OpenAI-shaped message.
 pub(super) fn openai_calls(message: &Value, draft: &mut ConversationDraft) -> Vec<ToolCall> {
-    let parsed: Option<Value> =
-        message.get("tool_calls").and_then(Value::as_str).and_then(|t| serde_json::from_str(t).ok());
-    let list = parsed.as_ref().and_then(Value::as_array).map_or_else(|| list_of(message, "tool_calls"), Vec::as_slice);
+    let parsed: Option<Value> = message
+        .get("tool_calls")
+        .and_then(Value::as_str)
+        .and_then(|t| serde_json::from_str(t).ok());
+    let list = parsed
+        .as_ref()
+        .and_then(Value::as_array)
+        .map_or_else(|| list_of(message, "tool_calls"), Vec::as_slice);
     list.iter().map(|call| openai_call(call, draft)).collect()
 }
 
 fn openai_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
-    let nested = ["function", "custom"].into_iter().find_map(|key| call.get(key).filter(|inner| inner.is_object()));
+    let nested = ["function", "custom"]
+        .into_iter()
+        .find_map(|key| call.get(key).filter(|inner| inner.is_object()));
     let function = nested.unwrap_or(call);
-    let name = [str_of(function, "name"), str_of(call, "function")].into_iter().find(|name| !name.is_empty());
-    let given = ["arguments", "args", "input", "parameters"].into_iter().find_map(|key| function.get(key));
-    let id = ["id", "call_id"].into_iter().map(|key| str_of(call, key)).find(|id| !id.is_empty());
+    let name = [str_of(function, "name"), str_of(call, "function")]
+        .into_iter()
+        .find(|name| !name.is_empty());
+    let given = ["arguments", "args", "input", "parameters"]
+        .into_iter()
+        .find_map(|key| function.get(key));
+    let id = ["id", "call_id"]
+        .into_iter()
+        .map(|key| str_of(call, key))
+        .find(|id| !id.is_empty());
     let id = id.map_or_else(|| draft.new_id(), str::to_owned);
     ToolCall::new(id, name.unwrap_or("unknown"), arguments(given))
 }
@@ -210,7 +306,10 @@ mod tests {
     #[test]
     fn what_no_request_can_have_is_no_count_of_tokens() {
         let usage = json!({"input": u64::MAX, "output": 12});
-        assert_eq!((tokens_at(&usage, "/input"), tokens_at(&usage, "/output")), (None, Some(Tokens(12))));
+        assert_eq!(
+            (tokens_at(&usage, "/input"), tokens_at(&usage, "/output")),
+            (None, Some(Tokens(12)))
+        );
     }
 
     #[test]
@@ -223,9 +322,19 @@ mod tests {
             {"type":"image_url","image_url":{"url":"data:image/jpeg;base64,AAAA"}},
             {"type":"hologram"}
         ]);
-        assert_eq!(text_of(&content, &mut draft), "see\n[image: image/png, 6 bytes]\n[image: image/jpeg, 3 bytes]");
+        assert_eq!(
+            text_of(&content, &mut draft),
+            "see\n[image: image/png, 6 bytes]\n[image: image/jpeg, 3 bytes]"
+        );
         let done = draft.finish();
-        assert_eq!(done.dropped.get(&DropReason::SealedReasoning), None, "it is readable");
-        assert_eq!(done.dropped[&DropReason::Unknown("part hologram".into())], 1);
+        assert_eq!(
+            done.dropped.get(&DropReason::SealedReasoning),
+            None,
+            "it is readable"
+        );
+        assert_eq!(
+            done.dropped[&DropReason::Unknown("part hologram".into())],
+            1
+        );
     }
 }

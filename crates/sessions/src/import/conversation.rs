@@ -35,15 +35,28 @@ impl ImportedLog {
         conversations: Vec<Conversation>,
         losses: Vec<ImportIssue>,
     ) -> Result<ImportedLog, ImportError> {
-        let (mut conversations, silent): (Vec<_>, Vec<_>) =
-            conversations.into_iter().partition(|conversation| !conversation.messages.is_empty());
+        let (mut conversations, silent): (Vec<_>, Vec<_>) = conversations
+            .into_iter()
+            .partition(|conversation| !conversation.messages.is_empty());
         let Some(first) = conversations.first_mut() else {
-            return Err(ImportError::NoMessages { file, format, losses });
+            return Err(ImportError::NoMessages {
+                file,
+                format,
+                losses,
+            });
         };
-        for (why, count) in silent.into_iter().flat_map(|conversation| conversation.dropped) {
+        for (why, count) in silent
+            .into_iter()
+            .flat_map(|conversation| conversation.dropped)
+        {
             *first.dropped.entry(why).or_default() += count;
         }
-        Ok(ImportedLog { file, format, conversations, losses })
+        Ok(ImportedLog {
+            file,
+            format,
+            conversations,
+            losses,
+        })
     }
 }
 
@@ -86,9 +99,14 @@ impl Conversation {
         let mut kept = Vec::new();
         let mut stays = true;
         for at in compaction.kept.iter().cloned().flatten() {
-            let Some(message) = self.messages.get(at) else { break };
+            let Some(message) = self.messages.get(at) else {
+                break;
+            };
             if message.role != Role::Tool {
-                stays = self.forgotten.get(&at).is_none_or(|forgotten| *forgotten > compaction.message);
+                stays = self
+                    .forgotten
+                    .get(&at)
+                    .is_none_or(|forgotten| *forgotten > compaction.message);
             }
             if stays {
                 kept.push(message);
@@ -372,24 +390,37 @@ pub enum ImportError {
 
 impl ImportError {
     pub(super) fn from_io(file: &Path, source: std::io::Error) -> ImportError {
-        ImportError::Io { file: file.to_owned(), source }
+        ImportError::Io {
+            file: file.to_owned(),
+            source,
+        }
     }
 }
 
 fn found_keys(keys: &[String]) -> String {
-    if keys.is_empty() { String::new() } else { say!(" (keys: {})", "（键：{}）", keys.join(", ")) }
+    if keys.is_empty() {
+        String::new()
+    } else {
+        say!(" (keys: {})", "（键：{}）", keys.join(", "))
+    }
 }
 
 fn more_losses(more: usize) -> String {
     if more == 0 {
         String::new()
     } else {
-        say!("; so with {more} more places, and nothing was left to read", "；另有 {more} 处也是如此，没有可读的内容")
+        say!(
+            "; so with {more} more places, and nothing was left to read",
+            "；另有 {more} 处也是如此，没有可读的内容"
+        )
     }
 }
 
 fn first_loss(losses: &[ImportIssue]) -> String {
-    losses.first().map(|loss| say!(" ({loss})", "（{loss}）")).unwrap_or_default()
+    losses
+        .first()
+        .map(|loss| say!(" ({loss})", "（{loss}）"))
+        .unwrap_or_default()
 }
 
 /// Returns an error if another format was given than the only one in which a log can be read.
@@ -400,7 +431,12 @@ pub(super) fn expect_format(
     given: Option<Format>,
 ) -> Result<(), ImportError> {
     match given.filter(|given| *given != expected) {
-        Some(given) => Err(ImportError::OtherFormat { file: file.to_owned(), what, expected, given }),
+        Some(given) => Err(ImportError::OtherFormat {
+            file: file.to_owned(),
+            what,
+            expected,
+            given,
+        }),
         None => Ok(()),
     }
 }
@@ -411,8 +447,13 @@ mod tests {
 
     #[test]
     fn records_that_are_left_out_as_expected_have_one_name_and_unknown_ones_their_own() {
-        let [mode, title] = ["mode", "ai-title"].map(|kind| DropReason::Bookkeeping(kind.to_owned()).group());
+        let [mode, title] =
+            ["mode", "ai-title"].map(|kind| DropReason::Bookkeeping(kind.to_owned()).group());
         assert_eq!(mode, title);
-        assert!(DropReason::Unknown("x-ray".to_owned()).group().contains("x-ray"));
+        assert!(
+            DropReason::Unknown("x-ray".to_owned())
+                .group()
+                .contains("x-ray")
+        );
     }
 }

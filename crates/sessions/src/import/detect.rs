@@ -25,8 +25,16 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let text = head.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with(['{', '[']) {
         // A log whose first line is damaged still has JSON on its second.
-        let json_follows = text.lines().skip(1).take(3).any(|line| line.starts_with('{'));
-        return if is_lines_name(name) || json_follows { LogShape::Lines } else { LogShape::Text };
+        let json_follows = text
+            .lines()
+            .skip(1)
+            .take(3)
+            .any(|line| line.starts_with('{'));
+        return if is_lines_name(name) || json_follows {
+            LogShape::Lines
+        } else {
+            LogShape::Text
+        };
     }
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("");
@@ -35,7 +43,9 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
     // After a damaged first line comes a whole value; after the first line of a document, another part of it.
     let damaged = first.len() > 2 && second.is_some_and(is_json);
-    if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
+    if is_lines_name(name) && (complete || second.is_none())
+        || second_opens && (complete || damaged)
+    {
         LogShape::Lines
     } else {
         LogShape::Document
@@ -49,14 +59,23 @@ fn is_json(text: &str) -> bool {
 /// Whether a text has the head of a chat as Aider writes it: the first thing in the file, or outside all fences and
 /// followed by a line of Aider's own. A page that only shows such a head is not a log.
 pub(super) fn is_aider(head: &str) -> bool {
-    let mut lines = head.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
+    let mut lines = head
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .peekable();
     if lines.peek().is_some_and(|line| is_aider_head(line)) {
         return true;
     }
     let mut fenced = false;
     while let Some(line) = lines.next() {
         fenced ^= line.starts_with("```");
-        if !fenced && is_aider_head(line) && lines.peek().is_some_and(|next| next.starts_with(['>', '#'])) {
+        if !fenced
+            && is_aider_head(line)
+            && lines
+                .peek()
+                .is_some_and(|next| next.starts_with(['>', '#']))
+        {
             return true;
         }
     }
@@ -64,10 +83,16 @@ pub(super) fn is_aider(head: &str) -> bool {
 }
 
 fn is_aider_head(line: &str) -> bool {
-    let time = line.strip_prefix("# aider chat started at ").unwrap_or("").as_bytes();
+    let time = line
+        .strip_prefix("# aider chat started at ")
+        .unwrap_or("")
+        .as_bytes();
     let form = b"0000-00-00 00:00:00";
     time.len() >= form.len()
-        && time.iter().zip(form).all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
+        && time
+            .iter()
+            .zip(form)
+            .all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
 }
 
 fn is_lines_name(name: &str) -> bool {
@@ -101,7 +126,10 @@ fn has_list(record: &Value, key: &str) -> bool {
 
 /// The list under `key`; empty if there is none.
 fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
-    record.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    record
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// Whether a JSON value has the marks of a format.
@@ -113,16 +141,48 @@ type Marks = fn(&Value) -> bool;
 /// [`detect_lines`] tells apart.
 const OF_LINES: &[(usize, Marks, Format)] = &[
     (LOOKED_AT, is_codex, Format::Codex),
-    (1, |r| !has(r, "type") && has(r, "timestamp") && (has(r, "instructions") || has(r, "git")), Format::Codex),
-    (2, |r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd"), Format::Pi),
-    (LOOKED_AT, |r| matches!(text(r, "type"), Some("session.start" | "assistant.message")), Format::CopilotCli),
-    (1, |r| has(r, "sessionId") && has(r, "projectHash") && !has(r, "type"), Format::Gemini),
+    (
+        1,
+        |r| !has(r, "type") && has(r, "timestamp") && (has(r, "instructions") || has(r, "git")),
+        Format::Codex,
+    ),
+    (
+        2,
+        |r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd"),
+        Format::Pi,
+    ),
+    (
+        LOOKED_AT,
+        |r| matches!(text(r, "type"), Some("session.start" | "assistant.message")),
+        Format::CopilotCli,
+    ),
+    (
+        1,
+        |r| has(r, "sessionId") && has(r, "projectHash") && !has(r, "type"),
+        Format::Gemini,
+    ),
     (LOOKED_AT, is_claude, Format::ClaudeCode),
-    (LOOKED_AT, |r| has_list(r, "conversations"), Format::ShareGpt),
+    (
+        LOOKED_AT,
+        |r| has_list(r, "conversations"),
+        Format::ShareGpt,
+    ),
     (LOOKED_AT, is_openhands_evaluation, Format::OpenHands),
-    (LOOKED_AT, |r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source"), Format::OpenHands),
-    (LOOKED_AT, |r| text(r, "role") == Some("session_meta"), Format::Hermes),
-    (LOOKED_AT, |r| has(r, "role") && has(r, "finish_reason"), Format::Hermes),
+    (
+        LOOKED_AT,
+        |r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source"),
+        Format::OpenHands,
+    ),
+    (
+        LOOKED_AT,
+        |r| text(r, "role") == Some("session_meta"),
+        Format::Hermes,
+    ),
+    (
+        LOOKED_AT,
+        |r| has(r, "role") && has(r, "finish_reason"),
+        Format::Hermes,
+    ),
     (LOOKED_AT, |r| has(r, "run_type"), Format::LangSmith),
     (LOOKED_AT, is_atif, Format::Atif),
     (LOOKED_AT, is_span, Format::OpenTelemetry),
@@ -132,46 +192,96 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
 /// One JSON document.
 const OF_DOCUMENT: &[(Marks, Format)] = &[
     (
-        |d| has(d, "info") && list(d, "messages").first().is_some_and(|m| has(m, "info") && has(m, "parts")),
+        |d| {
+            has(d, "info")
+                && list(d, "messages")
+                    .first()
+                    .is_some_and(|m| has(m, "info") && has(m, "parts"))
+        },
         Format::OpenCode,
     ),
-    (|d| has(d, "sessionId") && has(d, "projectHash") && has_list(d, "messages"), Format::Gemini),
-    (|d| text(d, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent")), Format::MiniSweAgent),
-    (|d| d.pointer("/info/mini_version").is_some(), Format::MiniSweAgent),
+    (
+        |d| has(d, "sessionId") && has(d, "projectHash") && has_list(d, "messages"),
+        Format::Gemini,
+    ),
+    (
+        |d| text(d, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent")),
+        Format::MiniSweAgent,
+    ),
+    (
+        |d| d.pointer("/info/mini_version").is_some(),
+        Format::MiniSweAgent,
+    ),
     (|d| has_list(d, "trajectory"), Format::SweAgent),
     (is_atif, Format::Atif),
     (is_span, Format::OpenTelemetry),
     (|d| has(d, "eval") && has(d, "version"), Format::Inspect),
-    (|d| has(d, "session_id") && (has(d, "system_prompt") || has(d, "message_count")), Format::Hermes),
+    (
+        |d| has(d, "session_id") && (has(d, "system_prompt") || has(d, "message_count")),
+        Format::Hermes,
+    ),
     (is_openhands_evaluation, Format::OpenHands),
     (|d| has_list(d, "history"), Format::Gemini),
-    (|d| has(d, "run_type") || has_list(d, "post") || has_list(d, "patch"), Format::LangSmith),
+    (
+        |d| has(d, "run_type") || has_list(d, "post") || has_list(d, "patch"),
+        Format::LangSmith,
+    ),
     (|d| has_list(d, "conversations"), Format::ShareGpt),
-    (|d| has_list(d, "messages") && has(d, "started_at"), Format::Hermes),
-    (|d| has_list(d, "input") && (has(d, "model") || has(d, "instructions")), Format::OpenAi),
-    (|d| list(d, "messages").iter().any(|m| has_list(m, "conversations")), Format::ShareGpt),
+    (
+        |d| has_list(d, "messages") && has(d, "started_at"),
+        Format::Hermes,
+    ),
+    (
+        |d| has_list(d, "input") && (has(d, "model") || has(d, "instructions")),
+        Format::OpenAi,
+    ),
+    (
+        |d| {
+            list(d, "messages")
+                .iter()
+                .any(|m| has_list(m, "conversations"))
+        },
+        Format::ShareGpt,
+    ),
 ];
 
 /// A document that is a list: what one of its first items looks like.
 const OF_LIST: &[(Marks, Format)] = &[
-    (|item| has(item, "role") && has(item, "parts"), Format::Gemini),
-    (|item| has(item, "source") && (has(item, "action") || has(item, "observation")), Format::OpenHands),
+    (
+        |item| has(item, "role") && has(item, "parts"),
+        Format::Gemini,
+    ),
+    (
+        |item| has(item, "source") && (has(item, "action") || has(item, "observation")),
+        Format::OpenHands,
+    ),
     (|item| has_list(item, "conversations"), Format::ShareGpt),
     (is_returncode, Format::MiniSweAgent),
     (is_atif, Format::Atif),
     (is_span, Format::OpenTelemetry),
     // Rows of its database.
-    (|item| has(item, "role") && has(item, "compacted"), Format::Hermes),
+    (
+        |item| has(item, "role") && has(item, "compacted"),
+        Format::Hermes,
+    ),
     (is_message, Format::OpenAi),
 ];
 
 fn detect_lines(records: &[&Value]) -> Option<Format> {
-    let (.., format) = OF_LINES.iter().find(|(first, marks, _)| any_of_first(*first, records, *marks))?;
+    let (.., format) = OF_LINES
+        .iter()
+        .find(|(first, marks, _)| any_of_first(*first, records, *marks))?;
     Some(match format {
-        Format::ShareGpt if any_of_first(LOOKED_AT, records, |r| has(r, "completed") && has(r, "timestamp")) => {
+        Format::ShareGpt
+            if any_of_first(LOOKED_AT, records, |r| {
+                has(r, "completed") && has(r, "timestamp")
+            }) =>
+        {
             Format::Hermes
         }
-        Format::OpenAi if any_of_first(LOOKED_AT, records, is_anthropic_message) => Format::Anthropic,
+        Format::OpenAi if any_of_first(LOOKED_AT, records, is_anthropic_message) => {
+            Format::Anthropic
+        }
         format => *format,
     })
 }
@@ -184,7 +294,10 @@ fn detect_document(document: &Value) -> Option<Format> {
     if let Value::Array(items) = document {
         return detect_list(items);
     }
-    let found = OF_DOCUMENT.iter().find(|(marks, _)| marks(document)).map(|(_, format)| *format);
+    let found = OF_DOCUMENT
+        .iter()
+        .find(|(marks, _)| marks(document))
+        .map(|(_, format)| *format);
     let messages = list(document, "messages");
     let has_speaker = messages.iter().any(|message| has(message, "role"));
     found.or_else(|| has_speaker.then(|| anthropic_or_openai(document, messages)))
@@ -192,23 +305,40 @@ fn detect_document(document: &Value) -> Option<Format> {
 
 fn detect_list(items: &[Value]) -> Option<Format> {
     let looked_at = items.get(..LOOKED_AT).unwrap_or(items);
-    match OF_LIST.iter().find(|(marks, _)| looked_at.iter().any(marks)) {
+    match OF_LIST
+        .iter()
+        .find(|(marks, _)| looked_at.iter().any(marks))
+    {
         Some((_, Format::OpenAi)) => Some(anthropic_or_openai(&Value::Null, items)),
         Some((_, format)) => Some(*format),
-        None if looked_at.iter().any(|item| has_list(item, "messages")) => items.iter().find_map(detect_document),
+        None if looked_at.iter().any(|item| has_list(item, "messages")) => {
+            items.iter().find_map(detect_document)
+        }
         None => None,
     }
 }
 
 fn is_codex(record: &Value) -> bool {
-    matches!(text(record, "type"), Some("session_meta" | "response_item" | "turn_context" | "event_msg"))
-        && record.get("payload").is_some_and(Value::is_object)
+    matches!(
+        text(record, "type"),
+        Some("session_meta" | "response_item" | "turn_context" | "event_msg")
+    ) && record.get("payload").is_some_and(Value::is_object)
 }
 
 fn is_claude(record: &Value) -> bool {
     const KINDS: [&str; 12] = [
-        "user", "assistant", "summary", "system", "attachment", "progress", "file-history-snapshot", "mode",
-        "permission-mode", "last-prompt", "queue-operation", "ai-title",
+        "user",
+        "assistant",
+        "summary",
+        "system",
+        "attachment",
+        "progress",
+        "file-history-snapshot",
+        "mode",
+        "permission-mode",
+        "last-prompt",
+        "queue-operation",
+        "ai-title",
     ];
     let known = text(record, "type").is_some_and(|kind| KINDS.contains(&kind));
     (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))
@@ -220,23 +350,30 @@ fn is_openhands_evaluation(record: &Value) -> bool {
 }
 
 fn is_atif(record: &Value) -> bool {
-    has_list(record, "steps") && text(record, "schema_version").is_some_and(|version| version.starts_with("ATIF"))
+    has_list(record, "steps")
+        && text(record, "schema_version").is_some_and(|version| version.starts_with("ATIF"))
 }
 
 /// A span, or a record that contains spans. Attributes are an object, or OTLP's list of keys and values.
 fn is_span(record: &Value) -> bool {
-    let is_trace = ["traceId", "trace_id"].iter().any(|key| has(record, key)) || has(record, "context");
+    let is_trace =
+        ["traceId", "trace_id"].iter().any(|key| has(record, key)) || has(record, "context");
     let is_of_model = match record.get("attributes") {
         Some(Value::Object(object)) => object.keys().any(|key| names_model(key)),
-        Some(Value::Array(entries)) => entries.iter().any(|entry| text(entry, "key").is_some_and(names_model)),
+        Some(Value::Array(entries)) => entries
+            .iter()
+            .any(|entry| text(entry, "key").is_some_and(names_model)),
         _ => false,
     };
-    has_list(record, "resourceSpans") || is_trace && (is_of_model || text(record, "type") == Some("GENERATION"))
+    has_list(record, "resourceSpans")
+        || is_trace && (is_of_model || text(record, "type") == Some("GENERATION"))
 }
 
 /// Whether this is the name of an attribute of a model call.
 fn names_model(key: &str) -> bool {
-    key.split('.').next().is_some_and(|first| matches!(first, "gen_ai" | "llm"))
+    key.split('.')
+        .next()
+        .is_some_and(|first| matches!(first, "gen_ai" | "llm"))
 }
 
 fn is_message(record: &Value) -> bool {
@@ -244,12 +381,15 @@ fn is_message(record: &Value) -> bool {
 }
 
 fn is_returncode(item: &Value) -> bool {
-    text(item, "role") == Some("user") && text(item, "content").is_some_and(|text| text.starts_with("<returncode>"))
+    text(item, "role") == Some("user")
+        && text(item, "content").is_some_and(|text| text.starts_with("<returncode>"))
 }
 
 /// Which of the two APIs a list of messages is for. Where both readings agree, OpenAI's.
 fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
-    let anthropic_tools = list(document, "tools").iter().any(|tool| has(tool, "input_schema"));
+    let anthropic_tools = list(document, "tools")
+        .iter()
+        .any(|tool| has(tool, "input_schema"));
     if messages.iter().any(is_anthropic_message) {
         Format::Anthropic
     } else if messages.iter().any(is_openai_message) {
@@ -262,25 +402,37 @@ fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
 }
 
 fn is_openai_message(message: &Value) -> bool {
-    has(message, "tool_calls") || matches!(text(message, "role"), Some("tool" | "system" | "function"))
+    has(message, "tool_calls")
+        || matches!(text(message, "role"), Some("tool" | "system" | "function"))
 }
 
 fn is_anthropic_message(message: &Value) -> bool {
-    let mut kinds = list(message, "content").iter().map(|block| text(block, "type"));
-    !has(message, "tool_calls") && kinds.any(|kind| matches!(kind, Some("tool_use" | "tool_result" | "thinking")))
+    let mut kinds = list(message, "content")
+        .iter()
+        .map(|block| text(block, "type"));
+    !has(message, "tool_calls")
+        && kinds.any(|kind| matches!(kind, Some("tool_use" | "tool_result" | "thinking")))
 }
 
 /// Says for a record of no known format which format is closest, and what the record lacks; `None` if none is close.
 pub(super) fn nearest(record: &Value) -> Option<String> {
     let object = record.as_object()?;
-    let signs = Format::ALL.into_iter().flat_map(|format| format.signs().iter().map(move |keys| (format, *keys)));
+    let signs = Format::ALL
+        .into_iter()
+        .flat_map(|format| format.signs().iter().map(move |keys| (format, *keys)));
     let scored = signs.map(|(format, keys)| {
         let present = keys.iter().filter(|key| object.contains_key(**key)).count();
         (present * 12 / keys.len(), present, format, keys)
     });
-    let (_, _, format, keys) =
-        scored.rev().filter(|(share, ..)| *share >= 6).max_by_key(|(share, count, ..)| (*share, *count))?;
-    let missing: Vec<&str> = keys.iter().copied().filter(|key| !object.contains_key(*key)).collect();
+    let (_, _, format, keys) = scored
+        .rev()
+        .filter(|(share, ..)| *share >= 6)
+        .max_by_key(|(share, count, ..)| (*share, *count))?;
+    let missing: Vec<&str> = keys
+        .iter()
+        .copied()
+        .filter(|key| !object.contains_key(*key))
+        .collect();
     Some(if missing.is_empty() {
         let what = in_code_marks(keys);
         say!(
@@ -288,12 +440,19 @@ pub(super) fn nearest(record: &Value) -> Option<String> {
             "它最像 {format}，但 {what} 的内容与其不同"
         )
     } else {
-        say!("it is most like {format}, but has no {}", "它最像 {format}，但没有 {}", in_code_marks(&missing))
+        say!(
+            "it is most like {format}, but has no {}",
+            "它最像 {format}，但没有 {}",
+            in_code_marks(&missing)
+        )
     })
 }
 
 fn in_code_marks(keys: &[&str]) -> String {
-    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+    keys.iter()
+        .map(|key| format!("`{key}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -303,11 +462,19 @@ mod tests {
 
     #[test]
     fn a_document_over_several_lines_is_not_json_lines() {
-        let pretty =
-            "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"role\":\"user\",\"content\":\"ho\"}]}\n";
+        let pretty = "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"role\":\"user\",\"content\":\"ho\"}]}\n";
         assert!(matches!(shape_of(pretty, "log.json"), LogShape::Document));
-        assert!(matches!(shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"), LogShape::Lines));
-        assert!(matches!(shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"), LogShape::Lines), "a damaged first line");
+        assert!(matches!(
+            shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"),
+            LogShape::Lines
+        ));
+        assert!(
+            matches!(
+                shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"),
+                LogShape::Lines
+            ),
+            "a damaged first line"
+        );
     }
 
     #[test]
@@ -318,9 +485,17 @@ mod tests {
             "it is most like openai-messages, but has no `content`"
         );
         let claude = near(json!({"type": "user", "uuid": "u", "message": {}}));
-        assert_eq!(claude, "it is most like claude-code, but has no `sessionId`");
+        assert_eq!(
+            claude,
+            "it is most like claude-code, but has no `sessionId`"
+        );
         let codex = near(json!({"type": "user", "timestamp": "t", "payload": {}}));
-        assert!(codex.starts_with("it is most like codex, but `type`, `timestamp`, `payload` do not hold"), "{codex}");
+        assert!(
+            codex.starts_with(
+                "it is most like codex, but `type`, `timestamp`, `payload` do not hold"
+            ),
+            "{codex}"
+        );
         assert_eq!(near(json!({"dialogue": [], "kind": "chat"})), "");
     }
 }

@@ -52,7 +52,10 @@ pub(super) struct ConversationDraft {
 
 impl ConversationDraft {
     pub(super) fn new(name: impl Into<String>) -> ConversationDraft {
-        ConversationDraft { name: name.into(), ..ConversationDraft::default() }
+        ConversationDraft {
+            name: name.into(),
+            ..ConversationDraft::default()
+        }
     }
 
     /// How many entries there are so far.
@@ -107,11 +110,21 @@ impl ConversationDraft {
     /// Counts the tokens of a request to the model that spoke last. The first after a compaction tells the size of its
     /// result. A request without input was never answered.
     pub(super) fn count_request(&mut self, usage: Usage, time: Option<Timestamp>) {
-        let Some(input) = usage.input.filter(|input| input.0 > 0) else { return };
-        if let Some(last) = self.recorded.last_mut().filter(|last| last.tokens_after.is_none()) {
+        let Some(input) = usage.input.filter(|input| input.0 > 0) else {
+            return;
+        };
+        if let Some(last) = self
+            .recorded
+            .last_mut()
+            .filter(|last| last.tokens_after.is_none())
+        {
             last.tokens_after = Some(input.0);
         }
-        self.steps.push(ModelStep { model: self.model.clone(), time, usage });
+        self.steps.push(ModelStep {
+            model: self.model.clone(),
+            time,
+            usage,
+        });
     }
 
     /// Notes that the newest request asked for the summary of a compaction here: only the next one comes after it.
@@ -124,7 +137,11 @@ impl ConversationDraft {
 
     /// Counts the tokens of a request where a log counts them with each piece of the message `key`: the last count is used.
     pub(super) fn count_request_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
-        if let Some(step) = self.step_keys.get(key).and_then(|at| self.steps.get_mut(*at)) {
+        if let Some(step) = self
+            .step_keys
+            .get(key)
+            .and_then(|at| self.steps.get_mut(*at))
+        {
             step.usage = usage;
             return;
         }
@@ -160,7 +177,8 @@ impl ConversationDraft {
         let begun = self.keys.get(key).copied();
         let at = begun.unwrap_or(self.entries.len());
         calls.retain(|call| !self.pieced.contains(&(at, call.id.clone())));
-        self.pieced.extend(calls.iter().map(|call| (at, call.id.clone())));
+        self.pieced
+            .extend(calls.iter().map(|call| (at, call.id.clone())));
         if begun.is_none() {
             if text.trim().is_empty() && calls.is_empty() {
                 self.silent.insert(key.to_owned());
@@ -170,7 +188,9 @@ impl ConversationDraft {
             self.keys.insert(key.to_owned(), at);
             return self.add_reply(text, calls);
         }
-        let Some(message) = self.entries.get_mut(at) else { return };
+        let Some(message) = self.entries.get_mut(at) else {
+            return;
+        };
         if !text.is_empty() {
             if !message.content.is_empty() {
                 message.content.push('\n');
@@ -188,7 +208,8 @@ impl ConversationDraft {
     /// Adds the result of the call `id`.
     pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
         self.open.answer(id);
-        self.entries.push(Message::result(id, shorten_while_reading(text.into())));
+        self.entries
+            .push(Message::result(id, shorten_while_reading(text.into())));
     }
 
     /// Adds the result of the oldest call of the last assistant message that has none, in formats without ids.
@@ -212,11 +233,18 @@ impl ConversationDraft {
     /// the new context.
     pub(super) fn attach(&mut self, text: &str) {
         let message = self.entries.len();
-        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == message) {
+        if let Some(last) = self
+            .recorded
+            .last_mut()
+            .filter(|last| last.message == message)
+        {
             last.replacement.push('\n');
             last.replacement.push_str(text);
         }
-        let references: Vec<String> = references_in(text).into_iter().map(|reference| reference.text).collect();
+        let references: Vec<String> = references_in(text)
+            .into_iter()
+            .map(|reference| reference.text)
+            .collect();
         if !references.is_empty() {
             self.attached.push((message, references));
         }
@@ -239,9 +267,18 @@ impl ConversationDraft {
     /// Records a compaction once, even if the log has several records of it at one place.
     fn record(&mut self, kind: CompactionKind) {
         let message = self.entries.len();
-        if self.recorded.last().is_none_or(|last| (last.message, last.kind) != (message, kind)) {
+        if self
+            .recorded
+            .last()
+            .is_none_or(|last| (last.message, last.kind) != (message, kind))
+        {
             let step = self.steps.len();
-            self.recorded.push(RecordedCompaction { message, step, kind, ..RecordedCompaction::default() });
+            self.recorded.push(RecordedCompaction {
+                message,
+                step,
+                kind,
+                ..RecordedCompaction::default()
+            });
         }
     }
 
@@ -265,7 +302,10 @@ impl ConversationDraft {
 
     /// Notes that the newest compaction took an entry out, and so did the later ones.
     pub(super) fn forget_entry(&mut self, entry: usize) {
-        let is_result = self.entries.get(entry).is_none_or(|message| message.role == Role::Tool);
+        let is_result = self
+            .entries
+            .get(entry)
+            .is_none_or(|message| message.role == Role::Tool);
         if let Some(last) = self.recorded.last().filter(|_| !is_result) {
             self.forgotten.entry(entry).or_insert(last.message);
         }
@@ -282,7 +322,11 @@ impl ConversationDraft {
     pub(super) fn add_summary(&mut self, summary: &str) {
         self.count(DropReason::CompactSummary);
         self.summaries.push(summary.to_owned());
-        if let Some(last) = self.recorded.last_mut().filter(|last| last.summary.is_none()) {
+        if let Some(last) = self
+            .recorded
+            .last_mut()
+            .filter(|last| last.summary.is_none())
+        {
             last.summary = Some(summary.to_owned()).filter(|summary| !summary.trim().is_empty());
         }
     }
@@ -303,22 +347,49 @@ impl ConversationDraft {
             ..Conversation::default()
         };
         let starts = Pairing::new(self.entries).run(&mut conversation);
-        let place = |entry: usize| starts.get(entry).copied().unwrap_or(conversation.messages.len());
+        let place = |entry: usize| {
+            starts
+                .get(entry)
+                .copied()
+                .unwrap_or(conversation.messages.len())
+        };
         // Before the first message that is not the system's there is nothing to compact.
-        let first = conversation.messages.iter().position(|message| message.role != Role::System);
+        let first = conversation
+            .messages
+            .iter()
+            .position(|message| message.role != Role::System);
         let first = first.unwrap_or(usize::MAX);
-        let mut compactions: Vec<usize> = self.compactions.into_iter().map(place).filter(|at| *at > first).collect();
+        let mut compactions: Vec<usize> = self
+            .compactions
+            .into_iter()
+            .map(place)
+            .filter(|at| *at > first)
+            .collect();
         compactions.dedup();
-        conversation.forgotten = self.forgotten.into_iter().map(|(entry, by)| (place(entry), place(by))).collect();
-        conversation.attached =
-            self.attached.into_iter().map(|(entry, references)| (place(entry), references)).collect();
-        let copied = if self.copied == 0 { 0 } else { place(self.copied) };
+        conversation.forgotten = self
+            .forgotten
+            .into_iter()
+            .map(|(entry, by)| (place(entry), place(by)))
+            .collect();
+        conversation.attached = self
+            .attached
+            .into_iter()
+            .map(|(entry, references)| (place(entry), references))
+            .collect();
+        let copied = if self.copied == 0 {
+            0
+        } else {
+            place(self.copied)
+        };
         if copied > 0 {
             conversation.repairs.insert(RepairKind::Copied, copied);
         }
         let recorded = self.recorded.into_iter().map(|mut recorded| {
             recorded.message = place(recorded.message);
-            let kept = recorded.kept.iter().map(|entries| place(entries.start)..place(entries.end));
+            let kept = recorded
+                .kept
+                .iter()
+                .map(|entries| place(entries.start)..place(entries.end));
             recorded.kept = joined_ranges(kept.filter(|range| !range.is_empty()).collect(), 0);
             recorded
         });
@@ -332,16 +403,30 @@ impl ConversationDraft {
 fn tool_schema(tool: &Value) -> Option<Value> {
     let function = tool.get("function").unwrap_or(tool);
     let name = function.get("name")?.as_str()?;
-    let description = function.get("description").and_then(Value::as_str).unwrap_or_default();
-    let given = ["parameters", "input_schema", "inputSchema"].into_iter().find_map(|key| function.get(key));
-    let parameters = given.filter(|given| given.is_object()).cloned().unwrap_or_else(|| json!({ "type": "object" }));
+    let description = function
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let given = ["parameters", "input_schema", "inputSchema"]
+        .into_iter()
+        .find_map(|key| function.get(key));
+    let parameters = given
+        .filter(|given| given.is_object())
+        .cloned()
+        .unwrap_or_else(|| json!({ "type": "object" }));
     let function = json!({ "name": name, "description": description, "parameters": parameters });
     Some(json!({ "type": "function", "function": function }))
 }
 
 /// Names for the conversations of one file, whose stem is `stem`: several are numbered from 1.
 pub(super) fn conversation_names(stem: &str, count: usize) -> impl Iterator<Item = String> {
-    (1..=count).map(move |number| if count > 1 { format!("{stem}-{number}") } else { stem.to_owned() })
+    (1..=count).map(move |number| {
+        if count > 1 {
+            format!("{stem}-{number}")
+        } else {
+            stem.to_owned()
+        }
+    })
 }
 
 /// Reads a conversation from each record, or from each item of a list; several are numbered.
@@ -354,7 +439,14 @@ pub(super) fn read_each(
         let several = items.len() > 1 || !drafts.is_empty();
         for item in items {
             let name = records.stem();
-            drafts.push(conversation(&item, if several { format!("{name}-{}", drafts.len() + 1) } else { name }));
+            drafts.push(conversation(
+                &item,
+                if several {
+                    format!("{name}-{}", drafts.len() + 1)
+                } else {
+                    name
+                },
+            ));
         }
     }
     drafts
@@ -376,12 +468,19 @@ struct OpenCalls {
 impl OpenCalls {
     fn from_calls(calls: &[ToolCall]) -> OpenCalls {
         let order: VecDeque<String> = calls.iter().map(|call| call.id.clone()).collect();
-        OpenCalls { waiting: order.iter().cloned().collect(), order }
+        OpenCalls {
+            waiting: order.iter().cloned().collect(),
+            order,
+        }
     }
 
     fn answer(&mut self, id: &str) {
         self.waiting.remove(id);
-        while self.order.front().is_some_and(|first| !self.waiting.contains(first)) {
+        while self
+            .order
+            .front()
+            .is_some_and(|first| !self.waiting.contains(first))
+        {
             self.order.pop_front();
         }
     }
@@ -410,7 +509,13 @@ impl Pairing {
             }
         }
         let entries = entries.into_iter().map(Some).collect();
-        Pairing { entries, called, answered, seen: HashSet::new(), numbers: HashMap::new() }
+        Pairing {
+            entries,
+            called,
+            answered,
+            seen: HashSet::new(),
+            numbers: HashMap::new(),
+        }
     }
 
     /// Emits all entries in order, and returns the index of the message at which each entry begins.
@@ -418,7 +523,9 @@ impl Pairing {
         let mut starts = Vec::with_capacity(self.entries.len());
         for index in 0..self.entries.len() {
             starts.push(into.messages.len());
-            let Some(message) = self.entries.get_mut(index).and_then(Option::take) else { continue };
+            let Some(message) = self.entries.get_mut(index).and_then(Option::take) else {
+                continue;
+            };
             if is_void(&message) {
                 continue;
             }
@@ -450,7 +557,10 @@ impl Pairing {
             if result.is_none() {
                 count_repair(into, RepairKind::NoResult);
             }
-            into.messages.push(Message::result(id, result.unwrap_or_else(|| NO_RESULT.to_owned())));
+            into.messages.push(Message::result(
+                id,
+                result.unwrap_or_else(|| NO_RESULT.to_owned()),
+            ));
         }
     }
 
@@ -464,7 +574,10 @@ impl Pairing {
         drop_passed(answers, index);
         let at = answers.front().copied().filter(|at| *at < again)?;
         answers.pop_front();
-        self.entries.get_mut(at)?.take().map(|message| message.content)
+        self.entries
+            .get_mut(at)?
+            .take()
+            .map(|message| message.content)
     }
 
     fn unique(&mut self, id: &str) -> String {
@@ -511,14 +624,22 @@ mod tests {
         let mut draft = ConversationDraft::new("x");
         draft.set_tools(Some(&json!([{"name": "old", "input_schema": {}}])));
         let schema = json!({"type": "object", "properties": {}});
-        draft.set_tools(Some(&json!([{"name": "read", "input_schema": schema}, {"type": "web_search"}])));
+        draft.set_tools(Some(
+            &json!([{"name": "read", "input_schema": schema}, {"type": "web_search"}]),
+        ));
         draft.set_tools(None);
         let function = json!({"name": "read", "description": "", "parameters": schema});
         let expected = vec![json!({"type": "function", "function": function})];
         assert_eq!(draft.finish().tools, expected);
         let mut listed = ConversationDraft::new("x");
-        listed.set_tools(Some(&Value::from(Value::from(expected.clone()).to_string())));
-        assert_eq!(listed.finish().tools, expected, "ShareGPT writes the list as a text");
+        listed.set_tools(Some(&Value::from(
+            Value::from(expected.clone()).to_string(),
+        )));
+        assert_eq!(
+            listed.finish().tools,
+            expected,
+            "ShareGPT writes the list as a text"
+        );
     }
 
     #[test]
@@ -543,8 +664,21 @@ mod tests {
         draft.add_reply("b", vec![call("1")]);
         draft.add_result("1", "late");
         let done = draft.finish();
-        assert_eq!(shape(&done), ["assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
-        let once = [RepairKind::OrphanResult, RepairKind::NoResult, RepairKind::RepeatedId].map(|kind| (kind, 1));
+        assert_eq!(
+            shape(&done),
+            [
+                "assistant:a",
+                "1=[no result recorded]",
+                "assistant:b",
+                "1_2=late"
+            ]
+        );
+        let once = [
+            RepairKind::OrphanResult,
+            RepairKind::NoResult,
+            RepairKind::RepeatedId,
+        ]
+        .map(|kind| (kind, 1));
         assert_eq!(done.repairs, BTreeMap::from(once));
     }
 
@@ -557,7 +691,10 @@ mod tests {
         assert_eq!(draft.waiting(), 1);
         draft.add_next_result("three");
         assert_eq!(draft.waiting(), 0);
-        assert_eq!(shape(&draft.finish()), ["assistant:a", "1=one", "2=two", "3=three"]);
+        assert_eq!(
+            shape(&draft.finish()),
+            ["assistant:a", "1=one", "2=two", "3=three"]
+        );
     }
 
     #[test]

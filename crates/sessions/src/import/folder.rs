@@ -44,8 +44,13 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
     if !path.is_dir() {
         return (vec![Log::File(path.to_owned())], Vec::new());
     }
-    let (mut folders, mut losses): (BTreeMap<PathBuf, Vec<PathBuf>>, _) = (BTreeMap::new(), Vec::new());
-    for entry in walkdir::WalkDir::new(path).sort_by_file_name().into_iter().filter_entry(|entry| !is_project(entry)) {
+    let (mut folders, mut losses): (BTreeMap<PathBuf, Vec<PathBuf>>, _) =
+        (BTreeMap::new(), Vec::new());
+    for entry in walkdir::WalkDir::new(path)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(|entry| !is_project(entry))
+    {
         match entry {
             Ok(entry) if entry.file_type().is_symlink() => losses.push(link(path, entry.path())),
             Ok(entry) if entry.file_type().is_file() && is_candidate(entry.path()) => {
@@ -58,7 +63,10 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
                 losses.push(ImportIssue {
                     file,
                     line: None,
-                    message: say!("the folder could not be read: {error}", "无法读取该文件夹：{error}"),
+                    message: say!(
+                        "the folder could not be read: {error}",
+                        "无法读取该文件夹：{error}"
+                    ),
                 });
             }
         }
@@ -71,21 +79,37 @@ fn is_project(entry: &walkdir::DirEntry) -> bool {
 }
 
 /// Makes one log of the events of a session. The files beside the events are part of the session too.
-fn gather_logs(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<ImportIssue>) -> Vec<Log> {
+fn gather_logs(
+    mut folders: BTreeMap<PathBuf, Vec<PathBuf>>,
+    losses: &mut Vec<ImportIssue>,
+) -> Vec<Log> {
     let mut logs = Vec::new();
     for (folder, files) in &mut folders {
-        let numbered = files.iter().filter_map(|file| Some((event_number(file)?, file.clone())));
+        let numbered = files
+            .iter()
+            .filter_map(|file| Some((event_number(file)?, file.clone())));
         let mut events: Vec<(u64, PathBuf)> = numbered.collect();
         events.sort();
-        if events.iter().take(PROBED).any(|(_, file)| is_event_file(file)) {
+        if events
+            .iter()
+            .take(PROBED)
+            .any(|(_, file)| is_event_file(file))
+        {
             files.retain(|file| event_number(file).is_none());
             let files = events.into_iter().map(|(_, file)| file).collect();
-            logs.push(Log::Events { folder: folder.clone(), files });
+            logs.push(Log::Events {
+                folder: folder.clone(),
+                files,
+            });
         }
     }
-    let sessions: BTreeSet<PathBuf> = logs.iter().filter_map(|log| log.path().parent().map(Path::to_owned)).collect();
+    let sessions: BTreeSet<PathBuf> = logs
+        .iter()
+        .filter_map(|log| log.path().parent().map(Path::to_owned))
+        .collect();
     for (folder, files) in folders {
-        let is_cache = folder.ends_with("event_cache") && folder.parent().is_some_and(|p| sessions.contains(p));
+        let is_cache = folder.ends_with("event_cache")
+            && folder.parent().is_some_and(|p| sessions.contains(p));
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {
@@ -94,7 +118,11 @@ fn gather_logs(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Im
                     "它属于旁边的事件，已作为同一会话读取",
                 )
                 .to_owned();
-                losses.push(ImportIssue { file, line: None, message });
+                losses.push(ImportIssue {
+                    file,
+                    line: None,
+                    message,
+                });
             } else {
                 logs.push(Log::File(file));
             }
@@ -105,7 +133,9 @@ fn gather_logs(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Im
 }
 
 fn is_candidate(path: &Path) -> bool {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    let ending = path
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
@@ -115,12 +145,19 @@ fn link(folder: &Path, link: &Path) -> ImportIssue {
         _ => false,
     };
     let message = if inside {
-        localized("a link inside the folder; its target is read where it lies", "文件夹内的链接；其目标在原处读取")
+        localized(
+            "a link inside the folder; its target is read where it lies",
+            "文件夹内的链接；其目标在原处读取",
+        )
     } else {
         localized(
             "a link out of the folder was not followed; name its target to import it",
             "没有跟随指向文件夹之外的链接；请指定其目标以导入",
         )
     };
-    ImportIssue { file: link.to_owned(), line: None, message: message.to_owned() }
+    ImportIssue {
+        file: link.to_owned(),
+        line: None,
+        message: message.to_owned(),
+    }
 }

@@ -4,8 +4,8 @@ use base::locale::localized;
 use base::named_enum;
 
 use Format::{
-    Aider, Anthropic, Atif, ClaudeCode, Codex, CopilotCli, Gemini, Hermes, Inspect, LangSmith, MiniSweAgent, OpenAi,
-    OpenCode, OpenHands, OpenTelemetry, Pi, ShareGpt, SweAgent,
+    Aider, Anthropic, Atif, ClaudeCode, Codex, CopilotCli, Gemini, Hermes, Inspect, LangSmith,
+    MiniSweAgent, OpenAi, OpenCode, OpenHands, OpenTelemetry, Pi, ShareGpt, SweAgent,
 };
 
 named_enum! {
@@ -74,7 +74,10 @@ impl Format {
 
     /// The formats whose compactions are analysed.
     pub fn observed() -> Vec<Format> {
-        Format::ALL.into_iter().filter(|format| format.is_observed()).collect()
+        Format::ALL
+            .into_iter()
+            .filter(|format| format.is_observed())
+            .collect()
     }
 
     /// The programs that write `formats`, in a sentence: `Claude Code, Codex and pi`; `last` stands before the last one.
@@ -88,12 +91,16 @@ impl Format {
 
     /// The formats that count the tokens of every request.
     pub fn counting_tokens() -> Vec<Format> {
-        Format::ALL.into_iter().filter(|format| format.counts_tokens()).collect()
+        Format::ALL
+            .into_iter()
+            .filter(|format| format.counts_tokens())
+            .collect()
     }
 
     /// What the records of compactions are called, in the language that is printed; `None` where they are not analysed.
     pub fn compaction_records(self) -> Option<&'static str> {
-        self.compactions().map(|(english, chinese)| localized(english, chinese))
+        self.compactions()
+            .map(|(english, chinese)| localized(english, chinese))
     }
 
     /// Whether the compactions of these logs are analysed.
@@ -103,7 +110,10 @@ impl Format {
 
     /// Whether these logs count the tokens of every request.
     pub const fn counts_tokens(self) -> bool {
-        matches!(self.token_counts(), TokenCounts::Whole | TokenCounts::OutputInPart)
+        matches!(
+            self.token_counts(),
+            TokenCounts::Whole | TokenCounts::OutputInPart
+        )
     }
 
     /// Whether these logs count only a part of the output.
@@ -113,7 +123,10 @@ impl Format {
 
     /// The formats that count only a part of the output.
     pub fn counting_output_in_part() -> Vec<Format> {
-        Format::ALL.into_iter().filter(|format| format.counts_output_in_part()).collect()
+        Format::ALL
+            .into_iter()
+            .filter(|format| format.counts_output_in_part())
+            .collect()
     }
 }
 
@@ -151,8 +164,8 @@ impl Format {
             Pi => Some("~/.pi/agent/sessions"),
             OpenHands => Some("~/.openhands/conversations"),
             CopilotCli => Some("~/.copilot/session-state"),
-            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi | Anthropic | ShareGpt
-            | LangSmith | Atif | OpenTelemetry => None,
+            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi
+            | Anthropic | ShareGpt | LangSmith | Atif | OpenTelemetry => None,
         }
     }
 
@@ -165,11 +178,17 @@ impl Format {
             )),
             Codex => Some(("`compacted` records", "`compacted` 记录")),
             Pi => Some(("`compaction` entries", "`compaction` 条目")),
-            Hermes => Some(("`[CONTEXT COMPACTION` messages", "`[CONTEXT COMPACTION` 消息")),
+            Hermes => Some((
+                "`[CONTEXT COMPACTION` messages",
+                "`[CONTEXT COMPACTION` 消息",
+            )),
             OpenHands => Some(("`Condensation` events", "`Condensation` 事件")),
-            CopilotCli => Some(("`session.compaction_complete` events", "`session.compaction_complete` 事件")),
-            Gemini | OpenCode | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi | Anthropic | ShareGpt
-            | LangSmith | Atif | OpenTelemetry => None,
+            CopilotCli => Some((
+                "`session.compaction_complete` events",
+                "`session.compaction_complete` 事件",
+            )),
+            Gemini | OpenCode | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi | Anthropic
+            | ShareGpt | LangSmith | Atif | OpenTelemetry => None,
         }
     }
 
@@ -177,8 +196,8 @@ impl Format {
         match self {
             Codex | Gemini | Pi | OpenCode | Atif => TokenCounts::Whole,
             ClaudeCode => TokenCounts::OutputInPart,
-            Hermes | SweAgent | MiniSweAgent | OpenHands | Aider | CopilotCli | Inspect | OpenAi | Anthropic
-            | ShareGpt | LangSmith | OpenTelemetry => TokenCounts::No,
+            Hermes | SweAgent | MiniSweAgent | OpenHands | Aider | CopilotCli | Inspect
+            | OpenAi | Anthropic | ShareGpt | LangSmith | OpenTelemetry => TokenCounts::No,
         }
     }
 
@@ -186,8 +205,8 @@ impl Format {
     pub(super) const fn is_document(self) -> bool {
         match self {
             ClaudeCode | Codex | Pi | Aider | CopilotCli => false,
-            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | OpenHands | Inspect | OpenAi | Anthropic
-            | ShareGpt | LangSmith | Atif | OpenTelemetry => true,
+            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | OpenHands | Inspect | OpenAi
+            | Anthropic | ShareGpt | LangSmith | Atif | OpenTelemetry => true,
         }
     }
 

@@ -6,20 +6,20 @@
 //! gets the same replacement everywhere in one fixture. Nothing here knows probes (facts are passed as plain strings)
 //! or providers, or writes files.
 
-mod conversation;
-mod format;
-mod detect;
-mod source;
-mod draft;
-mod content;
-mod formats;
 mod archive;
-mod events;
-mod scrub;
-mod points;
 mod assemble;
-mod stats;
+mod content;
+mod conversation;
+mod detect;
+mod draft;
+mod events;
 mod folder;
+mod format;
+mod formats;
+mod points;
+mod scrub;
+mod source;
+mod stats;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
@@ -29,15 +29,15 @@ use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble, unique_name};
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep, NO_RESULT, ORPHAN_HEAD,
-    RecordedCompaction, RepairKind,
+    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep,
+    NO_RESULT, ORPHAN_HEAD, RecordedCompaction, RepairKind,
 };
 pub use folder::{Log, log_files};
 pub use format::Format;
 pub use points::{FEWEST_MESSAGES, FEWEST_TOKENS, PointRules, is_too_short, propose};
 pub use scrub::{
-    Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit,
-    full_length, has_secret, record_scrubbing, scrub, scrub_texts,
+    Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
+    SuspicionKind, audit, full_length, has_secret, record_scrubbing, scrub, scrub_texts,
 };
 pub use stats::{FixtureStats, stats};
 
@@ -57,7 +57,12 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
     match log {
         Log::File(path) => read_log(path, format),
         Log::Events { folder, files } => {
-            expect_format(folder, localized("a folder of events", "事件文件夹"), Format::OpenHands, format)?;
+            expect_format(
+                folder,
+                localized("a folder of events", "事件文件夹"),
+                Format::OpenHands,
+                format,
+            )?;
             events::read(folder, files)
         }
     }
@@ -71,7 +76,10 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
 /// error: the sound part is imported and the loss counted in [`ImportedLog::losses`].
 pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let file = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
-    let length = file.metadata().map_err(|e| ImportError::from_io(path, e))?.len();
+    let length = file
+        .metadata()
+        .map_err(|e| ImportError::from_io(path, e))?
+        .len();
     read_from(path, BufReader::new(file), length, format)
 }
 
@@ -87,15 +95,25 @@ pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLo
     let opened = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
     let mut reader = BufReader::with_capacity(1 << 20, opened);
     let mut head = Vec::new();
-    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(|e| ImportError::from_io(path, e))?;
+    reader
+        .by_ref()
+        .take(HEAD)
+        .read_to_end(&mut head)
+        .map_err(|e| ImportError::from_io(path, e))?;
     let text = String::from_utf8_lossy(&head).into_owned();
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
     let shape = detect::shape_of(&text, &name);
     let may_be_session = match shape {
         LogShape::Lines => true,
         LogShape::Document => {
             formats.iter().any(|format| format.is_document())
-                && reader.get_ref().metadata().is_ok_and(|found| found.len() <= LARGEST_SESSION)
+                && reader
+                    .get_ref()
+                    .metadata()
+                    .is_ok_and(|found| found.len() <= LARGEST_SESSION)
         }
         LogShape::Text => false,
     };
@@ -118,7 +136,11 @@ pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLo
 ///
 /// # Errors
 /// As for [`read_log`].
-pub fn read_bytes(name: &Path, bytes: Vec<u8>, format: Option<Format>) -> Result<ImportedLog, ImportError> {
+pub fn read_bytes(
+    name: &Path,
+    bytes: Vec<u8>,
+    format: Option<Format>,
+) -> Result<ImportedLog, ImportError> {
     let length = bytes.len() as u64;
     read_from(name, Cursor::new(bytes), length, format)
 }
@@ -130,20 +152,36 @@ fn read_from(
     format: Option<Format>,
 ) -> Result<ImportedLog, ImportError> {
     let mut head = Vec::new();
-    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(|e| ImportError::from_io(file, e))?;
+    reader
+        .by_ref()
+        .take(HEAD)
+        .read_to_end(&mut head)
+        .map_err(|e| ImportError::from_io(file, e))?;
     if head.starts_with(b"PK\x03\x04") {
         reader.rewind().map_err(|e| ImportError::from_io(file, e))?;
         return archive::read(file, reader, format);
     }
     refuse_container(file, &head)?;
     let text = String::from_utf8_lossy(&head).into_owned();
-    if text.trim_start_matches('\u{feff}').trim().is_empty() && head.len() as u64 == length.min(HEAD) {
+    if text.trim_start_matches('\u{feff}').trim().is_empty()
+        && head.len() as u64 == length.min(HEAD)
+    {
         return Err(ImportError::Empty(file.to_owned()));
     }
-    let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let shape = if format == Some(Format::Aider) { LogShape::Text } else { detect::shape_of(&text, &name) };
+    let name = file
+        .file_name()
+        .map(|name| name.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
+    let shape = if format == Some(Format::Aider) {
+        LogShape::Text
+    } else {
+        detect::shape_of(&text, &name)
+    };
     if shape == LogShape::Document && length > DOCUMENT_LIMIT {
-        return Err(ImportError::TooLarge { file: file.to_owned(), limit: DOCUMENT_LIMIT >> 20 });
+        return Err(ImportError::TooLarge {
+            file: file.to_owned(),
+            limit: DOCUMENT_LIMIT >> 20,
+        });
     }
     let mut records = Records::new(file, shape, Box::new(Cursor::new(head).chain(reader)));
     let format = format.or_else(|| detect_format(&mut records, &text));
@@ -165,7 +203,10 @@ fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportErr
     let drafts = formats::read(format, &mut records);
     let file = records.file.clone();
     let losses = records.into_losses();
-    let conversations = drafts.into_iter().map(draft::ConversationDraft::finish).collect();
+    let conversations = drafts
+        .into_iter()
+        .map(draft::ConversationDraft::finish)
+        .collect();
     ImportedLog::new(file, format, conversations, losses)
 }
 
@@ -173,13 +214,22 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
     let (shape, found) = records.look_ahead(1);
     let first = found.first().map(|record| record.get(0).unwrap_or(record));
     let near = first.and_then(detect::nearest);
-    let keys = first.and_then(Value::as_object).map(|object| object.keys().take(20).cloned().collect());
+    let keys = first
+        .and_then(Value::as_object)
+        .map(|object| object.keys().take(20).cloned().collect());
     if first.is_none() && shape != LogShape::Text {
         let more = records.loss_count().saturating_sub(1);
-        let Some(first) = records.into_losses().into_iter().next() else { return ImportError::Empty(file.to_owned()) };
+        let Some(first) = records.into_losses().into_iter().next() else {
+            return ImportError::Empty(file.to_owned());
+        };
         return ImportError::Broken { first, more };
     }
-    let start = head.trim().chars().take(200).collect::<String>().replace(['\n', '\r'], " ");
+    let start = head
+        .trim()
+        .chars()
+        .take(200)
+        .collect::<String>()
+        .replace(['\n', '\r'], " ");
     ImportError::UnknownFormat {
         file: file.to_owned(),
         start,
@@ -191,22 +241,35 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     let (what, advice) = if head.starts_with(b"SQLite format 3\0") {
-        (localized("a SQLite database", "SQLite 数据库"), database_advice(head))
+        (
+            localized("a SQLite database", "SQLite 数据库"),
+            database_advice(head),
+        )
     } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         (
             localized("compressed", "压缩文件"),
-            localized("decompress it first with `gunzip` or `unzstd`", "请先用 `gunzip` 或 `unzstd` 解压"),
+            localized(
+                "decompress it first with `gunzip` or `unzstd`",
+                "请先用 `gunzip` 或 `unzstd` 解压",
+            ),
         )
     } else {
         return Ok(());
     };
-    Err(ImportError::Container { file: file.to_owned(), what, advice })
+    Err(ImportError::Container {
+        file: file.to_owned(),
+        what,
+        advice,
+    })
 }
 
 /// The command that turns a database into a log. The SQL that created its tables is in its first page.
 fn database_advice(head: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(head);
-    match (creates_table(&text, "part"), creates_table(&text, "sessions")) {
+    match (
+        creates_table(&text, "part"),
+        creates_table(&text, "sessions"),
+    ) {
         (true, false) => localized(
             "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
             "属于 OpenCode：请运行 `opencode export SESSION > log.json`，再导入它",
@@ -225,5 +288,7 @@ fn database_advice(head: &[u8]) -> &'static str {
 /// Whether a text creates a table of this name.
 fn creates_table(text: &str, name: &str) -> bool {
     let quoted = ["", "`", "\"", "'"].map(|quote| format!("{quote}{name}{quote} ("));
-    quoted.iter().any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
+    quoted
+        .iter()
+        .any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
 }

@@ -33,7 +33,11 @@ pub fn propose(
     rules: PointRules,
     count: &dyn Fn(&Message) -> Tokens,
 ) -> Vec<usize> {
-    let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
+    let start = usize::from(
+        messages
+            .first()
+            .is_some_and(|first| first.role == Role::System),
+    );
     if rules == PointRules::default() {
         return points_at_shares(messages, start, SHARES, count)
             .into_iter()
@@ -43,13 +47,19 @@ pub fn propose(
     if let Some(spans) = rules.spans {
         return ends_of_spans(messages, start, spans, count);
     }
-    let marked: HashSet<usize> = compactions.iter().copied().filter(|_| rules.at_compactions).collect();
+    let marked: HashSet<usize> = compactions
+        .iter()
+        .copied()
+        .filter(|_| rules.at_compactions)
+        .collect();
     let mut points = Vec::new();
     let mut since = 0;
     for (index, message) in messages.iter().enumerate().skip(start) {
         since += count(message).0;
         let at = index + 1;
-        let full = rules.every_tokens.is_some_and(|every| since >= every.0.max(1));
+        let full = rules
+            .every_tokens
+            .is_some_and(|every| since >= every.0.max(1));
         if may_be_point(messages, start, at) && (full || marked.contains(&at)) {
             points.push(at);
             since = 0;
@@ -78,7 +88,11 @@ pub const FEWEST_TOKENS: u64 = 1000;
 
 /// Whether there is nothing to compress: fewer messages or tokens than [`FEWEST_MESSAGES`] and [`FEWEST_TOKENS`].
 pub fn is_too_short(messages: &[Message], count: &dyn Fn(&Message) -> Tokens) -> bool {
-    let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
+    let start = usize::from(
+        messages
+            .first()
+            .is_some_and(|first| first.role == Role::System),
+    );
     let session = messages.get(start..).unwrap_or_default();
     let tokens: Tokens = session.iter().map(count).sum();
     session.len() < FEWEST_MESSAGES || tokens < Tokens(FEWEST_TOKENS)
@@ -88,7 +102,10 @@ pub fn is_too_short(messages: &[Message], count: &dyn Fn(&Message) -> Tokens) ->
 fn leaves_tail(messages: &[Message], at: usize) -> bool {
     let (share, turns) = TAIL;
     let tail = messages.get(at..).unwrap_or_default();
-    let spoken = tail.iter().filter(|message| message.role == Role::Assistant).count();
+    let spoken = tail
+        .iter()
+        .filter(|message| message.role == Role::Assistant)
+        .count();
     tail.len() as f64 >= share * messages.len() as f64 && spoken >= turns
 }
 
@@ -111,21 +128,40 @@ mod tests {
     }
 
     fn points(rules: PointRules) -> Vec<usize> {
-        propose(&transcript(), &[2, 3], rules, &|message| Tokens(message.content.len() as u64))
+        propose(&transcript(), &[2, 3], rules, &|message| {
+            Tokens(message.content.len() as u64)
+        })
     }
 
     #[test]
     fn points_never_part_a_call_from_its_result() {
-        let every = |n| PointRules { every_tokens: Some(Tokens(n)), ..PointRules::default() };
+        let every = |n| PointRules {
+            every_tokens: Some(Tokens(n)),
+            ..PointRules::default()
+        };
         assert_eq!(points(every(3)), [4, 6]);
         assert_eq!(points(every(4)), [4]);
-        assert_eq!(points(PointRules { at_compactions: true, ..PointRules::default() }), [2]);
-        assert_eq!(points(PointRules { at_end: true, ..every(6) }), [4, 6]);
+        assert_eq!(
+            points(PointRules {
+                at_compactions: true,
+                ..PointRules::default()
+            }),
+            [2]
+        );
+        assert_eq!(
+            points(PointRules {
+                at_end: true,
+                ..every(6)
+            }),
+            [4, 6]
+        );
         assert_eq!(points(PointRules::default()), [0_usize; 0]);
     }
 
     fn long(turns: usize) -> Vec<Message> {
-        (0..turns).map(|_| Message::text(Role::Assistant, "xx")).collect()
+        (0..turns)
+            .map(|_| Message::text(Role::Assistant, "xx"))
+            .collect()
     }
 
     #[test]
@@ -134,7 +170,10 @@ mod tests {
         assert!(is_short(4, 9000) && is_short(5, 199) && !is_short(5, 200));
         let mut with_system = vec![Message::text(Role::System, "s")];
         with_system.extend(long(4));
-        assert!(is_too_short(&with_system, &|_| Tokens(9000)), "the system message does not count");
+        assert!(
+            is_too_short(&with_system, &|_| Tokens(9000)),
+            "the system message does not count"
+        );
         assert!(is_too_short(&[], &|_| Tokens(1)));
     }
 
@@ -142,11 +181,41 @@ mod tests {
     fn points_leave_a_tail_where_the_session_is_long_enough() {
         let at = |turns, rules| propose(&long(turns), &[], rules, &|_| Tokens(1));
         assert_eq!(at(100, PointRules::default()), [40, 70]);
-        assert_eq!(at(30, PointRules::default()), [12], "fewer than ten turns follow a point at 70%");
+        assert_eq!(
+            at(30, PointRules::default()),
+            [12],
+            "fewer than ten turns follow a point at 70%"
+        );
         assert_eq!(at(12, PointRules::default()), [0_usize; 0]);
-        let every = PointRules { every_tokens: Some(Tokens(30)), ..PointRules::default() };
-        assert_eq!(at(100, every), [30, 60], "only 10 of 100 messages follow a point at 90");
-        assert_eq!(at(100, PointRules { at_end: true, ..every }), [30, 60, 100]);
-        assert_eq!(at(9, PointRules { every_tokens: Some(Tokens(4)), ..every }), [4, 8], "else none would be left");
+        let every = PointRules {
+            every_tokens: Some(Tokens(30)),
+            ..PointRules::default()
+        };
+        assert_eq!(
+            at(100, every),
+            [30, 60],
+            "only 10 of 100 messages follow a point at 90"
+        );
+        assert_eq!(
+            at(
+                100,
+                PointRules {
+                    at_end: true,
+                    ..every
+                }
+            ),
+            [30, 60, 100]
+        );
+        assert_eq!(
+            at(
+                9,
+                PointRules {
+                    every_tokens: Some(Tokens(4)),
+                    ..every
+                }
+            ),
+            [4, 8],
+            "else none would be left"
+        );
     }
 }

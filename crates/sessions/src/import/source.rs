@@ -40,7 +40,17 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn new(file: &Path, shape: LogShape, reader: Box<dyn BufRead>) -> Records {
         let (losses, ahead, items) = (Vec::new(), VecDeque::new(), Vec::new().into_iter());
-        Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, unlisted: 0, ahead, items }
+        Records {
+            file: file.to_owned(),
+            shape,
+            reader,
+            line: 0,
+            done: false,
+            losses,
+            unlisted: 0,
+            ahead,
+            items,
+        }
     }
 
     /// The name of a conversation of this file.
@@ -56,8 +66,16 @@ impl Records {
     /// The places that could not be read; of very many the first, and the number of the others.
     pub(super) fn into_losses(mut self) -> Vec<ImportIssue> {
         if self.unlisted > 0 {
-            let message = say!("{} more places could not be read", "另有 {} 处无法读取", self.unlisted);
-            self.losses.push(ImportIssue { file: self.file, line: None, message });
+            let message = say!(
+                "{} more places could not be read",
+                "另有 {} 处无法读取",
+                self.unlisted
+            );
+            self.losses.push(ImportIssue {
+                file: self.file,
+                line: None,
+                message,
+            });
         }
         self.losses
     }
@@ -69,16 +87,25 @@ impl Records {
             return;
         }
         let line = (self.line > 0).then_some(self.line);
-        self.losses.push(ImportIssue { file: self.file.clone(), line, message: message.into() });
+        self.losses.push(ImportIssue {
+            file: self.file.clone(),
+            line,
+            message: message.into(),
+        });
     }
 
     /// Reads up to `count` records ahead, for a look at them.
     pub(super) fn look_ahead(&mut self, count: usize) -> (LogShape, Vec<&Value>) {
         while self.ahead.len() < count {
-            let Some(value) = self.read_value() else { break };
+            let Some(value) = self.read_value() else {
+                break;
+            };
             self.ahead.push_back((self.line, value));
         }
-        (self.shape, self.ahead.iter().map(|(_, value)| value).collect())
+        (
+            self.shape,
+            self.ahead.iter().map(|(_, value)| value).collect(),
+        )
     }
 
     /// The next record; for a document the whole of it.
@@ -162,7 +189,10 @@ impl Records {
                     ));
                 }
                 Err(error) => {
-                    self.note_loss(say!("reading stopped after this line: {error}", "读取在此行之后停止：{error}"));
+                    self.note_loss(say!(
+                        "reading stopped after this line: {error}",
+                        "读取在此行之后停止：{error}"
+                    ));
                     return None;
                 }
             }
@@ -183,7 +213,12 @@ impl Records {
     fn read_document(&mut self) -> Option<Value> {
         self.done = true;
         let mut bytes = Vec::new();
-        if let Err(error) = self.reader.by_ref().take(DOCUMENT_LIMIT + 1).read_to_end(&mut bytes) {
+        if let Err(error) = self
+            .reader
+            .by_ref()
+            .take(DOCUMENT_LIMIT + 1)
+            .read_to_end(&mut bytes)
+        {
             self.note_loss(say!("reading stopped: {error}", "读取停止：{error}"));
         }
         let text = self.decode(bytes);
@@ -191,7 +226,9 @@ impl Records {
         match parse(text) {
             Ok(value) => Some(value),
             // Several values: these were lines after all.
-            Err(error) if error.to_string().starts_with("trailing characters") && error.line() > 1 => {
+            Err(error)
+                if error.to_string().starts_with("trailing characters") && error.line() > 1 =>
+            {
                 self.shape = LogShape::Lines;
                 self.reader = Box::new(io::Cursor::new(text.to_owned()));
                 self.next_line_value()
@@ -206,9 +243,18 @@ impl Records {
         let reason = error.to_string();
         let reason = reason.split(" at line ").next().unwrap_or(&reason);
         let column = error.column();
-        let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        let damage = if error.is_eof() { text.len() } else { (start + column).saturating_sub(1).min(text.len()) };
-        let value = close_brackets(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
+        let start: usize = text
+            .split_inclusive('\n')
+            .take(error.line().saturating_sub(1))
+            .map(str::len)
+            .sum();
+        let damage = if error.is_eof() {
+            text.len()
+        } else {
+            (start + column).saturating_sub(1).min(text.len())
+        };
+        let value =
+            close_brackets(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
         let kept = if value.is_some() {
             localized("everything before it was read", "此前的内容都已读取")
         } else {
@@ -224,16 +270,36 @@ impl Records {
 
 /// The name of a conversation of `file`: its stem, in characters that are allowed in file names everywhere.
 pub(super) fn stem_of(file: &Path) -> String {
-    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("log");
+    let name = file
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let stem = name
+        .split('.')
+        .find(|part| !part.is_empty())
+        .unwrap_or("log");
     plain_name(stem)
 }
 
 /// `text` in letters, digits, `-` and `_`; never empty.
 pub(super) fn plain_name(text: &str) -> String {
-    let mapped: String = text.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).take(80).collect();
+    let mapped: String = text
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(80)
+        .collect();
     let trimmed = mapped.trim_matches('-');
-    if trimmed.is_empty() { "log".to_owned() } else { trimmed.to_owned() }
+    if trimmed.is_empty() {
+        "log".to_owned()
+    } else {
+        trimmed.to_owned()
+    }
 }
 
 /// Reads to the end of a line and returns its length. Of a line over the limit, `into` never holds more than one buffer
@@ -304,18 +370,28 @@ mod tests {
     use std::io::Cursor;
 
     fn records(shape: LogShape, bytes: &[u8]) -> (Vec<Value>, Vec<ImportIssue>) {
-        let mut records = Records::new(Path::new("a.jsonl"), shape, Box::new(Cursor::new(bytes.to_vec())));
+        let mut records = Records::new(
+            Path::new("a.jsonl"),
+            shape,
+            Box::new(Cursor::new(bytes.to_vec())),
+        );
         let values = std::iter::from_fn(|| records.next()).collect();
         (values, records.into_losses())
     }
 
     #[test]
     fn broken_lines_are_counted_and_the_rest_is_read() {
-        let (values, losses) = records(LogShape::Lines, b"\xef\xbb\xbf{\"a\":1}\r\n\nnope\n{\"a\":\"\xff\"}\n{\"a\":");
+        let (values, losses) = records(
+            LogShape::Lines,
+            b"\xef\xbb\xbf{\"a\":1}\r\n\nnope\n{\"a\":\"\xff\"}\n{\"a\":",
+        );
         assert_eq!(values.len(), 2);
         let lines: Vec<Option<u64>> = losses.iter().map(|loss| loss.line).collect();
         assert_eq!(lines, [Some(3), Some(4), Some(5)]);
-        assert!(losses[0].message.contains("no JSON") && losses[2].message.contains("cut off"), "{losses:?}");
+        assert!(
+            losses[0].message.contains("no JSON") && losses[2].message.contains("cut off"),
+            "{losses:?}"
+        );
     }
 
     #[test]
@@ -329,7 +405,10 @@ mod tests {
 
     #[test]
     fn a_damaged_document_is_read_up_to_the_damage() {
-        let (values, losses) = records(LogShape::Document, b"{\"m\":[{\"a\":\"x, y\"},{\"a\":2},{\"a\":\"cut of");
+        let (values, losses) = records(
+            LogShape::Document,
+            b"{\"m\":[{\"a\":\"x, y\"},{\"a\":2},{\"a\":\"cut of",
+        );
         assert_eq!(values[0]["m"].as_array().map(Vec::len), Some(2));
         assert_eq!(values[0]["m"][1]["a"], 2);
         assert_eq!(losses.len(), 1);
@@ -338,7 +417,10 @@ mod tests {
 
     #[test]
     fn half_surrogates_do_not_cost_a_line() {
-        let (values, losses) = records(LogShape::Lines, br#"{"a":"x\ud83d y \ud83d\ude00 \\ud83d"}"#);
+        let (values, losses) = records(
+            LogShape::Lines,
+            br#"{"a":"x\ud83d y \ud83d\ude00 \\ud83d"}"#,
+        );
         assert_eq!(values[0]["a"], "x\u{fffd} y \u{1f600} \\ud83d");
         assert_eq!(losses, []);
     }

@@ -26,13 +26,23 @@ pub struct FixtureStats {
 pub fn stats(fixture: &Fixture, count: &dyn Fn(&Message) -> Tokens) -> FixtureStats {
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut files = BTreeSet::new();
-    for call in fixture.messages.iter().flat_map(|message| &message.tool_calls) {
+    for call in fixture
+        .messages
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+    {
         *tools.entry(call.function.name.clone()).or_default() += 1;
         files.extend(file_operation(call).map(|operation| operation.path));
     }
     FixtureStats {
         messages: fixture.messages.len(),
-        tokens: Tokens(fixture.messages.iter().map(|message| count(message).0).sum()),
+        tokens: Tokens(
+            fixture
+                .messages
+                .iter()
+                .map(|message| count(message).0)
+                .sum(),
+        ),
         tools,
         files,
         points: fixture.effective_points().len(),
@@ -43,7 +53,9 @@ pub fn stats(fixture: &Fixture, count: &dyn Fn(&Message) -> Tokens) -> FixtureSt
 /// The languages with a tenth of the letters or more; a letter of an unspaced script counts as three.
 fn languages(messages: &[Message]) -> Vec<&'static str> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    let spoken = messages.iter().filter(|message| matches!(message.role, Role::User | Role::Assistant));
+    let spoken = messages
+        .iter()
+        .filter(|message| matches!(message.role, Role::User | Role::Assistant));
     for letter in spoken.flat_map(|message| message.content.chars()) {
         if let Some((language, weight)) = language_of(letter) {
             *counts.entry(language).or_default() += weight;
@@ -55,8 +67,10 @@ fn languages(messages: &[Message]) -> Vec<&'static str> {
         *counts.entry("ja").or_default() += kanji;
     }
     let total: usize = counts.values().sum();
-    let mut shares: Vec<(&'static str, usize)> =
-        counts.into_iter().filter(|(_, count)| *count > 0 && count * 10 >= total).collect();
+    let mut shares: Vec<(&'static str, usize)> = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0 && count * 10 >= total)
+        .collect();
     shares.sort_by_key(|(language, count)| (std::cmp::Reverse(*count), *language));
     shares.into_iter().map(|(language, _)| language).collect()
 }
@@ -80,12 +94,20 @@ mod tests {
     #[test]
     fn a_fixture_is_counted_by_what_it_holds() {
         let mut call = Message::text(Role::Assistant, "看一下这个文件里写了什么内容");
-        call.tool_calls.push(ToolCall::new("1", "read_file", r#"{"path":"src/a.rs"}"#));
-        let messages = [Message::text(Role::User, "look at a please"), call, Message::result("1", "x")];
+        call.tool_calls
+            .push(ToolCall::new("1", "read_file", r#"{"path":"src/a.rs"}"#));
+        let messages = [
+            Message::text(Role::User, "look at a please"),
+            call,
+            Message::result("1", "x"),
+        ];
         let json = serde_json::json!({"name": "f", "messages": messages}).to_string();
         let fixture: Fixture = serde_json::from_str(&json).expect("a fixture");
         let stats = stats(&fixture, &|_| Tokens(2));
-        assert_eq!((stats.messages, stats.tokens, stats.points), (3, Tokens(6), 1));
+        assert_eq!(
+            (stats.messages, stats.tokens, stats.points),
+            (3, Tokens(6), 1)
+        );
         assert_eq!(stats.tools["read_file"], 1);
         assert!(stats.files.contains("src/a.rs"));
         assert_eq!(stats.languages, ["zh", "en"]);

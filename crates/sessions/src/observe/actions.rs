@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::errors::{error_of, is_error, is_failed_read};
 use crate::import::full_length;
 use crate::references::{Lines, Target, command_of, targets};
-use crate::transcript::{FileAction, Message, Role, ShellCommand, ToolCall, file_operation, shell_commands};
+use crate::transcript::{
+    FileAction, Message, Role, ShellCommand, ToolCall, file_operation, shell_commands,
+};
 use base::text::one_line;
 
 /// A file was read or changed.
@@ -59,13 +61,19 @@ pub(super) struct SessionActions {
 impl SessionActions {
     pub(super) fn from_messages(messages: &[Message]) -> SessionActions {
         let mut actions = SessionActions::default();
-        for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
+        for (at, message) in messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| message.role == Role::Assistant)
+        {
             let turn = actions.turns.len();
             actions.turns.push(at);
             let results = results_after(messages, at);
             let mut known = 0;
             for call in &message.tool_calls {
-                let result = results.get(call.id.as_str()).map_or("", |result| result.content.as_str());
+                let result = results
+                    .get(call.id.as_str())
+                    .map_or("", |result| result.content.as_str());
                 known += usize::from(actions.add(turn, call, result));
             }
             actions.calls.push((message.tool_calls.len(), known));
@@ -90,7 +98,11 @@ impl SessionActions {
         if is_shell || !is_error(result) {
             self.change(turn, changed);
         }
-        if is_agent(call) || command.as_deref().is_some_and(|text| may_change_anything(text, &commands)) {
+        if is_agent(call)
+            || command
+                .as_deref()
+                .is_some_and(|text| may_change_anything(text, &commands))
+        {
             self.any_change.push(self.order);
         }
         for target in looked_at {
@@ -98,8 +110,16 @@ impl SessionActions {
         }
         if let (Some(command), Some((error, shown))) = (command, error_of(result)) {
             let command = one_line(&command);
-            let first = *self.first_failures.entry((command.clone(), error)).or_insert(turn);
-            self.failures.push(FailedCommand { turn, first, command, shown });
+            let first = *self
+                .first_failures
+                .entry((command.clone(), error))
+                .or_insert(turn);
+            self.failures.push(FailedCommand {
+                turn,
+                first,
+                command,
+                shown,
+            });
         }
         known
     }
@@ -117,7 +137,10 @@ impl SessionActions {
         match target {
             Target::File { path, lines } if !is_failed_read(result) => {
                 let read = self.access(turn, &path, lines, false);
-                self.reads.push(FileAccess { tokens: tokens_of(result), ..read });
+                self.reads.push(FileAccess {
+                    tokens: tokens_of(result),
+                    ..read
+                });
             }
             Target::File { .. } => {}
             other => {
@@ -127,31 +150,56 @@ impl SessionActions {
     }
 
     fn access(&mut self, turn: usize, path: &str, lines: Lines, is_change: bool) -> FileAccess {
-        let target = Target::File { path: path.to_owned(), lines };
+        let target = Target::File {
+            path: path.to_owned(),
+            lines,
+        };
         let path = path.to_owned();
-        let access = FileAccess { order: self.order, turn, path, lines, tokens: 0, target, is_change };
-        self.by_name.entry(name_of(&access.path)).or_default().push(access.clone());
+        let access = FileAccess {
+            order: self.order,
+            turn,
+            path,
+            lines,
+            tokens: 0,
+            target,
+            is_change,
+        };
+        self.by_name
+            .entry(name_of(&access.path))
+            .or_default()
+            .push(access.clone());
         access
     }
 
     /// Whether the lines were read before turn `point`, and nothing changed the file between then and now.
     pub(super) fn is_re_read(&self, read: &FileAccess, point: usize) -> bool {
-        let Some(accesses) = self.by_name.get(&name_of(&read.path)) else { return false };
+        let Some(accesses) = self.by_name.get(&name_of(&read.path)) else {
+            return false;
+        };
         // What was read before a call that may have changed any file does not count.
-        let changes = self.any_change.partition_point(|order| *order <= read.order);
-        let changed = changes.checked_sub(1).and_then(|at| self.any_change.get(at)).copied().unwrap_or(0);
+        let changes = self
+            .any_change
+            .partition_point(|order| *order <= read.order);
+        let changed = changes
+            .checked_sub(1)
+            .and_then(|at| self.any_change.get(at))
+            .copied()
+            .unwrap_or(0);
         let from = accesses.partition_point(|access| access.order <= changed);
         let until = accesses.partition_point(|access| access.order < read.order);
         let mut earlier = accesses.get(from..until).unwrap_or_default().iter().rev();
-        let decisive =
-            earlier.find(|access| (access.is_change || access.turn < point) && access.target.overlaps(&read.target));
+        let decisive = earlier.find(|access| {
+            (access.is_change || access.turn < point) && access.target.overlaps(&read.target)
+        });
         decisive.is_some_and(|access| !access.is_change)
     }
 
     /// Whether a read is of a file that was read before turn `point`, in whichever lines.
     pub(super) fn is_known_file(&self, read: &FileAccess, point: usize) -> bool {
         let mut accesses = self.by_name.get(&name_of(&read.path)).into_iter().flatten();
-        accesses.find(|access| !access.is_change).is_some_and(|first| first.turn < point)
+        accesses
+            .find(|access| !access.is_change)
+            .is_some_and(|first| first.turn < point)
     }
 
     /// Whether what a call looks at was looked at before turn `point`, even if it has changed since.
@@ -178,8 +226,13 @@ fn tokens_of(result: &str) -> u64 {
 
 /// The results of the calls of message `at`, by the id of the call.
 pub(super) fn results_after(messages: &[Message], at: usize) -> HashMap<&str, &Message> {
-    let following = messages.iter().skip(at + 1).take_while(|message| message.role == Role::Tool);
-    following.filter_map(|message| Some((message.tool_call_id.as_deref()?, message))).collect()
+    let following = messages
+        .iter()
+        .skip(at + 1)
+        .take_while(|message| message.role == Role::Tool);
+    following
+        .filter_map(|message| Some((message.tool_call_id.as_deref()?, message)))
+        .collect()
 }
 
 fn name_of(path: &str) -> String {
@@ -189,10 +242,17 @@ fn name_of(path: &str) -> String {
 /// The files that a call of an editing tool changes.
 fn changed_by_tool(call: &ToolCall) -> Vec<String> {
     if let Some(operation) = file_operation(call) {
-        return (operation.action != FileAction::Read).then_some(operation.path).into_iter().collect();
+        return (operation.action != FileAction::Read)
+            .then_some(operation.path)
+            .into_iter()
+            .collect();
     }
     let value: Option<serde_json::Value> = serde_json::from_str(&call.function.arguments).ok();
-    let input = value.as_ref().and_then(|value| ["input", "patch"].iter().find_map(|key| value.get(*key)?.as_str()));
+    let input = value.as_ref().and_then(|value| {
+        ["input", "patch"]
+            .iter()
+            .find_map(|key| value.get(*key)?.as_str())
+    });
     input.map(patched).unwrap_or_default()
 }
 
@@ -201,14 +261,26 @@ fn patched(text: &str) -> Vec<String> {
     if !text.contains("*** Begin Patch") {
         return Vec::new();
     }
-    let heads = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
-    let paths = text.lines().filter_map(|line| heads.iter().find_map(|head| line.trim_start().strip_prefix(head)));
+    let heads = [
+        "*** Update File: ",
+        "*** Add File: ",
+        "*** Delete File: ",
+        "*** Move to: ",
+    ];
+    let paths = text.lines().filter_map(|line| {
+        heads
+            .iter()
+            .find_map(|head| line.trim_start().strip_prefix(head))
+    });
     paths.map(|path| path.trim().to_owned()).collect()
 }
 
 /// Sub-agents change files unseen.
 fn is_agent(call: &ToolCall) -> bool {
-    matches!(call.function.name.to_lowercase().as_str(), "task" | "agent" | "spawn_agent")
+    matches!(
+        call.function.name.to_lowercase().as_str(),
+        "task" | "agent" | "spawn_agent"
+    )
 }
 
 /// Whether a command line may change files that it does not name: a version control system, a formatter, a script that
@@ -236,9 +308,13 @@ fn may_change_anything(text: &str, commands: &[ShellCommand]) -> bool {
             }),
             ["patch" | "gofmt" | "black" | "rustfmt", ..] => true,
             ["python" | "python3" | "node" | "perl" | "ruby", ..] => {
-                ["write", "'w'", "\"w\"", "-i", "-pi"].iter().any(|mark| text.contains(mark))
+                ["write", "'w'", "\"w\"", "-i", "-pi"]
+                    .iter()
+                    .any(|mark| text.contains(mark))
             }
-            words => words.iter().any(|word| matches!(*word, "fmt" | "format" | "--write" | "--fix")),
+            words => words
+                .iter()
+                .any(|word| matches!(*word, "fmt" | "format" | "--write" | "--fix")),
         }
     })
 }
@@ -254,14 +330,18 @@ mod tests {
     fn add(kind: usize, file: usize, first: u64, messages: &mut Vec<Message>) {
         let path = format!("src/f{file}/mod.rs");
         let (name, arguments) = match kind {
-            0 => ("Read", json!({"file_path": path, "offset": first, "limit": 10})),
+            0 => (
+                "Read",
+                json!({"file_path": path, "offset": first, "limit": 10}),
+            ),
             1 => ("Write", json!({"file_path": path, "content": "x"})),
             2 => ("Bash", json!({"command": "git checkout main"})),
             _ => ("Bash", json!({"command": format!("cat {path}")})),
         };
         let id = format!("c{}", messages.len());
         let mut call = Message::text(Role::Assistant, "");
-        call.tool_calls.push(ToolCall::new(&id, name, arguments.to_string()));
+        call.tool_calls
+            .push(ToolCall::new(&id, name, arguments.to_string()));
         messages.push(call);
         messages.push(Message::result(&id, "done"));
     }
@@ -269,12 +349,22 @@ mod tests {
     /// Whether some read before turn `point` shows a line of `read`, with no change between the two.
     fn is_searched(actions: &SessionActions, read: &FileAccess, point: usize) -> bool {
         let accesses = actions.by_name[&name_of(&read.path)].iter();
-        let earlier = accesses.filter(|one| one.order < read.order && one.target.overlaps(&read.target));
+        let earlier =
+            accesses.filter(|one| one.order < read.order && one.target.overlaps(&read.target));
         let earlier: Vec<&FileAccess> = earlier.collect();
-        earlier.iter().filter(|one| !one.is_change && one.turn < point).any(|old| {
-            let is_changed = earlier.iter().any(|one| one.is_change && one.order > old.order);
-            !is_changed && !actions.any_change.iter().any(|order| (old.order..=read.order).contains(order))
-        })
+        earlier
+            .iter()
+            .filter(|one| !one.is_change && one.turn < point)
+            .any(|old| {
+                let is_changed = earlier
+                    .iter()
+                    .any(|one| one.is_change && one.order > old.order);
+                !is_changed
+                    && !actions
+                        .any_change
+                        .iter()
+                        .any(|order| (old.order..=read.order).contains(order))
+            })
     }
 
     proptest! {
@@ -299,11 +389,23 @@ mod tests {
         let mut messages = Vec::new();
         for (id, code) in [("a", 1), ("b", 2), ("c", 2)] {
             let mut call = Message::text(Role::Assistant, "");
-            call.tool_calls.push(ToolCall::new(id, "Bash", r#"{"command":"make"}"#));
-            messages
-                .extend([call, Message::result(id, format!("Exit code {code}\nerror: no rule {}", "x".repeat(code)))]);
+            call.tool_calls
+                .push(ToolCall::new(id, "Bash", r#"{"command":"make"}"#));
+            messages.extend([
+                call,
+                Message::result(
+                    id,
+                    format!("Exit code {code}\nerror: no rule {}", "x".repeat(code)),
+                ),
+            ]);
         }
         let failures = SessionActions::from_messages(&messages).failures;
-        assert_eq!(failures.iter().map(|one| (one.turn, one.first)).collect::<Vec<_>>(), [(0, 0), (1, 1), (2, 1)]);
+        assert_eq!(
+            failures
+                .iter()
+                .map(|one| (one.turn, one.first))
+                .collect::<Vec<_>>(),
+            [(0, 0), (1, 1), (2, 1)]
+        );
     }
 }

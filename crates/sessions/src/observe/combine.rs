@@ -67,16 +67,23 @@ pub struct SessionObservation {
 impl SessionObservation {
     /// Reads, in the windows of the counted compactions, of files that had been read before.
     pub fn reads_of_known_files(&self) -> usize {
-        self.counted_windows().filter_map(|figures| figures.reads_of_known_files).sum()
+        self.counted_windows()
+            .filter_map(|figures| figures.reads_of_known_files)
+            .sum()
     }
 
     /// Those of them that read lines again that had not changed.
     pub fn re_reads(&self) -> usize {
-        self.counted_windows().filter_map(|figures| figures.re_reads).sum()
+        self.counted_windows()
+            .filter_map(|figures| figures.re_reads)
+            .sum()
     }
 
     fn counted_windows(&self) -> impl Iterator<Item = &WindowFigures> {
-        self.compactions.iter().filter(|one| one.not_counted.is_none()).map(|one| &one.figures)
+        self.compactions
+            .iter()
+            .filter(|one| one.not_counted.is_none())
+            .map(|one| &one.figures)
     }
 }
 
@@ -92,10 +99,20 @@ pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservati
         let copy_of = seen.get(&found.digest).cloned();
         seen.entry(found.digest).or_insert_with(|| file.clone());
         let mut compactions = found.compactions;
-        compactions
-            .retain(|one| copy_of.is_none() && best.get(&one.identity).is_some_and(|(_, session)| *session == place));
-        let windows: Vec<SurroundedWindow> = compactions.iter().filter_map(ObservedCompaction::surrounded).collect();
-        all.coverage.counted += compactions.iter().filter(|one| one.not_counted.is_none()).count();
+        compactions.retain(|one| {
+            copy_of.is_none()
+                && best
+                    .get(&one.identity)
+                    .is_some_and(|(_, session)| *session == place)
+        });
+        let windows: Vec<SurroundedWindow> = compactions
+            .iter()
+            .filter_map(ObservedCompaction::surrounded)
+            .collect();
+        all.coverage.counted += compactions
+            .iter()
+            .filter(|one| one.not_counted.is_none())
+            .count();
         all.coverage.with_controls += windows.len();
         all.sessions.push(ObservedSession {
             session: found.name,
@@ -126,7 +143,9 @@ fn best_copies(sessions: &[(String, SessionFindings)]) -> BTreeMap<u64, (usize, 
     let mut best: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     for (place, (_, found)) in sessions.iter().enumerate() {
         for one in &found.compactions {
-            let entry = best.entry(one.identity).or_insert((one.figures.turns, place));
+            let entry = best
+                .entry(one.identity)
+                .or_insert((one.figures.turns, place));
             if one.figures.turns > entry.0 {
                 *entry = (one.figures.turns, place);
             }

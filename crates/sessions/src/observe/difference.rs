@@ -41,12 +41,17 @@ impl SideDifference {
     /// From the differences of sessions.
     fn new(differences: impl Iterator<Item = f64>) -> Option<SideDifference> {
         let estimate = interval(&differences.collect::<Vec<f64>>())?;
-        Some(SideDifference { difference: estimate.center, ci95: estimate.ci95 })
+        Some(SideDifference {
+            difference: estimate.center,
+            ci95: estimate.ci95,
+        })
     }
 
     /// On which side of 0 the interval lies; `None` where it does not exclude 0.
     fn sign(self) -> Option<f64> {
-        self.ci95.filter(|ci| !ci.contains(0.0)).map(|ci| ci.low().signum())
+        self.ci95
+            .filter(|ci| !ci.contains(0.0))
+            .map(|ci| ci.low().signum())
     }
 }
 
@@ -81,7 +86,8 @@ pub fn local_difference(sessions: &[Vec<SurroundedWindow>]) -> Option<LocalDiffe
         re_reads_per_known_read: rate_difference(sessions, re_reads),
         repeated_failures_per_turn: rate_difference(sessions, repeated_failures),
     };
-    (rates.re_reads_per_known_read.is_some() || rates.repeated_failures_per_turn.is_some()).then_some(rates)
+    (rates.re_reads_per_known_read.is_some() || rates.repeated_failures_per_turn.is_some())
+        .then_some(rates)
 }
 
 /// A rate of one session: in its windows, and minus that in the controls before and after them.
@@ -93,7 +99,9 @@ struct SessionRate {
 
 impl SessionRate {
     fn new(windows: &[SurroundedWindow], rate: Rate) -> Option<SessionRate> {
-        let rates = windows.iter().filter_map(|one| Some([rate(&one.window)?, rate(&one.before)?, rate(&one.after)?]));
+        let rates = windows
+            .iter()
+            .filter_map(|one| Some([rate(&one.window)?, rate(&one.before)?, rate(&one.after)?]));
         let rates: Vec<[f64; 3]> = rates.collect();
         Some(SessionRate {
             rate: mean_of(rates.iter().map(|[within, ..]| *within))?,
@@ -104,20 +112,33 @@ impl SessionRate {
 }
 
 fn rate_difference(sessions: &[Vec<SurroundedWindow>], rate: Rate) -> Option<RateDifference> {
-    let rates: Vec<SessionRate> = sessions.iter().filter_map(|windows| SessionRate::new(windows, rate)).collect();
+    let rates: Vec<SessionRate> = sessions
+        .iter()
+        .filter_map(|windows| SessionRate::new(windows, rate))
+        .collect();
     if rates.len() < SESSIONS_FOR_INTERVAL {
         return None;
     }
     let before = SideDifference::new(rates.iter().map(|session| session.before))?;
     let after = SideDifference::new(rates.iter().map(|session| session.after))?;
     let rate = mean_of(rates.iter().map(|session| session.rate))?;
-    Some(RateDifference { sessions: rates.len(), rate, before, after, finding: finding(before, after) })
+    Some(RateDifference {
+        sessions: rates.len(),
+        rate,
+        before,
+        after,
+        finding: finding(before, after),
+    })
 }
 
 /// The smaller difference of two that both exclude 0 on the same side.
 fn finding(before: SideDifference, after: SideDifference) -> Option<f64> {
     let is_shown = before.sign()? == after.sign()?;
-    let smaller = if before.difference.abs() <= after.difference.abs() { before } else { after };
+    let smaller = if before.difference.abs() <= after.difference.abs() {
+        before
+    } else {
+        after
+    };
     is_shown.then_some(smaller.difference)
 }
 
@@ -140,34 +161,57 @@ mod tests {
     fn sessions([before, within, after]: [usize; 3]) -> Vec<Vec<SurroundedWindow>> {
         let one = |number: usize| {
             let window = figures(within + number % 2);
-            vec![SurroundedWindow { window, before: figures(before), after: figures(after + usize::from(number < 3)) }]
+            vec![SurroundedWindow {
+                window,
+                before: figures(before),
+                after: figures(after + usize::from(number < 3)),
+            }]
         };
         (0..10).map(one).collect()
     }
 
     fn re_reads_of(sessions: &[Vec<SurroundedWindow>]) -> RateDifference {
-        local_difference(sessions).unwrap().re_reads_per_known_read.unwrap()
+        local_difference(sessions)
+            .unwrap()
+            .re_reads_per_known_read
+            .unwrap()
     }
 
     #[test]
     fn a_rise_that_ends_with_the_window_is_a_finding() {
         let found = re_reads_of(&sessions([2, 6, 2]));
-        assert!((found.before.difference - 0.45).abs() < 1e-9 && (found.after.difference - 0.42).abs() < 1e-9);
-        assert!((found.finding.unwrap() - 0.42).abs() < 1e-9, "the smaller one");
-        assert_eq!(re_reads_of(&sessions([8, 2, 8])).finding.map(f64::signum), Some(-1.0));
+        assert!(
+            (found.before.difference - 0.45).abs() < 1e-9
+                && (found.after.difference - 0.42).abs() < 1e-9
+        );
+        assert!(
+            (found.finding.unwrap() - 0.42).abs() < 1e-9,
+            "the smaller one"
+        );
+        assert_eq!(
+            re_reads_of(&sessions([8, 2, 8])).finding.map(f64::signum),
+            Some(-1.0)
+        );
     }
 
     #[test]
     fn a_trend_and_a_change_of_phase_are_not_findings() {
         assert_eq!(re_reads_of(&sessions([1, 4, 8])).finding, None);
-        assert_eq!(re_reads_of(&sessions([2, 6, 6])).finding, None, "it stays as it became");
+        assert_eq!(
+            re_reads_of(&sessions([2, 6, 6])).finding,
+            None,
+            "it stays as it became"
+        );
     }
 
     #[test]
     fn too_few_sessions_and_windows_without_reads_give_nothing() {
         assert!(local_difference(&sessions([2, 6, 2])[..7]).is_none());
         let mut unknown = sessions([2, 6, 2]);
-        unknown.iter_mut().flatten().for_each(|one| one.before.reads_of_known_files = Some(0));
+        unknown
+            .iter_mut()
+            .flatten()
+            .for_each(|one| one.before.reads_of_known_files = Some(0));
         assert!(local_difference(&unknown).is_none());
     }
 }

@@ -18,24 +18,44 @@ pub(super) fn error_of(result: &str) -> Option<(String, String)> {
     if !is_error(result) {
         return None;
     }
-    let mut lines: Vec<&str> = lines_without_code(result).filter(|line| describes_an_error(line)).take(LINES).collect();
+    let mut lines: Vec<&str> = lines_without_code(result)
+        .filter(|line| describes_an_error(line))
+        .take(LINES)
+        .collect();
     if lines.is_empty() {
         lines.extend(lines_without_code(result).next_back());
     }
     let shown = lines.first()?.chars().take(200).collect();
-    Some((lines.iter().map(|line| without_numbers(line)).collect::<Vec<_>>().join("\n"), shown))
+    Some((
+        lines
+            .iter()
+            .map(|line| without_numbers(line))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        shown,
+    ))
 }
 
 /// The lines of a result that are neither empty nor state its exit code.
 fn lines_without_code(result: &str) -> impl DoubleEndedIterator<Item = &str> {
-    result.lines().map(str::trim).filter(|line| !line.is_empty() && stated_exit_code(line).is_none())
+    result
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && stated_exit_code(line).is_none())
 }
 
 /// Whether a result says that its call failed.
 pub(super) fn is_error(result: &str) -> bool {
     let start = result.trim_start();
     let head: String = start.chars().take(HEAD).collect();
-    let marks = ["<tool_use_error>", "Error:", "error:", "ERROR:", "[An error occurred during execution", NO_RESULT];
+    let marks = [
+        "<tool_use_error>",
+        "Error:",
+        "error:",
+        "ERROR:",
+        "[An error occurred during execution",
+        NO_RESULT,
+    ];
     if marks.iter().any(|mark| head.starts_with(mark)) || is_json_error(&head) {
         return true;
     }
@@ -52,21 +72,42 @@ fn is_json_error(head: &str) -> bool {
 /// Whether a file could not be read.
 pub(super) fn is_failed_read(result: &str) -> bool {
     let head: String = result.trim_start().chars().take(HEAD).collect();
-    let marks = ["<tool_use_error>", "Error:", "ERROR:", "[An error occurred during execution", NO_RESULT, "ENOENT"];
+    let marks = [
+        "<tool_use_error>",
+        "Error:",
+        "ERROR:",
+        "[An error occurred during execution",
+        NO_RESULT,
+        "ENOENT",
+    ];
     marks.iter().any(|mark| head.starts_with(mark))
         || is_json_error(&head)
-        || ["No such file or directory", "does not exist"].iter().any(|mark| head.contains(mark))
+        || ["No such file or directory", "does not exist"]
+            .iter()
+            .any(|mark| head.contains(mark))
 }
 
 fn describes_an_error(line: &str) -> bool {
     let line = line.to_lowercase();
-    const MARKS: [&str; 8] = ["error", "fail", "panicked", "exception", "not found", "no such", "denied", "cannot"];
+    const MARKS: [&str; 8] = [
+        "error",
+        "fail",
+        "panicked",
+        "exception",
+        "not found",
+        "no such",
+        "denied",
+        "cannot",
+    ];
     MARKS.iter().any(|mark| line.contains(mark))
 }
 
 /// Removes digits: times, addresses and line numbers differ between two occurrences of the same error.
 fn without_numbers(line: &str) -> String {
-    line.chars().filter(|c| !c.is_ascii_digit()).take(300).collect()
+    line.chars()
+        .filter(|c| !c.is_ascii_digit())
+        .take(300)
+        .collect()
 }
 
 #[cfg(test)]
@@ -84,15 +125,34 @@ mod tests {
         ] {
             assert!(error_of(text).is_some(), "{text}");
         }
-        assert_eq!(error_of("Exit code: 0\nOutput:\nerror counters: none"), None);
+        assert_eq!(
+            error_of("Exit code: 0\nOutput:\nerror counters: none"),
+            None
+        );
         assert_eq!(error_of("all good"), None);
-        for text in [r#"{"success": false, "message": "no match"}"#, r#"{"output": "", "error": "no such file"}"#] {
+        for text in [
+            r#"{"success": false, "message": "no match"}"#,
+            r#"{"output": "", "error": "no such file"}"#,
+        ] {
             assert!(error_of(text).is_some(), "{text}");
         }
-        assert_eq!(error_of(r#"{"output": "done", "exit_code": 0, "error": null}"#), None);
-        assert_eq!(error_of("commit a1b2c3d\nrun 412: exit code 30 after 9s"), None, "the log of another command");
+        assert_eq!(
+            error_of(r#"{"output": "done", "exit_code": 0, "error": null}"#),
+            None
+        );
+        assert_eq!(
+            error_of("commit a1b2c3d\nrun 412: exit code 30 after 9s"),
+            None,
+            "the log of another command"
+        );
         let key = |text: &str| error_of(text).map(|(key, _)| key);
-        assert_eq!(key("Exit code 1\nerror at 12"), key("Exit code: 1\nWall time: 9 s\nerror at 13"));
-        assert_ne!(key("Exit code 1\nerror at 12"), key("Exit code 1\nerror: no file"));
+        assert_eq!(
+            key("Exit code 1\nerror at 12"),
+            key("Exit code: 1\nWall time: 9 s\nerror at 13")
+        );
+        assert_ne!(
+            key("Exit code 1\nerror at 12"),
+            key("Exit code 1\nerror: no file")
+        );
     }
 }

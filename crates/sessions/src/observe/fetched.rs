@@ -32,13 +32,17 @@ const MOST_UNEXPLAINED: f64 = 0.25;
 impl ReferenceUses {
     /// What was fetched again, of all that was needed; `None` where the log does not explain enough.
     pub fn fetched_again_share(self) -> Option<f64> {
-        self.unexplained_share().filter(|share| *share <= MOST_UNEXPLAINED)?;
+        self.unexplained_share()
+            .filter(|share| *share <= MOST_UNEXPLAINED)?;
         share(self.fetched_again, self.in_context + self.fetched_again)
     }
 
     /// The share of uses that nothing in the log explains.
     pub fn unexplained_share(self) -> Option<f64> {
-        share(self.unexplained, self.in_context + self.fetched_again + self.unexplained)
+        share(
+            self.unexplained,
+            self.in_context + self.fetched_again + self.unexplained,
+        )
     }
 }
 
@@ -52,7 +56,12 @@ pub(super) struct CompactionWindow<'c> {
 impl CompactionWindow<'_> {
     /// The messages from the compaction to the end of the window.
     pub(super) fn messages(self, actions: &SessionActions, count: usize) -> Range<usize> {
-        self.compaction.message..actions.turns.get(self.window.until).copied().unwrap_or(count)
+        self.compaction.message
+            ..actions
+                .turns
+                .get(self.window.until)
+                .copied()
+                .unwrap_or(count)
     }
 
     fn is_readable(self) -> bool {
@@ -70,17 +79,25 @@ pub(super) fn reference_uses(
 ) -> Vec<Option<ReferenceUses>> {
     let messages = conversation.messages.as_slice();
     let used = windows.iter().map(|one| {
-        let turns = actions.turns.get(one.window.from..one.window.until).unwrap_or_default();
-        one.is_readable().then(|| UsedReferences::from_turns(messages, turns, noise))
+        let turns = actions
+            .turns
+            .get(one.window.from..one.window.until)
+            .unwrap_or_default();
+        one.is_readable()
+            .then(|| UsedReferences::from_turns(messages, turns, noise))
     });
     let used: Vec<Option<UsedReferences>> = used.collect();
     let end = windows.last().map_or(0, |last| last.compaction.message);
-    let all = used.iter().flatten().flat_map(|used| used.references.iter().cloned()).collect();
-    let mut history = ReferenceHistory::new(messages.get(..end).unwrap_or(messages), all);
-    let counted = windows
+    let all = used
         .iter()
-        .zip(&used)
-        .map(|(one, used)| used.as_ref().map(|used| count_uses(conversation, actions, *one, used, &mut history)));
+        .flatten()
+        .flat_map(|used| used.references.iter().cloned())
+        .collect();
+    let mut history = ReferenceHistory::new(messages.get(..end).unwrap_or(messages), all);
+    let counted = windows.iter().zip(&used).map(|(one, used)| {
+        used.as_ref()
+            .map(|used| count_uses(conversation, actions, *one, used, &mut history))
+    });
     counted.collect()
 }
 
@@ -99,12 +116,20 @@ fn count_uses(
     let index = ReferenceIndex::new(&used.references);
     let mut replaced_by = index.occurrences_in(compaction.summary.as_deref().unwrap_or_default());
     replaced_by.extend(index.occurrences_in(&compaction.replacement));
-    let shown = shown_in(messages, actions, one.messages(actions, messages.len()), one.window.from, &index);
+    let shown = shown_in(
+        messages,
+        actions,
+        one.messages(actions, messages.len()),
+        one.window.from,
+        &index,
+    );
     for (place, (reference, first_use)) in used.references.iter().zip(&used.first_use).enumerate() {
         if !history.has_before(reference, compaction.message) {
             continue;
         }
-        if replaced_by.contains(&place) || history.is_kept(reference, compaction, &conversation.forgotten) {
+        if replaced_by.contains(&place)
+            || history.is_kept(reference, compaction, &conversation.forgotten)
+        {
             uses.in_context += 1;
             continue;
         }
@@ -117,8 +142,14 @@ fn count_uses(
 }
 
 /// Whether only calls that look at the same again show a reference before it is used; `None` if nothing shows it.
-fn is_fetched_again(shown: &[(usize, bool, BTreeSet<usize>)], place: usize, first_use: usize) -> Option<bool> {
-    let showing = shown.iter().filter(|(message, _, found)| *message < first_use && found.contains(&place));
+fn is_fetched_again(
+    shown: &[(usize, bool, BTreeSet<usize>)],
+    place: usize,
+    first_use: usize,
+) -> Option<bool> {
+    let showing = shown
+        .iter()
+        .filter(|(message, _, found)| *message < first_use && found.contains(&place));
     let mut showing = showing.peekable();
     showing.peek()?;
     Some(showing.all(|(_, is_again, _)| *is_again))
@@ -134,7 +165,10 @@ impl UsedReferences {
     /// `turns` are the messages of the assistant in the window.
     fn from_turns(messages: &[Message], turns: &[usize], noise: &SessionNoise) -> UsedReferences {
         let mut seen = HashSet::new();
-        let mut used = UsedReferences { references: Vec::new(), first_use: Vec::new() };
+        let mut used = UsedReferences {
+            references: Vec::new(),
+            first_use: Vec::new(),
+        };
         for at in turns {
             for reference in messages.get(*at).map(used_in).unwrap_or_default() {
                 if !noise.has(&reference) && seen.insert(reference.key()) {
@@ -164,8 +198,15 @@ impl ReferenceHistory {
         references.dedup();
         let messages: &[Message] = if references.is_empty() { &[] } else { messages };
         let index = ReferenceIndex::new(&references);
-        let (first, occurrences) = (vec![None; references.len()], vec![BTreeSet::new(); references.len()]);
-        let mut history = ReferenceHistory { references, first, messages: occurrences };
+        let (first, occurrences) = (
+            vec![None; references.len()],
+            vec![BTreeSet::new(); references.len()],
+        );
+        let mut history = ReferenceHistory {
+            references,
+            first,
+            messages: occurrences,
+        };
         let mut call = 0;
         for (at, message) in messages.iter().enumerate() {
             if message.role != Role::Tool {
@@ -191,7 +232,9 @@ impl ReferenceHistory {
     /// Whether a reference occurs before message `at`, but for messages of the system.
     fn has_before(&self, reference: &Reference, at: usize) -> bool {
         let place = self.references.binary_search(reference).ok();
-        place.and_then(|place| *self.first.get(place)?).is_some_and(|first| first < at)
+        place
+            .and_then(|place| *self.first.get(place)?)
+            .is_some_and(|first| first < at)
     }
 
     /// Whether a reference occurs in a message that a compaction kept. The compactions must come in order: what one has
@@ -203,7 +246,9 @@ impl ReferenceHistory {
         forgotten: &BTreeMap<usize, usize>,
     ) -> bool {
         let place = self.references.binary_search(reference).ok();
-        let Some(messages) = place.and_then(|place| self.messages.get_mut(place)) else { return false };
+        let Some(messages) = place.and_then(|place| self.messages.get_mut(place)) else {
+            return false;
+        };
         for range in &compaction.kept {
             while let Some(at) = messages.range(range.clone()).next_back().copied() {
                 if forgotten.get(&at).is_none_or(|by| *by > compaction.message) {
@@ -226,16 +271,29 @@ fn shown_in(
     index: &ReferenceIndex,
 ) -> Vec<(usize, bool, BTreeSet<usize>)> {
     let mut shown = Vec::new();
-    for (at, message) in messages.iter().enumerate().take(range.end).skip(range.start) {
+    for (at, message) in messages
+        .iter()
+        .enumerate()
+        .take(range.end)
+        .skip(range.start)
+    {
         match message.role {
             Role::Assistant => {
                 let results = results_after(messages, at);
                 for call in &message.tool_calls {
-                    let Some(result) = results.get(call.id.as_str()) else { continue };
-                    shown.push((at, actions.was_looked_at(call, point), index.occurrences_in(&readable_text(result))));
+                    let Some(result) = results.get(call.id.as_str()) else {
+                        continue;
+                    };
+                    shown.push((
+                        at,
+                        actions.was_looked_at(call, point),
+                        index.occurrences_in(&readable_text(result)),
+                    ));
                 }
             }
-            Role::User | Role::System => shown.push((at, false, index.occurrences_in(&message.content))),
+            Role::User | Role::System => {
+                shown.push((at, false, index.occurrences_in(&message.content)))
+            }
             Role::Tool => {}
         }
     }
@@ -258,9 +316,16 @@ mod tests {
             _ => {
                 let id = format!("c{}", messages.len());
                 let mut call = Message::text(Role::Assistant, "");
-                call.tool_calls.push(ToolCall::new(&id, "read_file", format!(r#"{{"path":"src/f{file}.rs"}}"#)));
+                call.tool_calls.push(ToolCall::new(
+                    &id,
+                    "read_file",
+                    format!(r#"{{"path":"src/f{file}.rs"}}"#),
+                ));
                 messages.push(call);
-                messages.push(Message::result(&id, format!("use src/f{}.rs", (file + 1) % 6)));
+                messages.push(Message::result(
+                    &id,
+                    format!("use src/f{}.rs", (file + 1) % 6),
+                ));
             }
         }
     }
@@ -279,18 +344,34 @@ mod tests {
         }
         let recorded = compactions.iter().map(|(at, mask, file)| {
             let at = at % starts.len();
-            let kept =
-                (0..at).filter(|step| (*mask >> (step % 16)) & 1 == 1).map(|step| starts[step]..starts[step + 1]);
+            let kept = (0..at)
+                .filter(|step| (*mask >> (step % 16)) & 1 == 1)
+                .map(|step| starts[step]..starts[step + 1]);
             let summary = Some(format!("It is in src/f{file}.rs."));
-            RecordedCompaction { message: starts[at], kept: kept.collect(), summary, ..RecordedCompaction::default() }
+            RecordedCompaction {
+                message: starts[at],
+                kept: kept.collect(),
+                summary,
+                ..RecordedCompaction::default()
+            }
         });
         let mut recorded: Vec<RecordedCompaction> = recorded.collect();
         recorded.sort_by_key(|one| one.message);
         let forgotten = forgotten
             .iter()
-            .map(|(step, by)| (starts[step % starts.len()], recorded[by % recorded.len()].message))
+            .map(|(step, by)| {
+                (
+                    starts[step % starts.len()],
+                    recorded[by % recorded.len()].message,
+                )
+            })
             .collect();
-        Conversation { messages, recorded, forgotten, ..Conversation::default() }
+        Conversation {
+            messages,
+            recorded,
+            forgotten,
+            ..Conversation::default()
+        }
     }
 
     /// The same by definition: the whole history is searched for one compaction.
@@ -301,16 +382,35 @@ mod tests {
         noise: &SessionNoise,
     ) -> ReferenceUses {
         let messages = conversation.messages.as_slice();
-        let used = UsedReferences::from_turns(messages, &actions.turns[one.window.from..one.window.until], noise);
+        let used = UsedReferences::from_turns(
+            messages,
+            &actions.turns[one.window.from..one.window.until],
+            noise,
+        );
         let index = ReferenceIndex::new(&used.references);
-        let history = messages.iter().take(one.compaction.message).filter(|message| message.role != Role::System);
-        let old: BTreeSet<usize> = history.flat_map(|message| index.occurrences_in(&readable_text(message))).collect();
+        let history = messages
+            .iter()
+            .take(one.compaction.message)
+            .filter(|message| message.role != Role::System);
+        let old: BTreeSet<usize> = history
+            .flat_map(|message| index.occurrences_in(&readable_text(message)))
+            .collect();
         let kept = conversation.kept_at(one.compaction).into_iter();
-        let mut context: BTreeSet<usize> =
-            kept.flat_map(|message| index.occurrences_in(&readable_text(message))).collect();
+        let mut context: BTreeSet<usize> = kept
+            .flat_map(|message| index.occurrences_in(&readable_text(message)))
+            .collect();
         context.extend(index.occurrences_in(one.compaction.summary.as_deref().unwrap()));
-        let shown = shown_in(messages, actions, one.messages(actions, messages.len()), one.window.from, &index);
-        let mut uses = ReferenceUses { in_context: old.intersection(&context).count(), ..ReferenceUses::default() };
+        let shown = shown_in(
+            messages,
+            actions,
+            one.messages(actions, messages.len()),
+            one.window.from,
+            &index,
+        );
+        let mut uses = ReferenceUses {
+            in_context: old.intersection(&context).count(),
+            ..ReferenceUses::default()
+        };
         for place in old.difference(&context) {
             match is_fetched_again(&shown, *place, used.first_use[*place]) {
                 None => uses.unexplained += 1,

@@ -18,7 +18,9 @@ mod session;
 mod window;
 
 pub use combine::{ControlCoverage, ObservedSession, SessionObservation, combine};
-pub use difference::{LocalDifference, RateDifference, SESSIONS_FOR_INTERVAL, SideDifference, local_difference};
+pub use difference::{
+    LocalDifference, RateDifference, SESSIONS_FOR_INTERVAL, SideDifference, local_difference,
+};
 pub use fetched::ReferenceUses;
 pub use reasons::{NotCounted, SessionNote};
 pub use session::{ObservedCompaction, SessionFindings, observe};

@@ -9,10 +9,12 @@ use super::actions::SessionActions;
 use super::fetched::{CompactionWindow, ReferenceUses, reference_uses};
 use super::reasons::{NotCounted, SessionNote};
 use super::window::{
-    FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings, identity, placebos,
-    surrounded,
+    FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings,
+    identity, placebos, surrounded,
 };
-use crate::import::{CompactionKind, Conversation, Format, RecordedCompaction, RepairKind, full_length, scrub_texts};
+use crate::import::{
+    CompactionKind, Conversation, Format, RecordedCompaction, RepairKind, full_length, scrub_texts,
+};
 use crate::references::SessionNoise;
 use crate::transcript::{Message, Role};
 
@@ -85,13 +87,32 @@ pub struct SessionFindings {
 pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let messages = &conversation.messages;
     let actions = SessionActions::from_messages(messages);
-    let copied = conversation.repairs.get(&RepairKind::Copied).copied().unwrap_or(0);
-    let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
+    let copied = conversation
+        .repairs
+        .get(&RepairKind::Copied)
+        .copied()
+        .unwrap_or(0);
+    let borders: Vec<usize> = conversation
+        .recorded
+        .iter()
+        .map(|one| actions.turn_at(one.message))
+        .collect();
     let name = conversation.name_hint.clone();
     let start = actions.turn_at(copied);
     let digest = identity_of_all(messages);
-    let session = Session { conversation, format, actions: &actions, borders: &borders, start };
-    let mut compactions = session.compactions(conversation.recorded.iter().filter(|one| one.message > copied));
+    let session = Session {
+        conversation,
+        format,
+        actions: &actions,
+        borders: &borders,
+        start,
+    };
+    let mut compactions = session.compactions(
+        conversation
+            .recorded
+            .iter()
+            .filter(|one| one.message > copied),
+    );
     scrub(messages, &mut compactions);
     SessionFindings {
         turns: actions.turns.len(),
@@ -132,11 +153,13 @@ impl MessageFacts {
             *sum += characters_of(message);
             Some(*sum)
         }));
-        let summaries = conversation.recorded.iter().filter(|one| one.kind == CompactionKind::Summary);
-        let corrections = messages
+        let summaries = conversation
+            .recorded
             .iter()
-            .enumerate()
-            .filter(|(_, message)| message.role == Role::User && reads_like_correction(&message.content));
+            .filter(|one| one.kind == CompactionKind::Summary);
+        let corrections = messages.iter().enumerate().filter(|(_, message)| {
+            message.role == Role::User && reads_like_correction(&message.content)
+        });
         MessageFacts {
             characters,
             summarized: summaries.map(|one| one.message).collect(),
@@ -147,8 +170,16 @@ impl MessageFacts {
     /// A rough count of the tokens since the summary before message `at`: four characters per token.
     fn tokens_since_summary(&self, at: usize) -> u64 {
         let before = self.summarized.partition_point(|message| *message < at);
-        let start = before.checked_sub(1).and_then(|last| self.summarized.get(last)).copied().unwrap_or(0);
-        let characters = self.characters.get(at).zip(self.characters.get(start)).map_or(0, |(all, old)| all - old);
+        let start = before
+            .checked_sub(1)
+            .and_then(|last| self.summarized.get(last))
+            .copied()
+            .unwrap_or(0);
+        let characters = self
+            .characters
+            .get(at)
+            .zip(self.characters.get(start))
+            .map_or(0, |(all, old)| all - old);
         characters as u64 / 4
     }
 
@@ -157,7 +188,12 @@ impl MessageFacts {
         /// A rule of thumb gives no rate.
         const MOST: usize = 5;
         let first = self.corrections.partition_point(|at| *at < range.start);
-        self.corrections.iter().skip(first).copied().take_while(move |at| *at < range.end).take(MOST)
+        self.corrections
+            .iter()
+            .skip(first)
+            .copied()
+            .take_while(move |at| *at < range.end)
+            .take(MOST)
     }
 }
 
@@ -165,16 +201,29 @@ impl ObservedCompaction {
     /// Its window with both controls; `None` if it is not counted or lacks a control.
     pub(super) fn surrounded(&self) -> Option<SurroundedWindow> {
         let is_counted = self.not_counted.is_none();
-        let (before, after) = self.control_before.zip(self.control_after).filter(|_| is_counted)?;
-        Some(SurroundedWindow { window: self.figures, before, after })
+        let (before, after) = self
+            .control_before
+            .zip(self.control_after)
+            .filter(|_| is_counted)?;
+        Some(SurroundedWindow {
+            window: self.figures,
+            before,
+            after,
+        })
     }
 }
 
 impl Session<'_> {
-    fn compactions<'c>(&self, recorded: impl Iterator<Item = &'c RecordedCompaction>) -> Vec<ObservedCompaction> {
+    fn compactions<'c>(
+        &self,
+        recorded: impl Iterator<Item = &'c RecordedCompaction>,
+    ) -> Vec<ObservedCompaction> {
         let windows = recorded.map(|compaction| {
             let from = self.actions.turn_at(compaction.message);
-            CompactionWindow { compaction, window: Window::new(from, self.borders, self.actions.turns.len()) }
+            CompactionWindow {
+                compaction,
+                window: Window::new(from, self.borders, self.actions.turns.len()),
+            }
         });
         let windows: Vec<CompactionWindow<'_>> = windows.collect();
         if windows.is_empty() {
@@ -183,7 +232,11 @@ impl Session<'_> {
         let noise = SessionNoise::from_messages(&self.conversation.messages);
         let uses = reference_uses(self.conversation, self.actions, &windows, &noise);
         let facts = MessageFacts::new(self.conversation);
-        windows.into_iter().zip(uses).map(|(one, uses)| self.compaction(one, uses, &facts)).collect()
+        windows
+            .into_iter()
+            .zip(uses)
+            .map(|(one, uses)| self.compaction(one, uses, &facts))
+            .collect()
     }
 
     fn compaction(
@@ -197,7 +250,12 @@ impl Session<'_> {
         let controls = surrounded(self.actions, one.window, self.borders, self.start);
         let corrections = facts.corrections_in(one.messages(self.actions, messages.len()));
         let mut hasher = DefaultHasher::new();
-        (identity(messages, recorded.message), &recorded.summary, recorded.tokens_before).hash(&mut hasher);
+        (
+            identity(messages, recorded.message),
+            &recorded.summary,
+            recorded.tokens_before,
+        )
+            .hash(&mut hasher);
         ObservedCompaction {
             session: self.conversation.name_hint.clone(),
             format: self.format.name(),
@@ -215,7 +273,10 @@ impl Session<'_> {
             figures: findings.figures,
             control_before: controls.map(|controls| controls.before),
             control_after: controls.map(|controls| controls.after),
-            corrections: corrections.filter_map(|at| messages.get(at)).map(quoted).collect(),
+            corrections: corrections
+                .filter_map(|at| messages.get(at))
+                .map(quoted)
+                .collect(),
             re_read: findings.re_read,
             repeated: findings.repeated,
             not_counted: self.reason_not_to_count(recorded, findings.figures, facts),
@@ -237,7 +298,10 @@ impl Session<'_> {
             Some(NotCounted::Clearing)
         } else if self.conversation.begins_midway {
             Some(NotCounted::BeginsMidway)
-        } else if recorded.tokens_before.is_some_and(|before| tokens * PARTS < before) {
+        } else if recorded
+            .tokens_before
+            .is_some_and(|before| tokens * PARTS < before)
+        {
             Some(NotCounted::MostMissing)
         } else if figures.turns < FEWEST_TURNS {
             Some(NotCounted::FewTurns)
@@ -251,7 +315,11 @@ impl Session<'_> {
 
 /// The characters of a message and of the arguments of its calls.
 fn characters_of(message: &Message) -> usize {
-    let calls: usize = message.tool_calls.iter().map(|call| call.function.arguments.len()).sum();
+    let calls: usize = message
+        .tool_calls
+        .iter()
+        .map(|call| call.function.arguments.len())
+        .sum();
     full_length(&message.content) + calls
 }
 
@@ -275,13 +343,32 @@ fn quoted(message: &Message) -> String {
 fn reads_like_correction(text: &str) -> bool {
     const LONGEST: usize = 800;
     const MARKS: [&str; 20] = [
-        "i said", "i told you", "i asked", "as i said", "already told", "already said", "not what i", "you forgot",
-        "that's wrong", "that is wrong", "you already", "we already", "again!", "stop ", "不对", "我说过", "忘了",
-        "不要", "錯", "错",
+        "i said",
+        "i told you",
+        "i asked",
+        "as i said",
+        "already told",
+        "already said",
+        "not what i",
+        "you forgot",
+        "that's wrong",
+        "that is wrong",
+        "you already",
+        "we already",
+        "again!",
+        "stop ",
+        "不对",
+        "我说过",
+        "忘了",
+        "不要",
+        "錯",
+        "错",
     ];
     let text = text.trim().to_lowercase();
     let is_own = !text.starts_with(['<', '[', '{', '/']) && text.chars().count() <= LONGEST;
-    let starts_so = ["no,", "no.", "no ", "wrong", "wait", "actually"].iter().any(|mark| text.starts_with(mark));
+    let starts_so = ["no,", "no.", "no ", "wrong", "wait", "actually"]
+        .iter()
+        .any(|mark| text.starts_with(mark));
     is_own && (starts_so || MARKS.iter().any(|mark| text.contains(mark)))
 }
 
@@ -291,7 +378,10 @@ fn scrub(messages: &[Message], compactions: &mut [ObservedCompaction]) {
         return;
     }
     let mut places: Vec<&mut String> = compactions.iter_mut().flat_map(texts_of).collect();
-    let mut texts: Vec<String> = places.iter_mut().map(|place| std::mem::take(*place)).collect();
+    let mut texts: Vec<String> = places
+        .iter_mut()
+        .map(|place| std::mem::take(*place))
+        .collect();
     scrub_texts(messages, &mut texts);
     for (place, text) in places.into_iter().zip(texts) {
         *place = text;
@@ -300,15 +390,26 @@ fn scrub(messages: &[Message], compactions: &mut [ObservedCompaction]) {
 
 fn texts_of(compaction: &mut ObservedCompaction) -> impl Iterator<Item = &mut String> {
     let reads = compaction.re_read.iter_mut().map(|read| &mut read.path);
-    let failures = compaction.repeated.iter_mut().flat_map(|one| [&mut one.command, &mut one.error]);
-    compaction.summary.iter_mut().chain(&mut compaction.corrections).chain(reads).chain(failures)
+    let failures = compaction
+        .repeated
+        .iter_mut()
+        .flat_map(|one| [&mut one.command, &mut one.error]);
+    compaction
+        .summary
+        .iter_mut()
+        .chain(&mut compaction.corrections)
+        .chain(reads)
+        .chain(failures)
 }
 
 fn identity_of_all(messages: &[Message]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for message in messages {
         message.content.hash(&mut hasher);
-        message.tool_calls.iter().for_each(|call| call.function.arguments.hash(&mut hasher));
+        message
+            .tool_calls
+            .iter()
+            .for_each(|call| call.function.arguments.hash(&mut hasher));
     }
     hasher.finish()
 }

@@ -28,7 +28,10 @@ impl Window {
     /// From a turn up to the next of `borders`, which rise, the end of the session, or 20 turns on, whichever is first.
     pub(super) fn new(from: usize, borders: &[usize], end: usize) -> Window {
         let next = first_after(borders, from).unwrap_or(end);
-        Window { from, until: next.min(end).min(from + WINDOW_TURNS).max(from) }
+        Window {
+            from,
+            until: next.min(end).min(from + WINDOW_TURNS).max(from),
+        }
     }
 
     pub(super) fn turns(self) -> usize {
@@ -50,7 +53,9 @@ impl Window {
 
 /// The first of `borders`, which rise, after a turn.
 fn first_after(borders: &[usize], turn: usize) -> Option<usize> {
-    borders.get(borders.partition_point(|border| *border <= turn)).copied()
+    borders
+        .get(borders.partition_point(|border| *border <= turn))
+        .copied()
 }
 
 /// The last of `borders`, which rise, before a turn.
@@ -121,31 +126,56 @@ pub(super) struct WindowFindings {
 pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindings {
     let from = window.from;
     let reads = window.part_of(&actions.reads, |read| read.turn);
-    let repeated_reads: Vec<_> = reads.iter().filter(|read| actions.is_re_read(read, from)).collect();
+    let repeated_reads: Vec<_> = reads
+        .iter()
+        .filter(|read| actions.is_re_read(read, from))
+        .collect();
     let re_read: Vec<ReRead> = repeated_reads
         .iter()
-        .map(|read| ReRead { path: read.path.clone(), lines: bounds(read.lines), turn: window.number_of(read.turn) })
+        .map(|read| ReRead {
+            path: read.path.clone(),
+            lines: bounds(read.lines),
+            turn: window.number_of(read.turn),
+        })
         .collect();
     let failures = window.part_of(&actions.failures, |failure| failure.turn);
     let repeated: Vec<RepeatedFailure> = failures
         .iter()
         .filter(|failure| failure.first < from)
-        .map(|f| RepeatedFailure { command: f.command.clone(), error: f.shown.clone(), turn: window.number_of(f.turn) })
+        .map(|f| RepeatedFailure {
+            command: f.command.clone(),
+            error: f.shown.clone(),
+            turn: window.number_of(f.turn),
+        })
         .collect();
-    let calls = actions.calls.get(window.from..window.until).unwrap_or_default();
-    let (made, known) = calls.iter().fold((0, 0), |(made, known), (m, k)| (made + m, known + k));
+    let calls = actions
+        .calls
+        .get(window.from..window.until)
+        .unwrap_or_default();
+    let (made, known) = calls
+        .iter()
+        .fold((0, 0), |(made, known), (m, k)| (made + m, known + k));
     let is_known = made == 0 || known > 0;
     let edit = window.part_of(&actions.edits, |turn| *turn).first();
     let figures = WindowFigures {
         turns: window.turns(),
         reads: is_known.then_some(reads.len()),
-        reads_of_known_files: is_known.then(|| reads.iter().filter(|read| actions.is_known_file(read, from)).count()),
+        reads_of_known_files: is_known.then(|| {
+            reads
+                .iter()
+                .filter(|read| actions.is_known_file(read, from))
+                .count()
+        }),
         re_reads: is_known.then_some(re_read.len()),
         re_read_tokens: is_known.then(|| repeated_reads.iter().map(|read| read.tokens).sum()),
         repeated_failures: is_known.then_some(repeated.len()),
         turns_to_edit: edit.map(|turn| window.number_of(*turn)),
     };
-    WindowFindings { figures, re_read, repeated }
+    WindowFindings {
+        figures,
+        re_read,
+        repeated,
+    }
 }
 
 fn bounds(lines: Lines) -> Option<[u64; 2]> {
@@ -161,9 +191,18 @@ pub(super) fn surrounded(
     start: usize,
 ) -> Option<SurroundedWindow> {
     let end = actions.turns.len();
-    let (earlier, later) = (last_before(compactions, window.from), first_after(compactions, window.from));
-    let before = Window { from: window.from.checked_sub(DISTANCE + WINDOW_TURNS)?, until: window.from - DISTANCE };
-    let after = Window { from: window.until + DISTANCE, until: (window.until + DISTANCE + WINDOW_TURNS).min(end) };
+    let (earlier, later) = (
+        last_before(compactions, window.from),
+        first_after(compactions, window.from),
+    );
+    let before = Window {
+        from: window.from.checked_sub(DISTANCE + WINDOW_TURNS)?,
+        until: window.from - DISTANCE,
+    };
+    let after = Window {
+        from: window.until + DISTANCE,
+        until: (window.until + DISTANCE + WINDOW_TURNS).min(end),
+    };
     let has_room = before.from >= earlier.map_or(start, |border| border + DISTANCE).max(start)
         && after.until >= after.from + FEWEST_TURNS
         && later.is_none_or(|border| after.until <= border);
@@ -190,9 +229,14 @@ pub(super) fn placebos(
         (seed, place).hash(&mut hasher);
         hasher.finish()
     });
-    let windows = places.into_iter().map(|from| Window { from, until: (from + WINDOW_TURNS).min(end) });
+    let windows = places.into_iter().map(|from| Window {
+        from,
+        until: (from + WINDOW_TURNS).min(end),
+    });
     let long = windows.filter(|window| window.turns() >= FEWEST_TURNS);
-    long.filter_map(|window| surrounded(actions, window, compactions, start)).take(compactions.len().max(1)).collect()
+    long.filter_map(|window| surrounded(actions, window, compactions, start))
+        .take(compactions.len().max(1))
+        .collect()
 }
 
 /// Whether there is no compaction in the window that begins at turn `from`, nor shortly before it.
@@ -207,7 +251,10 @@ pub(super) fn identity(messages: &[Message], at: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     for message in messages.iter().take(at).skip(at.saturating_sub(BEFORE)) {
         message.content.hash(&mut hasher);
-        message.tool_calls.iter().for_each(|call| call.function.arguments.hash(&mut hasher));
+        message
+            .tool_calls
+            .iter()
+            .for_each(|call| call.function.arguments.hash(&mut hasher));
     }
     hasher.finish()
 }

@@ -25,19 +25,28 @@ impl ReferenceIndex {
             _ => reference.text.as_str(),
         });
         let mut builder = AhoCorasick::builder();
-        builder.ascii_case_insensitive(true).match_kind(MatchKind::Standard);
+        builder
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard);
         // Building fails only beyond billions of states; then nothing is found.
         let automaton = builder.build(patterns).ok();
-        ReferenceIndex { automaton, kinds: references.iter().map(|reference| reference.kind).collect() }
+        ReferenceIndex {
+            automaton,
+            kinds: references.iter().map(|reference| reference.kind).collect(),
+        }
     }
 
     /// The references that occur in `text`, as positions in the list that the index was made from.
     pub fn occurrences_in(&self, text: &str) -> BTreeSet<usize> {
         let mut indices = BTreeSet::new();
-        let Some(automaton) = &self.automaton else { return indices };
+        let Some(automaton) = &self.automaton else {
+            return indices;
+        };
         for hit in automaton.find_overlapping_iter(text) {
             let index = hit.pattern().as_usize();
-            let Some(kind) = self.kinds.get(index) else { continue };
+            let Some(kind) = self.kinds.get(index) else {
+                continue;
+            };
             if !hit.is_empty() && is_whole(text.as_bytes(), hit.start(), hit.end(), *kind) {
                 indices.insert(index);
             }
@@ -66,8 +75,10 @@ fn is_whole(text: &[u8], start: usize, end: usize, kind: ReferenceKind) -> bool 
         | ReferenceKind::ErrorLine
         | ReferenceKind::Quoted => return true,
     };
-    let continues_before = matches!(before, [.., word, sign] if signs_before.contains(sign) && is_word(word));
-    let continues_after = matches!(after, [sign, word, ..] if signs_after.contains(sign) && is_word(word));
+    let continues_before =
+        matches!(before, [.., word, sign] if signs_before.contains(sign) && is_word(word));
+    let continues_after =
+        matches!(after, [sign, word, ..] if signs_after.contains(sign) && is_word(word));
     !continues_before && !continues_after
 }
 
@@ -82,9 +93,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn occurrences(references: &[(ReferenceKind, &str)], text: &str) -> Vec<usize> {
-        let list: Vec<Reference> =
-            references.iter().map(|(kind, text)| Reference { kind: *kind, text: (*text).to_owned() }).collect();
-        ReferenceIndex::new(&list).occurrences_in(text).into_iter().collect()
+        let list: Vec<Reference> = references
+            .iter()
+            .map(|(kind, text)| Reference {
+                kind: *kind,
+                text: (*text).to_owned(),
+            })
+            .collect();
+        ReferenceIndex::new(&list)
+            .occurrences_in(text)
+            .into_iter()
+            .collect()
     }
 
     #[test]
@@ -98,9 +117,15 @@ mod tests {
             (Identifier, "load_config"),
             (Identifier, "loadConfig"),
         ];
-        assert_eq!(occurrences(&list, "see /x/src/a.rs:3 and LOADCONFIG()"), [0, 1, 5]);
         assert_eq!(
-            occurrences(&list, "src/a.rs.bak b_a.rs 1.2.3.4 18081 my_load_config loadConfigs 1.2.3-rc1"),
+            occurrences(&list, "see /x/src/a.rs:3 and LOADCONFIG()"),
+            [0, 1, 5]
+        );
+        assert_eq!(
+            occurrences(
+                &list,
+                "src/a.rs.bak b_a.rs 1.2.3.4 18081 my_load_config loadConfigs 1.2.3-rc1"
+            ),
             [0; 0]
         );
         assert_eq!(occurrences(&list, "port 8081, v 1.2.3."), [2, 3]);

@@ -25,13 +25,30 @@ const STOP_LIST: &str = "
 ";
 
 const COMMAND_STOP_LIST: &[&str] = &[
-    "git status", "git diff", "git log", "git add", "git commit", "git show", "git checkout", "git push", "git pull",
-    "git branch", "git stash", "git rev-parse", "git blame", "git grep", "git init", "git clone", "git fetch",
+    "git status",
+    "git diff",
+    "git log",
+    "git add",
+    "git commit",
+    "git show",
+    "git checkout",
+    "git push",
+    "git pull",
+    "git branch",
+    "git stash",
+    "git rev-parse",
+    "git blame",
+    "git grep",
+    "git init",
+    "git clone",
+    "git fetch",
 ];
 
 static STOPPED: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let words = STOP_LIST.split_whitespace().map(str::to_lowercase);
-    words.chain(COMMAND_STOP_LIST.iter().map(|&command| command.to_owned())).collect()
+    words
+        .chain(COMMAND_STOP_LIST.iter().map(|&command| command.to_owned()))
+        .collect()
 });
 
 /// Whether the stop list has the reference with this key.
@@ -41,23 +58,37 @@ pub(super) fn is_stopped(key: &str) -> bool {
 
 /// Words in the name before a number that make it a measure of how much to show or how long to wait, or a place.
 const MEASURES: &[&str] = &[
-    "limit", "offset", "timeout", "time_out", "time-out", "line", "lines", "yield", "start", "end", "range", "length",
-    "len", "count", "size", "head", "tail", "budget", "wait", "sleep", "delay", "column", "col", "index", "page",
-    "tokens", "ms", "seconds", "secs", "duration", "elapsed", "pid", "time", "date", "total", "pct", "percent", "row",
-    "rows", "行", "超时",
+    "limit", "offset", "timeout", "time_out", "time-out", "line", "lines", "yield", "start", "end",
+    "range", "length", "len", "count", "size", "head", "tail", "budget", "wait", "sleep", "delay",
+    "column", "col", "index", "page", "tokens", "ms", "seconds", "secs", "duration", "elapsed",
+    "pid", "time", "date", "total", "pct", "percent", "row", "rows", "行", "超时",
 ];
 
 /// Whether `name`, before a number, says that the number is a limit, a time, a count or a place.
 pub(super) fn is_measure(name: &str) -> bool {
     let lower = name.to_lowercase();
-    lower.split(|c: char| !c.is_alphanumeric()).any(|part| MEASURES.contains(&part))
-        || ["timeout", "limit", "offset", "duration"].iter().any(|word| lower.contains(word))
+    lower
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|part| MEASURES.contains(&part))
+        || ["timeout", "limit", "offset", "duration"]
+            .iter()
+            .any(|word| lower.contains(word))
 }
 
 /// Whether a tool makes the name anew each time, such as `toolu_01Ab…`, or a scrubber inserted it.
 pub(super) fn is_generated(name: &str) -> bool {
-    const STARTS: &[&str] =
-        &["toolu_", "call_", "chatcmpl", "msg_", "req_", "resp_", "fc_", "rs_", "srvtoolu_", "REDACTED_"];
+    const STARTS: &[&str] = &[
+        "toolu_",
+        "call_",
+        "chatcmpl",
+        "msg_",
+        "req_",
+        "resp_",
+        "fc_",
+        "rs_",
+        "srvtoolu_",
+        "REDACTED_",
+    ];
     let has_digit = name.bytes().any(|b| b.is_ascii_digit());
     has_digit && STARTS.iter().any(|start| name.starts_with(start)) || is_random(name)
 }
@@ -65,7 +96,8 @@ pub(super) fn is_generated(name: &str) -> bool {
 /// Whether letters and digits alternate as in a generated id.
 fn is_random(name: &str) -> bool {
     let pairs = name.as_bytes().windows(2);
-    let changes = pairs.filter(|pair| matches!(pair, [a, b] if a.is_ascii_digit() != b.is_ascii_digit()));
+    let changes =
+        pairs.filter(|pair| matches!(pair, [a, b] if a.is_ascii_digit() != b.is_ascii_digit()));
     let limit = if name.contains('_') { 8 } else { 5 };
     changes.count() >= limit
 }
@@ -73,9 +105,29 @@ fn is_random(name: &str) -> bool {
 /// Whether a line reports an error.
 pub(super) fn is_error_line(line: &str) -> bool {
     const WORDS: &[&str] = &[
-        "error", "exception", "panicked", "failed", "failure", "fatal", "cannot", "can't", "denied", "refused",
-        "timed out", "not found", "no such", "invalid", "undefined", "unexpected", "失败", "错误", "异常", "拒绝",
-        "エラー", "失敗", "例外",
+        "error",
+        "exception",
+        "panicked",
+        "failed",
+        "failure",
+        "fatal",
+        "cannot",
+        "can't",
+        "denied",
+        "refused",
+        "timed out",
+        "not found",
+        "no such",
+        "invalid",
+        "undefined",
+        "unexpected",
+        "失败",
+        "错误",
+        "异常",
+        "拒绝",
+        "エラー",
+        "失敗",
+        "例外",
     ];
     let lower = line.to_lowercase();
     WORDS.iter().any(|word| lower.contains(word))
@@ -87,7 +139,11 @@ mod tests {
 
     #[test]
     fn generated_ids_and_limits_are_recognized() {
-        assert!(is_generated("toolu_01AbCd") && is_generated("a1b2c3d4e5") && is_generated("REDACTED_KEY_1"));
+        assert!(
+            is_generated("toolu_01AbCd")
+                && is_generated("a1b2c3d4e5")
+                && is_generated("REDACTED_KEY_1")
+        );
         assert!(!is_generated("call_site") && !is_generated("sha256_of_v2"));
         assert!(is_measure("max_output_tokens") && is_measure("timeoutMs") && is_measure("超时"));
         assert!(!is_measure("retries") && !is_measure("endpoint") && !is_measure("admin"));

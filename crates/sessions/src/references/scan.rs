@@ -27,7 +27,11 @@ pub(super) fn references_in_command(command: &str) -> Vec<Reference> {
 
 fn distinct(found: Vec<(Range<usize>, Reference)>) -> Vec<Reference> {
     let mut seen = HashSet::new();
-    found.into_iter().map(|(_, reference)| reference).filter(|reference| seen.insert(reference.key())).collect()
+    found
+        .into_iter()
+        .map(|(_, reference)| reference)
+        .filter(|reference| seen.insert(reference.key()))
+        .collect()
 }
 
 /// All references of a text with their places, in order, none overlapping another.
@@ -46,16 +50,27 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     fn new(text: &'a str, kind_of_text: TextKind) -> Scanner<'a> {
-        let whole: Vec<_> = quotes(text).into_iter().filter_map(|quote| whole_quote(text, quote)).collect();
+        let whole: Vec<_> = quotes(text)
+            .into_iter()
+            .filter_map(|quote| whole_quote(text, quote))
+            .collect();
         let mut whole_quotes = whole.into_iter();
         let next_quote = whole_quotes.next();
-        Scanner { text, kind_of_text, references: Vec::new(), whole_quotes, next_quote }
+        Scanner {
+            text,
+            kind_of_text,
+            references: Vec::new(),
+            whole_quotes,
+            next_quote,
+        }
     }
 
     fn run(mut self) -> Vec<(Range<usize>, Reference)> {
         let mut at = 0;
         while let Some(word) = next_word(self.text, at) {
-            at = self.take_quotes(word.start).unwrap_or_else(|| self.add_word(word));
+            at = self
+                .take_quotes(word.start)
+                .unwrap_or_else(|| self.add_word(word));
         }
         self.take_quotes(self.text.len());
         self.references
@@ -86,15 +101,20 @@ impl<'a> Scanner<'a> {
         }
         let end = word.end;
         let word = trimmed(self.text, word);
-        let Some(text) = self.text.get(word.clone()) else { return end };
+        let Some(text) = self.text.get(word.clone()) else {
+            return end;
+        };
         if is_uuid(text) {
             return end;
         }
         if is_issue_number(text) || is_number(self.text, &word) {
             self.add(word, ReferenceKind::Number);
         } else if let Some(kind) = kind_of_word(text) {
-            let is_call =
-                kind == ReferenceKind::FileName && self.text.get(word.end..).is_some_and(|rest| rest.starts_with('('));
+            let is_call = kind == ReferenceKind::FileName
+                && self
+                    .text
+                    .get(word.end..)
+                    .is_some_and(|rest| rest.starts_with('('));
             if !is_call {
                 self.add(word, kind);
             }
@@ -112,7 +132,9 @@ impl<'a> Scanner<'a> {
                 self.add(piece, kind);
                 continue;
             }
-            for part in split(self.text, piece, |b| !(b.is_ascii_alphanumeric() || b == b'_')) {
+            for part in split(self.text, piece, |b| {
+                !(b.is_ascii_alphanumeric() || b == b'_')
+            }) {
                 if let Some(kind) = self.text.get(part.clone()).and_then(kind_of_part) {
                     self.add(part, kind);
                 }
@@ -121,8 +143,13 @@ impl<'a> Scanner<'a> {
     }
 
     fn add(&mut self, range: Range<usize>, kind: ReferenceKind) {
-        let Some(text) = self.text.get(range.clone()) else { return };
-        let reference = Reference { kind, text: text.to_owned() };
+        let Some(text) = self.text.get(range.clone()) else {
+            return;
+        };
+        let reference = Reference {
+            kind,
+            text: text.to_owned(),
+        };
         if !is_stopped(&reference.key()) {
             self.references.push((range, reference));
         }
@@ -167,17 +194,34 @@ fn add_quotes(line: &str, offset: usize, quotes: &mut Vec<Quote>) {
     // Marks that do not occur in the rest of the line.
     let mut absent: Vec<char> = Vec::new();
     while let Some(rest) = line.get(at..) {
-        let Some((open_at, open, close)) = rest.char_indices().find_map(|(i, c)| Some((i, c, closing(c)?))) else {
+        let Some((open_at, open, close)) = rest
+            .char_indices()
+            .find_map(|(i, c)| Some((i, c, closing(c)?)))
+        else {
             break;
         };
         let start = at + open_at + open.len_utf8();
         let inner = line.get(start..).unwrap_or("");
-        let end = if absent.contains(&close) { None } else { inner.find(close) };
+        let end = if absent.contains(&close) {
+            None
+        } else {
+            inner.find(close)
+        };
         match end {
             // A run of marks opens a code block, or encloses text with a mark in it.
-            Some(0) => at = start + inner.chars().take_while(|c| *c == close).map(char::len_utf8).sum::<usize>(),
+            Some(0) => {
+                at = start
+                    + inner
+                        .chars()
+                        .take_while(|c| *c == close)
+                        .map(char::len_utf8)
+                        .sum::<usize>()
+            }
             Some(length) => {
-                quotes.push(Quote { range: offset + start..offset + start + length, mark: open });
+                quotes.push(Quote {
+                    range: offset + start..offset + start + length,
+                    mark: open,
+                });
                 at = start + length + close.len_utf8();
             }
             None => {
@@ -192,11 +236,15 @@ fn add_quotes(line: &str, offset: usize, quotes: &mut Vec<Quote>) {
 fn whole_quote(text: &str, quote: Quote) -> Option<(Range<usize>, ReferenceKind)> {
     let inner = text.get(quote.range.clone())?;
     let kind = if inner.chars().any(is_east_asian) {
-        (2..=LONGEST_QUOTED).contains(&inner.chars().count()).then_some(ReferenceKind::Quoted)
+        (2..=LONGEST_QUOTED)
+            .contains(&inner.chars().count())
+            .then_some(ReferenceKind::Quoted)
     } else if quote.mark == '`' && is_kebab(inner) {
         Some(ReferenceKind::Identifier)
     } else {
-        let is_line = (12..=LONGEST_ERROR).contains(&inner.len()) && inner.trim() == inner && inner.contains(' ');
+        let is_line = (12..=LONGEST_ERROR).contains(&inner.len())
+            && inner.trim() == inner
+            && inner.contains(' ');
         (is_line && is_error_line(inner)).then_some(ReferenceKind::ErrorLine)
     };
     Some((quote.range, kind?))
@@ -207,14 +255,22 @@ fn is_east_asian(c: char) -> bool {
 }
 
 fn is_word_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'~' | b'@' | b'+' | b'#' | b'$' | b'-')
+    b.is_ascii_alphanumeric()
+        || matches!(
+            b,
+            b'_' | b'.' | b'/' | b'~' | b'@' | b'+' | b'#' | b'$' | b'-'
+        )
 }
 
 /// The next run of characters that words are made of.
 fn next_word(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text.as_bytes().get(at..)?;
     let start = rest.iter().position(|b| is_word_byte(*b))?;
-    let length = rest.iter().skip(start).take_while(|b| is_word_byte(**b)).count();
+    let length = rest
+        .iter()
+        .skip(start)
+        .take_while(|b| is_word_byte(**b))
+        .count();
     Some(at + start..at + start + length)
 }
 
@@ -236,14 +292,19 @@ fn split(text: &str, range: Range<usize>, separates: impl Fn(u8) -> bool) -> Vec
 /// A word without the punctuation of the sentence around it, and without the anchor of a line in a file.
 fn trimmed(text: &str, word: Range<usize>) -> Range<usize> {
     let whole = text.get(word.clone()).unwrap_or("");
-    let is_issue = whole.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_issue = whole
+        .strip_prefix('#')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let head = if whole.starts_with("--") || is_issue {
         whole.trim_start_matches('+')
     } else {
         whole.trim_start_matches(['@', '+', '$', '#', '-'])
     };
     let start = word.start + (whole.len() - head.len());
-    let anchor = head.get(1..).and_then(|rest| rest.find('#')).filter(|_| head.contains('/'));
+    let anchor = head
+        .get(1..)
+        .and_then(|rest| rest.find('#'))
+        .filter(|_| head.contains('/'));
     let head = anchor.and_then(|at| head.get(..at + 1)).unwrap_or(head);
     let inner = head.trim_end_matches(['.', '-', '@', '+', '/', '#', '$', '~']);
     start..start + inner.len()
@@ -251,26 +312,40 @@ fn trimmed(text: &str, word: Range<usize>) -> Range<usize> {
 
 fn url_at(text: &str, scheme: &Range<usize>) -> Option<Range<usize>> {
     let name = text.get(scheme.clone())?;
-    let start = ["https", "http"].iter().find(|scheme| name.ends_with(**scheme)).map(|s| scheme.end - s.len())?;
+    let start = ["https", "http"]
+        .iter()
+        .find(|scheme| name.ends_with(**scheme))
+        .map(|s| scheme.end - s.len())?;
     let rest = text.get(scheme.end..)?.strip_prefix("://")?;
     let length = rest.find(ends_url).unwrap_or(rest.len());
-    let address = rest.get(..length)?.trim_end_matches(['.', ';', ':', '!', '?', '/', '*']);
+    let address = rest
+        .get(..length)?
+        .trim_end_matches(['.', ';', ':', '!', '?', '/', '*']);
     (!address.is_empty()).then_some(start..scheme.end + 3 + address.len())
 }
 
 fn ends_url(c: char) -> bool {
-    c.is_whitespace() || !c.is_ascii() || matches!(c, '"' | '\'' | '<' | '>' | '`' | ')' | ']' | '}' | '\\' | ',' | '|')
+    c.is_whitespace()
+        || !c.is_ascii()
+        || matches!(
+            c,
+            '"' | '\'' | '<' | '>' | '`' | ')' | ']' | '}' | '\\' | ',' | '|'
+        )
 }
 
 fn is_issue_number(word: &str) -> bool {
-    word.strip_prefix('#')
-        .is_some_and(|digits| (1..=5).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()))
+    word.strip_prefix('#').is_some_and(|digits| {
+        (1..=5).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 /// Whether the digits at `range` are a port, a value, or part of an error line.
 fn is_number(text: &str, range: &Range<usize>) -> bool {
-    let Some(word) = text.get(range.clone()) else { return false };
-    let is_decimal = word.bytes().all(|b| b.is_ascii_digit() || b == b'.') && word.matches('.').count() <= 1;
+    let Some(word) = text.get(range.clone()) else {
+        return false;
+    };
+    let is_decimal =
+        word.bytes().all(|b| b.is_ascii_digit() || b == b'.') && word.matches('.').count() <= 1;
     if word.len() < 2 || !is_decimal {
         return false;
     }
@@ -281,24 +356,38 @@ fn is_number(text: &str, range: &Range<usize>) -> bool {
     }
     match assigned_name(before) {
         Some(name) => {
-            name.starts_with(|c: char| c.is_alphabetic() || c == '_') && !is_measure(name) && !names_file(name)
+            name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                && !is_measure(name)
+                && !names_file(name)
         }
-        None => is_whole && !is_before_unit(text, range.end) && is_in_error_line(text, range.start, before),
+        None => {
+            is_whole
+                && !is_before_unit(text, range.end)
+                && is_in_error_line(text, range.start, before)
+        }
     }
 }
 
 /// Whether a unit follows, as in `30 s`.
 fn is_before_unit(text: &str, at: usize) -> bool {
-    const UNITS: &[&str] =
-        &["s", "ms", "sec", "secs", "seconds", "minutes", "min", "hours", "times", "bytes", "kb", "mb"];
+    const UNITS: &[&str] = &[
+        "s", "ms", "sec", "secs", "seconds", "minutes", "min", "hours", "times", "bytes", "kb",
+        "mb",
+    ];
     let rest = text.get(at..).unwrap_or("");
-    let next: String = rest.trim_start_matches(' ').chars().take_while(char::is_ascii_alphabetic).collect();
+    let next: String = rest
+        .trim_start_matches(' ')
+        .chars()
+        .take_while(char::is_ascii_alphabetic)
+        .collect();
     rest.starts_with('%') || UNITS.contains(&next.to_ascii_lowercase().as_str())
 }
 
 /// Up to `most` bytes of `text` before `at`.
 fn tail(text: &str, at: usize, most: usize) -> &str {
-    let start = (at.saturating_sub(most)..=at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
+    let start = (at.saturating_sub(most)..=at)
+        .find(|start| text.is_char_boundary(*start))
+        .unwrap_or(at);
     text.get(start..at).unwrap_or("")
 }
 
@@ -316,10 +405,14 @@ fn follows_port(before: &str) -> bool {
 /// The name in `name = `, `"name": ` or `name:` at the end of `before`.
 fn assigned_name(before: &str) -> Option<&str> {
     let near = before.trim_end_matches([' ', '"', '\'', '`']);
-    let near = near.strip_suffix("==").or_else(|| near.strip_suffix(['=', ':', '：']))?;
+    let near = near
+        .strip_suffix("==")
+        .or_else(|| near.strip_suffix(['=', ':', '：']))?;
     let near = near.trim_end_matches([' ', '"', '\'', '`']);
-    let before_name = near.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
-    near.get(before_name.len()..).filter(|name| !name.is_empty())
+    let before_name =
+        near.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+    near.get(before_name.len()..)
+        .filter(|name| !name.is_empty())
 }
 
 /// Whether `name:` is the place before a line number.
@@ -330,7 +423,10 @@ fn names_file(name: &str) -> bool {
 fn is_in_error_line(text: &str, at: usize, before: &str) -> bool {
     let is_apart = before.is_empty() || before.ends_with([' ', '(', '[', '\n']);
     let word = before.trim_end_matches([' ', '(', '[', ':']);
-    let word = word.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or("");
+    let word = word
+        .rsplit(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .next()
+        .unwrap_or("");
     if !is_apart || is_measure(word) || word.ends_with(|c: char| c.is_ascii_digit()) {
         return false;
     }
@@ -339,7 +435,9 @@ fn is_in_error_line(text: &str, at: usize, before: &str) -> bool {
     const NEAR: usize = LONGEST_ERROR_LINE + 6;
     let near = tail(text, at, NEAR);
     let start = at - near.len() + near.rfind('\n').map_or(0, |start| start + 1);
-    let rest = text.get(start..text.floor_char_boundary(start + NEAR)).unwrap_or("");
+    let rest = text
+        .get(start..text.floor_char_boundary(start + NEAR))
+        .unwrap_or("");
     let line = rest.lines().next().unwrap_or("");
     line.len() <= LONGEST_ERROR_LINE && is_error_line(line)
 }
@@ -352,16 +450,25 @@ mod tests {
     #[test]
     fn quotes_end_in_their_line() {
         let text = "a `b c` \"d\ne\" 「日本」 ```rust\n`f`";
-        let found: Vec<&str> = quotes(text).into_iter().map(|quote| &text[quote.range]).collect();
+        let found: Vec<&str> = quotes(text)
+            .into_iter()
+            .map(|quote| &text[quote.range])
+            .collect();
         assert_eq!(found, ["b c", "日本", "f"]);
     }
 
     fn texts(text: &str) -> Vec<String> {
-        references_in(text).into_iter().map(|reference| reference.text).collect()
+        references_in(text)
+            .into_iter()
+            .map(|reference| reference.text)
+            .collect()
     }
 
     fn kinds(text: &str) -> Vec<(ReferenceKind, String)> {
-        references_in(text).into_iter().map(|reference| (reference.kind, reference.text)).collect()
+        references_in(text)
+            .into_iter()
+            .map(|reference| (reference.kind, reference.text))
+            .collect()
     }
 
     #[test]
@@ -369,7 +476,9 @@ mod tests {
         let text = "I changed `src/store/index.rs` and config.toml; load_config now reads MAX_RETRIES=12 from .env.\n\
                     Run `cargo test --lib` with --no-capture on serde@1.0.219 (commit 3f2a9bc, see #412).\n\
                     It listens on port 8081, docs at https://docs.example.org/setup.";
-        use ReferenceKind::{Command, FileName, Flag, Hash, Identifier, Number, Path, Url, Version};
+        use ReferenceKind::{
+            Command, FileName, Flag, Hash, Identifier, Number, Path, Url, Version,
+        };
         let expected = [
             (Path, "src/store/index.rs"),
             (FileName, "config.toml"),
@@ -386,7 +495,10 @@ mod tests {
             (Number, "8081"),
             (Url, "https://docs.example.org/setup"),
         ];
-        assert_eq!(kinds(text), expected.map(|(kind, text)| (kind, text.to_owned())));
+        assert_eq!(
+            kinds(text),
+            expected.map(|(kind, text)| (kind, text.to_owned()))
+        );
     }
 
     #[test]
@@ -395,7 +507,10 @@ mod tests {
             texts("把「重试次数」改成三次，端口8081，配置在src/app.py里，用retryCount变量"),
             ["重试次数", "8081", "src/app.py", "retryCount"]
         );
-        assert_eq!(texts("`接続エラー` が出た。数据库连接失败。"), ["接続エラー"]);
+        assert_eq!(
+            texts("`接続エラー` が出た。数据库连接失败。"),
+            ["接続エラー"]
+        );
         assert_eq!(texts("我们先看一下代码，然后运行测试。"), [""; 0]);
     }
 
@@ -404,9 +519,15 @@ mod tests {
         let text = "It says `error[E0502]: cannot borrow cache_index as mutable` in `run now`.";
         assert_eq!(
             kinds(text),
-            [(ReferenceKind::ErrorLine, "error[E0502]: cannot borrow cache_index as mutable".into())]
+            [(
+                ReferenceKind::ErrorLine,
+                "error[E0502]: cannot borrow cache_index as mutable".into()
+            )]
         );
-        assert_eq!(texts("Error: request failed with status 503 after 30 s"), ["503"]);
+        assert_eq!(
+            texts("Error: request failed with status 503 after 30 s"),
+            ["503"]
+        );
     }
 
     #[test]
@@ -421,8 +542,10 @@ mod tests {
             "We make sure that we go on. I cargo along.",
             "// a comment ### heading --- *** === |---|---|",
         ] {
-            let names: Vec<String> =
-                texts(noise).into_iter().filter(|text| !["max_tokens", "timeout_ms"].contains(&&**text)).collect();
+            let names: Vec<String> = texts(noise)
+                .into_iter()
+                .filter(|text| !["max_tokens", "timeout_ms"].contains(&&**text))
+                .collect();
             assert_eq!(names, [""; 0], "{noise}");
         }
     }
@@ -430,7 +553,10 @@ mod tests {
     #[test]
     fn a_line_number_after_a_file_is_not_a_value() {
         assert_eq!(texts("src/a.rs:120:5: warning"), ["src/a.rs"]);
-        assert_eq!(texts("see src/a.rs#L10-L20 and a.rs:77"), ["src/a.rs", "a.rs"]);
+        assert_eq!(
+            texts("see src/a.rs#L10-L20 and a.rs:77"),
+            ["src/a.rs", "a.rs"]
+        );
         assert_eq!(texts("{\"retries\": 15, \"ratio\": 0.25}"), ["15", "0.25"]);
     }
 
@@ -449,7 +575,9 @@ mod tests {
 
     #[test]
     fn a_shell_command_begins_at_each_line() {
-        let found = references_in_command("cd app && npm run build\ncargo test --workspace | tail -5\ngit status");
+        let found = references_in_command(
+            "cd app && npm run build\ncargo test --workspace | tail -5\ngit status",
+        );
         let texts: Vec<&str> = found.iter().map(|reference| &*reference.text).collect();
         assert_eq!(texts, ["npm run build", "cargo test", "--workspace"]);
     }

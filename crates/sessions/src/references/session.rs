@@ -39,7 +39,11 @@ pub fn used_in(message: &Message) -> Vec<Reference> {
     for call in &message.tool_calls {
         for (key, string) in arguments(&call.function.arguments) {
             let is_command = matches!(key.as_str(), "command" | "cmd" | "script");
-            references.extend(if is_command { references_in_command(&string) } else { references_in(&string) });
+            references.extend(if is_command {
+                references_in_command(&string)
+            } else {
+                references_in(&string)
+            });
         }
     }
     let mut seen = HashSet::new();
@@ -66,7 +70,9 @@ fn strings_of(value: &Value) -> Vec<(String, String)> {
                 Some(command) => strings.push((key, command)),
                 None => open.extend(items.iter().rev().map(|item| (key.clone(), item))),
             },
-            Value::Object(object) => open.extend(object.iter().rev().map(|(key, item)| (key.clone(), item))),
+            Value::Object(object) => {
+                open.extend(object.iter().rev().map(|(key, item)| (key.clone(), item)))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -92,9 +98,15 @@ const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "
 pub fn command_of(arguments: &str) -> Option<String> {
     let value: Value = serde_json::from_str(arguments).ok()?;
     let object = value.as_object()?;
-    let (key, value) = object.iter().find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
+    let (key, value) = object
+        .iter()
+        .find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
     match value {
-        Value::String(command) if object.contains_key("path") && EDITOR_COMMANDS.contains(&command.as_str()) => None,
+        Value::String(command)
+            if object.contains_key("path") && EDITOR_COMMANDS.contains(&command.as_str()) =>
+        {
+            None
+        }
         Value::String(command) => Some(command.clone()),
         Value::Array(items) => words_of_command(key, items),
         _ => None,
@@ -112,7 +124,10 @@ impl SessionNoise {
     /// From a session's messages. A leading system message counts only if `messages` still contains it.
     pub fn from_messages(messages: &[Message]) -> SessionNoise {
         let mut keys = HashSet::new();
-        for message in messages.iter().take_while(|message| message.role == Role::System) {
+        for message in messages
+            .iter()
+            .take_while(|message| message.role == Role::System)
+        {
             keys.extend(references_in(&message.content).iter().map(Reference::key));
         }
         for call in messages.iter().flat_map(|message| &message.tool_calls) {
@@ -155,28 +170,49 @@ mod tests {
 
     fn calling(name: &str, arguments: &str) -> Message {
         let mut message = Message::text(Role::Assistant, "Now `job_state`.");
-        message.tool_calls.push(ToolCall::new("c1", name, arguments));
+        message
+            .tool_calls
+            .push(ToolCall::new("c1", name, arguments));
         message
     }
 
     fn texts(references: Vec<Reference>) -> Vec<String> {
-        references.into_iter().map(|reference| reference.text).collect()
+        references
+            .into_iter()
+            .map(|reference| reference.text)
+            .collect()
     }
 
     #[test]
     fn arguments_are_read_without_escapes_and_field_names() {
-        let message = calling("edit_thing", r#"{"file_name":"src/a.rs","new_text":"\nload_config()","depth":12}"#);
-        assert_eq!(texts(used_in(&message)), ["job_state", "src/a.rs", "load_config"]);
+        let message = calling(
+            "edit_thing",
+            r#"{"file_name":"src/a.rs","new_text":"\nload_config()","depth":12}"#,
+        );
+        assert_eq!(
+            texts(used_in(&message)),
+            ["job_state", "src/a.rs", "load_config"]
+        );
         assert!(readable_text(&message).ends_with("\nload_config()"));
     }
 
     #[test]
     fn a_command_may_be_a_list_of_words() {
         let message = calling("shell", r#"{"command":["bash","-lc","cargo test --lib"]}"#);
-        assert_eq!(texts(used_in(&message)), ["job_state", "cargo test", "--lib"]);
-        assert_eq!(command_of(r#"{"command":["ls","-a"]}"#).as_deref(), Some("ls -a"));
+        assert_eq!(
+            texts(used_in(&message)),
+            ["job_state", "cargo test", "--lib"]
+        );
+        assert_eq!(
+            command_of(r#"{"command":["ls","-a"]}"#).as_deref(),
+            Some("ls -a")
+        );
         assert_eq!(command_of(r#"{"path":"a"}"#), None);
-        assert_eq!(command_of(r#"{"command":"view","path":"a"}"#), None, "an editor's word is no command line");
+        assert_eq!(
+            command_of(r#"{"command":"view","path":"a"}"#),
+            None,
+            "an editor's word is no command line"
+        );
     }
 
     #[test]
@@ -193,6 +229,9 @@ mod tests {
 
     #[test]
     fn broken_arguments_are_read_as_text() {
-        assert_eq!(texts(used_in(&calling("edit", "{src/a.rs"))), ["job_state", "src/a.rs"]);
+        assert_eq!(
+            texts(used_in(&calling("edit", "{src/a.rs"))),
+            ["job_state", "src/a.rs"]
+        );
     }
 }

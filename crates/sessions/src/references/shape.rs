@@ -5,20 +5,145 @@ use super::noise::is_generated;
 
 /// Extensions that make a word a file name. The list is closed: `obj.method` and `example.com` are not files.
 const EXTENSIONS: &[&str] = &[
-    "rs", "py", "pyi", "ts", "tsx", "js", "jsx", "mjs", "cjs", "mts", "cts", "json", "jsonl", "json5", "toml", "yaml",
-    "yml", "md", "mdx", "rst", "txt", "go", "java", "kt", "kts", "c", "h", "cc", "cpp", "cxx", "hpp", "cs", "csproj",
-    "sln", "rb", "erb", "php", "sh", "bash", "zsh", "fish", "ps1", "bat", "sql", "htm", "html", "css", "scss", "sass",
-    "less", "lock", "cfg", "conf", "ini", "env", "properties", "xml", "csv", "tsv", "parquet", "log", "proto",
-    "graphql", "vue", "svelte", "astro", "swift", "scala", "lua", "pl", "r", "jl", "ex", "exs", "erl", "hs", "ml",
-    "dart", "zig", "ipynb", "tf", "tfvars", "gradle", "mod", "sum", "snap", "patch", "diff", "pdf", "png", "jpg",
-    "jpeg", "svg", "gif", "webp", "ico", "zip", "tar", "gz", "tgz", "whl", "db", "sqlite", "sqlite3", "pem", "crt",
-    "service", "tmpl", "j2", "hbs", "docx", "xlsx", "pptx", "wasm", "so", "dll", "exe", "map", "test", "example",
+    "rs",
+    "py",
+    "pyi",
+    "ts",
+    "tsx",
+    "js",
+    "jsx",
+    "mjs",
+    "cjs",
+    "mts",
+    "cts",
+    "json",
+    "jsonl",
+    "json5",
+    "toml",
+    "yaml",
+    "yml",
+    "md",
+    "mdx",
+    "rst",
+    "txt",
+    "go",
+    "java",
+    "kt",
+    "kts",
+    "c",
+    "h",
+    "cc",
+    "cpp",
+    "cxx",
+    "hpp",
+    "cs",
+    "csproj",
+    "sln",
+    "rb",
+    "erb",
+    "php",
+    "sh",
+    "bash",
+    "zsh",
+    "fish",
+    "ps1",
+    "bat",
+    "sql",
+    "htm",
+    "html",
+    "css",
+    "scss",
+    "sass",
+    "less",
+    "lock",
+    "cfg",
+    "conf",
+    "ini",
+    "env",
+    "properties",
+    "xml",
+    "csv",
+    "tsv",
+    "parquet",
+    "log",
+    "proto",
+    "graphql",
+    "vue",
+    "svelte",
+    "astro",
+    "swift",
+    "scala",
+    "lua",
+    "pl",
+    "r",
+    "jl",
+    "ex",
+    "exs",
+    "erl",
+    "hs",
+    "ml",
+    "dart",
+    "zig",
+    "ipynb",
+    "tf",
+    "tfvars",
+    "gradle",
+    "mod",
+    "sum",
+    "snap",
+    "patch",
+    "diff",
+    "pdf",
+    "png",
+    "jpg",
+    "jpeg",
+    "svg",
+    "gif",
+    "webp",
+    "ico",
+    "zip",
+    "tar",
+    "gz",
+    "tgz",
+    "whl",
+    "db",
+    "sqlite",
+    "sqlite3",
+    "pem",
+    "crt",
+    "service",
+    "tmpl",
+    "j2",
+    "hbs",
+    "docx",
+    "xlsx",
+    "pptx",
+    "wasm",
+    "so",
+    "dll",
+    "exe",
+    "map",
+    "test",
+    "example",
 ];
 
 /// File names without an extension.
 const PLAIN_FILES: &[&str] = &[
-    "Dockerfile", "Makefile", "GNUmakefile", "Justfile", "justfile", "Gemfile", "Procfile", "Rakefile", "Jenkinsfile",
-    "Vagrantfile", "Cargo.lock", "CMakeLists.txt", "LICENSE", "CHANGELOG", "CODEOWNERS",
+    "Dockerfile",
+    "Makefile",
+    "GNUmakefile",
+    "Justfile",
+    "justfile",
+    "Gemfile",
+    "Procfile",
+    "Rakefile",
+    "Jenkinsfile",
+    "Vagrantfile",
+    "Cargo.lock",
+    "CMakeLists.txt",
+    "LICENSE",
+    "CHANGELOG",
+    "CODEOWNERS",
 ];
 
 /// The kind of a whole word, without spaces and the punctuation of the sentence around it.
@@ -48,16 +173,24 @@ pub(super) fn kind_of_part(part: &str) -> Option<ReferenceKind> {
 
 /// `--with-words`.
 fn is_flag(word: &str) -> bool {
-    let Some(name) = word.strip_prefix("--") else { return false };
+    let Some(name) = word.strip_prefix("--") else {
+        return false;
+    };
     name.len() > 1
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 fn is_path(word: &str) -> bool {
-    let anchored = ["/", "~/", "./", "../"].iter().any(|start| word.starts_with(start));
+    let anchored = ["/", "~/", "./", "../"]
+        .iter()
+        .any(|start| word.starts_with(start));
     let inner = word.strip_prefix('/').unwrap_or(word);
-    let sound = !inner.is_empty() && inner.split('/').all(is_segment) && word.bytes().any(|b| b.is_ascii_alphabetic());
+    let sound = !inner.is_empty()
+        && inner.split('/').all(is_segment)
+        && word.bytes().any(|b| b.is_ascii_alphabetic());
     let name = word.rsplit('/').next().unwrap_or(word);
     let deep = word.matches('/').count() >= 2;
     sound && !word.contains("/tmp/tmp") && (is_file_name(name) || anchored && deep)
@@ -66,7 +199,9 @@ fn is_path(word: &str) -> bool {
 fn is_segment(segment: &str) -> bool {
     !segment.is_empty()
         && !segment.contains("...")
-        && segment.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'@' | b'+' | b'~'))
+        && segment.bytes().all(|b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'@' | b'+' | b'~')
+        })
 }
 
 /// Whether a word without slashes names a file.
@@ -76,9 +211,12 @@ pub(super) fn is_file_name(word: &str) -> bool {
     }
     if let Some(name) = word.strip_prefix('.') {
         let main = name.split('.').next().unwrap_or(name);
-        return main == "env" || main.len() > 4 && (main.ends_with("ignore") || main.ends_with("rc"));
+        return main == "env"
+            || main.len() > 4 && (main.ends_with("ignore") || main.ends_with("rc"));
     }
-    let Some((stem, extension)) = word.rsplit_once('.') else { return false };
+    let Some((stem, extension)) = word.rsplit_once('.') else {
+        return false;
+    };
     let known = EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str());
     let named = stem.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     known && named && is_segment(stem) && !is_object(stem, extension)
@@ -87,20 +225,36 @@ pub(super) fn is_file_name(word: &str) -> bool {
 /// `self.db` and `request.conf` are attributes.
 fn is_object(stem: &str, extension: &str) -> bool {
     const OBJECTS: &[&str] = &[
-        "self", "this", "cls", "ctx", "req", "res", "request", "response", "app", "obj", "event", "e", "os", "sys",
-        "process", "window", "document", "console", "math", "Math", "config", "settings", "args", "props", "state",
+        "self", "this", "cls", "ctx", "req", "res", "request", "response", "app", "obj", "event",
+        "e", "os", "sys", "process", "window", "document", "console", "math", "Math", "config",
+        "settings", "args", "props", "state",
     ];
     OBJECTS.contains(&stem)
         && matches!(
             extension,
-            "db" | "env" | "log" | "lock" | "map" | "mod" | "sum" | "h" | "c" | "r" | "conf" | "test" | "service"
+            "db" | "env"
+                | "log"
+                | "lock"
+                | "map"
+                | "mod"
+                | "sum"
+                | "h"
+                | "c"
+                | "r"
+                | "conf"
+                | "test"
+                | "service"
         )
 }
 
 /// Three numbers, or two after a `v`; four without a `v` are an address.
 fn is_version(word: &str) -> bool {
-    let (marked, rest) = word.strip_prefix('v').map_or((false, word), |rest| (true, rest));
-    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+    let (marked, rest) = word
+        .strip_prefix('v')
+        .map_or((false, word), |rest| (true, rest));
+    let end = rest
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(rest.len());
     let (numbers, suffix) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let parts: Vec<&str> = numbers.split('.').collect();
     let sound = parts.iter().all(|part| !part.is_empty() && part.len() < 6);
@@ -109,16 +263,23 @@ fn is_version(word: &str) -> bool {
 }
 
 fn is_release_suffix(suffix: &str) -> bool {
-    const MARKS: &[&str] = &["alpha", "beta", "rc", "dev", "post", "pre", "canary", "nightly", "snapshot", "a", "b"];
+    const MARKS: &[&str] = &[
+        "alpha", "beta", "rc", "dev", "post", "pre", "canary", "nightly", "snapshot", "a", "b",
+    ];
     let inner = suffix.trim_start_matches(['-', '+', '.']);
-    let word: String = inner.chars().take_while(char::is_ascii_alphabetic).collect();
+    let word: String = inner
+        .chars()
+        .take_while(char::is_ascii_alphabetic)
+        .collect();
     suffix.is_empty() || MARKS.contains(&word.to_ascii_lowercase().as_str())
 }
 
 fn is_hash(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     (7..=64).contains(&word.len())
-        && word.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         && digits > 0
         && digits < word.len()
 }
@@ -144,7 +305,9 @@ fn is_camel(name: &str) -> bool {
         matches!(three, [a, b, c] if a.is_ascii_uppercase() && b.is_ascii_uppercase() && c.is_ascii_lowercase())
     });
     // `APIs` and `URLs` are words.
-    let plural = name.strip_suffix('s').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_uppercase()));
+    let plural = name
+        .strip_suffix('s')
+        .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_uppercase()));
     has_lower && !plural && (humps.count() > 0 || acronym)
 }
 
@@ -152,9 +315,12 @@ fn is_camel(name: &str) -> bool {
 pub(super) fn is_kebab(word: &str) -> bool {
     word.len() >= 5
         && word.contains('-')
-        && word
-            .split('-')
-            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
+        && word.split('-').all(|part| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        })
         && word.starts_with(|c: char| c.is_ascii_lowercase())
         && !is_generated(word)
 }
@@ -207,10 +373,30 @@ mod tests {
 
     #[test]
     fn identifiers_have_two_parts() {
-        for name in ["load_config", "MAX_RETRIES", "loadConfig", "LoadConfig", "HTTPServer", "_private_name"] {
-            assert_eq!(kind_of_part(name), Some(ReferenceKind::Identifier), "{name}");
+        for name in [
+            "load_config",
+            "MAX_RETRIES",
+            "loadConfig",
+            "LoadConfig",
+            "HTTPServer",
+            "_private_name",
+        ] {
+            assert_eq!(
+                kind_of_part(name),
+                Some(ReferenceKind::Identifier),
+                "{name}"
+            );
         }
-        for name in ["config", "Config", "APIs", "__init__", "a_b", "toolu_01Abc", "CONFIG", "x9q2m4k7w1z"] {
+        for name in [
+            "config",
+            "Config",
+            "APIs",
+            "__init__",
+            "a_b",
+            "toolu_01Abc",
+            "CONFIG",
+            "x9q2m4k7w1z",
+        ] {
             assert_eq!(kind_of_part(name), None, "{name}");
         }
         assert!(is_kebab("job-queue") && !is_kebab("Job-queue") && !is_kebab("plain"));

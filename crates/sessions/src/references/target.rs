@@ -18,17 +18,28 @@ pub struct Lines {
 
 impl Lines {
     /// The whole file.
-    pub const ALL: Lines = Lines { first: 1, last: u64::MAX };
+    pub const ALL: Lines = Lines {
+        first: 1,
+        last: u64::MAX,
+    };
 
     /// `count` lines from `first` on.
     fn with_count(first: u64, count: Option<u64>) -> Lines {
         let first = first.max(1);
-        Lines { first, last: count.map_or(u64::MAX, |count| first.saturating_add(count.saturating_sub(1))) }
+        Lines {
+            first,
+            last: count.map_or(u64::MAX, |count| {
+                first.saturating_add(count.saturating_sub(1))
+            }),
+        }
     }
 
     /// The last `count` lines of a file whose length is not known.
     fn at_end(count: u64) -> Lines {
-        Lines { first: u64::MAX.saturating_sub(count), last: u64::MAX }
+        Lines {
+            first: u64::MAX.saturating_sub(count),
+            last: u64::MAX,
+        }
     }
 
     /// Whether some line is in both.
@@ -59,9 +70,13 @@ impl Target {
     /// A path is the same with and without the folders in front of it.
     pub fn overlaps(&self, other: &Target) -> bool {
         match (self, other) {
-            (Target::File { path, lines }, Target::File { path: other, lines: others }) => {
-                is_same_file(path, other) && lines.overlaps(*others)
-            }
+            (
+                Target::File { path, lines },
+                Target::File {
+                    path: other,
+                    lines: others,
+                },
+            ) => is_same_file(path, other) && lines.overlaps(*others),
             (this, other) => this == other,
         }
     }
@@ -74,7 +89,8 @@ fn is_same_file(a: &str, b: &str) -> bool {
 }
 
 fn ends_with_path(long: &str, short: &str) -> bool {
-    long.strip_suffix(short).is_some_and(|folders| folders.is_empty() || folders.ends_with('/'))
+    long.strip_suffix(short)
+        .is_some_and(|folders| folders.is_empty() || folders.ends_with('/'))
 }
 
 /// What a call looks at; nothing if it changes things, or does something else.
@@ -82,23 +98,46 @@ pub fn targets(call: &ToolCall) -> Vec<Target> {
     if let Some(command) = command_of(&call.function.arguments) {
         return targets_of_command(&command);
     }
-    let Ok(Value::Object(arguments)) = serde_json::from_str(&call.function.arguments) else { return Vec::new() };
+    let Ok(Value::Object(arguments)) = serde_json::from_str(&call.function.arguments) else {
+        return Vec::new();
+    };
     if let Some(operation) = file_operation(call) {
         let lines = lines_of(&arguments);
         let is_read = operation.action == FileAction::Read;
-        return is_read.then_some(Target::File { path: operation.path, lines }).into_iter().collect();
+        return is_read
+            .then_some(Target::File {
+                path: operation.path,
+                lines,
+            })
+            .into_iter()
+            .collect();
     }
-    search(&call.function.name, &arguments).into_iter().collect()
+    search(&call.function.name, &arguments)
+        .into_iter()
+        .collect()
 }
 
 /// The lines that the arguments of a reading tool ask for.
 fn lines_of(arguments: &Map<String, Value>) -> Lines {
-    if let Some([first, last]) = arguments.get("view_range").and_then(Value::as_array).map(Vec::as_slice) {
-        return Lines { first: first.as_u64().unwrap_or(1), last: last.as_u64().unwrap_or(u64::MAX) };
+    if let Some([first, last]) = arguments
+        .get("view_range")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        return Lines {
+            first: first.as_u64().unwrap_or(1),
+            last: last.as_u64().unwrap_or(u64::MAX),
+        };
     }
-    let first = number_in(arguments, &["offset", "start_line", "line_start", "startLine"]);
+    let first = number_in(
+        arguments,
+        &["offset", "start_line", "line_start", "startLine"],
+    );
     match number_in(arguments, &["end_line", "line_end", "endLine"]) {
-        Some(last) => Lines { first: first.unwrap_or(1), last },
+        Some(last) => Lines {
+            first: first.unwrap_or(1),
+            last,
+        },
         None => Lines::with_count(first.unwrap_or(1), number_in(arguments, &["limit"])),
     }
 }
@@ -109,10 +148,17 @@ fn number_in(arguments: &Map<String, Value>, keys: &[&str]) -> Option<u64> {
 
 /// The search that a tool with a pattern or a query stands for.
 fn search(name: &str, arguments: &Map<String, Value>) -> Option<Target> {
-    let wanted = ["pattern", "query", "regex", "url"].iter().find_map(|key| arguments.get(*key)?.as_str())?;
-    let places = ["path", "glob", "include", "type", "dir_path"].iter().filter_map(|key| arguments.get(*key)?.as_str());
+    let wanted = ["pattern", "query", "regex", "url"]
+        .iter()
+        .find_map(|key| arguments.get(*key)?.as_str())?;
+    let places = ["path", "glob", "include", "type", "dir_path"]
+        .iter()
+        .filter_map(|key| arguments.get(*key)?.as_str());
     let places = places.collect::<Vec<_>>().join("\n");
-    Some(Target::Search(format!("{}\n{wanted}\n{places}", name.to_lowercase())))
+    Some(Target::Search(format!(
+        "{}\n{wanted}\n{places}",
+        name.to_lowercase()
+    )))
 }
 
 fn targets_of_command(command: &str) -> Vec<Target> {
@@ -120,13 +166,21 @@ fn targets_of_command(command: &str) -> Vec<Target> {
     for part in shell_commands(command) {
         let lines = lines_of_command(&part);
         let operations = part.operations();
-        let reads = operations.iter().filter(|operation| operation.action == FileAction::Read);
+        let reads = operations
+            .iter()
+            .filter(|operation| operation.action == FileAction::Read);
         let before = targets.len();
-        targets.extend(reads.map(|read| Target::File { path: read.path.clone(), lines: lines.unwrap_or(Lines::ALL) }));
+        targets.extend(reads.map(|read| Target::File {
+            path: read.path.clone(),
+            lines: lines.unwrap_or(Lines::ALL),
+        }));
         // `nl file | sed -n '10,20p'` shows only these lines.
-        if let (true, true, Some(lines), Some(Target::File { lines: shown, .. })) =
-            (part.is_piped, targets.len() == before, lines, targets.last_mut())
-        {
+        if let (true, true, Some(lines), Some(Target::File { lines: shown, .. })) = (
+            part.is_piped,
+            targets.len() == before,
+            lines,
+            targets.last_mut(),
+        ) {
             *shown = lines;
         }
     }
@@ -143,7 +197,10 @@ fn lines_of_command(command: &ShellCommand) -> Option<Lines> {
     let arguments: Vec<&str> = words.collect();
     match program {
         "sed" => arguments.iter().find_map(|word| printed_lines(word)),
-        "head" => Some(Lines::with_count(1, Some(count_of(&arguments)?.parse().ok()?))),
+        "head" => Some(Lines::with_count(
+            1,
+            Some(count_of(&arguments)?.parse().ok()?),
+        )),
         "tail" => {
             let count = count_of(&arguments)?;
             match count.strip_prefix('+') {
@@ -170,22 +227,39 @@ fn printed_lines(script: &str) -> Option<Lines> {
 
 /// The number in `-n 20`, `-n20`, `-20` or `--lines=20`; 10 without one, `None` where bytes are counted.
 fn count_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
-    if arguments.iter().any(|word| word.starts_with("-c") || word.starts_with("--bytes")) {
+    if arguments
+        .iter()
+        .any(|word| word.starts_with("-c") || word.starts_with("--bytes"))
+    {
         return None;
     }
-    let at = arguments.iter().position(|word| matches!(*word, "-n" | "--lines"));
-    let direct = at.and_then(|at| arguments.get(at + 1)).copied().filter(|word| is_count(word));
-    direct.or_else(|| arguments.iter().copied().find_map(attached_count)).or(Some("10"))
+    let at = arguments
+        .iter()
+        .position(|word| matches!(*word, "-n" | "--lines"));
+    let direct = at
+        .and_then(|at| arguments.get(at + 1))
+        .copied()
+        .filter(|word| is_count(word));
+    direct
+        .or_else(|| arguments.iter().copied().find_map(attached_count))
+        .or(Some("10"))
 }
 
 /// The number in `-n20`, `-20` or `--lines=20`.
 fn attached_count(word: &str) -> Option<&str> {
     let options = ["--lines=", "-n", "-"];
-    options.iter().find_map(|option| word.strip_prefix(option)).filter(|count| is_count(count))
+    options
+        .iter()
+        .find_map(|option| word.strip_prefix(option))
+        .filter(|count| is_count(count))
 }
 
 fn is_count(word: &str) -> bool {
-    !word.is_empty() && word.trim_start_matches('+').bytes().all(|b| b.is_ascii_digit())
+    !word.is_empty()
+        && word
+            .trim_start_matches('+')
+            .bytes()
+            .all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -198,30 +272,66 @@ mod tests {
     }
 
     fn shell(command: &str) -> Vec<Target> {
-        of("Bash", &serde_json::json!({ "command": command }).to_string())
+        of(
+            "Bash",
+            &serde_json::json!({ "command": command }).to_string(),
+        )
     }
 
     fn file(path: &str, first: u64, last: u64) -> Target {
-        Target::File { path: path.into(), lines: Lines { first, last } }
+        Target::File {
+            path: path.into(),
+            lines: Lines { first, last },
+        }
     }
 
     #[test]
     fn reading_tools_have_lines() {
-        assert_eq!(of("Read", r#"{"file_path":"/a.rs"}"#), [file("/a.rs", 1, u64::MAX)]);
-        assert_eq!(of("Read", r#"{"file_path":"/a.rs","offset":10,"limit":5}"#), [file("/a.rs", 10, 14)]);
-        assert_eq!(of("view", r#"{"path":"a.rs","view_range":[3,9]}"#), [file("a.rs", 3, 9)]);
+        assert_eq!(
+            of("Read", r#"{"file_path":"/a.rs"}"#),
+            [file("/a.rs", 1, u64::MAX)]
+        );
+        assert_eq!(
+            of("Read", r#"{"file_path":"/a.rs","offset":10,"limit":5}"#),
+            [file("/a.rs", 10, 14)]
+        );
+        assert_eq!(
+            of("view", r#"{"path":"a.rs","view_range":[3,9]}"#),
+            [file("a.rs", 3, 9)]
+        );
         assert_eq!(of("Write", r#"{"file_path":"/a.rs","content":"x"}"#), []);
-        assert_eq!(of("file_editor", r#"{"command":"view","path":"a.rs","view_range":[3,9]}"#), [file("a.rs", 3, 9)]);
+        assert_eq!(
+            of(
+                "file_editor",
+                r#"{"command":"view","path":"a.rs","view_range":[3,9]}"#
+            ),
+            [file("a.rs", 3, 9)]
+        );
     }
 
     #[test]
     fn the_shell_reads_files_too() {
         assert_eq!(shell("cat a.rs"), [file("a.rs", 1, u64::MAX)]);
-        assert_eq!(shell("cd /p && sed -n '10,20p' src/a.rs"), [file("/p/src/a.rs", 10, 20)]);
-        assert_eq!(shell("nl -ba src/a.rs | sed -n '5,9p'"), [file("src/a.rs", 5, 9)]);
-        assert_eq!(shell("head -n 20 a.rs && tail -n +30 b.rs"), [file("a.rs", 1, 20), file("b.rs", 30, u64::MAX)]);
-        assert_eq!(shell("head -5 a.rs || cat b.rs"), [file("a.rs", 1, 5), file("b.rs", 1, u64::MAX)]);
-        assert_eq!(shell("cargo  test --lib"), [Target::Command("cargo test --lib".into())]);
+        assert_eq!(
+            shell("cd /p && sed -n '10,20p' src/a.rs"),
+            [file("/p/src/a.rs", 10, 20)]
+        );
+        assert_eq!(
+            shell("nl -ba src/a.rs | sed -n '5,9p'"),
+            [file("src/a.rs", 5, 9)]
+        );
+        assert_eq!(
+            shell("head -n 20 a.rs && tail -n +30 b.rs"),
+            [file("a.rs", 1, 20), file("b.rs", 30, u64::MAX)]
+        );
+        assert_eq!(
+            shell("head -5 a.rs || cat b.rs"),
+            [file("a.rs", 1, 5), file("b.rs", 1, u64::MAX)]
+        );
+        assert_eq!(
+            shell("cargo  test --lib"),
+            [Target::Command("cargo test --lib".into())]
+        );
         assert!(shell("tail -n 5 a.rs")[0].overlaps(&file("a.rs", 1, u64::MAX)));
         assert!(!shell("tail -n 5 a.rs")[0].overlaps(&file("a.rs", 1, 50)));
     }
@@ -231,8 +341,16 @@ mod tests {
         assert!(file("/p/src/a.rs", 1, 10).overlaps(&file("src/a.rs", 10, 12)));
         assert!(!file("src/a.rs", 1, 10).overlaps(&file("src/a.rs", 11, 12)));
         assert!(!file("src/a.rs", 1, 10).overlaps(&file("src/ba.rs", 1, 10)));
-        let search = |pattern: &str| of("Grep", &format!(r#"{{"pattern":"{pattern}","path":"src","-n":true}}"#));
-        assert!(search("foo")[0].overlaps(&search("foo")[0]) && !search("foo")[0].overlaps(&search("bar")[0]));
+        let search = |pattern: &str| {
+            of(
+                "Grep",
+                &format!(r#"{{"pattern":"{pattern}","path":"src","-n":true}}"#),
+            )
+        };
+        assert!(
+            search("foo")[0].overlaps(&search("foo")[0])
+                && !search("foo")[0].overlaps(&search("bar")[0])
+        );
     }
 
     proptest! {

@@ -29,9 +29,17 @@ pub fn numeral(c: char) -> Option<u32> {
 
 /// The value of a numeral up to 99,999,999 written out in full; `None` if it can be read in two ways (两三, 三百五).
 pub fn value_of_numeral(run: &str) -> Option<u32> {
-    let (high, low) = run.split_once('万').map_or((None, run), |(high, low)| (Some(high), low));
-    let low_value = if low.is_empty() && high.is_some() { Some(0) } else { below_ten_thousand(low) };
-    let high_value = high.map_or(Some(0), |high| below_ten_thousand(high).filter(|value| *value > 0))?;
+    let (high, low) = run
+        .split_once('万')
+        .map_or((None, run), |(high, low)| (Some(high), low));
+    let low_value = if low.is_empty() && high.is_some() {
+        Some(0)
+    } else {
+        below_ten_thousand(low)
+    };
+    let high_value = high.map_or(Some(0), |high| {
+        below_ten_thousand(high).filter(|value| *value > 0)
+    })?;
     if high.is_some() && !low.is_empty() && low_value? < 1000 && !low.starts_with('零') {
         return None;
     }

@@ -20,7 +20,17 @@ use base::lazy_patterns;
 use base::text::pattern;
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
 ];
 
@@ -57,7 +67,11 @@ lazy_patterns! {
 /// Edits of a text as written: `k` and `M` after a number, where case matters.
 pub(super) fn magnitudes_as_written(text: &str) -> impl Iterator<Item = TextReplacement> {
     LETTER_MAGNITUDE.captures_iter(text).filter_map(|found| {
-        let factor = if found["u"].eq_ignore_ascii_case("k") { 1_000 } else { 1_000_000 };
+        let factor = if found["u"].eq_ignore_ascii_case("k") {
+            1_000
+        } else {
+            1_000_000
+        };
         let range = alone(text, found.get(0)?.range())?;
         Some((range, Cow::Owned(product(&found["n"], factor)?)))
     })
@@ -69,21 +83,48 @@ pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
     let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
     if has_digit {
         for dates in [&ISO_DATE, &CHINESE_DATE, &MONTH_FIRST, &DAY_FIRST] {
-            edits.extend(dates.captures_iter(text).filter_map(|found| date(text, &found)));
+            edits.extend(
+                dates
+                    .captures_iter(text)
+                    .filter_map(|found| date(text, &found)),
+            );
         }
-        edits.extend(WORD_MAGNITUDE.captures_iter(text).filter_map(|found| magnitude(text, &found)));
-        edits.extend(VERSION.captures_iter(text).filter_map(|found| version(text, &found)));
-        edits.extend(PINNED.captures_iter(text).filter_map(|found| Some((found.name("mark")?.range(), " ".into()))));
-        edits.extend(EXIT.captures_iter(text).filter_map(|found| exit(text, &found)));
+        edits.extend(
+            WORD_MAGNITUDE
+                .captures_iter(text)
+                .filter_map(|found| magnitude(text, &found)),
+        );
+        edits.extend(
+            VERSION
+                .captures_iter(text)
+                .filter_map(|found| version(text, &found)),
+        );
+        edits.extend(
+            PINNED
+                .captures_iter(text)
+                .filter_map(|found| Some((found.name("mark")?.range(), " ".into()))),
+        );
+        edits.extend(
+            EXIT.captures_iter(text)
+                .filter_map(|found| exit(text, &found)),
+        );
     }
     if text.contains('{') {
-        edits.extend(BRACES.captures_iter(text).filter_map(|found| braces(&found)));
+        edits.extend(
+            BRACES
+                .captures_iter(text)
+                .filter_map(|found| braces(&found)),
+        );
     }
     if text.contains('(') {
         tighten_calls(text, &mut edits);
     }
     if !text.is_ascii() {
-        edits.extend(PERCENT.captures_iter(text).filter_map(|found| percent(&found)));
+        edits.extend(
+            PERCENT
+                .captures_iter(text)
+                .filter_map(|found| percent(&found)),
+        );
     }
     edits
 }
@@ -93,7 +134,8 @@ fn alone(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let before = text.get(..range.start)?.chars().next_back();
     let mut ahead = text.get(range.end..)?.chars();
     let (after, beyond) = (ahead.next(), ahead.next());
-    let joins_before = before.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '.' | '\\' | '@' | '#'));
+    let joins_before =
+        before.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '.' | '\\' | '@' | '#'));
     let joins_after = after.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '\\'))
         || after == Some('.') && beyond.is_some_and(is_word);
     (!joins_before && !joins_after).then_some(range)
@@ -105,28 +147,49 @@ fn product(number: &str, factor: u64) -> Option<String> {
     let scale = 10u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
     let scaled = digits.checked_mul(factor)?;
-    scaled.is_multiple_of(scale).then(|| (scaled / scale).to_string())
+    scaled
+        .is_multiple_of(scale)
+        .then(|| (scaled / scale).to_string())
 }
 
 fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     let year = number_in(found, "y");
-    let (named, rest) = (found.name("m")?.as_str(), found.name("rest").map_or("", |rest| rest.as_str()));
-    let spelled = MONTHS.iter().position(|month| month.starts_with(named)).filter(|_| found.name("rest").is_some());
+    let (named, rest) = (
+        found.name("m")?.as_str(),
+        found.name("rest").map_or("", |rest| rest.as_str()),
+    );
+    let spelled = MONTHS
+        .iter()
+        .position(|month| month.starts_with(named))
+        .filter(|_| found.name("rest").is_some());
     let month = match spelled {
         Some(at) => {
             let name = MONTHS.get(at)?;
-            let is_whole = name.get(named.len()..)? == rest || rest.is_empty() || (named == "sep" && rest == "t");
+            let is_whole = name.get(named.len()..)? == rest
+                || rest.is_empty()
+                || (named == "sep" && rest == "t");
             // "it may 5 times" is not a date
-            is_whole.then_some(at).filter(|_| year.is_some() || *name != "may")?
+            is_whole
+                .then_some(at)
+                .filter(|_| year.is_some() || *name != "may")?
         }
         None => number_in(found, "m")?.checked_sub(1)?,
     };
     let day = number_in(found, "d").filter(|day| (1..=31).contains(day))?;
     let whole = found.get(0)?;
-    let end = if whole.as_str().ends_with('.') { whole.end() - 1 } else { whole.end() };
+    let end = if whole.as_str().ends_with('.') {
+        whole.end() - 1
+    } else {
+        whole.end()
+    };
     let range = alone(text, whole.start()..end)?;
     let name = MONTHS.get(month)?;
-    Some((range, Cow::Owned(year.map_or(format!("{name} {day}"), |year| format!("{name} {day} {year}")))))
+    Some((
+        range,
+        Cow::Owned(year.map_or(format!("{name} {day}"), |year| {
+            format!("{name} {day} {year}")
+        })),
+    ))
 }
 
 fn number_in(found: &Captures<'_>, name: &str) -> Option<usize> {
@@ -145,7 +208,10 @@ fn magnitude(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     if text.get(range.end..)?.starts_with(['一', '万', '亿']) {
         return None;
     }
-    Some((alone(text, range)?, Cow::Owned(product(&found["n"], factor)?)))
+    Some((
+        alone(text, range)?,
+        Cow::Owned(product(&found["n"], factor)?),
+    ))
 }
 
 /// Removes the mark before a version with a point; `version 7` becomes `v7`.
@@ -164,7 +230,10 @@ fn version(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
 
 fn exit(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     let code = found.name("n").or_else(|| found.name("bare"))?;
-    Some((alone(text, found.get(0)?.range())?, Cow::Owned(format!("exit code {}", code.as_str()))))
+    Some((
+        alone(text, found.get(0)?.range())?,
+        Cow::Owned(format!("exit code {}", code.as_str())),
+    ))
 }
 
 /// The most paths that one list in braces stands for.
@@ -172,19 +241,33 @@ const MOST_ITEMS: usize = 16;
 
 fn braces(found: &Captures<'_>) -> Option<TextReplacement> {
     let (before, after) = (&found["before"], &found["after"]);
-    let items: Vec<&str> = found["items"].split(',').map(str::trim).take(MOST_ITEMS + 1).collect();
+    let items: Vec<&str> = found["items"]
+        .split(',')
+        .map(str::trim)
+        .take(MOST_ITEMS + 1)
+        .collect();
     let is_path = before.contains('/') || after.starts_with(['/', '.']) && !before.is_empty();
     if !is_path || items.len() > MOST_ITEMS {
         return None;
     }
-    let paths: Vec<String> = items.iter().map(|item| format!("{before}{item}{after}")).collect();
+    let paths: Vec<String> = items
+        .iter()
+        .map(|item| format!("{before}{item}{after}"))
+        .collect();
     Some((found.get(0)?.range(), Cow::Owned(paths.join(" "))))
 }
 
 fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
     let number = &found["n"];
-    let value = if number.is_ascii() { number.to_owned() } else { value_of_numeral(number)?.to_string() };
-    Some((found.get(0)?.range(), Cow::Owned(format!("{value} percent"))))
+    let value = if number.is_ascii() {
+        number.to_owned()
+    } else {
+        value_of_numeral(number)?.to_string()
+    };
+    Some((
+        found.get(0)?.range(),
+        Cow::Owned(format!("{value} percent")),
+    ))
 }
 
 /// The longest call whose blanks are edited, in bytes.
@@ -194,16 +277,21 @@ const LONGEST_CALL: usize = 200;
 fn tighten_calls(text: &str, edits: &mut Vec<TextReplacement>) {
     let mut end = 0;
     for (open, _) in text.match_indices('(') {
-        let name = text.get(..open).and_then(|before| before.chars().next_back());
+        let name = text
+            .get(..open)
+            .and_then(|before| before.chars().next_back());
         if open < end || !name.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
             continue;
         }
-        let Some(close) = closing(text, open) else { continue };
+        let Some(close) = closing(text, open) else {
+            continue;
+        };
         end = close + 1;
         let bytes = text.as_bytes();
         let blanks = (open + 1..close).filter(|at| {
             bytes.get(*at) == Some(&b' ')
-                && (matches!(bytes.get(at - 1), Some(b'(' | b',')) || bytes.get(at + 1) == Some(&b')'))
+                && (matches!(bytes.get(at - 1), Some(b'(' | b','))
+                    || bytes.get(at + 1) == Some(&b')'))
         });
         edits.extend(blanks.map(|at| (at..at + 1, Cow::Borrowed(""))));
     }
@@ -246,7 +334,14 @@ mod tests {
             assert_eq!(fold(left), fold(right), "{left} and {right}");
         }
         for kept in [
-            "logs/2024-03-17.log", "12 km", "1.2 m", "app-v2.4.1", "it may 5 times", "{a, b}", "12.3456k", "a (b, c)",
+            "logs/2024-03-17.log",
+            "12 km",
+            "1.2 m",
+            "app-v2.4.1",
+            "it may 5 times",
+            "{a, b}",
+            "12.3456k",
+            "a (b, c)",
             "2024-13-17 or 2024-03-32",
         ] {
             assert_eq!(fold(kept), kept);

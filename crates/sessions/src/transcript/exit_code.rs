@@ -24,7 +24,8 @@ const ENDS: usize = 400;
 pub fn recorded_exit_code(result: &str) -> Option<i64> {
     let lines = result.lines().filter(|line| !line.trim().is_empty());
     let mut ends = lines.clone().take(FIRST).chain(lines.rev().take(LAST));
-    ends.find_map(stated_exit_code).or_else(|| code_in_json(result.trim()))
+    ends.find_map(stated_exit_code)
+        .or_else(|| code_in_json(result.trim()))
 }
 
 /// The exit code that a line states; `None` if the line says anything else.
@@ -40,11 +41,18 @@ fn code_in_json(text: &str) -> Option<i64> {
         return None;
     }
     if let Ok(value) = serde_json::from_str::<Value>(text) {
-        return ["/exit_code", "/metadata/exit_code"].into_iter().find_map(|at| value.pointer(at)?.as_i64());
+        return ["/exit_code", "/metadata/exit_code"]
+            .into_iter()
+            .find_map(|at| value.pointer(at)?.as_i64());
     }
-    let (head, tail) = (text.floor_char_boundary(ENDS), text.floor_char_boundary(text.len().saturating_sub(ENDS)));
+    let (head, tail) = (
+        text.floor_char_boundary(ENDS),
+        text.floor_char_boundary(text.len().saturating_sub(ENDS)),
+    );
     let ends = [text.get(..head), text.get(tail..)];
-    ends.into_iter().flatten().find_map(|end| FIELD.captures(end)?.get(1)?.as_str().parse().ok())
+    ends.into_iter()
+        .flatten()
+        .find_map(|end| FIELD.captures(end)?.get(1)?.as_str().parse().ok())
 }
 
 #[cfg(test)]
@@ -54,22 +62,46 @@ mod tests {
 
     #[test]
     fn the_exit_codes_of_all_agents_are_read() {
-        let cut = format!(r#"{{"output":"{}... cut ...","exit_code":-1,"error":"it waits"#, "x ".repeat(400));
+        let cut = format!(
+            r#"{{"output":"{}... cut ...","exit_code":-1,"error":"it waits"#,
+            "x ".repeat(400)
+        );
         for (result, code) in [
             ("Exit code 1\nerror[E0308]: mismatched types at 12", 1),
-            ("Exit code: 101\nWall time: 1.2 seconds\nOutput:\nerror: it failed", 101),
-            ("Chunk ID: a\nWall time: 1 seconds\nProcess exited with code 2\nOutput:\nerror", 2),
+            (
+                "Exit code: 101\nWall time: 1.2 seconds\nOutput:\nerror: it failed",
+                101,
+            ),
+            (
+                "Chunk ID: a\nWall time: 1 seconds\nProcess exited with code 2\nOutput:\nerror",
+                2,
+            ),
             ("error: it failed\n\nCommand exited with code 1", 1),
-            ("Output: (empty)\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)", 0),
+            (
+                "Output: (empty)\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)",
+                0,
+            ),
             ("<returncode>2</returncode>\n<output>\n</output>", 2),
-            ("<status>completed</status>\n\n<exit_code>3</exit_code>\n\n<stdout>\nx\n</stdout>", 3),
+            (
+                "<status>completed</status>\n\n<exit_code>3</exit_code>\n\n<stdout>\nx\n</stdout>",
+                3,
+            ),
             ("3 files\n<exited with exit code 0>", 0),
-            ("x\n[The command completed with exit code 130. CTRL+C was sent.]\n[Current working directory: /p]", 130),
+            (
+                "x\n[The command completed with exit code 130. CTRL+C was sent.]\n[Current working directory: /p]",
+                130,
+            ),
             ("no\n[Command finished with exit code 4]", 4),
             ("{1: 2}\n0\n[exit code 1]", 1),
-            ("Found 1 error.\n\u{2009}ELIFECYCLE\u{2009} Command failed with exit code 1.", 1),
+            (
+                "Found 1 error.\n\u{2009}ELIFECYCLE\u{2009} Command failed with exit code 1.",
+                1,
+            ),
             ("Exit code: -1073741510\nOutput:\n", -1073741510),
-            (r#"{"output":"error[E]: mismatched types","metadata":{"exit_code":1}}"#, 1),
+            (
+                r#"{"output":"error[E]: mismatched types","metadata":{"exit_code":1}}"#,
+                1,
+            ),
             (r#"{"output": "done", "exit_code": 0, "error": null}"#, 0),
             (cut.as_str(), -1),
         ] {
@@ -79,7 +111,11 @@ mod tests {
 
     #[test]
     fn a_code_that_the_program_speaks_of_is_not_its_own() {
-        let long = format!("{}Exit code 1\n{}", "a line\n".repeat(9), "a line\n".repeat(9));
+        let long = format!(
+            "{}Exit code 1\n{}",
+            "a line\n".repeat(9),
+            "a line\n".repeat(9)
+        );
         for result in [
             "run 412: exit code 30 after 9s",
             "#!/bin/sh\n# exit code 1 if there is none",

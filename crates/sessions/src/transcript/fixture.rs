@@ -66,7 +66,10 @@ pub struct Fixture {
 }
 
 /// Serializes messages with their recorded references, which only fixtures have.
-fn with_recorded_references<S: Serializer>(messages: &[Message], serializer: S) -> Result<S::Ok, S::Error> {
+fn with_recorded_references<S: Serializer>(
+    messages: &[Message],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Recorded<'m> {
         #[serde(flatten)]
@@ -86,22 +89,35 @@ fn with_recorded_references<S: Serializer>(messages: &[Message], serializer: S) 
 impl Fixture {
     /// The compression points in effect: those declared, or the end of the transcript.
     pub fn effective_points(&self) -> Vec<usize> {
-        if self.points.is_empty() { vec![self.messages.len()] } else { self.points.clone() }
+        if self.points.is_empty() {
+            vec![self.messages.len()]
+        } else {
+            self.points.clone()
+        }
     }
 
     /// Whether `import` cut tool outputs.
     pub fn has_cut_outputs(&self) -> bool {
-        self.messages.iter().any(|message| message.content.contains(CUT_MARK))
+        self.messages
+            .iter()
+            .any(|message| message.content.contains(CUT_MARK))
     }
 
     /// The leading system message, which is kept aside.
     pub fn system(&self) -> Option<&str> {
-        self.messages.first().filter(|message| message.role == Role::System).map(|message| message.content.as_str())
+        self.messages
+            .first()
+            .filter(|message| message.role == Role::System)
+            .map(|message| message.content.as_str())
     }
 
     /// Index of the first message that is compressed: a leading system message is kept aside.
     pub fn start(&self) -> usize {
-        usize::from(self.messages.first().is_some_and(|m| m.role == Role::System))
+        usize::from(
+            self.messages
+                .first()
+                .is_some_and(|m| m.role == Role::System),
+        )
     }
 }
 
@@ -128,24 +144,36 @@ impl ParsedFixture {
     /// # Errors
     /// All faults of structure: broken JSON, unpaired or repeated tool calls, points out of range.
     pub fn read(text: &str) -> Result<ParsedFixture, Vec<Fault>> {
-        let outline: FixtureOutline<'_> = serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
-        let places: Vec<_> = outline.messages.iter().map(|raw| place_of(text, raw.get())).collect();
+        let outline: FixtureOutline<'_> =
+            serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
+        let places: Vec<_> = outline
+            .messages
+            .iter()
+            .map(|raw| place_of(text, raw.get()))
+            .collect();
         let mut faults: Vec<_> = outline
             .messages
             .iter()
             .zip(&places)
             .filter_map(|(raw, place)| {
-                serde_json::from_str::<Message>(raw.get()).err().map(|e| json_fault(text, place.start, &e))
+                serde_json::from_str::<Message>(raw.get())
+                    .err()
+                    .map(|e| json_fault(text, place.start, &e))
             })
             .collect();
         if !faults.is_empty() {
             return Err(faults);
         }
-        let fixture: Fixture = serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
+        let fixture: Fixture =
+            serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
         faults.extend(pair_faults(&fixture.messages, &places));
         let points_place = outline.points.map_or(0..0, |raw| place_of(text, raw.get()));
         faults.extend(point_faults(&fixture, points_place));
-        if faults.is_empty() { Ok(ParsedFixture { fixture, places }) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(ParsedFixture { fixture, places })
+        } else {
+            Err(faults)
+        }
     }
 }
 
@@ -182,8 +210,15 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
             if !seen.insert(&call.id) {
                 faults.push(Fault::at(
                     place_at(places, index),
-                    say!("tool call id `{}` is used twice", "工具调用 id `{}` 用了两次", call.id),
-                    localized("ids are unique within a fixture", "同一样本中的 id 不可重复"),
+                    say!(
+                        "tool call id `{}` is used twice",
+                        "工具调用 id `{}` 用了两次",
+                        call.id
+                    ),
+                    localized(
+                        "ids are unique within a fixture",
+                        "同一样本中的 id 不可重复",
+                    ),
                 ));
             }
             open.push((&call.id, index));
@@ -225,7 +260,10 @@ fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
         );
         return vec![Fault::at(
             place,
-            localized("the fixture has no messages to compress", "样本中没有可压缩的消息"),
+            localized(
+                "the fixture has no messages to compress",
+                "样本中没有可压缩的消息",
+            ),
             help,
         )];
     }
@@ -248,7 +286,10 @@ fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
         } else if !is_boundary(&fixture.messages, point) {
             faults.push(Fault::at(
                 place.clone(),
-                say!("point {point} parts a tool call from its result", "压缩点 {point} 把工具调用与其结果分开了"),
+                say!(
+                    "point {point} parts a tool call from its result",
+                    "压缩点 {point} 把工具调用与其结果分开了"
+                ),
                 localized(
                     "move the point to just before an assistant or user message",
                     "请把压缩点移到某条助手或用户消息之前",
@@ -267,13 +308,21 @@ pub fn tool_schemas(fixture: &Fixture) -> Vec<Value> {
         return fixture.tools.clone();
     }
     let mut tools: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for call in fixture.messages.iter().flat_map(|message| &message.tool_calls) {
+    for call in fixture
+        .messages
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+    {
         let properties = tools.entry(&call.function.name).or_default();
         // Models write broken JSON at times; such a call still names its tool.
         let arguments = serde_json::from_str(&call.function.arguments).unwrap_or_default();
-        let Value::Object(arguments) = arguments else { continue };
+        let Value::Object(arguments) = arguments else {
+            continue;
+        };
         for (name, value) in arguments {
-            properties.entry(name).or_insert_with(|| json!({ "type": json_type(&value) }));
+            properties
+                .entry(name)
+                .or_insert_with(|| json!({ "type": json_type(&value) }));
         }
     }
     let stubs = tools.into_iter().map(|(name, properties)| {
@@ -295,7 +344,9 @@ fn json_type(value: &Value) -> &'static str {
 }
 
 /// The 1-based number of a compression point within its fixture, that is its compression cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Point(pub u32);
 
@@ -314,16 +365,27 @@ pub fn points_at_shares(
     shares: impl IntoIterator<Item = f64>,
     count: &dyn Fn(&Message) -> Tokens,
 ) -> Vec<usize> {
-    let sizes: Vec<u64> = messages.iter().skip(start).map(|message| count(message).0).collect();
+    let sizes: Vec<u64> = messages
+        .iter()
+        .skip(start)
+        .map(|message| count(message).0)
+        .collect();
     let total: u64 = sizes.iter().sum();
     let mut places = Vec::new();
     let mut since = 0;
     let mut shares = shares.into_iter().peekable();
     for (at, size) in (start + 1..).zip(sizes) {
         since += size;
-        if shares.peek().is_some_and(|share| since as f64 >= share * total as f64) && is_boundary(messages, at) {
+        if shares
+            .peek()
+            .is_some_and(|share| since as f64 >= share * total as f64)
+            && is_boundary(messages, at)
+        {
             places.push(at);
-            while shares.next_if(|share| since as f64 >= share * total as f64).is_some() {}
+            while shares
+                .next_if(|share| since as f64 >= share * total as f64)
+                .is_some()
+            {}
         }
     }
     places
@@ -331,7 +393,12 @@ pub fn points_at_shares(
 
 /// The ends of this many spans of about equal tokens, the last at the end of the transcript. A transcript with fewer
 /// turns has fewer spans.
-pub fn ends_of_spans(messages: &[Message], start: usize, spans: u32, count: &dyn Fn(&Message) -> Tokens) -> Vec<usize> {
+pub fn ends_of_spans(
+    messages: &[Message],
+    start: usize,
+    spans: u32,
+    count: &dyn Fn(&Message) -> Tokens,
+) -> Vec<usize> {
     let shares = (1..spans).map(|span| f64::from(span) / f64::from(spans));
     let mut ends = points_at_shares(messages, start, shares, count);
     ends.retain(|at| *at < messages.len());
@@ -351,19 +418,28 @@ mod tests {
         let text = r#"{"name":"a","messages":[{"role":"user","content":"go"}]}"#;
         let mut fixture = ParsedFixture::read(text).unwrap().fixture;
         let mut call = Message::text(Role::Assistant, "");
-        call.tool_calls.push(ToolCall::new("c2", "write", "not json"));
-        call.tool_calls.push(ToolCall::new("c1", "read", r#"{"path":"a.rs","line":3}"#));
+        call.tool_calls
+            .push(ToolCall::new("c2", "write", "not json"));
+        call.tool_calls
+            .push(ToolCall::new("c1", "read", r#"{"path":"a.rs","line":3}"#));
         fixture.messages.push(call);
         let stubs = tool_schemas(&fixture);
         assert_eq!(stubs.len(), 2);
         assert_eq!(stubs[0]["function"]["name"], "read");
-        assert_eq!(stubs[0]["function"]["parameters"]["properties"]["line"], json!({"type": "integer"}));
+        assert_eq!(
+            stubs[0]["function"]["parameters"]["properties"]["line"],
+            json!({"type": "integer"})
+        );
         fixture.tools = vec![json!({"type": "function"})];
         assert_eq!(tool_schemas(&fixture), fixture.tools);
     }
 
     fn faults(json: &str) -> Vec<String> {
-        ParsedFixture::read(json).expect_err("a fault").into_iter().map(|f| f.message).collect()
+        ParsedFixture::read(json)
+            .expect_err("a fault")
+            .into_iter()
+            .map(|f| f.message)
+            .collect()
     }
 
     #[test]
@@ -371,15 +447,25 @@ mod tests {
         let text = r#"{"name":"a","messages":[{"role":"user","content":"hi"}],"mood":"calm"}"#;
         let parsed = ParsedFixture::read(text).expect("sound");
         assert_eq!(parsed.fixture.effective_points(), [1]);
-        assert_eq!(&text[parsed.places[0].clone()], r#"{"role":"user","content":"hi"}"#);
-        assert_eq!(serde_json::to_value(&parsed.fixture).unwrap()["mood"], "calm");
+        assert_eq!(
+            &text[parsed.places[0].clone()],
+            r#"{"role":"user","content":"hi"}"#
+        );
+        assert_eq!(
+            serde_json::to_value(&parsed.fixture).unwrap()["mood"],
+            "calm"
+        );
     }
 
     #[test]
     fn broken_json_is_placed_on_its_line() {
         let text = "{\"name\":\"a\",\n \"messages\":[\n  {\"role\":\"usr\",\"content\":\"hi\"}]}";
         let fault = &ParsedFixture::read(text).expect_err("a fault")[0];
-        assert!(fault.message.contains("unknown variant `usr`"), "{}", fault.message);
+        assert!(
+            fault.message.contains("unknown variant `usr`"),
+            "{}",
+            fault.message
+        );
         assert_eq!(text[..fault.place.start].matches('\n').count(), 2);
     }
 
@@ -401,9 +487,16 @@ mod tests {
         messages.splice(4..6, [call, Message::result("1", "x")]);
         let ends = |spans| ends_of_spans(&messages, 0, spans, &|_| Tokens(1));
         assert_eq!(ends(3), [3, 6, 9]);
-        assert_eq!(ends(2), [6, 9], "the half ends between a call and its result");
+        assert_eq!(
+            ends(2),
+            [6, 9],
+            "the half ends between a call and its result"
+        );
         assert_eq!(ends(1), [9]);
         assert_eq!(ends(100).len(), 8);
-        assert_eq!(ends_of_spans(&messages[..1], 1, 4, &|_| Tokens(1)), [0_usize; 0]);
+        assert_eq!(
+            ends_of_spans(&messages[..1], 1, 4, &|_| Tokens(1)),
+            [0_usize; 0]
+        );
     }
 }

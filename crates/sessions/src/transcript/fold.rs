@@ -25,7 +25,11 @@ pub fn fold(text: &str) -> String {
 /// left the text around it as it was.
 pub fn fold_by(text: &str, rules: TypographyRules) -> String {
     let written = edits_of_written(text, rules);
-    let normalized = if written.is_empty() { normalize(text) } else { normalize(&edited(text.to_owned(), written)) };
+    let normalized = if written.is_empty() {
+        normalize(text)
+    } else {
+        normalize(&edited(text.to_owned(), written))
+    };
     let edits = edits_of_normalized(&normalized, rules);
     let typographic = edited(normalized, edits);
     let blanks = edits_of_blanks(&typographic);
@@ -33,7 +37,11 @@ pub fn fold_by(text: &str, rules: TypographyRules) -> String {
 }
 
 fn edited(text: String, edits: Vec<TextReplacement>) -> String {
-    if edits.is_empty() { text } else { TextEdits::from_list(edits).apply(text) }
+    if edits.is_empty() {
+        text
+    } else {
+        TextEdits::from_list(edits).apply(text)
+    }
 }
 
 /// Folds a text that may contain JSON (a tool result, the arguments of a call, a rendered transcript), followed by the
@@ -64,19 +72,27 @@ fn json_values(text: &str) -> Vec<Value> {
     while !rest.is_empty() {
         let line = rest.find('\n').map_or(rest.len(), |end| end + 1);
         let brackets = rest.get(..line).unwrap_or("").match_indices(['{', '[']);
-        let mut starts = brackets.map(|(at, _)| at).filter(|at| may_be_json(rest, *at));
-        let read = starts.find_map(|at| match first_value(rest.get(at..).filter(|_| budget > 0)?) {
-            Ok((value, length)) => {
-                values.push(value);
-                Some(at + length)
-            }
-            Err(tried) => {
-                budget = budget.saturating_sub(tried);
-                None
-            }
-        });
+        let mut starts = brackets
+            .map(|(at, _)| at)
+            .filter(|at| may_be_json(rest, *at));
+        let read =
+            starts.find_map(
+                |at| match first_value(rest.get(at..).filter(|_| budget > 0)?) {
+                    Ok((value, length)) => {
+                        values.push(value);
+                        Some(at + length)
+                    }
+                    Err(tried) => {
+                        budget = budget.saturating_sub(tried);
+                        None
+                    }
+                },
+            );
         let read = read.unwrap_or(0);
-        let line_end = rest.get(read..).and_then(|rest| rest.find('\n')).map_or(rest.len(), |end| read + end + 1);
+        let line_end = rest
+            .get(read..)
+            .and_then(|rest| rest.find('\n'))
+            .map_or(rest.len(), |end| read + end + 1);
         rest = rest.get(line_end..).unwrap_or("");
     }
     values
@@ -87,7 +103,9 @@ fn may_be_json(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
     let inner = text.get(at + 1..).unwrap_or("").trim_start();
     before.is_none_or(|c| c.is_whitespace() || matches!(c, '=' | ':'))
-        && inner.starts_with(|c: char| matches!(c, '"' | '{' | '[' | '-' | 't' | 'f' | 'n') || c.is_ascii_digit())
+        && inner.starts_with(|c: char| {
+            matches!(c, '"' | '{' | '[' | '-' | 't' | 'f' | 'n') || c.is_ascii_digit()
+        })
 }
 
 /// The JSON value that `json` begins with and its length, or how many bytes were read to find that there is none.
@@ -96,7 +114,9 @@ fn first_value(json: &str) -> Result<(Value, usize), usize> {
     match values.next() {
         Some(Ok(value)) => Ok((value, values.byte_offset())),
         Some(Err(error)) => {
-            let lines = json.split_inclusive('\n').take(error.line().saturating_sub(1));
+            let lines = json
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1));
             Err(lines.map(str::len).sum::<usize>() + error.column())
         }
         None => Err(json.len()),
@@ -109,11 +129,17 @@ fn push_strings(value: &Value, folded: &mut String, depth: u8) {
             folded.push('\n');
             folded.push_str(&fold(string));
             if depth > 0 && string.trim_start().starts_with(['{', '[']) {
-                json_values(string).iter().for_each(|value| push_strings(value, folded, depth - 1));
+                json_values(string)
+                    .iter()
+                    .for_each(|value| push_strings(value, folded, depth - 1));
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| push_strings(item, folded, depth)),
-        Value::Object(map) => map.values().for_each(|item| push_strings(item, folded, depth)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| push_strings(item, folded, depth)),
+        Value::Object(map) => map
+            .values()
+            .for_each(|item| push_strings(item, folded, depth)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -154,21 +180,47 @@ mod tests {
 
     #[test]
     fn json_is_read_as_its_strings_and_never_unescaped_by_replacement() {
-        let result = "exit 0\n{\"path\": \"C:\\\\new\", \"said\": \"a \\\"b\\\"\\nc\"}\nplain C:\\new";
+        let result =
+            "exit 0\n{\"path\": \"C:\\\\new\", \"said\": \"a \\\"b\\\"\\nc\"}\nplain C:\\new";
         let folded = fold_document(result);
-        assert_eq!(folded.lines().skip(1).collect::<Vec<_>>(), ["c:\\new", "a 'b' c"]);
+        assert_eq!(
+            folded.lines().skip(1).collect::<Vec<_>>(),
+            ["c:\\new", "a 'b' c"]
+        );
         assert!(folded.ends_with("a 'b' c") && folded.contains("plain c:\\new"));
-        for prefix in ["[call write] ", "data: ", "result=", "  Output: ", "[12:30:01] {level} got "] {
+        for prefix in [
+            "[call write] ",
+            "data: ",
+            "result=",
+            "  Output: ",
+            "[12:30:01] {level} got ",
+        ] {
             assert_eq!(
-                fold_document(&format!("{prefix}{{\"a\":\"x\\ty\"}} x")).lines().last(),
+                fold_document(&format!("{prefix}{{\"a\":\"x\\ty\"}} x"))
+                    .lines()
+                    .last(),
                 Some("x y"),
                 "{prefix}"
             );
         }
-        assert_eq!(fold_document(r#"{"output":"{\"a\":\"say \\\"hi\\\"\"}"}"#).lines().last(), Some("say 'hi'"));
-        assert_eq!(fold_document(r#"[1, {"a": 2}, {"b": "c\\d"}]"#).lines().last(), Some("c\\d"));
+        assert_eq!(
+            fold_document(r#"{"output":"{\"a\":\"say \\\"hi\\\"\"}"}"#)
+                .lines()
+                .last(),
+            Some("say 'hi'")
+        );
+        assert_eq!(
+            fold_document(r#"[1, {"a": 2}, {"b": "c\\d"}]"#)
+                .lines()
+                .last(),
+            Some("c\\d")
+        );
         let dicts = "x = {\"a\": b}\n".repeat(50) + r#"{"path":"C:\\new"}"#;
-        assert_eq!(fold_document(&dicts).lines().last(), Some("c:\\new"), "other languages do not use the budget up");
+        assert_eq!(
+            fold_document(&dicts).lines().last(),
+            Some("c:\\new"),
+            "other languages do not use the budget up"
+        );
         assert_eq!(fold_document("{ fn main() }\n[1, 2"), "{ fn main() } [1, 2");
     }
 

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick};
+use unicode_normalization::{
+    IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick,
+};
 
 use super::edits::TextEdits;
 use super::typography::{TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
@@ -43,10 +45,17 @@ impl MappedFold {
     pub fn new(text: &str) -> MappedFold {
         let written = TextEdits::from_list(edits_of_written(text, TypographyRules::ALL));
         let normalized = Pieces::from_text(&written.apply(text.to_owned()));
-        let typographic = TextEdits::from_list(edits_of_normalized(&normalized.text, TypographyRules::ALL));
+        let typographic =
+            TextEdits::from_list(edits_of_normalized(&normalized.text, TypographyRules::ALL));
         let edited = typographic.apply(normalized.text.clone());
         let blanks = TextEdits::from_list(edits_of_blanks(&edited));
-        MappedFold { folded: blanks.apply(edited), written, normalized, typographic, blanks }
+        MappedFold {
+            folded: blanks.apply(edited),
+            written,
+            normalized,
+            typographic,
+            blanks,
+        }
     }
 
     /// The folded text.
@@ -64,7 +73,10 @@ impl MappedFold {
 impl Pieces {
     /// Normalizes `text` piece by piece. Normalization joins characters only within a piece.
     fn from_text(text: &str) -> Pieces {
-        let mut mapped = Pieces { text: String::with_capacity(text.len()), pieces: Vec::new() };
+        let mut mapped = Pieces {
+            text: String::with_capacity(text.len()),
+            pieces: Vec::new(),
+        };
         let mut blank = false;
         if text.is_ascii() {
             let mut at = 0;
@@ -75,7 +87,11 @@ impl Pieces {
             return mapped;
         }
         let mut start = 0;
-        let ends = text.char_indices().skip(1).filter(|(_, c)| begins_piece(*c)).map(|(at, _)| at);
+        let ends = text
+            .char_indices()
+            .skip(1)
+            .filter(|(_, c)| begins_piece(*c))
+            .map(|(at, _)| at);
         for end in ends.chain([text.len()]) {
             mapped.push(text.get(start..end).unwrap_or(""), start, &mut blank);
             start = end;
@@ -97,8 +113,16 @@ impl Pieces {
                 continue;
             }
             self.end_blank(blank);
-            if self.pieces.last().is_none_or(|last| last.original.start != start) {
-                self.pieces.push(Piece { folded: self.text.len(), original: original.clone(), is_plain: false });
+            if self
+                .pieces
+                .last()
+                .is_none_or(|last| last.original.start != start)
+            {
+                self.pieces.push(Piece {
+                    folded: self.text.len(),
+                    original: original.clone(),
+                    is_plain: false,
+                });
             }
             self.text.push(c);
         }
@@ -110,10 +134,16 @@ impl Pieces {
         if !word.is_empty() {
             self.end_blank(blank);
             match self.pieces.last_mut() {
-                Some(last) if last.is_plain && last.original.end == start => last.original.end += word.len(),
+                Some(last) if last.is_plain && last.original.end == start => {
+                    last.original.end += word.len()
+                }
                 _ => {
                     let original = start..start + word.len();
-                    self.pieces.push(Piece { folded: self.text.len(), original, is_plain: true });
+                    self.pieces.push(Piece {
+                        folded: self.text.len(),
+                        original,
+                        is_plain: true,
+                    });
                 }
             }
             self.text.push_str(&word.to_ascii_lowercase());
@@ -130,18 +160,26 @@ impl Pieces {
     /// The bytes that a byte range of the normalized text came from.
     fn original(&self, normalized: Range<usize>) -> Range<usize> {
         let start = self.place(normalized.start).map_or(0, |place| place.start);
-        let end = self.place(normalized.end.saturating_sub(1)).map_or(start, |place| place.end);
+        let end = self
+            .place(normalized.end.saturating_sub(1))
+            .map_or(start, |place| place.end);
         start..end.max(start)
     }
 
     /// Where the byte `at` of the folded text came from; for a blank, where the byte before it came from.
     fn place(&self, at: usize) -> Option<Range<usize>> {
         let after = self.pieces.partition_point(|piece| piece.folded <= at);
-        let Piece { folded, original, is_plain } = self.pieces.get(after.saturating_sub(1))?;
+        let Piece {
+            folded,
+            original,
+            is_plain,
+        } = self.pieces.get(after.saturating_sub(1))?;
         if !is_plain {
             return Some(original.clone());
         }
-        let start = original.start + at.saturating_sub(*folded).min(original.len().saturating_sub(1));
+        let start = original.start
+            + at.saturating_sub(*folded)
+                .min(original.len().saturating_sub(1));
         Some(start..start + 1)
     }
 }

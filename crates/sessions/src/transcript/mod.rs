@@ -4,8 +4,8 @@
 //! A fixture is checked where it is read, so that every module above may rely on its call/result pairs, ids and points.
 //! Nothing here knows providers, probes or log formats.
 
-mod conventions;
 mod characters;
+mod conventions;
 mod edits;
 mod exit_code;
 mod fixture;
@@ -20,7 +20,8 @@ pub use base::tokens::{count_tokens, estimate_tokens};
 pub use characters::{is_unspaced, is_word, numeral, value_of_numeral};
 pub use exit_code::{recorded_exit_code, stated_exit_code};
 pub use fixture::{
-    CUT_MARK, Fixture, ParsedFixture, Point, ends_of_spans, is_boundary, points_at_shares, tool_schemas,
+    CUT_MARK, Fixture, ParsedFixture, Point, ends_of_spans, is_boundary, points_at_shares,
+    tool_schemas,
 };
 pub use fold::{fold, fold_by, fold_document};
 pub use mapped_fold::MappedFold;

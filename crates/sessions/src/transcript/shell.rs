@@ -7,7 +7,10 @@ use super::span::{FileAction, FileOperation};
 
 /// The evident file operations of a command line, in order.
 pub fn shell_operations(command: &str) -> Vec<FileOperation> {
-    shell_commands(command).into_iter().flat_map(|command| command.operations()).collect()
+    shell_commands(command)
+        .into_iter()
+        .flat_map(|command| command.operations())
+        .collect()
 }
 
 /// One command of a command line.
@@ -24,8 +27,15 @@ pub struct ShellCommand {
 impl ShellCommand {
     /// Its evident file operations, in order.
     pub fn operations(&self) -> Vec<FileOperation> {
-        let actions = actions_of_words(&self.words).into_iter().filter(|(_, path)| is_path(path));
-        actions.map(|(action, path)| FileOperation { action, path: joined(&self.folder, &path) }).collect()
+        let actions = actions_of_words(&self.words)
+            .into_iter()
+            .filter(|(_, path)| is_path(path));
+        actions
+            .map(|(action, path)| FileOperation {
+                action,
+                path: joined(&self.folder, &path),
+            })
+            .collect()
     }
 }
 
@@ -37,10 +47,17 @@ pub fn shell_commands(command: &str) -> Vec<ShellCommand> {
         if let [cd, to, ..] = command.words.as_slice()
             && cd == "cd"
         {
-            folder = if is_rooted(to) { to.clone() } else { joined(&folder, to) };
+            folder = if is_rooted(to) {
+                to.clone()
+            } else {
+                joined(&folder, to)
+            };
             continue;
         }
-        commands.push(ShellCommand { folder: folder.clone(), ..command });
+        commands.push(ShellCommand {
+            folder: folder.clone(),
+            ..command
+        });
     }
     commands
 }
@@ -65,41 +82,63 @@ fn is_path(word: &str) -> bool {
         && !word.starts_with("/dev/")
         && !word.ends_with('/')
         && !word.contains("://")
-        && !word.contains(['*', '?', '$', '{', '(', ')', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n'])
+        && !word.contains([
+            '*', '?', '$', '{', '(', ')', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n',
+        ])
         && word.chars().any(char::is_alphabetic)
 }
 
 fn actions_of_words(words: &[String]) -> Vec<(FileAction, String)> {
     let mut actions = redirections(words);
     let plain: Vec<&String> = without_redirections(words);
-    let mut rest = plain.iter().skip_while(|word| matches!(word.as_str(), "sudo" | "time" | "env") || is_setting(word));
+    let mut rest = plain
+        .iter()
+        .skip_while(|word| matches!(word.as_str(), "sudo" | "time" | "env") || is_setting(word));
     let Some(program) = rest.next() else {
         return actions;
     };
     let all: Vec<&str> = rest.map(|word| word.as_str()).collect();
-    let files: Vec<&str> = all.iter().copied().filter(|word| !word.starts_with('-')).collect();
+    let files: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     actions.extend(actions_of_program(program, &all, &files));
     actions
 }
 
 fn is_setting(word: &str) -> bool {
-    word.split_once('=')
-        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+    })
 }
 
 fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, String)> {
     match (program, files) {
-        ("cat" | "less" | "head" | "tail" | "nl" | "bat" | "more", _) => each(FileAction::Read, files),
+        ("cat" | "less" | "head" | "tail" | "nl" | "bat" | "more", _) => {
+            each(FileAction::Read, files)
+        }
         ("rm" | "unlink", _) => each(FileAction::Delete, files),
         ("touch", _) => each(FileAction::Write, files),
         ("tee", _) if all.contains(&"-a") => each(FileAction::Change, files),
         ("tee", _) => each(FileAction::Write, files),
-        ("sed", _) if all.iter().any(|word| word.starts_with("-i") || *word == "--in-place") => {
+        ("sed", _)
+            if all
+                .iter()
+                .any(|word| word.starts_with("-i") || *word == "--in-place") =>
+        {
             each(FileAction::Change, &files_of_sed(all))
         }
         ("sed", _) => each(FileAction::Read, &files_of_sed(all)),
-        ("mv", [from, to]) => vec![(FileAction::Delete, (*from).to_owned()), (FileAction::Write, (*to).to_owned())],
-        ("cp", [_, to]) if !all.iter().any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) => {
+        ("mv", [from, to]) => vec![
+            (FileAction::Delete, (*from).to_owned()),
+            (FileAction::Write, (*to).to_owned()),
+        ],
+        ("cp", [_, to])
+            if !all
+                .iter()
+                .any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) =>
+        {
             each(FileAction::Write, &[to])
         }
         ("git", ["mv", from, to]) => actions_of_program("mv", &[], &[from, to]),
@@ -109,15 +148,24 @@ fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileA
 }
 
 fn each(action: FileAction, files: &[&str]) -> Vec<(FileAction, String)> {
-    files.iter().map(|file| (action, (*file).to_owned())).collect()
+    files
+        .iter()
+        .map(|file| (action, (*file).to_owned()))
+        .collect()
 }
 
 /// The files among the arguments of `sed`: neither options nor scripts.
 fn files_of_sed<'a>(all: &[&'a str]) -> Vec<&'a str> {
     let marked = all.iter().any(|word| is_script_mark(word));
     let before = [""].iter().chain(all);
-    let plain = all.iter().zip(before).filter(|(word, before)| !word.starts_with('-') && !is_script_mark(before));
-    plain.map(|(word, _)| *word).skip(usize::from(!marked)).collect()
+    let plain = all
+        .iter()
+        .zip(before)
+        .filter(|(word, before)| !word.starts_with('-') && !is_script_mark(before));
+    plain
+        .map(|(word, _)| *word)
+        .skip(usize::from(!marked))
+        .collect()
 }
 
 fn is_script_mark(word: &str) -> bool {
@@ -181,8 +229,12 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
             (None, '<') if chars.peek() == Some(&'<') => {
                 splitter.end_word();
                 let rest: String = chars.by_ref().skip(1).collect();
-                let mut parts = rest.trim_start_matches(['-', ' ']).splitn(2, char::is_whitespace);
-                *heredoc = parts.next().map(|word| word.trim_matches(['"', '\'']).to_owned());
+                let mut parts = rest
+                    .trim_start_matches(['-', ' '])
+                    .splitn(2, char::is_whitespace);
+                *heredoc = parts
+                    .next()
+                    .map(|word| word.trim_matches(['"', '\'']).to_owned());
                 splitter.add_rest(&words_of(parts.next().unwrap_or(""), &mut None));
                 break;
             }
@@ -223,8 +275,15 @@ impl Splitter {
 
     fn end_command(&mut self) {
         self.end_word();
-        let (words, is_piped) = (std::mem::take(&mut self.words), std::mem::take(&mut self.is_piped));
-        self.commands.push(ShellCommand { folder: String::new(), words, is_piped });
+        let (words, is_piped) = (
+            std::mem::take(&mut self.words),
+            std::mem::take(&mut self.is_piped),
+        );
+        self.commands.push(ShellCommand {
+            folder: String::new(),
+            words,
+            is_piped,
+        });
     }
 
     /// Ends the word before `>`. The number of a stream is not a word.
@@ -240,7 +299,11 @@ impl Splitter {
         let is_stderr = self.word == "2";
         self.end_stream();
         let sign = if append { ">>" } else { ">" };
-        self.words.push(if is_stderr { "2>".to_owned() } else { sign.to_owned() });
+        self.words.push(if is_stderr {
+            "2>".to_owned()
+        } else {
+            sign.to_owned()
+        });
     }
 
     /// Adds the commands after the mark of a here-document on the same line. The first continues the current command.
@@ -262,38 +325,69 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(command: &str) -> Vec<(FileAction, String)> {
-        shell_operations(command).into_iter().map(|o| (o.action, o.path)).collect()
+        shell_operations(command)
+            .into_iter()
+            .map(|o| (o.action, o.path))
+            .collect()
     }
 
     #[test]
     fn redirections_here_documents_and_tools_are_seen() {
         let one = |action, path: &str| vec![(action, path.to_owned())];
-        assert_eq!(of("cat > app/a.py <<'EOF'\nrm b.py\nEOF"), one(Write, "app/a.py"));
+        assert_eq!(
+            of("cat > app/a.py <<'EOF'\nrm b.py\nEOF"),
+            one(Write, "app/a.py")
+        );
         assert_eq!(
             of("cat <<EOF > a.toml\nx\nEOF\necho hi >> log.txt"),
             [(Write, "a.toml".to_owned()), (Change, "log.txt".to_owned())]
         );
-        assert_eq!(of("cd /home/user/p && sed -i 's/a/b/' src/x.rs"), one(Change, "/home/user/p/src/x.rs"));
-        assert_eq!(of("sed -i -e '/x/d' -e 's/1.0/2.0/' conf/a.ini"), one(Change, "conf/a.ini"));
-        assert_eq!(of("git mv a.py b.py"), [(Delete, "a.py".to_owned()), (Write, "b.py".to_owned())]);
-        assert_eq!(of("cat conf/nginx.conf | head -5"), one(Read, "conf/nginx.conf"));
+        assert_eq!(
+            of("cd /home/user/p && sed -i 's/a/b/' src/x.rs"),
+            one(Change, "/home/user/p/src/x.rs")
+        );
+        assert_eq!(
+            of("sed -i -e '/x/d' -e 's/1.0/2.0/' conf/a.ini"),
+            one(Change, "conf/a.ini")
+        );
+        assert_eq!(
+            of("git mv a.py b.py"),
+            [(Delete, "a.py".to_owned()), (Write, "b.py".to_owned())]
+        );
+        assert_eq!(
+            of("cat conf/nginx.conf | head -5"),
+            one(Read, "conf/nginx.conf")
+        );
         assert_eq!(
             of("rm -f tmp/out.db; touch x.log"),
-            [(Delete, "tmp/out.db".to_owned()), (Write, "x.log".to_owned())]
+            [
+                (Delete, "tmp/out.db".to_owned()),
+                (Write, "x.log".to_owned())
+            ]
         );
     }
 
     #[test]
     fn words_that_are_not_files_are_left_out() {
-        assert!(of("make 2>/dev/null >/dev/null; ls *.py; echo 'a > b.txt'; cat $FILE; pytest -q 2>&1").is_empty());
+        assert!(
+            of("make 2>/dev/null >/dev/null; ls *.py; echo 'a > b.txt'; cat $FILE; pytest -q 2>&1")
+                .is_empty()
+        );
         assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
     }
 
     #[test]
     fn streams_that_are_joined_end_no_command() {
-        let commands = shell_commands("make -s 2>&1 | tail -5 >&2 && echo x 2>&1 >a.log; make |& head");
-        let words: Vec<String> = commands.iter().map(|command| command.words.join(" ")).collect();
-        assert_eq!(words, ["make -s", "tail -5", "echo x > a.log", "make", "head"]);
+        let commands =
+            shell_commands("make -s 2>&1 | tail -5 >&2 && echo x 2>&1 >a.log; make |& head");
+        let words: Vec<String> = commands
+            .iter()
+            .map(|command| command.words.join(" "))
+            .collect();
+        assert_eq!(
+            words,
+            ["make -s", "tail -5", "echo x > a.log", "make", "head"]
+        );
         let piped: Vec<bool> = commands.iter().map(|command| command.is_piped).collect();
         assert_eq!(piped, [false, true, false, false, true]);
     }

@@ -40,7 +40,11 @@ pub fn render(messages: &[Message]) -> String {
                 text.push('\n');
             }
             // Writing to a string cannot fail.
-            let _ = write!(text, "[call {}] {}", call.function.name, call.function.arguments);
+            let _ = write!(
+                text,
+                "[call {}] {}",
+                call.function.name, call.function.arguments
+            );
         }
     }
     text
@@ -75,18 +79,28 @@ pub struct FileOperation {
 
 /// Whether `key` is a name that tools give to the argument holding a file's path.
 pub fn is_file_path_key(key: &str) -> bool {
-    matches!(key, "path" | "file_path" | "filePath" | "absolute_path" | "notebook_path" | "filename" | "file")
+    matches!(
+        key,
+        "path" | "file_path" | "filePath" | "absolute_path" | "notebook_path" | "filename" | "file"
+    )
 }
 
 /// The file operation that a call of a known file tool stands for; `None` for shells and other tools.
 pub fn file_operation(call: &ToolCall) -> Option<FileOperation> {
     let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
     let object = arguments.as_object()?;
-    let path = object.iter().find(|(key, _)| is_file_path_key(key))?.1.as_str()?.to_owned();
+    let path = object
+        .iter()
+        .find(|(key, _)| is_file_path_key(key))?
+        .1
+        .as_str()?
+        .to_owned();
     let action = match call.function.name.to_ascii_lowercase().as_str() {
         "read" | "read_file" | "view" | "open" | "cat" => FileAction::Read,
         "write" | "write_file" | "create" | "create_file" => FileAction::Write,
-        "edit" | "multiedit" | "patch" | "replace" | "insert" | "notebookedit" | "apply_patch" => FileAction::Change,
+        "edit" | "multiedit" | "patch" | "replace" | "insert" | "notebookedit" | "apply_patch" => {
+            FileAction::Change
+        }
         "delete" | "delete_file" | "remove_file" => FileAction::Delete,
         "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" => {
             match object.get("command").and_then(Value::as_str) {
@@ -107,8 +121,13 @@ mod tests {
     #[test]
     fn renders_calls_and_results_by_name() {
         let mut call = Message::text(Role::Assistant, "Look.");
-        call.tool_calls.push(ToolCall::new("c1", "terminal", r#"{"command":"ls"}"#));
-        let text = render(&[Message::text(Role::User, "go"), call, Message::result("c1", "a.py\n")]);
+        call.tool_calls
+            .push(ToolCall::new("c1", "terminal", r#"{"command":"ls"}"#));
+        let text = render(&[
+            Message::text(Role::User, "go"),
+            call,
+            Message::result("c1", "a.py\n"),
+        ]);
         assert_eq!(
             text,
             "[user]\ngo\n\n[assistant]\nLook.\n[call terminal] {\"command\":\"ls\"}\n\n[result terminal]\na.py"
@@ -117,9 +136,13 @@ mod tests {
 
     #[test]
     fn tells_file_operations_apart() {
-        let operation = |name: &str, arguments: &str| file_operation(&ToolCall::new("c", name, arguments));
+        let operation =
+            |name: &str, arguments: &str| file_operation(&ToolCall::new("c", name, arguments));
         let read = operation("Read", r#"{"file_path":"/a.rs"}"#).expect("a file tool");
-        assert_eq!((read.action, read.path.as_str()), (FileAction::Read, "/a.rs"));
+        assert_eq!(
+            (read.action, read.path.as_str()),
+            (FileAction::Read, "/a.rs")
+        );
         assert_eq!(operation("terminal", r#"{"command":"cat a"}"#), None);
         assert_eq!(operation("write_file", "not json"), None);
     }

@@ -65,7 +65,12 @@ pub(super) fn edits_of_written(text: &str, rules: TypographyRules) -> Vec<TextRe
                 if is_first_of_thousands(text, at, space) {
                     let groups = groups(text.get(at..).unwrap_or(""), space);
                     let step = found.len() + 3;
-                    edits.extend((0..groups).map(|n| (at + n * step..at + n * step + found.len(), Cow::Borrowed(""))));
+                    edits.extend((0..groups).map(|n| {
+                        (
+                            at + n * step..at + n * step + found.len(),
+                            Cow::Borrowed(""),
+                        )
+                    }));
                 }
             }
         }
@@ -82,7 +87,8 @@ pub(super) fn edits_of_blanks(text: &str) -> Vec<TextReplacement> {
     if text.is_ascii() {
         return Vec::new();
     }
-    let blanks = memchr::memchr_iter(b' ', text.as_bytes()).filter(|at| is_blank_of_style(text, *at));
+    let blanks =
+        memchr::memchr_iter(b' ', text.as_bytes()).filter(|at| is_blank_of_style(text, *at));
     blanks.map(|at| (at..at + 1, Cow::Borrowed(""))).collect()
 }
 
@@ -90,7 +96,8 @@ fn is_blank_of_style(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|text| text.chars().next_back());
     let after = text.get(at + 1..).and_then(|text| text.chars().next());
     before.zip(after).is_some_and(|(before, after)| {
-        is_ideograph(before) && may_be_beside_blank(after) || is_ideograph(after) && may_be_beside_blank(before)
+        is_ideograph(before) && may_be_beside_blank(after)
+            || is_ideograph(after) && may_be_beside_blank(before)
     })
 }
 
@@ -103,26 +110,46 @@ fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
     let before = text.get(..at).unwrap_or("");
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let start = at - digits;
-    (1..=3).contains(&digits) && !continues_number(text, start) && joins_thousands(text, start, at, separator)
+    (1..=3).contains(&digits)
+        && !continues_number(text, start)
+        && joins_thousands(text, start, at, separator)
 }
 
 /// Whether the name before the `()` at `at` is spelled like a name in code.
 fn is_call(text: &str, at: usize) -> bool {
-    let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + 2..).unwrap_or(""));
-    let name =
-        before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':'))).next().unwrap_or("");
+    let (before, after) = (
+        text.get(..at).unwrap_or(""),
+        text.get(at + 2..).unwrap_or(""),
+    );
+    let name = before
+        .rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':')))
+        .next()
+        .unwrap_or("");
     let inner = name.trim_matches(['_', '.', ':']);
     let goes_on = after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
-        || after.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric));
-    let is_code = name.contains('_') || inner.contains('.') || inner.chars().skip(1).any(|c| c.is_ascii_uppercase());
+        || after
+            .strip_prefix('.')
+            .is_some_and(|next| next.starts_with(char::is_alphanumeric));
+    let is_code = name.contains('_')
+        || inner.contains('.')
+        || inner.chars().skip(1).any(|c| c.is_ascii_uppercase());
     !inner.is_empty() && is_code && !goes_on && !name.ends_with('.')
 }
 
 /// Edits of a normalized text.
 pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
     let conventions = rules.has(TypographyRules::CONVENTIONS);
-    let edits = if conventions { edits_of_conventions(text) } else { Vec::new() };
-    let mut scan = Scan { text, rules, edits, bold: None };
+    let edits = if conventions {
+        edits_of_conventions(text)
+    } else {
+        Vec::new()
+    };
+    let mut scan = Scan {
+        text,
+        rules,
+        edits,
+        bold: None,
+    };
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -169,14 +196,19 @@ impl<'t> Scan<'t> {
     fn edit_backslashes(&mut self, at: usize) -> usize {
         let rest = self.rest(at).trim_start_matches('\\');
         let end = self.text.len() - rest.len();
-        if rest.starts_with('"') { self.replace(at..end + 1, "'") } else { end }
+        if rest.starts_with('"') {
+            self.replace(at..end + 1, "'")
+        } else {
+            end
+        }
     }
 
     /// Removes backticks, except those that keep two words apart.
     fn edit_backticks(&mut self, at: usize) -> usize {
         let rest = self.rest(at).trim_start_matches('`');
         let end = self.text.len() - rest.len();
-        let parts = self.before(at).is_some_and(is_word) && rest.starts_with(|c: char| is_word(c) || is_mark(c));
+        let parts = self.before(at).is_some_and(is_word)
+            && rest.starts_with(|c: char| is_word(c) || is_mark(c));
         if parts || rest.starts_with(is_mark) {
             return end;
         }
@@ -198,7 +230,8 @@ impl<'t> Scan<'t> {
             return end;
         }
         let (before, after) = (self.before(at), rest.chars().next());
-        let closes = before.is_some_and(|c| !c.is_whitespace() && !matches!(c, '(' | '[' | '{' | '='))
+        let closes = before
+            .is_some_and(|c| !c.is_whitespace() && !matches!(c, '(' | '[' | '{' | '='))
             && !after.is_some_and(is_word);
         match self.bold.take() {
             Some(open) if closes && at - open <= LONGEST_BOLD => {
@@ -206,7 +239,8 @@ impl<'t> Scan<'t> {
                 self.replace(at..end, "");
             }
             _ => {
-                let opens = !before.is_some_and(is_word) && after.is_some_and(|c| !c.is_whitespace() && !is_mark(c));
+                let opens = !before.is_some_and(is_word)
+                    && after.is_some_and(|c| !c.is_whitespace() && !is_mark(c));
                 self.bold = opens.then_some(at);
             }
         }
@@ -224,7 +258,8 @@ impl<'t> Scan<'t> {
                 if groups > 0 && joins_thousands(self.text, at, end, name) {
                     if self.rules.has(TypographyRules::THOUSANDS) {
                         let separators = (0..groups).map(|n| end + 4 * n);
-                        self.edits.extend(separators.map(|at| (at..at + 1, Cow::Borrowed(""))));
+                        self.edits
+                            .extend(separators.map(|at| (at..at + 1, Cow::Borrowed(""))));
                     }
                     end += 4 * groups;
                     break;
@@ -237,8 +272,11 @@ impl<'t> Scan<'t> {
         }
         if self.rules.has(TypographyRules::UNITS)
             && may_have_unit(self.text, at)
-            && let Some((length, unit)) =
-                unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.rest(end))
+            && let Some((length, unit)) = unit(
+                self.text.get(..at).unwrap_or(""),
+                self.text.get(at..end).unwrap_or(""),
+                self.rest(end),
+            )
         {
             return self.replace(end..end + length, unit);
         }
@@ -247,14 +285,20 @@ impl<'t> Scan<'t> {
 
     /// Replaces quotes, hyphens and numerals beyond ASCII.
     fn edit_wide(&mut self, at: usize) -> usize {
-        let Some(c) = self.rest(at).chars().next() else { return at + 1 };
+        let Some(c) = self.rest(at).chars().next() else {
+            return at + 1;
+        };
         let end = at + c.len_utf8();
         match c {
-            '‘' | '’' | '‚' | '‛' | '“' | '”' | '„' | '‟' | '′' | '″' | '‹' | '›' | '«' | '»' | '「' | '」' | '『'
-            | '』' => self.replace(at..end, "'"),
-            '\u{2010}' | '\u{2011}' | '\u{2012}' | '\u{2013}' | '\u{2043}' | '\u{2212}' => self.replace(at..end, "-"),
+            '‘' | '’' | '‚' | '‛' | '“' | '”' | '„' | '‟' | '′' | '″' | '‹' | '›' | '«' | '»'
+            | '「' | '」' | '『' | '』' => self.replace(at..end, "'"),
+            '\u{2010}' | '\u{2011}' | '\u{2012}' | '\u{2013}' | '\u{2043}' | '\u{2212}' => {
+                self.replace(at..end, "-")
+            }
             // soft hyphen, zero-width blanks and joiners, byte order mark
-            '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => self.replace(at..end, ""),
+            '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => {
+                self.replace(at..end, "")
+            }
             _ if numeral(c).is_some() => self.edit_numeral(at),
             _ => end,
         }
@@ -262,9 +306,15 @@ impl<'t> Scan<'t> {
 
     /// Turns a Chinese numeral before a measure word into digits, and gives a unit of time after it its long form.
     fn edit_numeral(&mut self, at: usize) -> usize {
-        let run: String = self.rest(at).chars().take_while(|c| numeral(*c).is_some()).collect();
+        let run: String = self
+            .rest(at)
+            .chars()
+            .take_while(|c| numeral(*c).is_some())
+            .collect();
         let end = at + run.len();
-        let counts = self.before(at).is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
+        let counts = self
+            .before(at)
+            .is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
         let rest = self.rest(end);
         let measure = MEASURES.iter().find(|measure| rest.starts_with(**measure));
         if !self.rules.has(TypographyRules::NUMERALS)
@@ -274,7 +324,9 @@ impl<'t> Scan<'t> {
         {
             return end;
         }
-        let Some(value) = value_of_numeral(&run) else { return end };
+        let Some(value) = value_of_numeral(&run) else {
+            return end;
+        };
         self.edits.push((at..end, Cow::Owned(value.to_string())));
         match unit("", &run, rest).filter(|_| self.rules.has(TypographyRules::UNITS)) {
             Some((length, unit)) => self.replace(end..end + length, unit),
@@ -296,7 +348,10 @@ fn digits_after(text: &str, skip: usize) -> usize {
 fn groups(text: &str, separator: &str) -> usize {
     let mut rest = text;
     let mut groups = 0;
-    while let Some(group) = rest.strip_prefix(separator).filter(|group| digits(group) == 3) {
+    while let Some(group) = rest
+        .strip_prefix(separator)
+        .filter(|group| digits(group) == 3)
+    {
         groups += 1;
         rest = group.get(3..).unwrap_or("");
     }
@@ -308,9 +363,13 @@ fn groups(text: &str, separator: &str) -> usize {
 fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> bool {
     let before = text.get(..start).unwrap_or("");
     let rest = text.get(end..).unwrap_or("");
-    let after = rest.get(groups(rest, separator) * (separator.len() + 3)..).unwrap_or("");
+    let after = rest
+        .get(groups(rest, separator) * (separator.len() + 3)..)
+        .unwrap_or("");
     let cut_after = after.starts_with('_')
-        || after.strip_prefix(separator).is_some_and(|next| digits(next) > 0)
+        || after
+            .strip_prefix(separator)
+            .is_some_and(|next| digits(next) > 0)
         || digits(after) > 0;
     groups(rest, separator) > 0 && !cut_after && !is_in_brackets(before, after)
 }
@@ -321,7 +380,9 @@ fn continues_number(text: &str, start: usize) -> bool {
     let mut back = text.get(..start).unwrap_or("").chars().rev();
     match back.next() {
         Some(c) if is_word(c) => true,
-        Some('.' | ',' | '\u{a0}' | '\u{2007}' | '\u{202f}') => back.next().is_some_and(|c| c.is_ascii_digit()),
+        Some('.' | ',' | '\u{a0}' | '\u{2007}' | '\u{202f}') => {
+            back.next().is_some_and(|c| c.is_ascii_digit())
+        }
         _ => false,
     }
 }
@@ -340,7 +401,10 @@ fn is_in_brackets(before: &str, after: &str) -> bool {
             '(' | '[' | '{' if depth > 0 => depth -= 1,
             '[' | '{' => return true,
             '(' => {
-                let (outside, inside) = (before.get(..at).unwrap_or(""), before.get(at + 1..).unwrap_or(""));
+                let (outside, inside) = (
+                    before.get(..at).unwrap_or(""),
+                    before.get(at + 1..).unwrap_or(""),
+                );
                 let is_call = outside.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
                 let rest = after.split(')').next().unwrap_or("");
                 return is_call || !inside.chars().chain(rest.chars()).any(char::is_alphabetic);
@@ -365,8 +429,14 @@ fn may_have_unit(text: &str, at: usize) -> bool {
 const UNITS: [(&[&str], &str); 15] = [
     (&["%", "percent", "pct"], " percent"),
     (&["s", "sec", "secs", "second", "seconds"], " seconds"),
-    (&["ms", "msec", "msecs", "millisecond", "milliseconds"], " milliseconds"),
-    (&["us", "μs", "usec", "usecs", "microsecond", "microseconds"], " microseconds"),
+    (
+        &["ms", "msec", "msecs", "millisecond", "milliseconds"],
+        " milliseconds",
+    ),
+    (
+        &["us", "μs", "usec", "usecs", "microsecond", "microseconds"],
+        " microseconds",
+    ),
     (&["ns", "nanosecond", "nanoseconds"], " nanoseconds"),
     (&["min", "mins", "minute", "minutes"], " minutes"),
     (&["h", "hr", "hrs", "hour", "hours"], " hours"),
@@ -396,37 +466,55 @@ const CHINESE_UNITS: [(&str, &str); 7] = [
 fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)> {
     let spaced = usize::from(after.starts_with([' ', '-']));
     let rest = after.get(spaced..)?;
-    if let Some((spelling, long)) = CHINESE_UNITS.iter().find(|(spelling, _)| rest.starts_with(spelling)) {
+    if let Some((spelling, long)) = CHINESE_UNITS
+        .iter()
+        .find(|(spelling, _)| rest.starts_with(spelling))
+    {
         return Some((spaced + spelling.len(), long));
     }
     let length = match rest.strip_prefix('%') {
         Some(_) => 1,
         None if rest.starts_with("per cent") => "per cent".len(),
-        None => rest.find(|c: char| !(c.is_ascii_lowercase() || c == 'μ')).unwrap_or(rest.len()),
+        None => rest
+            .find(|c: char| !(c.is_ascii_lowercase() || c == 'μ'))
+            .unwrap_or(rest.len()),
     };
     let word = rest.get(..length)?;
     let next = rest.get(length..)?;
     let long = match word {
         "per cent" => " percent",
-        _ => UNITS.iter().find(|(spellings, _)| spellings.contains(&word))?.1,
+        _ => {
+            UNITS
+                .iter()
+                .find(|(spellings, _)| spellings.contains(&word))?
+                .1
+        }
     };
-    let joined = next.starts_with(is_word) || next.starts_with(['.', '-']) && next.chars().nth(1).is_some_and(is_word);
+    let joined = next.starts_with(is_word)
+        || next.starts_with(['.', '-']) && next.chars().nth(1).is_some_and(is_word);
     let points = long == " percent" && next.trim_start_matches(['-', ' ']).starts_with("point");
-    let plural = spaced == 0 && word == "s" && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));
+    let plural = spaced == 0
+        && word == "s"
+        && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));
     let pronoun = spaced == 1 && word == "us";
-    let part_of_name =
-        after.starts_with('-') && !long.get(1..).is_some_and(|long| long.starts_with(word) && word.len() > 3);
+    let part_of_name = after.starts_with('-')
+        && !long
+            .get(1..)
+            .is_some_and(|long| long.starts_with(word) && word.len() > 3);
     (!part_of_name && !joined && !points && !plural && !pronoun).then_some((spaced + length, long))
 }
 
 fn is_decade(number: &str) -> bool {
-    number.len() == 4 && number.ends_with('0') && (number.starts_with("19") || number.starts_with("20"))
+    number.len() == 4
+        && number.ends_with('0')
+        && (number.starts_with("19") || number.starts_with("20"))
 }
 
 /// Measure words. A numeral before one is a number.
 const MEASURES: [&str; 36] = [
-    "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周", "份", "台", "位",
-    "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名", "段", "层", "列", "例", "类", "块", "人",
+    "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周",
+    "份", "台", "位", "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名",
+    "段", "层", "列", "例", "类", "块", "人",
 ];
 
 /// Whether `c` combines with the character before it.
@@ -436,7 +524,8 @@ fn is_mark(c: char) -> bool {
 
 /// Whether `c` is a Chinese or Japanese character. (Korean, which clings to words too, has blanks between them.)
 fn is_ideograph(c: char) -> bool {
-    is_unspaced(c) && matches!(u32::from(c), 0x3005..=0x30FF | 0x31F0..=0x9FFF | 0xF900..=0xFAFF | 0x20000..)
+    is_unspaced(c)
+        && matches!(u32::from(c), 0x3005..=0x30FF | 0x31F0..=0x9FFF | 0xF900..=0xFAFF | 0x20000..)
 }
 
 #[cfg(test)]
@@ -458,11 +547,24 @@ mod tests {
         same("1_204 rows", "1204 rows");
         same("1\u{a0}204\u{a0}511 rows", "1204511 rows");
         same("(about 1,204 rows)", "(about 1204 rows)");
-        for (list, joined) in [("[1,204]", "[1204]"), ("f(1,204)", "f(1204)"), ("(1,204)", "(1204)"), ("1 204", "1204")]
-        {
+        for (list, joined) in [
+            ("[1,204]", "[1204]"),
+            ("f(1,204)", "f(1204)"),
+            ("(1,204)", "(1204)"),
+            ("1 204", "1204"),
+        ] {
             different(list, joined);
         }
-        for list in ["1,20", "1,2045", "1234,567", "x1,204", "0.1,204", "1,204,5", "8080,8081", "a_1_000"] {
+        for list in [
+            "1,20",
+            "1,2045",
+            "1234,567",
+            "x1,204",
+            "0.1,204",
+            "1,204,5",
+            "8080,8081",
+            "a_1_000",
+        ] {
             assert_eq!(fold(list), list);
         }
     }
@@ -471,9 +573,18 @@ mod tests {
     fn hyphens_quotes_and_marks_are_one() {
         same("re\u{2011}run \u{2212}5", "re-run -5");
         same("“it’s” «so» 「是」", "'it's' 'so' '是'");
-        same("the port is `8080`, **not** `8081`", "the port is 8080, not 8081");
+        same(
+            "the port is `8080`, **not** `8081`",
+            "the port is 8080, not 8081",
+        );
         same("```\ncode\n```", "code");
-        for kept in ["2 * 3", "a_b _c_", "2**8 + 3**4", "f(**kwargs,**options)", "foo`s"] {
+        for kept in [
+            "2 * 3",
+            "a_b _c_",
+            "2**8 + 3**4",
+            "f(**kwargs,**options)",
+            "foo`s",
+        ] {
             assert_eq!(fold(kept), kept);
         }
     }
@@ -510,7 +621,10 @@ mod tests {
 
     #[test]
     fn parentheses_of_calls_go_with_names_of_code_alone() {
-        same("load_config() and a.run() and loadConfig()", "load_config and a.run and loadConfig");
+        same(
+            "load_config() and a.run() and loadConfig()",
+            "load_config and a.run and loadConfig",
+        );
         different("main()", "main");
         different("load_config()()", "load_config");
         assert_eq!(fold("it.iter().map"), "it.iter().map");
@@ -523,7 +637,13 @@ mod tests {
         same("连接\n超时, 重试 (3 次)", "连接超时，重试（三次）");
         same("超时 30 秒", "超时30秒");
         same("接続 が タイムアウト", "接続がタイムアウト");
-        for kept in ["温度 -5", "선택 포트 8080", "用 --all 选", "在 /etc 下", "a 8080"] {
+        for kept in [
+            "温度 -5",
+            "선택 포트 8080",
+            "用 --all 选",
+            "在 /etc 下",
+            "a 8080",
+        ] {
             assert!(fold(kept).contains(' '), "{kept}");
         }
         same("connection\u{200b} refused\u{feff}", "connection refused");
@@ -534,7 +654,15 @@ mod tests {
         same("共三个文件，十二秒", "共3个文件,12秒");
         same("一百零五条", "105条");
         same("两万三千行", "23000行");
-        for kept in ["第三个", "运行一次", "2三个", "两三个", "三百五个", "几十个", "十分好"] {
+        for kept in [
+            "第三个",
+            "运行一次",
+            "2三个",
+            "两三个",
+            "三百五个",
+            "几十个",
+            "十分好",
+        ] {
             assert_eq!(fold(kept), kept);
         }
     }

@@ -24,7 +24,11 @@ fn logs() -> Vec<PathBuf> {
 #[ignore = "needs a collection of logs"]
 fn every_log_of_the_collection_is_imported() {
     for file in logs() {
-        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        let name = file
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         let imported = match import::read_log(&file, None) {
             Ok(imported) => imported,
             Err(error) => {
@@ -38,10 +42,21 @@ fn every_log_of_the_collection_is_imported() {
         let mut dropped: BTreeMap<DropReason, usize> = BTreeMap::new();
         let mut repairs = BTreeMap::new();
         for conversation in all {
-            conversation.dropped.iter().for_each(|(why, n)| *dropped.entry(why.clone()).or_default() += n);
-            conversation.repairs.iter().for_each(|(kind, n)| *repairs.entry(*kind).or_insert(0) += n);
+            conversation
+                .dropped
+                .iter()
+                .for_each(|(why, n)| *dropped.entry(why.clone()).or_default() += n);
+            conversation
+                .repairs
+                .iter()
+                .for_each(|(kind, n)| *repairs.entry(*kind).or_insert(0) += n);
         }
-        let results = sum(|c| c.messages.iter().filter(|m| m.tool_call_id.is_some()).count());
+        let results = sum(|c| {
+            c.messages
+                .iter()
+                .filter(|m| m.tool_call_id.is_some())
+                .count()
+        });
         eprintln!(
             "{name}: {} conversations={} messages={} (without results {}) calls={calls} compactions={} model={:?} repairs={repairs:?} losses={:?}",
             imported.format,
@@ -62,7 +77,10 @@ fn every_log_of_the_collection_is_imported() {
 fn unscrubbed_names(text: &str) -> BTreeMap<String, usize> {
     let pattern = r"\b[0-9a-f]{40}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|(?:^|[^/\w.~-])((?:[a-z_]+/)+[a-z_0-9]+\.(?:rs|go|py|ts|tsx|c|md))\b";
     let mut counts = BTreeMap::new();
-    for found in regex::Regex::new(pattern).expect("a pattern").find_iter(text) {
+    for found in regex::Regex::new(pattern)
+        .expect("a pattern")
+        .find_iter(text)
+    {
         *counts.entry(found.as_str().to_owned()).or_default() += 1;
     }
     counts
@@ -72,7 +90,9 @@ fn unscrubbed_names(text: &str) -> BTreeMap<String, usize> {
 #[ignore = "needs a collection of logs"]
 fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certain() {
     for file in logs() {
-        let Ok(imported) = import::read_log(&file, None) else { continue };
+        let Ok(imported) = import::read_log(&file, None) else {
+            continue;
+        };
         let mut replaced = BTreeMap::new();
         let mut left = BTreeMap::new();
         let mut uncertain = BTreeMap::new();
@@ -81,18 +101,30 @@ fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certai
                 // Cutting is another matter.
                 message.content = message.content.chars().take(1900).collect();
             }
-            conversation.messages.retain(|message| message.role != compeval_sessions::transcript::Role::System);
+            conversation
+                .messages
+                .retain(|message| message.role != compeval_sessions::transcript::Role::System);
             let text = |messages: &[compeval_sessions::transcript::Message]| {
-                messages.iter().map(|m| m.countable_text()).collect::<Vec<_>>().join("\n")
+                messages
+                    .iter()
+                    .map(|m| m.countable_text())
+                    .collect::<Vec<_>>()
+                    .join("\n")
             };
             let before = unscrubbed_names(&text(&conversation.messages));
             let options = import::FixtureOptions::default();
-            let count =
-                |m: &compeval_sessions::transcript::Message| compeval_sessions::transcript::estimate_tokens(&m.content);
+            let count = |m: &compeval_sessions::transcript::Message| {
+                compeval_sessions::transcript::estimate_tokens(&m.content)
+            };
             let made = import::assemble(conversation, imported.format, &options, &count);
             let after = unscrubbed_names(&text(&made.fixture.messages));
             for (kept, count) in before {
-                assert_eq!(after.get(&kept), Some(&count), "{kept} in {}", file.display());
+                assert_eq!(
+                    after.get(&kept),
+                    Some(&count),
+                    "{kept} in {}",
+                    file.display()
+                );
             }
             for (kind, count) in made.report.replaced {
                 *replaced.entry(kind.to_string()).or_insert(0) += count;
@@ -100,9 +132,14 @@ fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certai
             left.extend(made.report.left);
             for suspicion in made.suspicions {
                 assert!(!suspicion.kind.is_certain(), "{suspicion:?}");
-                *uncertain.entry((suspicion.kind, suspicion.excerpt)).or_insert(0) += 1;
+                *uncertain
+                    .entry((suspicion.kind, suspicion.excerpt))
+                    .or_insert(0) += 1;
             }
         }
-        eprintln!("{}: {replaced:?} left {left:?}\n    {uncertain:?}", file.display());
+        eprintln!(
+            "{}: {replaced:?} left {left:?}\n    {uncertain:?}",
+            file.display()
+        );
     }
 }

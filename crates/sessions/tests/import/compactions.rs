@@ -13,18 +13,28 @@ fn read(name: &str, log: &str) -> Conversation {
 }
 
 fn said(conversation: &Conversation) -> Vec<&str> {
-    conversation.messages.iter().map(|message| message.content.as_str()).collect()
+    conversation
+        .messages
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect()
 }
 
 /// The texts that a recorded compaction kept.
 fn kept(conversation: &Conversation, number: usize) -> Vec<&str> {
     let kept = conversation.kept_at(&conversation.recorded[number]);
-    kept.into_iter().map(|message| message.content.as_str()).collect()
+    kept.into_iter()
+        .map(|message| message.content.as_str())
+        .collect()
 }
 
 /// How many ranges of messages are held for all compactions together.
 fn ranges(conversation: &Conversation) -> usize {
-    conversation.recorded.iter().map(|compaction| compaction.kept.len()).sum()
+    conversation
+        .recorded
+        .iter()
+        .map(|compaction| compaction.kept.len())
+        .sum()
 }
 
 const PI: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"/"}"#;
@@ -33,23 +43,36 @@ const PI: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"t","cwd"
 fn compactions_of_pi_that_keep_everything_take_a_range_each() {
     let mut log = format!("{PI}\n");
     for n in 0..1000 {
-        let parent = if n == 0 { "null".to_owned() } else { format!("\"c{}\"", n - 1) };
+        let parent = if n == 0 {
+            "null".to_owned()
+        } else {
+            format!("\"c{}\"", n - 1)
+        };
         let text = format!(r#""message":{{"role":"user","content":"text {n}"}}"#);
         let first = r#""summary":"s","firstKeptEntryId":"m0""#;
-        let _ = writeln!(log, r#"{{"type":"message","id":"m{n}","parentId":{parent},{text}}}"#);
-        let _ = writeln!(log, r#"{{"type":"compaction","id":"c{n}","parentId":"m{n}",{first}}}"#);
+        let _ = writeln!(
+            log,
+            r#"{{"type":"message","id":"m{n}","parentId":{parent},{text}}}"#
+        );
+        let _ = writeln!(
+            log,
+            r#"{{"type":"compaction","id":"c{n}","parentId":"m{n}",{first}}}"#
+        );
     }
     let conversation = read("pi.jsonl", &log);
-    assert_eq!((conversation.recorded.len(), ranges(&conversation)), (1000, 1000));
+    assert_eq!(
+        (conversation.recorded.len(), ranges(&conversation)),
+        (1000, 1000)
+    );
     assert_eq!(kept(&conversation, 1), ["text 0", "text 1"]);
     assert_eq!(kept(&conversation, 999).len(), 1000);
 }
 
 #[test]
 fn the_first_version_of_pi_names_the_first_kept_record_by_its_number() {
-    let message =
-        |text: &str| json!({"type": "message", "timestamp": "t", "message": {"role": "user", "content": text}});
-    let compaction = |first: u64| json!({"type": "compaction", "summary": "S", "firstKeptEntryIndex": first});
+    let message = |text: &str| json!({"type": "message", "timestamp": "t", "message": {"role": "user", "content": text}});
+    let compaction =
+        |first: u64| json!({"type": "compaction", "summary": "S", "firstKeptEntryIndex": first});
     let records = [
         json!({"type": "session", "id": "s", "timestamp": "t", "cwd": "/", "provider": "p", "modelId": "m"}),
         message("one"),
@@ -59,9 +82,15 @@ fn the_first_version_of_pi_names_the_first_kept_record_by_its_number() {
         message("three"),
         compaction(1 << 40),
     ];
-    let conversation = read("pi.jsonl", &records.map(|record| record.to_string()).join("\n"));
+    let conversation = read(
+        "pi.jsonl",
+        &records.map(|record| record.to_string()).join("\n"),
+    );
     assert_eq!(said(&conversation), ["one", "two", "three"]);
-    assert_eq!((kept(&conversation, 0), kept(&conversation, 1)), (vec!["two"], vec![]));
+    assert_eq!(
+        (kept(&conversation, 0), kept(&conversation, 1)),
+        (vec!["two"], vec![])
+    );
 }
 
 #[test]
@@ -75,7 +104,10 @@ fn condensations_of_openhands_take_a_range_each_and_what_they_forget_once() {
         ]
     });
     let conversation = read("events.json", &Value::from_iter(events).to_string());
-    assert_eq!((conversation.recorded.len(), ranges(&conversation)), (1000, 1000));
+    assert_eq!(
+        (conversation.recorded.len(), ranges(&conversation)),
+        (1000, 1000)
+    );
     assert_eq!(conversation.forgotten.len(), 500);
     assert_eq!(kept(&conversation, 3), ["text 0", "text 2"]);
     assert_eq!(kept(&conversation, 999).len(), 500);
@@ -107,12 +139,20 @@ fn row(role: &str, content: &str, is_compacted: bool) -> Value {
 }
 
 fn summary(text: &str, is_compacted: bool) -> Value {
-    let end = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---";
-    row("user", &format!("[CONTEXT COMPACTION — REFERENCE ONLY] {text}\n\n{end}"), is_compacted)
+    let end =
+        "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---";
+    row(
+        "user",
+        &format!("[CONTEXT COMPACTION — REFERENCE ONLY] {text}\n\n{end}"),
+        is_compacted,
+    )
 }
 
 fn hermes(rows: &[Value]) -> Conversation {
-    read("hermes.json", &json!({"id": "x", "started_at": 1, "messages": rows}).to_string())
+    read(
+        "hermes.json",
+        &json!({"id": "x", "started_at": 1, "messages": rows}).to_string(),
+    )
 }
 
 /// A session of Hermes up to its second compaction: all rows are marked, those that the first one inserted again, too.
@@ -133,17 +173,41 @@ fn compacted_twice() -> Vec<Value> {
 
 #[test]
 fn rows_that_two_compactions_of_hermes_inserted_again_are_read_once() {
-    let newest = [row("user", "third", false), row("assistant", "three", false), row("user", "fourth", false)];
+    let newest = [
+        row("user", "third", false),
+        row("assistant", "three", false),
+        row("user", "fourth", false),
+    ];
     let first = row("user", "start", false);
-    for first in [vec![first, summary("S2", false)], vec![summary("S2", false)]] {
+    for first in [
+        vec![first, summary("S2", false)],
+        vec![summary("S2", false)],
+    ] {
         let is_first_kept = first.len() > 1;
         let conversation = hermes(&[compacted_twice(), first, newest.to_vec()].concat());
-        assert_eq!(said(&conversation), ["start", "one", "second", "two", "third", "three", "fourth"]);
-        assert_eq!((conversation.compactions.as_slice(), conversation.recorded.len()), ([4, 6].as_slice(), 2));
-        let summaries: Vec<bool> = conversation.summaries.iter().map(|text| text.contains("END OF")).collect();
+        assert_eq!(
+            said(&conversation),
+            ["start", "one", "second", "two", "third", "three", "fourth"]
+        );
+        assert_eq!(
+            (
+                conversation.compactions.as_slice(),
+                conversation.recorded.len()
+            ),
+            ([4, 6].as_slice(), 2)
+        );
+        let summaries: Vec<bool> = conversation
+            .summaries
+            .iter()
+            .map(|text| text.contains("END OF"))
+            .collect();
         assert_eq!(summaries, [false, false]);
         assert_eq!(kept(&conversation, 0), ["start", "second", "two"]);
-        let newest = if is_first_kept { vec!["start", "third", "three"] } else { vec!["third", "three"] };
+        let newest = if is_first_kept {
+            vec!["start", "third", "three"]
+        } else {
+            vec!["third", "three"]
+        };
         assert_eq!(kept(&conversation, 1), newest);
         assert!(!conversation.begins_midway);
     }
@@ -169,10 +233,18 @@ fn a_message_of_hermes_that_a_summary_was_merged_into_is_read_once() {
 fn a_row_that_the_user_of_hermes_took_back_is_left_out_and_no_compaction() {
     let mut undone = row("user", "wrong", false);
     undone["active"] = json!(0);
-    let rows = [row("user", "start", true), undone, row("assistant", "one", true), row("user", "start", false)];
+    let rows = [
+        row("user", "start", true),
+        undone,
+        row("assistant", "one", true),
+        row("user", "start", false),
+    ];
     let conversation = hermes(&rows);
     assert_eq!(said(&conversation), ["start", "one"]);
-    assert_eq!(conversation.dropped.get(&DropReason::AbandonedBranch), Some(&1));
+    assert_eq!(
+        conversation.dropped.get(&DropReason::AbandonedBranch),
+        Some(&1)
+    );
     assert_eq!(conversation.recorded.len(), 1);
 }
 
@@ -180,7 +252,8 @@ fn a_row_that_the_user_of_hermes_took_back_is_left_out_and_no_compaction() {
 fn the_request_of_a_compaction_of_opencode_comes_before_it() {
     let reply = |input: u64, read: u64, text: &str, summary: bool| {
         let tokens = json!({"input": input, "output": 5, "reasoning": 0, "cache": {"read": read, "write": 0}});
-        let info = json!({"role": "assistant", "modelID": "m", "tokens": tokens, "summary": summary});
+        let info =
+            json!({"role": "assistant", "modelID": "m", "tokens": tokens, "summary": summary});
         json!({"info": info, "parts": [{"type": "text", "text": text}]})
     };
     let messages = [
@@ -190,10 +263,16 @@ fn the_request_of_a_compaction_of_opencode_comes_before_it() {
         reply(50, 1000, "S", true),
         reply(200, 100, "two", false),
     ];
-    let conversation = read("opencode.json", &json!({"info": {"id": "s"}, "messages": messages}).to_string());
+    let conversation = read(
+        "opencode.json",
+        &json!({"info": {"id": "s"}, "messages": messages}).to_string(),
+    );
     let compaction = &conversation.recorded[0];
     assert_eq!(conversation.steps.len(), 3, "the request was billed");
-    assert_eq!((compaction.message, compaction.step, compaction.tokens_after), (2, 2, Some(300)));
+    assert_eq!(
+        (compaction.message, compaction.step, compaction.tokens_after),
+        (2, 2, Some(300))
+    );
     assert_eq!(compaction.summary.as_deref(), Some("S"));
 }
 
@@ -217,7 +296,10 @@ fn what_a_compaction_of_claude_code_preserved_may_be_named_by_its_ends() {
             boundary(json!({"headUuid": head, "tailUuid": "d"})),
             said("f", json!("e"), "user"),
         ];
-        let conversation = read("claude.jsonl", &records.map(|record| record.to_string()).join("\n"));
+        let conversation = read(
+            "claude.jsonl",
+            &records.map(|record| record.to_string()).join("\n"),
+        );
         assert_eq!(kept(&conversation, 0), expected);
     }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use compeval_sessions::import::{
-    FixtureOptions, Format, ImportError, NO_RESULT, RepairKind, assemble, log_files, read_bytes, read_log,
+    FixtureOptions, Format, ImportError, NO_RESULT, RepairKind, assemble, log_files, read_bytes,
+    read_log,
 };
 use compeval_sessions::transcript::Role;
 use proptest::prelude::*;
@@ -26,33 +27,70 @@ fn a_file_that_is_not_a_log_is_named_with_what_to_do() {
     assert_eq!(message("a.jsonl", " \n\n"), "the log `a.jsonl` is empty");
     assert_eq!(message("a.jsonl", ""), "the log `a.jsonl` is empty");
     let near = message("a.json", r#"{"dialogue":[{"speaker":"me"}],"kind":"chat"}"#);
-    assert!(near.contains("keys: dialogue, kind") && near.contains("claude-code"), "{near}");
+    assert!(
+        near.contains("keys: dialogue, kind") && near.contains("claude-code"),
+        "{near}"
+    );
     assert!(near.contains(r#"begins with `{"dialogue""#), "{near}");
     let cut = message("a.eval", "PK\u{3}\u{4}xyz");
     assert!(
-        cut.contains("a ZIP archive that cannot be opened") && cut.contains("inspect log convert --to json"),
+        cut.contains("a ZIP archive that cannot be opened")
+            && cut.contains("inspect log convert --to json"),
         "{cut}"
     );
     assert!(message("a.db", "SQLite format 3\0xyz").contains("opencode export"));
-    let hermes = message("a.db", "SQLite format 3\0.....CREATE TABLE sessions (id TEXT)CREATE TABLE messages(id)");
-    assert!(hermes.contains("it is Hermes': run `hermes sessions export"), "{hermes}");
-    let opencode = message("a.db", "SQLite format 3\0..CREATE TABLE `session` (id)CREATE TABLE `part` (id)");
-    assert!(opencode.contains("it is OpenCode's: run `opencode export"), "{opencode}");
+    let hermes = message(
+        "a.db",
+        "SQLite format 3\0.....CREATE TABLE sessions (id TEXT)CREATE TABLE messages(id)",
+    );
+    assert!(
+        hermes.contains("it is Hermes': run `hermes sessions export"),
+        "{hermes}"
+    );
+    let opencode = message(
+        "a.db",
+        "SQLite format 3\0..CREATE TABLE `session` (id)CREATE TABLE `part` (id)",
+    );
+    assert!(
+        opencode.contains("it is OpenCode's: run `opencode export"),
+        "{opencode}"
+    );
     let broken = message("a.json", "{\"a\":");
-    assert!(broken.starts_with("a.json:1: the JSON document is damaged at column 5"), "{broken}");
+    assert!(
+        broken.starts_with("a.json:1: the JSON document is damaged at column 5"),
+        "{broken}"
+    );
     assert!(message("a.jsonl", "oh\nno\n").starts_with("a.jsonl:1: the line is no JSON"));
-    let near = message("a.jsonl", "{\"role\":\"user\",\"text\":\"a\"}\n{\"role\":\"user\",\"text\":\"b\"}\n");
-    assert!(near.contains("it is most like openai-messages, but has no `content`"), "{near}");
-    let page = "# Formats\n\n```text\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n```\n";
-    assert!(matches!(read("a.md", page), Err(ImportError::UnknownFormat { .. })), "a page about logs is no log");
+    let near = message(
+        "a.jsonl",
+        "{\"role\":\"user\",\"text\":\"a\"}\n{\"role\":\"user\",\"text\":\"b\"}\n",
+    );
+    assert!(
+        near.contains("it is most like openai-messages, but has no `content`"),
+        "{near}"
+    );
+    let page =
+        "# Formats\n\n```text\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n```\n";
+    assert!(
+        matches!(read("a.md", page), Err(ImportError::UnknownFormat { .. })),
+        "a page about logs is no log"
+    );
     let excerpt = "the end of a reply\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n\n#### hi\n\nho\n";
     assert_eq!(read("a.md", excerpt).expect("reads").format, Format::Aider);
-    let silent =
-        message("a.jsonl", "{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"turn_context\",\"payload\":{}}\n");
+    let silent = message(
+        "a.jsonl",
+        "{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"turn_context\",\"payload\":{}}\n",
+    );
     assert_eq!(silent, "`a.jsonl` was read as codex and holds no messages");
-    let long = format!("{{\"role\":\"user\",\"content\":\"{}\"}}", "x".repeat(33 << 20));
+    let long = format!(
+        "{{\"role\":\"user\",\"content\":\"{}\"}}",
+        "x".repeat(33 << 20)
+    );
     assert!(message("a.jsonl", &long).contains("a.jsonl:1: the line is longer than 32 MB"));
-    assert!(matches!(read_log(Path::new("/nowhere/a.jsonl"), None), Err(ImportError::Io { .. })));
+    assert!(matches!(
+        read_log(Path::new("/nowhere/a.jsonl"), None),
+        Err(ImportError::Io { .. })
+    ));
 }
 
 #[test]
@@ -65,8 +103,15 @@ fn a_range_of_events_is_not_counted_through() {
     ]"#;
     let imported = read("a.json", log).expect("reads");
     let conversation = &imported.conversations[0];
-    let kept = conversation.recorded.iter().map(|one| conversation.kept_at(one).len());
-    assert_eq!(kept.collect::<Vec<_>>(), [0], "the only event was forgotten");
+    let kept = conversation
+        .recorded
+        .iter()
+        .map(|one| conversation.kept_at(one).len());
+    assert_eq!(
+        kept.collect::<Vec<_>>(),
+        [0],
+        "the only event was forgotten"
+    );
 }
 
 #[test]
@@ -77,17 +122,31 @@ fn damage_is_counted_with_file_and_line_and_the_rest_is_read() {
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[3].content, NO_RESULT);
     let losses: Vec<String> = imported.losses.iter().map(ToString::to_string).collect();
-    assert!(losses[0].starts_with("a.jsonl:2: the line is no JSON"), "{losses:?}");
-    assert!(losses[1].starts_with("a.jsonl:5: the line is cut off"), "{losses:?}");
+    assert!(
+        losses[0].starts_with("a.jsonl:2: the line is no JSON"),
+        "{losses:?}"
+    );
+    assert!(
+        losses[1].starts_with("a.jsonl:5: the line is cut off"),
+        "{losses:?}"
+    );
 }
 
 #[test]
 fn of_very_many_damaged_lines_the_first_are_listed_and_the_others_counted() {
-    let text = format!("{{\"role\":\"user\",\"content\":\"a\"}}\n{}", "no\n".repeat(1500));
+    let text = format!(
+        "{{\"role\":\"user\",\"content\":\"a\"}}\n{}",
+        "no\n".repeat(1500)
+    );
     let losses = read("a.jsonl", &text).expect("reads").losses;
     assert_eq!(losses.len(), 1001);
-    assert_eq!(losses.last().expect("one").to_string(), "a.jsonl: 500 more places could not be read");
-    let nothing = read("a.jsonl", &"no\n".repeat(1500)).expect_err("no log").to_string();
+    assert_eq!(
+        losses.last().expect("one").to_string(),
+        "a.jsonl: 500 more places could not be read"
+    );
+    let nothing = read("a.jsonl", &"no\n".repeat(1500))
+        .expect_err("no log")
+        .to_string();
     assert!(nothing.contains("so with 1499 more places"), "{nothing}");
 }
 
@@ -101,10 +160,21 @@ fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
     let conversation = imported.conversations[0].clone();
     assert!(conversation.messages[2].content.len() < 5000);
     let count = |_: &compeval_sessions::transcript::Message| base::units::Tokens(1);
-    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &count);
+    let made = assemble(
+        conversation,
+        imported.format,
+        &FixtureOptions::default(),
+        &count,
+    );
     let content = &made.fixture.messages[2].content;
-    assert!(content.starts_with("line 0\n") && content.ends_with("line 19999\n"), "{content}");
-    assert!(content.contains("[... cut, 208,890 characters in the original ...]"), "{content}");
+    assert!(
+        content.starts_with("line 0\n") && content.ends_with("line 19999\n"),
+        "{content}"
+    );
+    assert!(
+        content.contains("[... cut, 208,890 characters in the original ...]"),
+        "{content}"
+    );
     assert!(!content.contains('\u{F8FF}'));
 }
 
@@ -119,22 +189,35 @@ fn a_password_that_only_the_middle_of_a_long_output_introduces_is_replaced_every
         {"role": "tool", "tool_call_id": "c", "content": format!("{lines}DB_PASSWORD={password}\n{lines}")},
         {"role": "assistant", "content": format!("I call connect(\"db\", \"app\", \"{password}\").")},
     ]);
-    let conversation = read("a.json", &messages.to_string()).expect("reads").conversations.remove(0);
+    let conversation = read("a.json", &messages.to_string())
+        .expect("reads")
+        .conversations
+        .remove(0);
     let count = |_: &compeval_sessions::transcript::Message| base::units::Tokens(1);
-    let made = assemble(conversation, Format::OpenAi, &FixtureOptions::default(), &count);
+    let made = assemble(
+        conversation,
+        Format::OpenAi,
+        &FixtureOptions::default(),
+        &count,
+    );
     let text = serde_json::to_string(&made.fixture).expect("JSON");
-    assert!(text.contains("REDACTED_PASSWORD_1") && !text.contains(&password), "{text}");
+    assert!(
+        text.contains("REDACTED_PASSWORD_1") && !text.contains(&password),
+        "{text}"
+    );
     assert!(!text.contains("DB_PASSWORD"), "the middle is cut: {text}");
 }
 
 #[test]
 fn a_result_without_its_call_is_dropped_and_counted() {
-    let log =
-        "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"lost\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
+    let log = "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"lost\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
     let imported = read("a.jsonl", log).expect("reads");
     let conversation = &imported.conversations[0];
     assert_eq!(conversation.messages.len(), 1);
-    assert_eq!(conversation.repairs.get(&RepairKind::OrphanResult), Some(&1));
+    assert_eq!(
+        conversation.repairs.get(&RepairKind::OrphanResult),
+        Some(&1)
+    );
 }
 
 #[test]
@@ -152,10 +235,19 @@ fn a_link_out_of_a_folder_is_not_followed() {
     let outside = tempfile::tempdir().expect("a folder");
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::copy(&logs()[0], outside.path().join("x.jsonl")).expect("copies");
-    std::os::unix::fs::symlink(outside.path().join("x.jsonl"), folder.path().join("y.jsonl")).expect("links");
+    std::os::unix::fs::symlink(
+        outside.path().join("x.jsonl"),
+        folder.path().join("y.jsonl"),
+    )
+    .expect("links");
     let (files, losses) = log_files(folder.path());
     assert!(files.is_empty());
-    assert!(losses[0].to_string().contains("y.jsonl: a link out of the folder"), "{losses:?}");
+    assert!(
+        losses[0]
+            .to_string()
+            .contains("y.jsonl: a link out of the folder"),
+        "{losses:?}"
+    );
 }
 
 /// Damage to a log.
@@ -174,12 +266,16 @@ fn harm() -> impl Strategy<Value = Harm> {
         any::<usize>().prop_map(Harm::Cut),
         (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Harm::Swap(a, b)),
         any::<usize>().prop_map(Harm::Repeat),
-        (any::<usize>(), proptest::collection::vec(any::<u8>(), 1..6)).prop_map(|(at, bytes)| Harm::Insert(at, bytes)),
+        (any::<usize>(), proptest::collection::vec(any::<u8>(), 1..6))
+            .prop_map(|(at, bytes)| Harm::Insert(at, bytes)),
     ]
 }
 
 fn harmed(bytes: Vec<u8>, harm: &Harm) -> Vec<u8> {
-    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect();
     let (length, count) = (bytes.len().max(1), lines.len().max(1));
     let mut bytes = bytes;
     match harm {

@@ -7,24 +7,44 @@ use compeval_sessions::import::{Format, ImportedLog, read_bytes, read_log};
 use compeval_sessions::transcript::Message;
 
 fn log(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/logs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/import/logs")
+        .join(name)
 }
 
 fn line(message: &Message) -> String {
     let calls: Vec<String> = message
         .tool_calls
         .iter()
-        .map(|call| format!(" {}={}{}", call.id, call.function.name, call.function.arguments))
+        .map(|call| {
+            format!(
+                " {}={}{}",
+                call.id, call.function.name, call.function.arguments
+            )
+        })
         .collect();
-    let answers = message.tool_call_id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
-    format!("{}{answers}: {:?}{}", message.role.name(), message.content, calls.concat())
+    let answers = message
+        .tool_call_id
+        .as_ref()
+        .map(|id| format!(" {id}"))
+        .unwrap_or_default();
+    format!(
+        "{}{answers}: {:?}{}",
+        message.role.name(),
+        message.content,
+        calls.concat()
+    )
 }
 
 fn shown(imported: &ImportedLog) -> String {
     let mut text = format!("{}\n", imported.format);
     for conversation in &imported.conversations {
         let model = conversation.model.as_deref().unwrap_or("-");
-        let _ = writeln!(text, "== {} ({model}), compacted at {:?}", conversation.name_hint, conversation.compactions);
+        let _ = writeln!(
+            text,
+            "== {} ({model}), compacted at {:?}",
+            conversation.name_hint, conversation.compactions
+        );
         for message in &conversation.messages {
             let _ = writeln!(text, "{}", line(message));
         }
@@ -46,12 +66,19 @@ fn shown(imported: &ImportedLog) -> String {
 fn each_shape_of_each_format_is_read() {
     let mut names: Vec<String> = std::fs::read_dir(log(""))
         .expect("logs")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     names.sort();
     assert!(names.len() >= 24);
     for name in names {
-        let imported = read_log(&log(&name), None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let imported =
+            read_log(&log(&name), None).unwrap_or_else(|error| panic!("{name}: {error}"));
         insta::with_settings!({prepend_module_to_snapshot => false, snapshot_path => "snapshots"}, {
             insta::assert_snapshot!(name.replace('.', "-"), shown(&imported));
         });
@@ -60,8 +87,8 @@ fn each_shape_of_each_format_is_read() {
 
 /// What an import reads of a log without a file.
 fn read(name: &str, text: &str, format: Option<Format>) -> String {
-    let imported =
-        read_bytes(Path::new(name), text.as_bytes().to_vec(), format).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let imported = read_bytes(Path::new(name), text.as_bytes().to_vec(), format)
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
     shown(&imported)
 }
 
@@ -73,13 +100,21 @@ fn calls_and_results_in_rarer_shapes_are_kept() {
         {"from": "tool", "value": "<tool_response>a.rs</tool_response>"},
         {"from": "gpt", "value": "a.rs"}]}]"#;
     let text = read("qwen.json", qwen, None);
-    assert!(text.contains("bash<function=bash>") && text.contains("<parameter=command>ls"), "{text}");
+    assert!(
+        text.contains("bash<function=bash>") && text.contains("<parameter=command>ls"),
+        "{text}"
+    );
     let custom = r#"[{"role": "user", "content": "patch"},
         {"role": "assistant", "content": null, "tool_calls":
             [{"id": "c1", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin Patch"}}]},
         {"role": "tool", "tool_call_id": "c1", "content": "done"}]"#;
     let text = read("custom.json", custom, None);
-    assert!(text.contains("apply_patch") && text.contains("*** Begin Patch") && !text.contains("unknown"), "{text}");
+    assert!(
+        text.contains("apply_patch")
+            && text.contains("*** Begin Patch")
+            && !text.contains("unknown"),
+        "{text}"
+    );
     let search = r#"[{"role": "user", "content": "search"}, {"role": "assistant", "content": [
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
         {"type": "web_search_tool_result", "tool_use_id": "s1", "content":
@@ -111,12 +146,20 @@ fn a_result_that_the_log_flags_as_an_error_says_so() {
     let gemini = r#"{"sessionId": "s", "projectHash": "p", "messages": [{"id": "m", "type": "gemini", "content": "", "toolCalls": [
         {"id": "c1", "name": "replace", "args": {}, "status": "error",
          "result": [{"functionResponse": {"response": {"error": "refused"}}}]}]}]}"#;
-    for (name, log) in [("a.jsonl", claude.as_str()), ("b.jsonl", pi), ("c.json", opencode), ("d.json", gemini)] {
+    for (name, log) in [
+        ("a.jsonl", claude.as_str()),
+        ("b.jsonl", pi),
+        ("c.json", opencode),
+        ("d.json", gemini),
+    ] {
         let text = read(name, log, None);
         assert!(text.contains("tool c1: \"Error: refused\""), "{text}");
     }
     let text = read("a.jsonl", &claude, None);
-    assert!(text.contains(r#"tool c2: "Exit code 1\nrefused""#), "the code is mark enough: {text}");
+    assert!(
+        text.contains(r#"tool c2: "Exit code 1\nrefused""#),
+        "the code is mark enough: {text}"
+    );
 }
 
 #[test]
@@ -151,11 +194,28 @@ fn a_message_that_repeats_a_compacted_one_of_hermes_is_new() {
         row("user", "once more", 0, ""),
         row("assistant", "four", 0, ""),
     ];
-    let log = format!(r#"{{"id": "x", "started_at": 1, "messages": [{}]}}"#, rows.join(","));
+    let log = format!(
+        r#"{{"id": "x", "started_at": 1, "messages": [{}]}}"#,
+        rows.join(",")
+    );
     let text = read("hermes.json", &log, Some(Format::Hermes));
-    assert_eq!((text.matches("\"continue\"").count(), text.matches("a.py").count()), (2, 1), "{text}");
-    assert_eq!(text.matches("\"once more\"").count(), 2, "a new reply ends what was inserted again: {text}");
-    assert!(text.contains("left out: 3 repeated record") && !text.contains("put right"), "{text}");
+    assert_eq!(
+        (
+            text.matches("\"continue\"").count(),
+            text.matches("a.py").count()
+        ),
+        (2, 1),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("\"once more\"").count(),
+        2,
+        "a new reply ends what was inserted again: {text}"
+    );
+    assert!(
+        text.contains("left out: 3 repeated record") && !text.contains("put right"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -168,15 +228,23 @@ fn the_last_call_of_a_trace_is_not_that_of_a_sub_agent() {
     };
     let tool = r#"{"id": "r2", "trace_id": "t", "run_type": "tool", "dotted_order": "1Za.3Zc"}"#;
     let main = run("r1", "1Za.2Zb", "the question");
-    let log = format!("[{main}, {tool}, {}]", run("r3", "1Za.3Zc.4Zd", "a part of it"));
+    let log = format!(
+        "[{main}, {tool}, {}]",
+        run("r3", "1Za.3Zc.4Zd", "a part of it")
+    );
     let text = read("runs.json", &log, None);
-    assert!(text.contains("the question") && !text.contains("a part of it"), "{text}");
+    assert!(
+        text.contains("the question") && !text.contains("a part of it"),
+        "{text}"
+    );
 }
 
 #[test]
 fn claude_code_marks_compactions_and_inserted_texts_in_two_ways() {
     let record = |uuid: &str, parent: &str, more: &str| {
-        format!(r#"{{"type": "user", "sessionId": "s", "uuid": "{uuid}", "parentUuid": {parent}, {more}}}"#)
+        format!(
+            r#"{{"type": "user", "sessionId": "s", "uuid": "{uuid}", "parentUuid": {parent}, {more}}}"#
+        )
     };
     let said = |text: &str| format!(r#""message": {{"role": "user", "content": "{text}"}}"#);
     let lines = [
@@ -184,43 +252,84 @@ fn claude_code_marks_compactions_and_inserted_texts_in_two_ways() {
         record(
             "u2",
             "\"u1\"",
-            &said("Caveat: The messages below were generated by the user while running local commands."),
+            &said(
+                "Caveat: The messages below were generated by the user while running local commands.",
+            ),
         ),
-        record("u3", "\"u2\"", &(said("Summary of the session") + r#", "isCompactSummary": true"#)),
+        record(
+            "u3",
+            "\"u2\"",
+            &(said("Summary of the session") + r#", "isCompactSummary": true"#),
+        ),
         record("u4", "\"u3\"", &said("go on")),
     ];
     let text = read("claude.jsonl", &lines.join("\n"), None);
-    assert!(text.contains("Caveat: the port is 8081") && !text.contains("generated by the user"), "{text}");
-    assert!(text.contains("compacted at [1]") && text.contains("summary: \"Summary of the session\""), "{text}");
+    assert!(
+        text.contains("Caveat: the port is 8081") && !text.contains("generated by the user"),
+        "{text}"
+    );
+    assert!(
+        text.contains("compacted at [1]") && text.contains("summary: \"Summary of the session\""),
+        "{text}"
+    );
 }
 
 #[test]
 fn claude_code_commands_that_the_tool_carried_out_are_left_out() {
     let record = |uuid: &str, parent: &str, text: &str| {
         let content = format!(r#""message": {{"role": "user", "content": "{text}"}}"#);
-        format!(r#"{{"type": "user", "sessionId": "s", "uuid": "{uuid}", "parentUuid": {parent}, {content}}}"#)
+        format!(
+            r#"{{"type": "user", "sessionId": "s", "uuid": "{uuid}", "parentUuid": {parent}, {content}}}"#
+        )
     };
-    let local = "<command-name>/effort</command-name>\\n  <command-message>effort</command-message>";
+    let local =
+        "<command-name>/effort</command-name>\\n  <command-message>effort</command-message>";
     let prompt = "<command-message>review is running…</command-message>\\n<command-name>/review</command-name>\\n\
                   <command-args>the parser</command-args>";
     let lines = [
         record("u1", "null", local),
-        record("u2", "\"u1\"", "<local-command-stdout>Set effort level</local-command-stdout>"),
+        record(
+            "u2",
+            "\"u1\"",
+            "<local-command-stdout>Set effort level</local-command-stdout>",
+        ),
         record("u3", "\"u2\"", "fix the wrong file"),
         // the person went back, changed the effort and asked for something else
         record("u4", "\"u2\"", local),
         record("u5", "\"u4\"", prompt),
     ];
     let text = read("claude.jsonl", &lines.join("\n"), None);
-    assert!(!text.contains("/effort") && text.contains("user: \"/review the parser\""), "{text}");
-    assert!(text.contains("left out: 2 injected text `local command`"), "{text}");
+    assert!(
+        !text.contains("/effort") && text.contains("user: \"/review the parser\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("left out: 2 injected text `local command`"),
+        "{text}"
+    );
     assert!(!text.contains("the wrong file"), "{text}");
 }
 
 #[test]
 fn text_without_the_heading_of_a_chat_is_no_history_of_aider() {
-    let read = |text: &str| read_bytes(Path::new("a.md"), text.as_bytes().to_vec(), Some(Format::Aider));
-    let messages = |text| read(text).map_or(0, |log| log.conversations.iter().map(|chat| chat.messages.len()).sum());
+    let read = |text: &str| {
+        read_bytes(
+            Path::new("a.md"),
+            text.as_bytes().to_vec(),
+            Some(Format::Aider),
+        )
+    };
+    let messages = |text| {
+        read(text).map_or(0, |log| {
+            log.conversations
+                .iter()
+                .map(|chat| chat.messages.len())
+                .sum()
+        })
+    };
     assert_eq!(messages("# Notes\n\n{\"role\": \"user\"}\n"), 0);
-    assert_eq!(messages("# aider chat started at 2026-01-01 10:00:00\n\n#### fix it\n\nDone.\n"), 2);
+    assert_eq!(
+        messages("# aider chat started at 2026-01-01 10:00:00\n\n#### fix it\n\nDone.\n"),
+        2
+    );
 }

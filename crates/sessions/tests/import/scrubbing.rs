@@ -21,7 +21,10 @@ fn known_secrets_are_replaced_elsewhere_the_longest_first() {
     let long = format!("{short}9vTr4Ws");
     let given = format!("password = \"{short}\"\npassword = \"{long}\"");
     let again = format!("see {long}, {short}; x{short}");
-    let mut fixture = fixture(vec![Message::text(Role::User, given), Message::text(Role::User, again)]);
+    let mut fixture = fixture(vec![
+        Message::text(Role::User, given),
+        Message::text(Role::User, again),
+    ]);
     scrub(&mut fixture, &ScrubSettings::default());
     assert_eq!(
         fixture.messages[1].content,
@@ -37,18 +40,34 @@ fn the_schemas_of_tools_are_scrubbed_and_audited() {
     fixture.tools = vec![serde_json::json!({"type": "function", "function": function})];
     assert!(audit(&fixture).iter().any(|found| found.kind.is_certain()));
     scrub(&mut fixture, &ScrubSettings::default());
-    assert!(!fixture.tools[0].to_string().contains("jane@corp.io"), "{:?}", fixture.tools);
+    assert!(
+        !fixture.tools[0].to_string().contains("jane@corp.io"),
+        "{:?}",
+        fixture.tools
+    );
     assert!(audit(&fixture).iter().all(|found| !found.kind.is_certain()));
 }
 
 #[test]
 fn a_handle_in_the_name_of_a_tool_is_replaced_in_its_calls_too() {
     let mut call = Message::text(Role::Assistant, "");
-    call.tool_calls.push(ToolCall::new("1", "mcp__jdoe_notes__find", "{}"));
-    let mut fixture = fixture(vec![Message::text(Role::User, "go"), call, Message::result("1", "x")]);
-    let function = serde_json::json!({"name": "mcp__jdoe_notes__find", "description": "", "parameters": {}});
+    call.tool_calls
+        .push(ToolCall::new("1", "mcp__jdoe_notes__find", "{}"));
+    let mut fixture = fixture(vec![
+        Message::text(Role::User, "go"),
+        call,
+        Message::result("1", "x"),
+    ]);
+    let function =
+        serde_json::json!({"name": "mcp__jdoe_notes__find", "description": "", "parameters": {}});
     fixture.tools = vec![serde_json::json!({"type": "function", "function": function})];
-    scrub(&mut fixture, &ScrubSettings { handles: vec!["jdoe".into()], facts: Vec::new() });
+    scrub(
+        &mut fixture,
+        &ScrubSettings {
+            handles: vec!["jdoe".into()],
+            facts: Vec::new(),
+        },
+    );
     let name = "mcp__user_notes__find";
     assert_eq!(fixture.tools[0]["function"]["name"], name);
     assert_eq!(fixture.messages[1].tool_calls[0].function.name, name);
@@ -66,17 +85,45 @@ fn the_name_of_the_model_is_scrubbed_and_audited() {
 
 #[test]
 fn the_largest_number_in_a_log_leaves_numbers_for_replacements() {
-    let given = format!("see REDACTED_PASSWORD_{}; password = \"{}\"", u64::MAX, ["Xk7!m", "Q2pLz"].concat());
+    let given = format!(
+        "see REDACTED_PASSWORD_{}; password = \"{}\"",
+        u64::MAX,
+        ["Xk7!m", "Q2pLz"].concat()
+    );
     let text = scrubbed(&given);
     assert!(text.contains("\"REDACTED_PASSWORD_1\""), "{text}");
 }
 
 /// Sixty planted secrets, put together here so that no scanner trips on this file.
 fn planted() -> Vec<(&'static str, String)> {
-    let alnum = |n: usize| "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv".chars().cycle().take(n).collect::<String>();
-    let hex = |n: usize| "9f3a7c1e5b2d8046fa17ce39bd528e60".chars().cycle().take(n).collect::<String>();
-    let upper = |n: usize| "Q7RK2ZT5LM4XC6VB3NWY".chars().cycle().take(n).collect::<String>();
-    let letters = |n: usize| "qRkZtLmXcVbNwYsHdJfGpTaEuIo".chars().cycle().take(n).collect::<String>();
+    let alnum = |n: usize| {
+        "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv"
+            .chars()
+            .cycle()
+            .take(n)
+            .collect::<String>()
+    };
+    let hex = |n: usize| {
+        "9f3a7c1e5b2d8046fa17ce39bd528e60"
+            .chars()
+            .cycle()
+            .take(n)
+            .collect::<String>()
+    };
+    let upper = |n: usize| {
+        "Q7RK2ZT5LM4XC6VB3NWY"
+            .chars()
+            .cycle()
+            .take(n)
+            .collect::<String>()
+    };
+    let letters = |n: usize| {
+        "qRkZtLmXcVbNwYsHdJfGpTaEuIo"
+            .chars()
+            .cycle()
+            .take(n)
+            .collect::<String>()
+    };
     let join = |parts: &[&str]| parts.concat();
     vec![
         ("aws id", join(&["AK", "IA", &upper(16)])),
@@ -86,17 +133,39 @@ fn planted() -> Vec<(&'static str, String)> {
         ("google client", join(&["GOC", "SPX-", &alnum(28)])),
         ("github classic", join(&["gh", "p_", &alnum(36)])),
         ("github server", join(&["gh", "s_", &alnum(36)])),
-        ("github fine", join(&["github", "_pat_", &alnum(22), "_", &alnum(59)])),
+        (
+            "github fine",
+            join(&["github", "_pat_", &alnum(22), "_", &alnum(59)]),
+        ),
         ("gitlab", join(&["gl", "pat-", &alnum(20)])),
-        ("slack bot", join(&["xo", "xb-", "1234567890-1234567890-", &alnum(24)])),
-        ("slack app", join(&["xa", "pp-1-A0123456789-1234567890-", &hex(40)])),
-        ("slack hook", join(&["https://hooks.sl", "ack.com/services/T0123ABCD/B0123ABCD/", &alnum(24)])),
+        (
+            "slack bot",
+            join(&["xo", "xb-", "1234567890-1234567890-", &alnum(24)]),
+        ),
+        (
+            "slack app",
+            join(&["xa", "pp-1-A0123456789-1234567890-", &hex(40)]),
+        ),
+        (
+            "slack hook",
+            join(&[
+                "https://hooks.sl",
+                "ack.com/services/T0123ABCD/B0123ABCD/",
+                &alnum(24),
+            ]),
+        ),
         ("stripe live", join(&["sk", "_live_", &alnum(24)])),
         ("stripe test", join(&["rk", "_test_", &alnum(24)])),
         ("stripe hook", join(&["wh", "sec_", &alnum(32)])),
         ("openai", join(&["s", "k-", &alnum(48)])),
-        ("openai project", join(&["s", "k-proj-", &alnum(60), "_", &alnum(40)])),
-        ("anthropic", join(&["s", "k-ant-api03-", &alnum(80), "-", &alnum(10), "AA"])),
+        (
+            "openai project",
+            join(&["s", "k-proj-", &alnum(60), "_", &alnum(40)]),
+        ),
+        (
+            "anthropic",
+            join(&["s", "k-ant-api03-", &alnum(80), "-", &alnum(10), "AA"]),
+        ),
         ("openrouter", join(&["s", "k-or-v1-", &hex(64)])),
         ("npm", join(&["np", "m_", &alnum(36)])),
         ("pypi", join(&["py", "pi-AgEIcHlwaS5vcmc", &alnum(70)])),
@@ -104,13 +173,32 @@ fn planted() -> Vec<(&'static str, String)> {
         ("crates", join(&["ci", "o", &alnum(32)])),
         ("docker", join(&["dck", "r_pat_", &alnum(27)])),
         ("telegram", join(&["123456", "7890:", "AA", &alnum(33)])),
-        ("discord", join(&["M", &alnum(23), ".", &alnum(6), ".", &alnum(38)])),
-        ("discord hook", join(&["https://disc", "ord.com/api/webhooks/123456789012345678/", &alnum(60)])),
+        (
+            "discord",
+            join(&["M", &alnum(23), ".", &alnum(6), ".", &alnum(38)]),
+        ),
+        (
+            "discord hook",
+            join(&[
+                "https://disc",
+                "ord.com/api/webhooks/123456789012345678/",
+                &alnum(60),
+            ]),
+        ),
         ("twilio", join(&["S", "K", &hex(32)])),
         ("sendgrid", join(&["S", "G.", &alnum(22), ".", &alnum(43)])),
         ("mailgun", join(&["ke", "y-", &hex(32)])),
         ("mailchimp", join(&[&hex(32), "-us", "12"])),
-        ("jwt", join(&["ey", "JhbGciOiJIUzI1NiJ9.", "eyJ", "zdWIiOiIxMjM0NTYifQ.", &alnum(43)])),
+        (
+            "jwt",
+            join(&[
+                "ey",
+                "JhbGciOiJIUzI1NiJ9.",
+                "eyJ",
+                "zdWIiOiIxMjM0NTYifQ.",
+                &alnum(43),
+            ]),
+        ),
         ("azure client", join(&["abc", "8Q~", &alnum(34)])),
         ("digitalocean", join(&["do", "p_v1_", &hex(64)])),
         ("heroku", join(&["HR", "KU-", &alnum(36)])),
@@ -118,14 +206,20 @@ fn planted() -> Vec<(&'static str, String)> {
         ("vault", join(&["hv", "s.", &alnum(28)])),
         ("age", join(&["AGE-SEC", "RET-KEY-1", &upper(58)])),
         ("databricks", join(&["da", "pi", &hex(32)])),
-        ("terraform", join(&[&alnum(14), ".atlas", "v1.", &alnum(64)])),
+        (
+            "terraform",
+            join(&[&alnum(14), ".atlas", "v1.", &alnum(64)]),
+        ),
         ("pulumi", join(&["pu", "l-", &hex(40)])),
         ("doppler", join(&["dp", ".pt.", &alnum(43)])),
         ("supabase", join(&["sb", "p_", &hex(40)])),
         ("atlassian", join(&["ATAT", "T3", &alnum(100)])),
         ("groq", join(&["gs", "k_", &alnum(52)])),
         ("replicate", join(&["r", "8_", &alnum(37)])),
-        ("langsmith", join(&["lsv", "2_pt_", &hex(32), "_", &hex(10)])),
+        (
+            "langsmith",
+            join(&["lsv", "2_pt_", &hex(32), "_", &hex(10)]),
+        ),
         ("shopify", join(&["shp", "at_", &hex(32)])),
         ("linear", join(&["lin", "_api_", &alnum(40)])),
         ("notion", join(&["nt", "n_", &alnum(46)])),
@@ -153,15 +247,24 @@ fn placed() -> Vec<(String, String)> {
         in_text("-H \"Authorization: Basic SECRET\"", &value),
         in_text("Cookie: sid=SECRET; theme=dark", &long),
         in_text("machine api.host.io login jane password SECRET", &value),
-        in_text("DefaultEndpointsProtocol=https;AccountName=x;AccountKey=SECRET", &format!("{long}{long}w==")),
+        in_text(
+            "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=SECRET",
+            &format!("{long}{long}w=="),
+        ),
         in_text("Server=db;Database=m;User Id=app;Password=SECRET;", &value),
         in_text("//registry.npmjs.org/:_authToken=SECRET", &long),
         in_text("DB_PASSWORD=SECRET", &value),
         in_text("{\"client_secret\": \"SECRET\"}", &value),
         in_text("{\\\"apiKey\\\": \\\"SECRET\\\"}", &value),
         in_text("数据库密码：SECRET", &value),
-        in_text("PrivateKey = SECRET", &format!("{}=", &format!("{long}{long}")[..43])),
-        in_text("https://x.blob.core.windows.net/c?sv=2022&sig=SECRET", &format!("{long}%3D")),
+        in_text(
+            "PrivateKey = SECRET",
+            &format!("{}=", &format!("{long}{long}")[..43]),
+        ),
+        in_text(
+            "https://x.blob.core.windows.net/c?sv=2022&sig=SECRET",
+            &format!("{long}%3D"),
+        ),
     ]
 }
 
@@ -203,9 +306,14 @@ fn keys_over_several_lines_are_removed_as_a_whole() {
     let begin = ["-----BEGIN ", "RSA PRIVATE", " KEY-----"].concat();
     let end = ["-----END ", "RSA PRIVATE", " KEY-----"].concat();
     for newline in ["\n", "\r\n", "\\n", "\n+", "\n    "] {
-        let block = [&begin, body, body, &end].map(|line| line as &str).join(newline);
+        let block = [&begin, body, body, &end]
+            .map(|line| line as &str)
+            .join(newline);
         let after = scrubbed(&format!("key:{newline}{block}{newline}done"));
-        assert!(!after.contains("MIIE") && after.contains("done"), "{newline:?}: {after}");
+        assert!(
+            !after.contains("MIIE") && after.contains("done"),
+            "{newline:?}: {after}"
+        );
         let cut_off = [&begin as &str, body, body].join(newline);
         assert!(!scrubbed(&cut_off).contains("MIIE"), "{newline:?}");
     }
@@ -214,7 +322,11 @@ fn keys_over_several_lines_are_removed_as_a_whole() {
 #[test]
 fn base64_that_contains_a_secret_is_removed() {
     // printf 'token: ' and a key of GitHub's form, in base64, put together from halves.
-    let encoded = ["dG9rZW46IGdocF9xN1JrMlp0OUxtNFhjOFZi", "M053NllzMUhkNUpmMEdwVGFFdUlv"].concat();
+    let encoded = [
+        "dG9rZW46IGdocF9xN1JrMlp0OUxtNFhjOFZi",
+        "M053NllzMUhkNUpmMEdwVGFFdUlv",
+    ]
+    .concat();
     let after = scrubbed(&format!("data:\n  config: {encoded}\n"));
     assert!(!after.contains(&encoded), "{after}");
 }
@@ -223,12 +335,25 @@ fn base64_that_contains_a_secret_is_removed() {
 fn one_string_gets_one_replacement_in_calls_and_results_alike() {
     let secret = ["gh", "p_", "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuI"].concat();
     let mut call = Message::text(Role::Assistant, "");
-    call.tool_calls.push(ToolCall::new("c", "run", format!("{{\"command\":\"login {secret} /home/jdoe/x\"}}")));
-    let mut fixture = fixture(vec![call, Message::result("c", format!("ok {secret} in /home/jdoe/x"))]);
+    call.tool_calls.push(ToolCall::new(
+        "c",
+        "run",
+        format!("{{\"command\":\"login {secret} /home/jdoe/x\"}}"),
+    ));
+    let mut fixture = fixture(vec![
+        call,
+        Message::result("c", format!("ok {secret} in /home/jdoe/x")),
+    ]);
     scrub(&mut fixture, &ScrubSettings::default());
     let arguments = &fixture.messages[0].tool_calls[0].function.arguments;
-    assert_eq!(arguments, "{\"command\":\"login REDACTED_GITHUB_TOKEN_1 /home/user/x\"}");
-    assert_eq!(fixture.messages[1].content, "ok REDACTED_GITHUB_TOKEN_1 in /home/user/x");
+    assert_eq!(
+        arguments,
+        "{\"command\":\"login REDACTED_GITHUB_TOKEN_1 /home/user/x\"}"
+    );
+    assert_eq!(
+        fixture.messages[1].content,
+        "ok REDACTED_GITHUB_TOKEN_1 in /home/user/x"
+    );
 }
 
 #[test]
@@ -246,12 +371,18 @@ fn the_ten_steps_leave_a_fixture_that_reads() {
         Message::text(Role::User, "JANE wants more"),
     ]);
     fixture.points = vec![6, 8];
-    let settings = ScrubSettings { handles: vec!["jane".into()], facts: vec![] };
+    let settings = ScrubSettings {
+        handles: vec!["jane".into()],
+        facts: vec![],
+    };
     let report = scrub(&mut fixture, &settings);
     let text = serde_json::to_string(&fixture).expect("JSON");
     let read = ParsedFixture::read(&text).expect("sound").fixture;
     assert_eq!(read.messages[0].content, SYSTEM_PLACEHOLDER);
-    assert_eq!(read.messages[1].content, "hi <@user>, write to contributor@example.com");
+    assert_eq!(
+        read.messages[1].content,
+        "hi <@user>, write to contributor@example.com"
+    );
     assert_eq!(read.messages.len(), 5);
     assert_eq!(read.messages[4].content, "user wants more");
     assert_eq!(read.points, [4, 5]);
@@ -272,17 +403,39 @@ fn the_ten_steps_leave_a_fixture_that_reads() {
 #[test]
 fn at_least_97_of_100_secrets_are_removed_and_at_most_2_of_100_other_texts_change() {
     let measured = super::scrubbing_settings::measure();
-    assert!(measured.secrets >= 200 && measured.settings >= 40 && measured.decoys >= 100, "{measured:?}");
-    assert!(measured.removed_share() >= 0.97, "{:.3}: {:#?}", measured.removed_share(), measured.missed);
-    assert!(measured.harmed_share() <= 0.02, "{:.3}: {:#?}", measured.harmed_share(), measured.harmed);
+    assert!(
+        measured.secrets >= 200 && measured.settings >= 40 && measured.decoys >= 100,
+        "{measured:?}"
+    );
+    assert!(
+        measured.removed_share() >= 0.97,
+        "{:.3}: {:#?}",
+        measured.removed_share(),
+        measured.missed
+    );
+    assert!(
+        measured.harmed_share() <= 0.02,
+        "{:.3}: {:#?}",
+        measured.harmed_share(),
+        measured.harmed
+    );
 }
 
 #[test]
 fn a_word_that_may_be_a_password_stays_and_is_listed() {
-    let mut fixture = fixture(vec![Message::text(Role::User, "the wifi password is swordfish.")]);
+    let mut fixture = fixture(vec![Message::text(
+        Role::User,
+        "the wifi password is swordfish.",
+    )]);
     scrub(&mut fixture, &ScrubSettings::default());
-    assert_eq!(fixture.messages[0].content, "the wifi password is swordfish.");
-    let listed: Vec<String> = audit(&fixture).iter().map(|found| found.kind.to_string()).collect();
+    assert_eq!(
+        fixture.messages[0].content,
+        "the wifi password is swordfish."
+    );
+    let listed: Vec<String> = audit(&fixture)
+        .iter()
+        .map(|found| found.kind.to_string())
+        .collect();
     assert_eq!(listed, ["possible password"]);
 }
 
@@ -327,7 +480,8 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
                     let id = format!("c{index}");
                     let mut call = Message::text(Role::Assistant, text);
                     let arguments = serde_json::json!({ "text": other }).to_string();
-                    call.tool_calls.push(ToolCall::new(id.clone(), "run", arguments));
+                    call.tool_calls
+                        .push(ToolCall::new(id.clone(), "run", arguments));
                     messages.extend([call, Message::result(id, other)]);
                 }
             }

@@ -91,7 +91,16 @@ pub struct Writer {
 
 impl EntryHeader {
     pub(super) fn summary(&self) -> EntrySummary {
-        let EntryHeader { kind, format, created, usage, cost, latency_ms, place, .. } = self;
+        let EntryHeader {
+            kind,
+            format,
+            created,
+            usage,
+            cost,
+            latency_ms,
+            place,
+            ..
+        } = self;
         EntrySummary {
             created: *created,
             kind: *kind,
@@ -147,12 +156,15 @@ impl ParseResult {
     pub(super) fn from_status(status: &EntryStatus) -> Option<ParseResult> {
         match status {
             EntryStatus::Unparsed | EntryStatus::Failed { .. } => None,
-            EntryStatus::Output { out, state, parser } => {
-                Some(ParseResult::Output { out: *out, state: *state, parser: *parser })
-            }
-            EntryStatus::Malformed { parser, fault } => {
-                Some(ParseResult::Malformed { parser: *parser, fault: fault.to_string() })
-            }
+            EntryStatus::Output { out, state, parser } => Some(ParseResult::Output {
+                out: *out,
+                state: *state,
+                parser: *parser,
+            }),
+            EntryStatus::Malformed { parser, fault } => Some(ParseResult::Malformed {
+                parser: *parser,
+                fault: fault.to_string(),
+            }),
         }
     }
 }
@@ -168,7 +180,11 @@ pub(crate) struct ParsedBody {
 
 impl ParsedBody {
     pub(super) fn new(key: ActionKey, raw: Digest, result: ParseResult) -> ParsedBody {
-        ParsedBody { key, raw: prefix_of(&raw), result }
+        ParsedBody {
+            key,
+            raw: prefix_of(&raw),
+            result,
+        }
     }
 
     /// Whether this is the result for the body of `record`.
@@ -193,7 +209,9 @@ pub enum RemovalReason {
 }
 
 /// A day in UTC, counted from 1970-01-01: the resolution of the time of last use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Day(pub u32);
 
 impl Day {
@@ -231,7 +249,12 @@ pub struct FrameLocation {
 impl FrameLocation {
     /// A place in a pack where no frame may be.
     pub(super) fn without_frame(pack: u32, offset: u64) -> FrameLocation {
-        FrameLocation { pack, offset, head: 0, body: 0 }
+        FrameLocation {
+            pack,
+            offset,
+            head: 0,
+            body: 0,
+        }
     }
 
     /// Bytes of the whole frame.
@@ -258,7 +281,11 @@ pub enum EntryStatus {
     /// The body has not been parsed, or the result was lost.
     Unparsed,
     /// The body was parsed; see `ParseResult`.
-    Output { out: Digest, state: Option<Digest>, parser: u16 },
+    Output {
+        out: Digest,
+        state: Option<Digest>,
+        parser: u16,
+    },
     /// The body has no usable output and is never used.
     Malformed { parser: u16, fault: Arc<str> },
     /// There is no body: the last attempt failed permanently.
@@ -268,12 +295,15 @@ pub enum EntryStatus {
 impl From<&ParseResult> for EntryStatus {
     fn from(result: &ParseResult) -> EntryStatus {
         match result {
-            ParseResult::Output { out, state, parser } => {
-                EntryStatus::Output { out: *out, state: *state, parser: *parser }
-            }
-            ParseResult::Malformed { parser, fault } => {
-                EntryStatus::Malformed { parser: *parser, fault: clip(fault).into() }
-            }
+            ParseResult::Output { out, state, parser } => EntryStatus::Output {
+                out: *out,
+                state: *state,
+                parser: *parser,
+            },
+            ParseResult::Malformed { parser, fault } => EntryStatus::Malformed {
+                parser: *parser,
+                fault: clip(fault).into(),
+            },
         }
     }
 }
@@ -316,7 +346,18 @@ pub struct Record {
 }
 
 /// The fields of a record on disk, in this order.
-type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Tag, Usage, Option<Usd>, u64, Option<Tag>);
+type RecordFields = (
+    FrameLocation,
+    Digest,
+    u32,
+    EntryStatus,
+    u64,
+    Tag,
+    Usage,
+    Option<Usd>,
+    u64,
+    Option<Tag>,
+);
 
 impl Record {
     /// The first byte of each record in the tree. A record of another version is read from the packs again.
@@ -326,7 +367,13 @@ impl Record {
     pub fn unreadable(&self, what: &str) -> Damage {
         let FrameLocation { pack, offset, .. } = self.location;
         let path = pack_name(pack).into();
-        Damage { key: Some(self.key), path, offset, what: what.to_owned(), is_unread: false }
+        Damage {
+            key: Some(self.key),
+            path,
+            offset,
+            what: what.to_owned(),
+            is_unread: false,
+        }
     }
 
     /// Bytes of the entry on disk.
@@ -341,7 +388,10 @@ impl Record {
 
     /// Whether there is a body that has, or may have, an output.
     pub fn is_usable(&self) -> bool {
-        matches!(self.status, EntryStatus::Unparsed | EntryStatus::Output { .. })
+        matches!(
+            self.status,
+            EntryStatus::Unparsed | EntryStatus::Output { .. }
+        )
     }
 
     /// Whether the last attempt failed permanently.
@@ -351,8 +401,22 @@ impl Record {
 
     /// Encodes the value for the sled tree: version and fields.
     pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
-        let Record { key: _, location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format } = self;
-        let fields = (location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format);
+        let Record {
+            key: _,
+            location,
+            raw,
+            raw_len,
+            status,
+            created,
+            kind,
+            usage,
+            cost,
+            latency_ms,
+            format,
+        } = self;
+        let fields = (
+            location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format,
+        );
         postcard::to_extend(&fields, vec![Record::VERSION])
     }
 
@@ -360,7 +424,20 @@ impl Record {
     pub(super) fn decode(key: ActionKey, bytes: &[u8]) -> Option<Record> {
         let fields = bytes.strip_prefix(&[Record::VERSION])?;
         let stored: RecordFields = postcard::from_bytes(fields).ok()?;
-        let (location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format) = stored;
-        Some(Record { key, location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format })
+        let (location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format) =
+            stored;
+        Some(Record {
+            key,
+            location,
+            raw,
+            raw_len,
+            status,
+            created,
+            kind,
+            usage,
+            cost,
+            latency_ms,
+            format,
+        })
     }
 }

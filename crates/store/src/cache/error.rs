@@ -17,12 +17,20 @@ pub enum CacheError {
     NotACache { path: PathBuf, found: String },
     #[error("{}", say!("{} has cache format {found}, and this program supports formats up to {known}; use a newer compeval, or another cache folder", "{} 的缓存格式为 {found}，而本程序至多支持格式 {known}；请用更新的 compeval，或另一缓存文件夹" ,
         path.display()))]
-    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    NewerFormat {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+    },
     /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
     #[error("{}", say!("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", "缓存 {} 正由 {holder} 使用。请等其结束，或用另一缓存文件夹", path.display()))]
     Locked { path: PathBuf, holder: String },
     #[error("{}", say!("could not {} {}: {source}", "无法{} {}：{source}", verb(operation), path.display()))]
-    Io { operation: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        operation: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     /// An earlier write failed; `cause` is that first failure.
     #[error("{}", say!("the cache {} can no longer be written to: {cause}", "缓存 {} 已无法写入：{cause}", path.display()))]
     Poisoned { path: PathBuf, cause: String },
@@ -35,7 +43,10 @@ pub enum CacheError {
     #[error("{}", say!("`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them", "`{prefix}` 不是键：键为至多 64 位十六进制数；`cache ls` 列出全部"))]
     BadPrefix { prefix: String },
     #[error("{}", say!("`{prefix}` is the beginning of several keys: {}; write more digits", "`{prefix}` 是多个键的开头：{}；请多写几位", list_keys(candidates)))]
-    AmbiguousPrefix { prefix: String, candidates: Vec<ActionKey> },
+    AmbiguousPrefix {
+        prefix: String,
+        candidates: Vec<ActionKey>,
+    },
     #[error("{}", say!("no entry has a key that begins with `{prefix}`; `cache ls` lists the keys", "没有条目的键以 `{prefix}` 开头；`cache ls` 列出全部键"))]
     UnknownPrefix { prefix: String },
     #[error("{}", say!("{_0}. Run `compeval cache verify`, then run the pipeline to make it again", "{_0}。请运行 `compeval cache verify`，然后重新运行以重新产生"))]
@@ -49,12 +60,20 @@ pub enum CacheError {
 impl CacheError {
     /// Adds the operation (a verb, as in "could not read") and the path to an I/O error.
     pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CacheError {
-        move |source| CacheError::Io { operation, path: path.to_owned(), source }
+        move |source| CacheError::Io {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// The error of a caller who could not encode `what`.
     pub fn unencoded(what: &str, error: &str) -> CacheError {
-        CacheError::Io { operation: "encode", path: what.into(), source: io::Error::other(error.to_owned()) }
+        CacheError::Io {
+            operation: "encode",
+            path: what.into(),
+            source: io::Error::other(error.to_owned()),
+        }
     }
 }
 
@@ -63,7 +82,11 @@ fn list_keys(keys: &[ActionKey]) -> String {
     let shown: Vec<String> = keys.iter().take(SHOWN).map(|key| key.0.short()).collect();
     match keys.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
-        more => say!("{} and {more} more", "{} 等，另有 {more} 个", shown.join(", ")),
+        more => say!(
+            "{} and {more} more",
+            "{} 等，另有 {more} 个",
+            shown.join(", ")
+        ),
     }
 }
 
@@ -84,7 +107,14 @@ pub struct Damage {
 }
 
 fn entry_name(key: Option<&ActionKey>) -> String {
-    key.map(|key| say!("the cache entry {} in ", "缓存条目 {}，位于 ", key.0.short())).unwrap_or_default()
+    key.map(|key| {
+        say!(
+            "the cache entry {} in ",
+            "缓存条目 {}，位于 ",
+            key.0.short()
+        )
+    })
+    .unwrap_or_default()
 }
 
 /// Why the index could not be used.

@@ -45,7 +45,9 @@ fn write_entries(
         let body = plain_body(&cache.body(record)?)?;
         write(&encoded(frame::reply(record.key, &header, &body))?)?;
         if let Some(result) = ParseResult::from_status(&record.status) {
-            write(&encoded(frame::parse_result(record.key, record.raw, &result))?)?;
+            write(&encoded(frame::parse_result(
+                record.key, record.raw, &result,
+            ))?)?;
         }
         if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
@@ -59,7 +61,9 @@ fn write_entries(
 }
 
 fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
-    frame.map_err(|e| CacheError::io("write", Path::new(localized("an entry", "条目")))(io::Error::other(e)))
+    frame.map_err(|e| {
+        CacheError::io("write", Path::new(localized("an entry", "条目")))(io::Error::other(e))
+    })
 }
 
 /// A verified frame of another cache.
@@ -74,7 +78,10 @@ pub(super) struct ImportedFrame {
 impl ImportedFrame {
     /// Whether the frame is an entry or a text, and not a note on one.
     fn has_own_body(&self) -> bool {
-        matches!(self.header.content, FrameContent::Reply(_) | FrameContent::Text)
+        matches!(
+            self.header.content,
+            FrameContent::Reply(_) | FrameContent::Text
+        )
     }
 }
 
@@ -94,9 +101,14 @@ pub(super) fn import_from_cache<'k>(
     keys: impl IntoIterator<Item = &'k ActionKey>,
 ) -> Result<ImportCounts, CacheError> {
     let keys: BTreeSet<&ActionKey> = keys.into_iter().collect();
-    let is_sound =
-        |record: &Record| record.is_usable() && other.has_whole_header(record) && other.verify_body(record).is_ok();
-    let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
+    let is_sound = |record: &Record| {
+        record.is_usable() && other.has_whole_header(record) && other.verify_body(record).is_ok()
+    };
+    let records: Vec<Record> = keys
+        .into_iter()
+        .filter_map(|key| other.find(key))
+        .filter(is_sound)
+        .collect();
     let mut batch = ImportBatch::new(target, None);
     let root = other.layout.root();
     let mut add = |mut frame: &[u8]| -> Result<(), CacheError> {
@@ -127,11 +139,21 @@ pub(super) struct ImportBatch<'a> {
 
 impl<'a> ImportBatch<'a> {
     pub(super) fn new(target: ImportTarget<'a>, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
-        ImportBatch { target, origin, frames: Vec::new(), bytes: 0, added: BTreeSet::new(), present: 0 }
+        ImportBatch {
+            target,
+            origin,
+            frames: Vec::new(),
+            bytes: 0,
+            added: BTreeSet::new(),
+            present: 0,
+        }
     }
 
     pub(super) fn counts(&self) -> ImportCounts {
-        ImportCounts { added: self.added.len() as u64, present: self.present }
+        ImportCounts {
+            added: self.added.len() as u64,
+            present: self.present,
+        }
     }
 
     pub(super) fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
@@ -144,7 +166,10 @@ impl<'a> ImportBatch<'a> {
                     return Ok(());
                 }
                 self.added.insert(key);
-                let entry = EntryHeader { origin: self.resolve_origin(entry)?, ..entry.clone() };
+                let entry = EntryHeader {
+                    origin: self.resolve_origin(entry)?,
+                    ..entry.clone()
+                };
                 encoded(frame::reply(key, &entry, &compress_body(&item.body)?))?
             }
             (FrameContent::ParseResult(_), _) if self.added.contains(&key) => item.frame,
@@ -156,7 +181,11 @@ impl<'a> ImportBatch<'a> {
         };
         self.bytes += frame.len();
         self.frames.push(frame);
-        if self.bytes >= GROUP { self.commit(true) } else { Ok(()) }
+        if self.bytes >= GROUP {
+            self.commit(true)
+        } else {
+            Ok(())
+        }
     }
 
     /// The origin to store with an entry, whose writer is noted. If the new origin names no writer, the earlier writer
@@ -164,12 +193,18 @@ impl<'a> ImportBatch<'a> {
     fn resolve_origin(&self, entry: &EntryHeader) -> Result<Option<ImportOrigin>, CacheError> {
         let before = entry.origin.as_ref();
         let new = self.origin.clone().map(|origin| ImportOrigin {
-            writer: origin.writer.clone().or_else(|| before.and_then(|before| before.writer.clone())),
+            writer: origin
+                .writer
+                .clone()
+                .or_else(|| before.and_then(|before| before.writer.clone())),
             ..origin
         });
         let origin = new.or_else(|| before.cloned());
         if let Some(origin) = &origin {
-            self.target.inner.layout.note_writer(origin.writer.as_ref().map(|writer| &*writer.key))?;
+            self.target
+                .inner
+                .layout
+                .note_writer(origin.writer.as_ref().map(|writer| &*writer.key))?;
         }
         Ok(origin)
     }
@@ -178,29 +213,44 @@ impl<'a> ImportBatch<'a> {
     fn commit(&mut self, durable: bool) -> Result<(), CacheError> {
         self.bytes = 0;
         let frames = std::mem::take(&mut self.frames);
-        if frames.is_empty() { Ok(()) } else { self.target.inner.commit(&frames, durable).map(drop) }
+        if frames.is_empty() {
+            Ok(())
+        } else {
+            self.target.inner.commit(&frames, durable).map(drop)
+        }
     }
 }
 
 fn bad(path: &Path, what: impl Into<String>) -> CacheError {
-    CacheError::BadImport { path: path.to_owned(), what: what.into() }
+    CacheError::BadImport {
+        path: path.to_owned(),
+        what: what.into(),
+    }
 }
 
 /// Reads and verifies the next frame; `None` at the end.
-pub(super) fn read_item(stream: &mut impl Read, key_of: KeyOf) -> Result<Option<ImportedFrame>, String> {
+pub(super) fn read_item(
+    stream: &mut impl Read,
+    key_of: KeyOf,
+) -> Result<Option<ImportedFrame>, String> {
     let mut bytes = Vec::new();
     let header = loop {
         let needed = match FrameHeader::decode(&bytes) {
             Ok(header) => break header,
             Err(FrameHeaderError::Short(needed)) => needed,
             Err(FrameHeaderError::Damaged(what)) => {
-                return Err(say!("an entry in it is damaged: {what}", "其中一个条目已损坏：{what}"));
+                return Err(say!(
+                    "an entry in it is damaged: {what}",
+                    "其中一个条目已损坏：{what}"
+                ));
             }
         };
         read_up_to(stream, &mut bytes, needed)?;
         match bytes.len() {
             0 => return Ok(None),
-            n if n < needed => return Err(localized("its last entry is cut off", "最后一个条目被截断").into()),
+            n if n < needed => {
+                return Err(localized("its last entry is cut off", "最后一个条目被截断").into());
+            }
             _ => {}
         }
     };
@@ -216,7 +266,12 @@ pub(super) fn read_item(stream: &mut impl Read, key_of: KeyOf) -> Result<Option<
     }
     let body = Bytes::copy_from_slice(&bytes[head..]);
     check_item(&header, entry.as_ref(), &body, key_of)?;
-    Ok(Some(ImportedFrame { header, entry, body, frame: bytes }))
+    Ok(Some(ImportedFrame {
+        header,
+        entry,
+        body,
+        frame: bytes,
+    }))
 }
 
 fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Result<(), String> {
@@ -230,24 +285,42 @@ fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Res
 }
 
 /// Verifies what checksums do not: an entry's key must be that of its inputs, and a text's name its digest.
-fn check_item(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Result<(), String> {
+fn check_item(
+    header: &FrameHeader,
+    entry: Option<&EntryHeader>,
+    body: &Bytes,
+    key_of: KeyOf,
+) -> Result<(), String> {
     match find_fault(header, entry, body, key_of) {
-        Some(what) => {
-            Err(say!("the entry {} in it is wrong: {what}", "其中的条目 {} 有误：{what}", header.key.short()))
-        }
+        Some(what) => Err(say!(
+            "the entry {} in it is wrong: {what}",
+            "其中的条目 {} 有误：{what}",
+            header.key.short()
+        )),
         None => Ok(()),
     }
 }
 
-fn find_fault(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Option<&'static str> {
+fn find_fault(
+    header: &FrameHeader,
+    entry: Option<&EntryHeader>,
+    body: &Bytes,
+    key_of: KeyOf,
+) -> Option<&'static str> {
     match (&header.content, entry) {
-        (FrameContent::Reply(_), None) => Some(localized("its header cannot be read", "无法读取其头部")),
+        (FrameContent::Reply(_), None) => {
+            Some(localized("its header cannot be read", "无法读取其头部"))
+        }
         (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
-            Some(localized("its key does not match its inputs", "其键与输入不符"))
+            Some(localized(
+                "its key does not match its inputs",
+                "其键与输入不符",
+            ))
         }
-        (FrameContent::Text, _) if Digest::hash(body) != header.key => {
-            Some(localized("its text does not match its name", "其文本与名称不符"))
-        }
+        (FrameContent::Text, _) if Digest::hash(body) != header.key => Some(localized(
+            "its text does not match its name",
+            "其文本与名称不符",
+        )),
         (FrameContent::Reply(_) | FrameContent::Text, _) if header.codec != Codec::Plain => {
             Some(localized("its body is compressed", "其正文是压缩的"))
         }
@@ -282,7 +355,10 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
         stream.write_all(frames)?;
         stream.finish()
     });
-    compressed.map_err(CacheError::io("compress", Path::new(localized("an entry", "条目"))))
+    compressed.map_err(CacheError::io(
+        "compress",
+        Path::new(localized("an entry", "条目")),
+    ))
 }
 
 /// Adds what another cache packed under `key`: one entry, with what is known of it, or one text. Existing outputs are not
@@ -294,18 +370,33 @@ pub(super) fn add_packed(
     origin: &ImportOrigin,
 ) -> Result<ImportCounts, CacheError> {
     let from = Path::new(&origin.remote);
-    let stream = decompressor(bytes)
-        .map_err(|error| bad(from, say!("an entry cannot be decompressed: {error}", "无法解压一个条目：{error}")))?;
+    let stream = decompressor(bytes).map_err(|error| {
+        bad(
+            from,
+            say!(
+                "an entry cannot be decompressed: {error}",
+                "无法解压一个条目：{error}"
+            ),
+        )
+    })?;
     let mut stream = stream.take(LONGEST_ITEM);
     let mut items = Vec::new();
     while let Some(item) = read_item(&mut stream, target.key_of).map_err(|what| bad(from, what))? {
         items.push(item);
     }
     let is_alone = items.iter().skip(1).all(|item| !item.has_own_body());
-    if !is_alone || items.first().is_none_or(|first| first.header.key != *key || !first.has_own_body()) {
+    if !is_alone
+        || items
+            .first()
+            .is_none_or(|first| first.header.key != *key || !first.has_own_body())
+    {
         return Err(bad(
             from,
-            say!("there is another entry in the place of {}", "{} 的位置上是另一个条目", key.short()),
+            say!(
+                "there is another entry in the place of {}",
+                "{} 的位置上是另一个条目",
+                key.short()
+            ),
         ));
     }
     let mut batch = ImportBatch::new(target, Some(origin.clone()));

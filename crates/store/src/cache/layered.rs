@@ -51,7 +51,9 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
     }
 
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
-        self.upper.latest(place).or_else(|| self.lower.latest(place))
+        self.upper
+            .latest(place)
+            .or_else(|| self.lower.latest(place))
     }
 
     fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
@@ -59,11 +61,15 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
-        self.upper.read_text(digest).or_else(|| self.lower.read_text(digest))
+        self.upper
+            .read_text(digest)
+            .or_else(|| self.lower.read_text(digest))
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.upper.count(digest).or_else(|| self.lower.count(digest))
+        self.upper
+            .count(digest)
+            .or_else(|| self.lower.count(digest))
     }
 
     fn last_used(&self, record: &Record) -> Day {

@@ -77,18 +77,27 @@ pub trait Lookup {
     /// The key that begins with `prefix` (hexadecimal digits).
     fn resolve(&self, prefix: &str) -> Result<ActionKey, CacheError> {
         let lower = prefix.to_ascii_lowercase();
-        let is_hex = (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_hex =
+            (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex {
-            return Err(CacheError::BadPrefix { prefix: prefix.to_owned() });
+            return Err(CacheError::BadPrefix {
+                prefix: prefix.to_owned(),
+            });
         }
         let keys = self.records().into_iter().map(|record| record.key);
-        let mut candidates: Vec<ActionKey> = keys.filter(|key| key.0.hex().starts_with(&lower)).collect();
+        let mut candidates: Vec<ActionKey> =
+            keys.filter(|key| key.0.hex().starts_with(&lower)).collect();
         match candidates.as_slice() {
-            [] => Err(CacheError::UnknownPrefix { prefix: prefix.to_owned() }),
+            [] => Err(CacheError::UnknownPrefix {
+                prefix: prefix.to_owned(),
+            }),
             [key] => Ok(*key),
             _ => {
                 candidates.sort_unstable();
-                Err(CacheError::AmbiguousPrefix { prefix: prefix.to_owned(), candidates })
+                Err(CacheError::AmbiguousPrefix {
+                    prefix: prefix.to_owned(),
+                    candidates,
+                })
             }
         }
     }

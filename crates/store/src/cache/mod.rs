@@ -19,26 +19,26 @@
 //!
 //! The cache does not know what actions do or how replies are parsed. To it, bodies and fields are bytes.
 
-mod packs;
-mod index;
-mod writing;
-mod maintenance;
 mod exchange;
+mod index;
+mod maintenance;
+mod packs;
+mod writing;
 
-mod error;
 mod entry;
-mod lookup;
+mod error;
 mod layered;
-mod trust;
+mod lookup;
 mod snapshot;
 mod store;
+mod trust;
 
 #[cfg(test)]
 mod tests;
 
 pub use entry::{
-    Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult, Record,
-    RemovalReason, Tag, Writer, now_ms,
+    Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, ImportOrigin, KeyOf, ModelNames,
+    ParseResult, Record, RemovalReason, Tag, Writer, now_ms,
 };
 pub use error::{CacheError, Damage};
 pub use exchange::{ImportCounts, pack_entry, pack_text};

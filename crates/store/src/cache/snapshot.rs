@@ -56,7 +56,12 @@ impl CacheSnapshot {
             FolderKind::Empty => Tables::default(),
             FolderKind::Cache | FolderKind::Unlabelled => scan(&layout, &packs)?.0,
         };
-        Ok(CacheSnapshot { tables, packs, layout, hidden: HashSet::new() })
+        Ok(CacheSnapshot {
+            tables,
+            packs,
+            layout,
+            hidden: HashSet::new(),
+        })
     }
 
     /// The damage found by the scan, worded for the user.
@@ -76,17 +81,37 @@ impl CacheSnapshot {
     /// Whether all fields of an entry are known. If its header cannot be read at all, the answer is yes: the error
     /// comes when it is read.
     pub(super) fn has_whole_header(&self, record: &Record) -> bool {
-        !matches!(self.packs.decoded_header(record), Ok(DecodedHeader::FieldLost))
+        !matches!(
+            self.packs.decoded_header(record),
+            Ok(DecodedHeader::FieldLost)
+        )
     }
 
     /// The disk space of the cache. `named` has the digests of texts that entries and results were made from
     /// (`EntryHeader::texts`); other texts are derived.
     pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
-        let derived = self.tables.texts.iter().filter(|(digest, _)| !named.contains(digest));
+        let derived = self
+            .tables
+            .texts
+            .iter()
+            .filter(|(digest, _)| !named.contains(digest));
         let derived = derived.map(|(_, at): (_, &FrameLocation)| at.len()).sum();
-        let entries = self.tables.records().map(|record| record.stored_bytes()).sum();
-        let (total, index) = (disk_bytes(self.layout.root()), disk_bytes(&self.layout.index()));
-        DiskUsage { total, entries, derived, index, other: total.saturating_sub(entries + derived + index) }
+        let entries = self
+            .tables
+            .records()
+            .map(|record| record.stored_bytes())
+            .sum();
+        let (total, index) = (
+            disk_bytes(self.layout.root()),
+            disk_bytes(&self.layout.index()),
+        );
+        DiskUsage {
+            total,
+            entries,
+            derived,
+            index,
+            other: total.saturating_sub(entries + derived + index),
+        }
     }
 
     /// The number of entries.
@@ -102,7 +127,11 @@ impl CacheSnapshot {
 
 impl Lookup for CacheSnapshot {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        if self.hidden.contains(key) { None } else { self.tables.find(key) }
+        if self.hidden.contains(key) {
+            None
+        } else {
+            self.tables.find(key)
+        }
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {

@@ -15,7 +15,8 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::entry::{
-    Day, EntryHeader, EntryStatus, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult, Record, RemovalReason,
+    Day, EntryHeader, EntryStatus, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult,
+    Record, RemovalReason,
 };
 use super::error::{CacheError, Damage};
 use super::exchange::{self, ImportCounts, ImportTarget};
@@ -82,10 +83,20 @@ impl Store {
         // again, because another process may have created it meanwhile
         let kind = layout.inspect()?;
         let inner = Arc::new(StoreInner::open(layout, kind)?);
-        let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
+        let writer = WriterThread::start(inner.clone())
+            .map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
         let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
-        Ok(Store { used, known_texts, hidden, key_of, writer, inner, _index_files: index_files, _lock: lock })
+        Ok(Store {
+            used,
+            known_texts,
+            hidden,
+            key_of,
+            writer,
+            inner,
+            _index_files: index_files,
+            _lock: lock,
+        })
     }
 
     /// Recoveries and damage since the last call, worded for the user; each is returned once.
@@ -97,7 +108,12 @@ impl Store {
     ///
     /// # Errors
     /// If it could not be written; then this store writes nothing more, and everything stored before is intact.
-    pub async fn put_reply(&self, key: ActionKey, header: &EntryHeader, body: Bytes) -> Result<Record, CacheError> {
+    pub async fn put_reply(
+        &self,
+        key: ActionKey,
+        header: &EntryHeader,
+        body: Bytes,
+    ) -> Result<Record, CacheError> {
         /// Larger bodies are compressed on another thread.
         const LARGE: usize = 256 << 10;
         self.inner.check()?;
@@ -138,7 +154,8 @@ impl Store {
     }
 
     fn malformed(&self) -> CacheError {
-        self.inner.poisoned(localized("an entry cannot be encoded", "无法编码一个条目"))
+        self.inner
+            .poisoned(localized("an entry cannot be encoded", "无法编码一个条目"))
     }
 
     async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
@@ -151,14 +168,24 @@ impl Store {
     ///
     /// # Errors
     /// As `put_reply`.
-    pub async fn put_step(&self, nonce: BatchNonce, step: BatchStep, content: &[u8]) -> Result<(), CacheError> {
+    pub async fn put_step(
+        &self,
+        nonce: BatchNonce,
+        step: BatchStep,
+        content: &[u8],
+    ) -> Result<(), CacheError> {
         self.inner.check()?;
         let frame = frame::journal(&(nonce, step), &compress_body(content)?);
-        self.write(frame.map_err(|error| self.inner.poisoned(&error.to_string()))?).await.map(drop)
+        self.write(frame.map_err(|error| self.inner.poisoned(&error.to_string()))?)
+            .await
+            .map(drop)
     }
 
     fn stopped(&self) -> CacheError {
-        self.inner.poisoned(localized("its writer thread has stopped", "其写入线程已停止"))
+        self.inner.poisoned(localized(
+            "its writer thread has stopped",
+            "其写入线程已停止",
+        ))
     }
 
     /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
@@ -181,7 +208,10 @@ impl Store {
     fn put_text(&self, digest: Digest, bytes: &[u8]) {
         match compress_body(bytes) {
             Ok(encoded) => self.write_in_background(Ok(frame::text(digest, &encoded))),
-            Err(error) => self.inner.notice(say!("a text was not stored: {error}", "没有保存一份文本：{error}")),
+            Err(error) => self.inner.notice(say!(
+                "a text was not stored: {error}",
+                "没有保存一份文本：{error}"
+            )),
         }
     }
 
@@ -229,7 +259,9 @@ impl Store {
     /// Records which actions are in use again at their places after others were: a stale action is explained by
     /// comparison with the one used last. Does not wait.
     pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
-        let new = places.iter().filter(|(place, key)| self.latest(place) != Some(*key));
+        let new = places
+            .iter()
+            .filter(|(place, key)| self.latest(place) != Some(*key));
         let new: Vec<(Digest, ActionKey)> = new.copied().collect();
         if !new.is_empty() {
             self.write_in_background(frame::latest(&new));
@@ -249,7 +281,10 @@ impl Store {
     fn write_in_background(&self, frame: Result<Vec<u8>, postcard::Error>) {
         match frame {
             Ok(frame) => self.writer.send(WriteRequest::Background(frame)),
-            Err(e) => self.inner.notice(say!("derived data was not stored: {e}", "没有保存派生数据：{e}")),
+            Err(e) => self.inner.notice(say!(
+                "derived data was not stored: {e}",
+                "没有保存派生数据：{e}"
+            )),
         }
     }
 
@@ -277,7 +312,11 @@ impl Store {
     ///
     /// # Errors
     /// If the cache cannot be read or written; then this store writes nothing more.
-    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
+    pub fn prune(
+        &self,
+        keys: &[ActionKey],
+        kept: &HashSet<Digest>,
+    ) -> Result<PruneCounts, CacheError> {
         self.sync()?;
         // a removed text is stored again when it is needed again
         lock(&self.known_texts).clear();
@@ -289,7 +328,8 @@ impl Store {
     /// # Errors
     /// As `prune`.
     pub fn shrink_index(&self) -> Result<(), CacheError> {
-        self.inner.exclusively(|active| self.inner.shrink_tree(active))
+        self.inner
+            .exclusively(|active| self.inner.shrink_tree(active))
     }
 
     /// Verifies everything and removes what is damaged.
@@ -298,7 +338,8 @@ impl Store {
     /// As `prune`.
     pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
         self.sync()?;
-        self.inner.exclusively(|active| verify::verify(&self.inner, active))
+        self.inner
+            .exclusively(|active| verify::verify(&self.inner, active))
     }
 
     /// Adds the entries with these keys that another cache has, with their source texts. Existing outputs are not
@@ -320,7 +361,12 @@ impl Store {
     ///
     /// # Errors
     /// `BadImport` if these bytes are not the entry or text `key`; else if this cache cannot be written.
-    pub fn add_packed(&self, key: &Digest, bytes: &[u8], origin: &ImportOrigin) -> Result<ImportCounts, CacheError> {
+    pub fn add_packed(
+        &self,
+        key: &Digest,
+        bytes: &[u8],
+        origin: &ImportOrigin,
+    ) -> Result<ImportCounts, CacheError> {
         let counts = exchange::add_packed(self.import_target(), key, bytes, origin)?;
         if counts.added > 0 {
             self.unhide(&ActionKey(*key));
@@ -329,7 +375,11 @@ impl Store {
     }
 
     fn import_target(&self) -> ImportTarget<'_> {
-        ImportTarget { present: self, inner: &self.inner, key_of: self.key_of }
+        ImportTarget {
+            present: self,
+            inner: &self.inner,
+            key_of: self.key_of,
+        }
     }
 
     /// Whether anything was ever imported or pulled into the cache.
@@ -338,9 +388,14 @@ impl Store {
     }
 
     /// The origins of the entries with these keys that were imported or pulled, each with the digest of the body.
-    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
+    pub fn origins<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k ActionKey>,
+    ) -> Vec<(ActionKey, Digest, ImportOrigin)> {
         let records = keys.into_iter().filter_map(|key| self.find(key));
-        records.filter_map(|record| Some((record.key, record.raw, self.header(&record).ok()?.origin?))).collect()
+        records
+            .filter_map(|record| Some((record.key, record.raw, self.header(&record).ok()?.origin?)))
+            .collect()
     }
 
     /// From now on, entries of writers other than those with the public keys `trusted` count as missing. Returns the
@@ -360,20 +415,29 @@ impl Store {
     }
 
     fn is_hidden(&self, key: &ActionKey) -> bool {
-        self.hidden.read().unwrap_or_else(PoisonError::into_inner).contains(key)
+        self.hidden
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(key)
     }
 
     /// Shows the entry of a key again, because a trusted one has replaced it.
     fn unhide(&self, key: &ActionKey) {
         if self.is_hidden(key) {
-            self.hidden.write().unwrap_or_else(PoisonError::into_inner).remove(key);
+            self.hidden
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(key);
         }
     }
 
     /// Adds a notice for damage.
     fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
         result.inspect_err(|damage| {
-            self.inner.notice(say!("{damage}. It is made again when it is needed", "{damage}。需要时会重新产生"))
+            self.inner.notice(say!(
+                "{damage}. It is made again when it is needed",
+                "{damage}。需要时会重新产生"
+            ))
         })
     }
 }
@@ -401,7 +465,11 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        if self.is_hidden(key) { None } else { self.inner.tables().find(key) }
+        if self.is_hidden(key) {
+            None
+        } else {
+            self.inner.tables().find(key)
+        }
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use tempfile::tempdir;
 
 use super::entry::{
-    Day, EntryHeader, EntryStatus, Field, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason, Tag, Writer,
+    Day, EntryHeader, EntryStatus, Field, FrameLocation, ImportOrigin, ParseResult, Record,
+    RemovalReason, Tag, Writer,
 };
 use super::index::Tables;
 use super::index::item_key::ItemKey;
@@ -23,7 +24,10 @@ use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};
 
 fn field(text: Option<&str>, content: &str) -> Field {
-    Field { text: text.map(Digest::hash), content: content.into() }
+    Field {
+        text: text.map(Digest::hash),
+        content: content.into(),
+    }
 }
 
 fn header() -> EntryHeader {
@@ -31,13 +35,24 @@ fn header() -> EntryHeader {
         kind: Tag(2),
         format: Some(Tag(2)),
         created: 1_790_000_000_123,
-        usage: Usage { input: Some(Tokens(300)), output: Some(Tokens(0)), ..Usage::default() },
+        usage: Usage {
+            input: Some(Tokens(300)),
+            output: Some(Tokens(0)),
+            ..Usage::default()
+        },
         cost: Some(Usd(0.5)),
         latency_ms: 900,
         place: Digest::hash("place"),
-        models: ModelNames { requested: None, answered: Some("m-1".into()) },
+        models: ModelNames {
+            requested: None,
+            answered: Some("m-1".into()),
+        },
         origin: None,
-        fields: vec![field(None, "numbers"), field(Some("m"), "model"), field(Some("text"), "prompt p.md")],
+        fields: vec![
+            field(None, "numbers"),
+            field(Some("m"), "model"),
+            field(Some("text"), "prompt p.md"),
+        ],
     }
 }
 
@@ -47,13 +62,22 @@ fn opened(folder: &std::path::Path) -> Store {
 
 fn hex(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let lines: Vec<&str> = digits.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let lines: Vec<&str> = digits
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
     lines.join("\n")
 }
 
 #[test]
 fn the_bytes_of_a_frame_are_pinned() {
-    let frame = frame::reply(ActionKey(Digest::hash("key")), &header(), &compress_body(b"a body").unwrap()).unwrap();
+    let frame = frame::reply(
+        ActionKey(Digest::hash("key")),
+        &header(),
+        &compress_body(b"a body").unwrap(),
+    )
+    .unwrap();
     insta::assert_snapshot!(hex(&frame), @"
     c566720101000000ab0000000600000006000000f6864749ff8e2bab3b26e0c1
     27002127905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911
@@ -81,10 +105,19 @@ fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
 fn record() -> Record {
     Record {
         key: ActionKey(Digest::hash("key")),
-        location: FrameLocation { pack: 1, offset: 24, head: 300, body: 70 },
+        location: FrameLocation {
+            pack: 1,
+            offset: 24,
+            head: 300,
+            body: 70,
+        },
         raw: Digest::hash("a body"),
         raw_len: 6,
-        status: EntryStatus::Output { out: Digest::hash("out"), state: Some(Digest::hash("state")), parser: 2 },
+        status: EntryStatus::Output {
+            out: Digest::hash("out"),
+            state: Some(Digest::hash("state")),
+            parser: 2,
+        },
         created: 1_790_000_000_123,
         kind: Tag(3),
         usage: header().usage,
@@ -98,17 +131,45 @@ fn record() -> Record {
 fn a_record_takes_200_bytes_in_the_tree_at_most_and_one_of_another_version_is_refused() {
     let long: std::sync::Arc<str> = "x".repeat(400).into();
     let all = Some(Tokens(u64::from(u32::MAX)));
-    let usage =
-        Usage { input: all, cached_input: all, cache_write: all, output: all, reasoning: all, ..Usage::default() };
-    let failed = EntryStatus::Failed { class: long.clone(), message: long.clone() };
-    for status in [record().status, EntryStatus::Malformed { parser: 9, fault: long }, failed] {
-        let record = Record { status, usage, cost: Some(Usd(1e300)), latency_ms: 86_400_000, ..record() };
+    let usage = Usage {
+        input: all,
+        cached_input: all,
+        cache_write: all,
+        output: all,
+        reasoning: all,
+        ..Usage::default()
+    };
+    let failed = EntryStatus::Failed {
+        class: long.clone(),
+        message: long.clone(),
+    };
+    for status in [
+        record().status,
+        EntryStatus::Malformed {
+            parser: 9,
+            fault: long,
+        },
+        failed,
+    ] {
+        let record = Record {
+            status,
+            usage,
+            cost: Some(Usd(1e300)),
+            latency_ms: 86_400_000,
+            ..record()
+        };
         let mut tables = Tables::default();
         tables.set_record(record.clone());
-        let value = item(&tables, ItemKey::Action(record.key)).unwrap().value.unwrap();
+        let value = item(&tables, ItemKey::Action(record.key))
+            .unwrap()
+            .value
+            .unwrap();
         assert!(value.len() <= 200, "{}", value.len());
         let found = Record::decode(record.key, &value).unwrap();
-        assert_eq!((found.raw, found.location, found.usage), (record.raw, record.location, record.usage));
+        assert_eq!(
+            (found.raw, found.location, found.usage),
+            (record.raw, record.location, record.usage)
+        );
     }
     let bytes = record().encode().unwrap();
     assert_eq!(Record::decode(record().key, &bytes), Some(record()));
@@ -125,41 +186,105 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let key = || digest().prop_map(ActionKey);
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let reply = (key(), body, any::<u64>()).prop_map(|(key, body, created)| {
-        let header = EntryHeader { created, ..header() };
-        (frame::reply(key, &header, &compress_body(&body).unwrap()).unwrap(), FrameContent::Reply(header.summary()))
-    });
-    let parse_result = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(|(key, raw, state, fault)| {
-        let reading = match state {
-            Some(_) => ParseResult::Output { out: raw, state, parser: 4 },
-            None => ParseResult::Malformed { parser: 4, fault },
+        let header = EntryHeader {
+            created,
+            ..header()
         };
-        (frame::parse_result(key, raw, &reading).unwrap(), FrameContent::ParseResult(reading))
-    });
-    let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
-        let frame = frame::failure(key, &header(), &class, &message).unwrap();
-        (frame, FrameContent::Failure { summary: header().summary(), class, message })
-    });
-    let counts = prop::collection::vec((digest(), any::<u64>()), 0..20)
-        .prop_map(|counts| (frame::counts(&counts).unwrap(), FrameContent::Counts(counts)));
-    let touch = (any::<u32>(), prop::collection::vec(any::<[u8; 8]>(), 0..20))
-        .prop_map(|(day, keys)| (frame::touch(Day(day), &keys).unwrap(), FrameContent::Touch { day: Day(day), keys }));
-    let remove = prop::collection::vec((key(), prop::option::of(digest())), 0..20).prop_map(|keys| {
         (
-            frame::remove(RemovalReason::Pruned, &keys).unwrap(),
-            FrameContent::Remove { why: RemovalReason::Pruned, keys },
+            frame::reply(key, &header, &compress_body(&body).unwrap()).unwrap(),
+            FrameContent::Reply(header.summary()),
         )
     });
-    let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
-        .prop_map(|places| (frame::latest(&places).unwrap(), FrameContent::Latest(places)));
-    let text = (digest(), prop::collection::vec(any::<u8>(), 0..300))
-        .prop_map(|(digest, body)| (frame::text(digest, &compress_body(&body).unwrap()), FrameContent::Text));
-    let step = prop::sample::select(vec![BatchStep::Intent, BatchStep::Submitted, BatchStep::Closed]);
-    let nonce = (any::<u64>(), key()).prop_map(|(created, key)| BatchNonce::new(created, std::iter::once(key)));
-    let journal = (nonce, step, prop::collection::vec(any::<u8>(), 0..300)).prop_map(|(nonce, step, body)| {
-        let frame = frame::journal(&(nonce, step), &compress_body(&body).unwrap()).unwrap();
-        (frame, FrameContent::Journal(nonce, step))
+    let parse_result = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(
+        |(key, raw, state, fault)| {
+            let reading = match state {
+                Some(_) => ParseResult::Output {
+                    out: raw,
+                    state,
+                    parser: 4,
+                },
+                None => ParseResult::Malformed { parser: 4, fault },
+            };
+            (
+                frame::parse_result(key, raw, &reading).unwrap(),
+                FrameContent::ParseResult(reading),
+            )
+        },
+    );
+    let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
+        let frame = frame::failure(key, &header(), &class, &message).unwrap();
+        (
+            frame,
+            FrameContent::Failure {
+                summary: header().summary(),
+                class,
+                message,
+            },
+        )
     });
-    prop_oneof![reply, parse_result, failure, counts, touch, remove, latest, text, journal]
+    let counts = prop::collection::vec((digest(), any::<u64>()), 0..20).prop_map(|counts| {
+        (
+            frame::counts(&counts).unwrap(),
+            FrameContent::Counts(counts),
+        )
+    });
+    let touch =
+        (any::<u32>(), prop::collection::vec(any::<[u8; 8]>(), 0..20)).prop_map(|(day, keys)| {
+            (
+                frame::touch(Day(day), &keys).unwrap(),
+                FrameContent::Touch {
+                    day: Day(day),
+                    keys,
+                },
+            )
+        });
+    let remove =
+        prop::collection::vec((key(), prop::option::of(digest())), 0..20).prop_map(|keys| {
+            (
+                frame::remove(RemovalReason::Pruned, &keys).unwrap(),
+                FrameContent::Remove {
+                    why: RemovalReason::Pruned,
+                    keys,
+                },
+            )
+        });
+    let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
+        .prop_map(|places| {
+            (
+                frame::latest(&places).unwrap(),
+                FrameContent::Latest(places),
+            )
+        });
+    let text = (digest(), prop::collection::vec(any::<u8>(), 0..300)).prop_map(|(digest, body)| {
+        (
+            frame::text(digest, &compress_body(&body).unwrap()),
+            FrameContent::Text,
+        )
+    });
+    let step = prop::sample::select(vec![
+        BatchStep::Intent,
+        BatchStep::Submitted,
+        BatchStep::Closed,
+    ]);
+    let nonce = (any::<u64>(), key())
+        .prop_map(|(created, key)| BatchNonce::new(created, std::iter::once(key)));
+    let journal = (nonce, step, prop::collection::vec(any::<u8>(), 0..300)).prop_map(
+        |(nonce, step, body)| {
+            let frame = frame::journal(&(nonce, step), &compress_body(&body).unwrap()).unwrap();
+            (frame, FrameContent::Journal(nonce, step))
+        },
+    );
+    prop_oneof![
+        reply,
+        parse_result,
+        failure,
+        counts,
+        touch,
+        remove,
+        latest,
+        text,
+        journal
+    ]
 }
 
 proptest! {
@@ -207,14 +332,22 @@ proptest! {
 
 /// Frames of version 1 as a pack gets them.
 fn packed(frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    let frames = frames.into_iter().map(|frame| PortableFrame::read(frame, &SharedFields::default())).collect();
+    let frames = frames
+        .into_iter()
+        .map(|frame| PortableFrame::read(frame, &SharedFields::default()))
+        .collect();
     pack(frames, &mut FieldNumbers::default()).unwrap().frames
 }
 
 /// An entry of version 1, like others but for its place and its request.
 fn entry(n: u64) -> (EntryHeader, Vec<u8>) {
-    let mut header = EntryHeader { place: Digest::hash(n.to_le_bytes()), ..header() };
-    header.fields.insert(1, field(None, &format!("request-{n}")));
+    let mut header = EntryHeader {
+        place: Digest::hash(n.to_le_bytes()),
+        ..header()
+    };
+    header
+        .fields
+        .insert(1, field(None, &format!("request-{n}")));
     let body = compress_body(b"a body").unwrap();
     let frame = frame::reply(ActionKey(Digest::hash(n.to_le_bytes())), &header, &body).unwrap();
     (header, frame)
@@ -223,7 +356,11 @@ fn entry(n: u64) -> (EntryHeader, Vec<u8>) {
 #[test]
 fn the_bytes_of_packed_frames_are_pinned() {
     let key = ActionKey(Digest::hash("key"));
-    let reading = ParseResult::Output { out: Digest::hash("out"), state: None, parser: 2 };
+    let reading = ParseResult::Output {
+        out: Digest::hash("out"),
+        state: None,
+        parser: 2,
+    };
     let parsed = frame::parse_result(key, Digest::hash("a body"), &reading).unwrap();
     let frames = packed(vec![entry(1).1, parsed.clone(), entry(2).1, parsed]);
     let all: Vec<String> = frames.iter().map(|frame| hex(frame)).collect();
@@ -262,7 +399,10 @@ fn the_bytes_of_packed_frames_are_pinned() {
 #[test]
 fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
     let key = ActionKey(Digest::hash("key"));
-    let reading = ParseResult::Malformed { parser: 1, fault: "x".into() };
+    let reading = ParseResult::Malformed {
+        parser: 1,
+        fault: "x".into(),
+    };
     let failed = frame::failure(key, &header(), "class", "message").unwrap();
     let parsed = frame::parse_result(key, Digest::hash("a body"), &reading).unwrap();
     for frame in packed(vec![entry(1).1, entry(2).1, entry(3).1, failed, parsed]) {
@@ -271,7 +411,10 @@ fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
             for bit in 0..8 {
                 let mut flipped = frame.clone();
                 flipped[at] ^= 1 << bit;
-                assert!(FrameHeader::decode(&flipped).is_err(), "byte {at} of {head}");
+                assert!(
+                    FrameHeader::decode(&flipped).is_err(),
+                    "byte {at} of {head}"
+                );
             }
             let cut = FrameHeader::decode(&frame[..at]);
             assert!(
@@ -286,9 +429,13 @@ fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
 fn a_packed_frame_in_an_export_is_refused() {
     let frames = packed(vec![entry(1).1, entry(2).1, entry(3).1]).concat();
     let mut stream = frames.as_slice();
-    let mut read = || super::exchange::read_item(&mut stream, |header| Some(ActionKey(header.place)));
+    let mut read =
+        || super::exchange::read_item(&mut stream, |header| Some(ActionKey(header.place)));
     assert!(read().unwrap().is_some(), "the fields that they share");
-    assert!(read().unwrap().is_some(), "the first, which names none of them");
+    assert!(
+        read().unwrap().is_some(),
+        "the first, which names none of them"
+    );
     assert!(read().is_err());
 }
 
@@ -332,48 +479,104 @@ proptest! {
 fn an_entry_whose_writer_was_lost_is_not_trusted() {
     let dir = tempdir().unwrap();
     let key = |n: u64| ActionKey(Digest::hash(n.to_le_bytes()));
-    let writer = Some(Writer { name: "someone".into(), key: "a public key".into() });
-    let origin = Some(ImportOrigin { remote: "remote".into(), pack: Digest::hash("pack"), writer });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let writer = Some(Writer {
+        name: "someone".into(),
+        key: "a public key".into(),
+    });
+    let origin = Some(ImportOrigin {
+        remote: "remote".into(),
+        pack: Digest::hash("pack"),
+        writer,
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let store = opened(dir.path());
     for n in 0..3 {
-        let header = EntryHeader { origin: origin.clone(), ..entry(n).0 };
-        runtime.block_on(store.put_reply(key(n), &header, bytes::Bytes::from_static(b"a body"))).unwrap();
+        let header = EntryHeader {
+            origin: origin.clone(),
+            ..entry(n).0
+        };
+        runtime
+            .block_on(store.put_reply(key(n), &header, bytes::Bytes::from_static(b"a body")))
+            .unwrap();
     }
-    store.trust_only(&["a public key".to_owned()].into()).unwrap();
+    store
+        .trust_only(&["a public key".to_owned()].into())
+        .unwrap();
     store.close().unwrap();
     let pack = dir.path().join("packs/00000001.pack");
     let mut bytes = std::fs::read(&pack).unwrap();
     let fields = [&frame::PACKED[..], &[10, 0x80]].concat();
-    let at = bytes.windows(fields.len()).position(|found| found == fields).unwrap();
+    let at = bytes
+        .windows(fields.len())
+        .position(|found| found == fields)
+        .unwrap();
     bytes[at + 12] ^= 1;
     std::fs::write(&pack, bytes).unwrap();
     let store = opened(dir.path());
     assert!((0..3).all(|n| store.body(&store.find(&key(n)).unwrap()).unwrap() == "a body"));
-    assert_eq!(store.trust_only(&["a public key".to_owned()].into()).unwrap(), 0);
+    assert_eq!(
+        store
+            .trust_only(&["a public key".to_owned()].into())
+            .unwrap(),
+        0
+    );
     let hidden = store.trust_only(&Default::default()).unwrap();
-    assert_eq!((hidden, (0..3).filter_map(|n| store.find(&key(n))).count()), (3, 0));
+    assert_eq!(
+        (hidden, (0..3).filter_map(|n| store.find(&key(n))).count()),
+        (3, 0)
+    );
 }
 
 #[test]
 fn a_removed_list_of_writers_readmits_nobody() {
     let dir = tempdir().unwrap();
     let key = |n: u64| ActionKey(Digest::hash(n.to_le_bytes()));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let store = opened(dir.path());
-    let writer = |key: &str| Some(Writer { name: "someone".into(), key: key.into() });
+    let writer = |key: &str| {
+        Some(Writer {
+            name: "someone".into(),
+            key: key.into(),
+        })
+    };
     for (n, writer) in [(0, writer("revoked")), (1, writer("trusted")), (2, None)] {
-        let origin = Some(ImportOrigin { remote: "remote".into(), pack: Digest::hash("pack"), writer });
-        let header = EntryHeader { origin, ..entry(n).0 };
-        runtime.block_on(store.put_reply(key(n), &header, bytes::Bytes::from_static(b"a body"))).unwrap();
+        let origin = Some(ImportOrigin {
+            remote: "remote".into(),
+            pack: Digest::hash("pack"),
+            writer,
+        });
+        let header = EntryHeader {
+            origin,
+            ..entry(n).0
+        };
+        runtime
+            .block_on(store.put_reply(key(n), &header, bytes::Bytes::from_static(b"a body")))
+            .unwrap();
     }
     let trusted = ["trusted".to_owned()].into();
     for _ in 0..2 {
-        assert_eq!(CacheSnapshot::open(dir.path()).unwrap().trust_only(&trusted).unwrap(), 1);
+        assert_eq!(
+            CacheSnapshot::open(dir.path())
+                .unwrap()
+                .trust_only(&trusted)
+                .unwrap(),
+            1
+        );
         assert_eq!(store.trust_only(&trusted).unwrap(), 1);
-        assert!(store.find(&key(0)).is_none() && store.find(&key(1)).is_some() && store.find(&key(2)).is_some());
+        assert!(
+            store.find(&key(0)).is_none()
+                && store.find(&key(1)).is_some()
+                && store.find(&key(2)).is_some()
+        );
         let list = dir.path().join("WRITERS");
-        assert_eq!(std::fs::read_to_string(&list).unwrap(), "revoked\ntrusted\nunsigned\n");
+        assert_eq!(
+            std::fs::read_to_string(&list).unwrap(),
+            "revoked\ntrusted\nunsigned\n"
+        );
         std::fs::remove_file(list).unwrap();
         // A pull meanwhile writes no list that lacks the others.
         store.inner.layout.note_writer(Some("trusted")).unwrap();
@@ -385,15 +588,33 @@ fn a_removed_list_of_writers_readmits_nobody() {
 fn a_failure_shows_no_output_of_a_writer_who_is_not_trusted() {
     let dir = tempdir().unwrap();
     let (key, pack) = (ActionKey(Digest::hash("key")), Digest::hash("pack"));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let store = opened(dir.path());
-    let writer = Some(Writer { name: "someone".into(), key: "revoked".into() });
-    let pulled = EntryHeader { origin: Some(ImportOrigin { remote: "remote".into(), pack, writer }), ..header() };
-    runtime.block_on(store.put_reply(key, &pulled, bytes::Bytes::from_static(b"theirs"))).unwrap();
+    let writer = Some(Writer {
+        name: "someone".into(),
+        key: "revoked".into(),
+    });
+    let pulled = EntryHeader {
+        origin: Some(ImportOrigin {
+            remote: "remote".into(),
+            pack,
+            writer,
+        }),
+        ..header()
+    };
+    runtime
+        .block_on(store.put_reply(key, &pulled, bytes::Bytes::from_static(b"theirs")))
+        .unwrap();
     assert_eq!(store.trust_only(&Default::default()).unwrap(), 1);
-    runtime.block_on(store.fail(key, &header(), "refused", "the model declined")).unwrap();
+    runtime
+        .block_on(store.fail(key, &header(), "refused", "the model declined"))
+        .unwrap();
     assert_eq!(store.find(&key), None);
-    runtime.block_on(store.put_reply(key, &header(), bytes::Bytes::from_static(b"ours"))).unwrap();
+    runtime
+        .block_on(store.put_reply(key, &header(), bytes::Bytes::from_static(b"ours")))
+        .unwrap();
     assert_eq!(store.body(&store.find(&key).unwrap()).unwrap(), "ours");
 }
 
@@ -401,17 +622,33 @@ fn a_failure_shows_no_output_of_a_writer_who_is_not_trusted() {
 fn a_killed_prune_does_not_open_a_closed_batch_again() {
     let dir = tempdir().unwrap();
     let nonce = BatchNonce::new(1, std::iter::empty());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let store = opened(dir.path());
     // So much of the first pack is live that no prune rewrites it for another reason.
-    let body: Vec<u8> = (0..200_u32).flat_map(|n| Digest::hash(n.to_le_bytes()).0).collect();
-    runtime.block_on(store.put_reply(ActionKey(Digest::hash("key")), &header(), body.into())).unwrap();
-    runtime.block_on(store.put_step(nonce, BatchStep::Intent, b"intent")).unwrap();
-    store.inner.exclusively(|active| store.inner.start_next_pack(active)).unwrap();
-    runtime.block_on(store.put_step(nonce, BatchStep::Closed, b"closed")).unwrap();
+    let body: Vec<u8> = (0..200_u32)
+        .flat_map(|n| Digest::hash(n.to_le_bytes()).0)
+        .collect();
+    runtime
+        .block_on(store.put_reply(ActionKey(Digest::hash("key")), &header(), body.into()))
+        .unwrap();
+    runtime
+        .block_on(store.put_step(nonce, BatchStep::Intent, b"intent"))
+        .unwrap();
+    store
+        .inner
+        .exclusively(|active| store.inner.start_next_pack(active))
+        .unwrap();
+    runtime
+        .block_on(store.put_step(nonce, BatchStep::Closed, b"closed"))
+        .unwrap();
     // As after a kill before the first pack was removed: the tree has already forgotten what opened the batch.
     let forget = |active: &mut ActivePack| {
-        store.inner.tables_mut().forget_step(nonce, BatchStep::Intent);
+        store
+            .inner
+            .tables_mut()
+            .forget_step(nonce, BatchStep::Intent);
         store.inner.flush_tree(active);
         Ok(())
     };
@@ -422,7 +659,10 @@ fn a_killed_prune_does_not_open_a_closed_batch_again() {
         store.prune(&[], &Default::default()).unwrap();
         store.close().unwrap();
         let steps = CacheSnapshot::open(dir.path()).unwrap().steps();
-        assert!(steps.is_empty() || steps.contains(&(nonce, BatchStep::Closed)), "{steps:?}");
+        assert!(
+            steps.is_empty() || steps.contains(&(nonce, BatchStep::Closed)),
+            "{steps:?}"
+        );
     }
     assert!(CacheSnapshot::open(dir.path()).unwrap().steps().is_empty());
 }
@@ -430,10 +670,14 @@ fn a_killed_prune_does_not_open_a_closed_batch_again() {
 #[test]
 fn no_pack_is_overwritten() {
     let dir = tempdir().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let store = opened(dir.path());
     let key = ActionKey(Digest::hash("key"));
-    runtime.block_on(store.put_reply(key, &header(), bytes::Bytes::from_static(b"a body"))).unwrap();
+    runtime
+        .block_on(store.put_reply(key, &header(), bytes::Bytes::from_static(b"a body")))
+        .unwrap();
     assert!(ActivePack::create(&store.inner.layout, 1).is_err());
     assert_eq!(store.body(&store.find(&key).unwrap()).unwrap(), "a body");
 }
@@ -441,8 +685,12 @@ fn no_pack_is_overwritten() {
 #[test]
 fn a_parse_result_without_its_entry_changes_nothing() {
     let mut tables = Tables::default();
-    let reading = ParseResult::Malformed { parser: 1, fault: "x".into() };
-    let frame = frame::parse_result(ActionKey(Digest::hash("k")), Digest::hash("raw"), &reading).unwrap();
+    let reading = ParseResult::Malformed {
+        parser: 1,
+        fault: "x".into(),
+    };
+    let frame =
+        frame::parse_result(ActionKey(Digest::hash("k")), Digest::hash("raw"), &reading).unwrap();
     let header = FrameHeader::decode(&frame).unwrap();
     tables.apply(header.location(1, 24), &header);
     assert_eq!(tables.record_count(), 0);
@@ -453,17 +701,30 @@ fn a_parse_result_without_its_entry_changes_nothing() {
 #[test]
 fn after_a_full_disk_nothing_is_written_and_acknowledged_entries_are_intact() {
     let dir = tempdir().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let store = opened(dir.path());
     let put = |name: &str| {
         let key = ActionKey(Digest::hash(name));
-        runtime.block_on(store.put_reply(key, &header(), bytes::Bytes::copy_from_slice(name.as_bytes())))
+        runtime.block_on(store.put_reply(
+            key,
+            &header(),
+            bytes::Bytes::copy_from_slice(name.as_bytes()),
+        ))
     };
     let kept = put("kept").unwrap();
     store.inner.active().file = File::options().append(true).open("/dev/full").unwrap();
     let error = put("lost").unwrap_err().to_string();
-    assert!(error.contains("No space left") && error.contains("Everything stored before is intact"), "{error}");
-    assert_eq!(put("after").unwrap_err().to_string(), error, "the first cause is repeated");
+    assert!(
+        error.contains("No space left") && error.contains("Everything stored before is intact"),
+        "{error}"
+    );
+    assert_eq!(
+        put("after").unwrap_err().to_string(),
+        error,
+        "the first cause is repeated"
+    );
     assert_eq!(store.body(&kept).unwrap(), "kept");
     assert!(store.sync().is_err());
     drop(store);

@@ -21,8 +21,16 @@ pub(super) struct TrustCheck {
 
 impl TrustCheck {
     /// Reads no entry if all writers are `known` and trusted.
-    pub(super) fn new(cache: &impl Lookup, known: Option<&BTreeSet<String>>, trusted: &BTreeSet<String>) -> TrustCheck {
-        if known.is_some_and(|known| known.iter().all(|key| key == UNSIGNED || trusted.contains(key))) {
+    pub(super) fn new(
+        cache: &impl Lookup,
+        known: Option<&BTreeSet<String>>,
+        trusted: &BTreeSet<String>,
+    ) -> TrustCheck {
+        if known.is_some_and(|known| {
+            known
+                .iter()
+                .all(|key| key == UNSIGNED || trusted.contains(key))
+        }) {
             return TrustCheck::default();
         }
         let (mut hidden, mut writers) = (HashSet::new(), BTreeSet::new());
@@ -30,7 +38,9 @@ impl TrustCheck {
             let is_trusted = match cache.header(&record).map(|header| header.origin) {
                 Ok(None) => true,
                 Ok(Some(origin)) => {
-                    let key = origin.writer.map_or_else(|| UNSIGNED.to_owned(), |writer| writer.key);
+                    let key = origin
+                        .writer
+                        .map_or_else(|| UNSIGNED.to_owned(), |writer| writer.key);
                     let is_trusted = key == UNSIGNED || trusted.contains(&key);
                     writers.insert(key);
                     is_trusted
@@ -45,6 +55,9 @@ impl TrustCheck {
                 hidden.insert(record.key);
             }
         }
-        TrustCheck { hidden, writers: known.is_none().then_some(writers) }
+        TrustCheck {
+            hidden,
+            writers: known.is_none().then_some(writers),
+        }
     }
 }

@@ -44,7 +44,11 @@ pub trait Remote: fmt::Debug + Send + Sync {
     fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes>;
 
     /// Writes an object as a whole, unless there is one of this name.
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome>;
+    fn write_if_absent<'a>(
+        &'a self,
+        name: &'a str,
+        bytes: Bytes,
+    ) -> BackendFuture<'a, WriteOutcome>;
 
     /// Writes an object as a whole. Replaces one of this name.
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()>;
@@ -72,7 +76,11 @@ pub enum RemoteError {
     #[error("{}", say!("access to {url} was denied. {hint}", "无权访问 {url}。{hint}"))]
     Denied { url: String, hint: &'static str },
     #[error("{}", say!("could not {} {url}: {what}", "无法{} {url}：{what}", verb(operation)))]
-    Failed { operation: &'static str, url: String, what: String },
+    Failed {
+        operation: &'static str,
+        url: String,
+        what: String,
+    },
     /// A setting in the environment is missing or wrong.
     #[error("{}", say!("{url} cannot be used: {what}", "无法使用 {url}：{what}"))]
     Setup { url: String, what: String },
@@ -89,22 +97,40 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    pub(super) fn failed(operation: &'static str, url: &str, what: impl Into<String>) -> RemoteError {
-        RemoteError::Failed { operation, url: url.to_owned(), what: what.into() }
+    pub(super) fn failed(
+        operation: &'static str,
+        url: &str,
+        what: impl Into<String>,
+    ) -> RemoteError {
+        RemoteError::Failed {
+            operation,
+            url: url.to_owned(),
+            what: what.into(),
+        }
     }
 
     pub(super) fn foreign(url: &str, found: &str) -> RemoteError {
-        RemoteError::Foreign { url: url.to_owned(), found: found.to_owned() }
+        RemoteError::Foreign {
+            url: url.to_owned(),
+            found: found.to_owned(),
+        }
     }
 
     /// The error for an object that cannot be encoded.
     pub(super) fn unencoded(object: &str, error: &postcard::Error) -> RemoteError {
-        RemoteError::failed("write", object, say!("it cannot be encoded: {error}", "无法编码：{error}"))
+        RemoteError::failed(
+            "write",
+            object,
+            say!("it cannot be encoded: {error}", "无法编码：{error}"),
+        )
     }
 
     /// Whether the user has to change something before it can work.
     pub fn is_input(&self) -> bool {
-        !matches!(self, RemoteError::NotFound(_) | RemoteError::Failed { .. } | RemoteError::Refused { .. })
+        !matches!(
+            self,
+            RemoteError::NotFound(_) | RemoteError::Failed { .. } | RemoteError::Refused { .. }
+        )
     }
 }
 
@@ -116,7 +142,10 @@ mod tests {
     fn a_build_without_object_stores_says_which_one_has_them() {
         let error = RemoteError::NotBuilt("s3://bucket/x".into());
         let text = error.to_string();
-        assert!(text.contains("s3://bucket/x") && text.contains("--features object-stores"), "{text}");
+        assert!(
+            text.contains("s3://bucket/x") && text.contains("--features object-stores"),
+            "{text}"
+        );
         assert!(error.is_input());
     }
 }

@@ -42,7 +42,10 @@ impl FolderRemote {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => RemoteError::Denied {
                 url: url.clone(),
-                hint: localized("Check the owner and the mode of the folder", "请检查文件夹的所有者与权限"),
+                hint: localized(
+                    "Check the owner and the mode of the folder",
+                    "请检查文件夹的所有者与权限",
+                ),
             },
             _ => RemoteError::failed(operation, &url, error.to_string()),
         }
@@ -52,9 +55,10 @@ impl FolderRemote {
         let is_folder = fs::metadata(&self.root).map(|meta| meta.is_dir());
         match is_folder {
             Ok(true) => Ok(()),
-            Ok(false) => {
-                Err(self.missing(localized("It is a file, and a remote is a folder", "它是文件，而远程缓存是文件夹")))
-            }
+            Ok(false) => Err(self.missing(localized(
+                "It is a file, and a remote is a folder",
+                "它是文件，而远程缓存是文件夹",
+            ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&say!(
                 "Create it, or mount it: mkdir -m 700 {}",
                 "请创建或挂载它：`mkdir -m 700 {}`",
@@ -65,7 +69,10 @@ impl FolderRemote {
     }
 
     fn missing(&self, hint: &str) -> RemoteError {
-        RemoteError::Missing { url: self.url(), hint: hint.to_owned() }
+        RemoteError::Missing {
+            url: self.url(),
+            hint: hint.to_owned(),
+        }
     }
 
     fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
@@ -83,10 +90,18 @@ impl FolderRemote {
             if is_temporary(&name) {
                 continue;
             }
-            let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let name = if folder.is_empty() {
+                name
+            } else {
+                format!("{folder}/{name}")
+            };
             // Links are followed, as they are when the object is read.
             match fs::metadata(entry.path()) {
-                Ok(meta) => objects.push(ListedObject { name, bytes: meta.len(), written: meta.modified().ok() }),
+                Ok(meta) => objects.push(ListedObject {
+                    name,
+                    bytes: meta.len(),
+                    written: meta.modified().ok(),
+                }),
                 // removed in the meantime, or a link to nothing
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
@@ -99,9 +114,14 @@ impl FolderRemote {
         let path = self.root.join(name);
         let length = match fs::metadata(&path) {
             Ok(meta) if !meta.is_file() => {
-                return Err(refused(name, localized("it is no regular file", "不是普通文件")));
+                return Err(refused(
+                    name,
+                    localized("it is no regular file", "不是普通文件"),
+                ));
             }
-            Ok(meta) => range.as_ref().map_or(meta.len(), |range| range.end.saturating_sub(range.start)),
+            Ok(meta) => range
+                .as_ref()
+                .map_or(meta.len(), |range| range.end.saturating_sub(range.start)),
             Err(error) => return Err(self.unread(name, error)),
         };
         if length > MAX_OBJECT {
@@ -117,9 +137,10 @@ impl FolderRemote {
 
     fn unread(&self, name: &str, error: io::Error) -> RemoteError {
         match error.kind() {
-            io::ErrorKind::NotFound => {
-                self.check_root().err().unwrap_or_else(|| RemoteError::NotFound(name.to_owned()))
-            }
+            io::ErrorKind::NotFound => self
+                .check_root()
+                .err()
+                .unwrap_or_else(|| RemoteError::NotFound(name.to_owned())),
             _ => self.failed("read")(error),
         }
     }
@@ -133,16 +154,22 @@ impl FolderRemote {
     ) -> BackendFuture<'_, T> {
         let (sender, receiver) = oneshot::channel();
         let folder = self.clone();
-        let started = thread::Builder::new().name("remote folder".to_owned()).spawn(move || {
-            // Nobody receives the result of an operation that took too long.
-            let _ = sender.send(work(&folder));
-        });
+        let started = thread::Builder::new()
+            .name("remote folder".to_owned())
+            .spawn(move || {
+                // Nobody receives the result of an operation that took too long.
+                let _ = sender.send(work(&folder));
+            });
         async move {
             started.map_err(self.failed(operation))?;
             let what = match tokio::time::timeout(PATIENCE, receiver).await {
                 Ok(Ok(result)) => return result,
                 Ok(Err(_)) => localized("the operation broke off", "操作中断").to_owned(),
-                Err(_) => say!("there was no answer within {} s", "{} 秒内没有应答", PATIENCE.as_secs()),
+                Err(_) => say!(
+                    "there was no answer within {} s",
+                    "{} 秒内没有应答",
+                    PATIENCE.as_secs()
+                ),
             };
             Err(RemoteError::failed(operation, &self.url(), what))
         }
@@ -153,7 +180,12 @@ impl FolderRemote {
         format!("fs://{}", self.root.display())
     }
 
-    fn write_now(&self, name: &str, bytes: &[u8], is_replaced: bool) -> Result<WriteOutcome, RemoteError> {
+    fn write_now(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        is_replaced: bool,
+    ) -> Result<WriteOutcome, RemoteError> {
         self.check_root()?;
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
@@ -164,10 +196,13 @@ impl FolderRemote {
         }
         match self.put(folder, &path, bytes, is_replaced) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(WriteOutcome::Exists),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Ok(WriteOutcome::Exists);
+            }
             Err(error) => return Err(failed(error)),
         }
-        sync_folder(folder).map_err(|error| RemoteError::failed("write to", &self.url(), error.to_string()))?;
+        sync_folder(folder)
+            .map_err(|error| RemoteError::failed("write to", &self.url(), error.to_string()))?;
         Ok(WriteOutcome::Written)
     }
 
@@ -176,13 +211,19 @@ impl FolderRemote {
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         share_file(file.path(), &self.root)?;
-        let kept = if is_replaced { file.persist(path) } else { file.persist_noclobber(path) };
+        let kept = if is_replaced {
+            file.persist(path)
+        } else {
+            file.persist_noclobber(path)
+        };
         kept.map(drop).map_err(|error| error.error)
     }
 
     fn delete_now(&self, name: &str) -> Result<(), RemoteError> {
         match fs::remove_file(self.root.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("remove from")(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.failed("remove from")(error))
+            }
             _ => Ok(()),
         }
     }
@@ -193,10 +234,16 @@ impl FolderRemote {
         {
             use std::os::unix::fs::PermissionsExt;
             const OTHERS: u32 = 0o007;
-            let mode = fs::metadata(&self.root).map_err(self.failed("read"))?.permissions().mode();
+            let mode = fs::metadata(&self.root)
+                .map_err(self.failed("read"))?
+                .permissions()
+                .mode();
             if mode & OTHERS != 0 {
                 let url = self.url();
-                return Err(RemoteError::Public { url, hint: format!("chmod o= {}", self.root.display()) });
+                return Err(RemoteError::Public {
+                    url,
+                    hint: format!("chmod o= {}", self.root.display()),
+                });
             }
         }
         Ok(())
@@ -238,7 +285,10 @@ fn share_file(path: &Path, root: &Path) -> io::Result<()> {
 }
 
 fn refused(object: &str, what: &'static str) -> RemoteError {
-    RemoteError::Refused { object: object.to_owned(), what }
+    RemoteError::Refused {
+        object: object.to_owned(),
+        what,
+    }
 }
 
 impl Remote for FolderRemote {
@@ -252,14 +302,22 @@ impl Remote for FolderRemote {
         self.on_own_thread("read", move |folder| folder.read_now(&name, range))
     }
 
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
+    fn write_if_absent<'a>(
+        &'a self,
+        name: &'a str,
+        bytes: Bytes,
+    ) -> BackendFuture<'a, WriteOutcome> {
         let name = name.to_owned();
-        self.on_own_thread("write to", move |folder| folder.write_now(&name, &bytes, false))
+        self.on_own_thread("write to", move |folder| {
+            folder.write_now(&name, &bytes, false)
+        })
     }
 
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
         let name = name.to_owned();
-        self.on_own_thread("write to", move |folder| folder.write_now(&name, &bytes, true).map(drop))
+        self.on_own_thread("write to", move |folder| {
+            folder.write_now(&name, &bytes, true).map(drop)
+        })
     }
 
     fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
@@ -284,20 +342,42 @@ mod tests {
         let remote = FolderRemote::new(folder.path().to_owned());
         let at = |name: &str| folder.path().join(name);
         symlink("/dev/zero", at("zero")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
-        File::create(at("endless")).unwrap().set_len(MAX_OBJECT + 1).unwrap();
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("pipe"))
+                .status()
+                .unwrap()
+                .success()
+        );
+        File::create(at("endless"))
+            .unwrap()
+            .set_len(MAX_OBJECT + 1)
+            .unwrap();
         std::fs::write(at("sound"), "entries").unwrap();
         symlink(at("sound"), at("link")).unwrap();
-        for (name, what) in [("zero", "no regular file"), ("pipe", "no regular file"), ("endless", "too large")] {
+        for (name, what) in [
+            ("zero", "no regular file"),
+            ("pipe", "no regular file"),
+            ("endless", "too large"),
+        ] {
             let error = remote.read(name, None).await.unwrap_err();
             assert!(error.to_string().contains(what), "{name}: {error}");
-            assert!(name == "endless" || remote.read(name, Some(0..8)).await.is_err(), "{name}");
+            assert!(
+                name == "endless" || remote.read(name, Some(0..8)).await.is_err(),
+                "{name}"
+            );
         }
         let huge = remote.read("endless", Some(0..MAX_OBJECT + 1)).await;
         assert!(matches!(huge, Err(RemoteError::Refused { .. })));
         for name in ["sound", "link"] {
             assert_eq!(remote.read(name, Some(0..7)).await.unwrap(), "entries");
         }
-        assert!(matches!(remote.read("sound", Some(0..9)).await, Err(RemoteError::NotFound(_))), "it ends before");
+        assert!(
+            matches!(
+                remote.read("sound", Some(0..9)).await,
+                Err(RemoteError::NotFound(_))
+            ),
+            "it ends before"
+        );
     }
 }

@@ -8,7 +8,10 @@ use futures::StreamExt;
 use super::backend::{ListedObject, Remote, RemoteError};
 use super::index_objects::{self, CONCURRENT_REQUESTS};
 use super::keys::{PublicKey, TrustedWriter};
-use super::pack::{self, Footer, FooterHead, ItemKind, PackEnd, PackFault, PackItem, PartOrigin, SignedFooter, TAIL};
+use super::pack::{
+    self, Footer, FooterHead, ItemKind, PackEnd, PackFault, PackItem, PartOrigin, SignedFooter,
+    TAIL,
+};
 use super::removals::{ListObject, trusted_lists};
 use super::signed::{RemoteId, Trust};
 use crate::digest::{Digest, DigestBuilder};
@@ -30,12 +33,16 @@ pub(super) struct Pack {
 impl Pack {
     /// Who signed it.
     pub(super) fn writer_name(&self) -> &str {
-        self.writer.as_ref().map_or("unsigned", |writer| &writer.name)
+        self.writer
+            .as_ref()
+            .map_or("unsigned", |writer| &writer.name)
     }
 
     /// The part of an assignment that made it.
     fn part_of(&self, assignment: Option<Digest>) -> Option<u32> {
-        self.part.filter(|part| Some(part.assignment) == assignment).map(|part| part.index)
+        self.part
+            .filter(|part| Some(part.assignment) == assignment)
+            .map(|part| part.index)
     }
 }
 
@@ -99,7 +106,11 @@ impl RemoteIndex {
         footers.retain(|pack| !removed.iter().any(|list| list.packs.contains(&pack.name)));
         index.unused.removed = (before - footers.len()) as u64;
         index.bytes = footers.iter().map(|pack| pack.object.bytes).sum();
-        index.loose = footers.iter().filter(|pack| !pack.is_indexed).filter_map(FoundPack::named).collect();
+        index.loose = footers
+            .iter()
+            .filter(|pack| !pack.is_indexed)
+            .filter_map(FoundPack::named)
+            .collect();
         let mut used = Vec::new();
         for FoundPack { name, footer, .. } in footers {
             match footer.and_then(|signed| index.admit(name, &signed, remote_id, trust)) {
@@ -116,7 +127,13 @@ impl RemoteIndex {
     /// Adds packs and their items. If several packs have a key, the one of the lowest part of the assignment is used,
     /// then the oldest, then the first by name.
     fn add_all(&mut self, mut used: Vec<(Pack, Vec<PackItem>)>, assignment: Option<Digest>) {
-        used.sort_unstable_by_key(|(pack, _)| (pack.part_of(assignment).unwrap_or(u32::MAX), pack.created, pack.name));
+        used.sort_unstable_by_key(|(pack, _)| {
+            (
+                pack.part_of(assignment).unwrap_or(u32::MAX),
+                pack.created,
+                pack.name,
+            )
+        });
         let mut made_twice = HashSet::new();
         for (pack, items) in used {
             let (place, part) = (self.packs.len(), pack.part_of(assignment));
@@ -125,8 +142,12 @@ impl RemoteIndex {
                 let at = ItemLocation { pack: place, item };
                 match (item.kind, self.entries.get(&item.key)) {
                     (ItemKind::Entry, Some(first)) => {
-                        let other = self.packs.get(first.pack).and_then(|pack| pack.part_of(assignment));
-                        let is_another = part.is_some() && other.is_some_and(|other| Some(other) != part);
+                        let other = self
+                            .packs
+                            .get(first.pack)
+                            .and_then(|pack| pack.part_of(assignment));
+                        let is_another =
+                            part.is_some() && other.is_some_and(|other| Some(other) != part);
                         if is_another && first.item.digest != item.digest {
                             made_twice.insert(item.key);
                         }
@@ -154,15 +175,27 @@ impl RemoteIndex {
         trust: &Trust,
     ) -> Result<Option<(Pack, Vec<PackItem>)>, PackFault> {
         if signed.name() != name {
-            return Err(PackFault::Damaged(localized("its footer is not that of its name", "其尾部与名称不符")));
+            return Err(PackFault::Damaged(localized(
+                "its footer is not that of its name",
+                "其尾部与名称不符",
+            )));
         }
-        let FooterHead { remote_id: signed_for, writer: key } = signed.head()?;
+        let FooterHead {
+            remote_id: signed_for,
+            writer: key,
+        } = signed.head()?;
         let writer = key.and_then(|key| trust.writer(&key)).cloned();
         let is_used = writer.is_some() || (key.is_none() && trust.unsigned);
         let is_own = key.is_some() && key == trust.own;
         if let Some(key) = key.filter(|key| (is_used || is_own) && !signed.is_signed_by(key)) {
             let name_of = writer.map_or_else(|| key.to_string(), |writer| writer.name);
-            self.unused.damaged.push((name, say!("its signature is not that of {name_of}", "其签名不是 {name_of} 的")));
+            self.unused.damaged.push((
+                name,
+                say!(
+                    "its signature is not that of {name_of}",
+                    "其签名不是 {name_of} 的"
+                ),
+            ));
             return Ok(None);
         }
         if (is_used || is_own) && signed_for != remote_id {
@@ -178,11 +211,22 @@ impl RemoteIndex {
         if !is_used && !is_own {
             return Ok(None);
         }
-        let Footer { created, items, part, .. } = signed.decode()?;
+        let Footer {
+            created,
+            items,
+            part,
+            ..
+        } = signed.decode()?;
         if is_own || key.is_none() {
             self.own.extend(items.iter().map(|item| item.key));
         }
-        let pack = Pack { name, writer, part, created, entries: Vec::new() };
+        let pack = Pack {
+            name,
+            writer,
+            part,
+            created,
+            entries: Vec::new(),
+        };
         Ok(is_used.then_some((pack, items)))
     }
 
@@ -210,7 +254,11 @@ pub(super) fn group_adjacent(mut items: Vec<ItemLocation>) -> Vec<Vec<ItemLocati
     let mut groups: Vec<Vec<ItemLocation>> = Vec::new();
     for at in items {
         match groups.last_mut() {
-            Some(group) if group.last().is_some_and(|last| at.item.offset.saturating_sub(last.item.end()) <= GAP) => {
+            Some(group)
+                if group
+                    .last()
+                    .is_some_and(|last| at.item.offset.saturating_sub(last.item.end()) <= GAP) =>
+            {
                 group.push(at);
             }
             _ => groups.push(vec![at]),
@@ -230,35 +278,63 @@ pub(super) struct FoundPack {
 impl FoundPack {
     /// Its name and footer, if the footer matches the name.
     fn named(&self) -> Option<(Digest, SignedFooter)> {
-        let signed = self.footer.as_ref().ok().filter(|signed| signed.name() == self.name)?;
+        let signed = self
+            .footer
+            .as_ref()
+            .ok()
+            .filter(|signed| signed.name() == self.name)?;
         Some((self.name, signed.clone()))
     }
 }
 
 /// The footers of all packs, read with few requests, and the lists of removed packs.
-pub(super) async fn read_footers(remote: &dyn Remote) -> Result<(Vec<FoundPack>, Vec<ListObject>), RemoteError> {
-    let (listed, (mut indexed, lists)) = futures::try_join!(remote.list(pack::FOLDER), index_objects::read(remote))?;
+pub(super) async fn read_footers(
+    remote: &dyn Remote,
+) -> Result<(Vec<FoundPack>, Vec<ListObject>), RemoteError> {
+    let (listed, (mut indexed, lists)) =
+        futures::try_join!(remote.list(pack::FOLDER), index_objects::read(remote))?;
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for object in listed {
-        let Some(name) = object.name.rsplit('/').next().and_then(|name| name.parse::<Digest>().ok()) else {
+        let Some(name) = object
+            .name
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.parse::<Digest>().ok())
+        else {
             continue;
         };
         match indexed.remove(&name) {
-            Some(signed) => found.push(FoundPack { name, object, footer: Ok(signed), is_indexed: true }),
+            Some(signed) => found.push(FoundPack {
+                name,
+                object,
+                footer: Ok(signed),
+                is_indexed: true,
+            }),
             None => missing.push((name, object)),
         }
     }
-    let requests =
-        missing.into_iter().map(|(name, object)| async move { (name, read_footer(remote, &object).await, object) });
+    let requests = missing
+        .into_iter()
+        .map(|(name, object)| async move { (name, read_footer(remote, &object).await, object) });
     let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     while let Some((name, reply, object)) = replies.next().await {
         match reply {
-            Ok(footer) => found.push(FoundPack { name, object, footer, is_indexed: false }),
+            Ok(footer) => found.push(FoundPack {
+                name,
+                object,
+                footer,
+                is_indexed: false,
+            }),
             // pruned in the meantime
             Err(RemoteError::NotFound(_)) => {}
             Err(RemoteError::Refused { what, .. }) => {
                 let footer = Err(PackFault::Damaged(what));
-                found.push(FoundPack { name, object, footer, is_indexed: false });
+                found.push(FoundPack {
+                    name,
+                    object,
+                    footer,
+                    is_indexed: false,
+                });
             }
             Err(error) => return Err(error),
         }
@@ -273,11 +349,18 @@ pub(super) async fn read_footer(
 ) -> Result<Result<SignedFooter, PackFault>, RemoteError> {
     let mut length = TAIL.min(object.bytes);
     loop {
-        let tail = remote.read(&object.name, Some(object.bytes - length..object.bytes)).await?;
+        let tail = remote
+            .read(&object.name, Some(object.bytes - length..object.bytes))
+            .await?;
         match SignedFooter::from_tail(&tail) {
             Ok(PackEnd::Footer(signed)) => return Ok(Ok(signed)),
             Ok(PackEnd::Needs(more)) if more > length && more <= object.bytes => length = more,
-            Ok(PackEnd::Needs(_)) => return Ok(Err(PackFault::Damaged(localized("it is cut off", "被截断")))),
+            Ok(PackEnd::Needs(_)) => {
+                return Ok(Err(PackFault::Damaged(localized(
+                    "it is cut off",
+                    "被截断",
+                ))));
+            }
             Err(fault) => return Ok(Err(fault)),
         }
     }

@@ -51,7 +51,9 @@ pub(super) async fn read(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject
     // A writer may have replaced some between the list and the reading.
     match read_listed(remote).await? {
         (footers, lists, true) => Ok((footers, lists)),
-        (.., false) => read_listed(remote).await.map(|(footers, lists, _)| (footers, lists)),
+        (.., false) => read_listed(remote)
+            .await
+            .map(|(footers, lists, _)| (footers, lists)),
     }
 }
 
@@ -59,8 +61,12 @@ pub(super) async fn read(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject
 async fn read_listed(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>, bool), RemoteError> {
     let mut objects = remote.list(FOLDER).await?;
     // Larger objects are not ours; if they are, their packs are read one by one.
-    objects.retain(|object| object.bytes <= 2 * MOST_BYTES && (is_index(object) || removals::is_list(&object.name)));
-    let requests = objects.into_iter().map(|object| async move { (read_object(remote, &object.name).await, object) });
+    objects.retain(|object| {
+        object.bytes <= 2 * MOST_BYTES && (is_index(object) || removals::is_list(&object.name))
+    });
+    let requests = objects
+        .into_iter()
+        .map(|object| async move { (read_object(remote, &object.name).await, object) });
     let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     let (mut footers, mut lists, mut is_whole) = (Footers::new(), Vec::new(), true);
     while let Some((reply, object)) = replies.next().await {
@@ -74,7 +80,11 @@ async fn read_listed(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>, b
 }
 
 fn is_index(object: &ListedObject) -> bool {
-    object.name.rsplit('/').next().is_some_and(|name| name.parse::<Digest>().is_ok())
+    object
+        .name
+        .rsplit('/')
+        .next()
+        .is_some_and(|name| name.parse::<Digest>().is_ok())
 }
 
 /// Reads an object; `None` if it is gone or refused.
@@ -88,7 +98,10 @@ async fn read_object(remote: &dyn Remote, name: &str) -> Result<Option<Bytes>, R
 
 fn decode(bytes: &[u8]) -> Footers {
     let signed: Vec<SignedFooter> = postcard::from_bytes(bytes).unwrap_or_default();
-    signed.into_iter().map(|signed| (signed.name(), signed)).collect()
+    signed
+        .into_iter()
+        .map(|signed| (signed.name(), signed))
+        .collect()
 }
 
 /// Writes an index object with these footers.
@@ -103,11 +116,18 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
         if object.bytes > 2 * bytes || object.bytes + bytes > MOST_BYTES {
             break;
         }
-        all.extend(read_object(remote, &object.name).await?.map(|bytes| decode(&bytes)).unwrap_or_default());
+        all.extend(
+            read_object(remote, &object.name)
+                .await?
+                .map(|bytes| decode(&bytes))
+                .unwrap_or_default(),
+        );
         bytes += object.bytes;
         replaced.push(object.name);
     }
-    let Ok(encoded) = postcard::to_stdvec(&all.values().collect::<Vec<_>>()) else { return Ok(()) };
+    let Ok(encoded) = postcard::to_stdvec(&all.values().collect::<Vec<_>>()) else {
+        return Ok(());
+    };
     let name = format!("{FOLDER}/{}", Digest::hash(&encoded));
     remote.write_if_absent(&name, Bytes::from(encoded)).await?;
     for old in replaced.iter().filter(|old| **old != name) {
@@ -122,8 +142,11 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
 
 /// Replaces `index/latest` by a list of the current objects.
 pub(super) async fn write_latest(remote: &dyn Remote) -> Result<(), RemoteError> {
-    let (packs, indexes, parts) =
-        futures::try_join!(remote.list(pack::FOLDER), remote.list(FOLDER), remote.list(PARTS))?;
+    let (packs, indexes, parts) = futures::try_join!(
+        remote.list(pack::FOLDER),
+        remote.list(FOLDER),
+        remote.list(PARTS)
+    )?;
     let mut text = format!("{HEADING} {VERSION}\n");
     let mut listed: Vec<ListedObject> = packs.into_iter().chain(indexes).chain(parts).collect();
     listed.sort_unstable();
@@ -134,14 +157,27 @@ pub(super) async fn write_latest(remote: &dyn Remote) -> Result<(), RemoteError>
 }
 
 /// The objects of a folder in `index/latest`. Lines that cannot be read are skipped.
-#[cfg_attr(not(feature = "object-stores"), allow(dead_code, reason = "web servers alone are read by it"))]
-pub(super) fn decode_latest(bytes: &[u8], folder: &str, url: &str) -> Result<Vec<ListedObject>, RemoteError> {
+#[cfg_attr(
+    not(feature = "object-stores"),
+    allow(dead_code, reason = "web servers alone are read by it")
+)]
+pub(super) fn decode_latest(
+    bytes: &[u8],
+    folder: &str,
+    url: &str,
+) -> Result<Vec<ListedObject>, RemoteError> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines();
-    let version = lines.next().and_then(|line| line.strip_prefix(HEADING)?.trim().parse::<u64>().ok());
+    let version = lines
+        .next()
+        .and_then(|line| line.strip_prefix(HEADING)?.trim().parse::<u64>().ok());
     match version {
         Some(found) if found > VERSION => {
-            return Err(RemoteError::NewerFormat { url: url.to_owned(), found, known: VERSION });
+            return Err(RemoteError::NewerFormat {
+                url: url.to_owned(),
+                found,
+                known: VERSION,
+            });
         }
         Some(_) => {}
         None => return Err(RemoteError::foreign(url, LATEST)),
@@ -149,8 +185,14 @@ pub(super) fn decode_latest(bytes: &[u8], folder: &str, url: &str) -> Result<Vec
     let listed = lines.filter_map(|line| {
         // The name of a record has a label in it, which may have blanks.
         let (name, bytes) = line.rsplit_once(' ')?;
-        let is_below = name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        let object = ListedObject { name: name.to_owned(), bytes: bytes.parse().ok()?, written: None };
+        let is_below = name
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'));
+        let object = ListedObject {
+            name: name.to_owned(),
+            bytes: bytes.parse().ok()?,
+            written: None,
+        };
         is_below.then_some(object)
     });
     Ok(listed.collect())
@@ -165,13 +207,19 @@ mod tests {
         let text = b"compeval listing 1\nindex/aa 12\npacks/bb 34\npacks/cc\npacksdd 5\nparts/my run.1 6\n";
         let names = |folder: &str| {
             let found = decode_latest(text, folder, "https://host/x").unwrap();
-            found.into_iter().map(|object| (object.name, object.bytes)).collect::<Vec<_>>()
+            found
+                .into_iter()
+                .map(|object| (object.name, object.bytes))
+                .collect::<Vec<_>>()
         };
         assert_eq!(names("packs"), [("packs/bb".to_owned(), 34)]);
         assert_eq!(names("index"), [("index/aa".to_owned(), 12)]);
         assert_eq!(names("parts"), [("parts/my run.1".to_owned(), 6)]);
         let refused = |text: &[u8]| decode_latest(text, "index", "https://host/x").unwrap_err();
-        assert!(matches!(refused(b"compeval listing 2\n"), RemoteError::NewerFormat { found: 2, .. }));
+        assert!(matches!(
+            refused(b"compeval listing 2\n"),
+            RemoteError::NewerFormat { found: 2, .. }
+        ));
         assert!(matches!(refused(b"<html>"), RemoteError::Foreign { .. }));
     }
 }

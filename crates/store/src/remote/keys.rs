@@ -39,13 +39,18 @@ pub enum KeyError {
     BadSecret,
     #[error("{}", say!("expected a name and a public key, as in \"ci {PUBLIC}…\"", "应为名称与公钥，如 \"ci {PUBLIC}…\""))]
     NoName,
-    #[error("{}", localized("the system gives no random numbers", "系统没有提供随机数"))]
+    #[error(
+        "{}",
+        localized("the system gives no random numbers", "系统没有提供随机数")
+    )]
     NoRandomness,
 }
 
 impl PublicKey {
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
+        UnparsedPublicKey::new(&ED25519, &self.0)
+            .verify(message, signature)
+            .is_ok()
     }
 }
 
@@ -56,7 +61,10 @@ impl FromStr for PublicKey {
             redaction::add_key(text);
             return Err(KeyError::Secret);
         }
-        text.strip_prefix(PUBLIC).and_then(decode).map(PublicKey).ok_or(KeyError::BadPublic)
+        text.strip_prefix(PUBLIC)
+            .and_then(decode)
+            .map(PublicKey)
+            .ok_or(KeyError::BadPublic)
     }
 }
 
@@ -86,9 +94,14 @@ impl SigningKey {
     /// If the system has no random numbers.
     pub fn generate() -> Result<(SigningKey, String), KeyError> {
         let mut seed = [0; 32];
-        SystemRandom::new().fill(&mut seed).map_err(|_| KeyError::NoRandomness)?;
+        SystemRandom::new()
+            .fill(&mut seed)
+            .map_err(|_| KeyError::NoRandomness)?;
         let key = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| KeyError::BadSecret)?;
-        Ok((SigningKey(key), format!("{SECRET}{}", URL_SAFE_NO_PAD.encode(seed))))
+        Ok((
+            SigningKey(key),
+            format!("{SECRET}{}", URL_SAFE_NO_PAD.encode(seed)),
+        ))
     }
 
     /// The key with this text, which is redacted from all output from now on.
@@ -104,7 +117,9 @@ impl SigningKey {
         let encoded = text.strip_prefix(SECRET).ok_or(KeyError::BadSecret)?;
         redaction::add_key(encoded);
         let seed = decode(encoded).ok_or(KeyError::BadSecret)?;
-        Ed25519KeyPair::from_seed_unchecked(&seed).map(SigningKey).map_err(|_| KeyError::BadSecret)
+        Ed25519KeyPair::from_seed_unchecked(&seed)
+            .map(SigningKey)
+            .map_err(|_| KeyError::BadSecret)
     }
 
     /// The public key that belongs to it.
@@ -144,7 +159,11 @@ impl FromStr for TrustedWriter {
         let (name, key) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
         let key = key.parse()?;
         let name = name.trim().to_owned();
-        if name.is_empty() { Err(KeyError::NoName) } else { Ok(TrustedWriter { name, key }) }
+        if name.is_empty() {
+            Err(KeyError::NoName)
+        } else {
+            Ok(TrustedWriter { name, key })
+        }
     }
 }
 
@@ -164,7 +183,10 @@ mod tests {
         assert_eq!(public[..30].parse::<PublicKey>(), Err(KeyError::BadPublic));
         assert!(!format!("{key:?}").contains(&secret[6..]));
         let writer: TrustedWriter = format!("the build farm  {public}").parse().unwrap();
-        assert_eq!((writer.name.as_str(), writer.key), ("the build farm", key.public()));
+        assert_eq!(
+            (writer.name.as_str(), writer.key),
+            ("the build farm", key.public())
+        );
         assert_eq!(public.parse::<TrustedWriter>(), Err(KeyError::NoName));
     }
 
@@ -174,6 +196,12 @@ mod tests {
         let signature = SigningKey::parse(&text).unwrap().sign(b"footer");
         assert!(key.public().verifies(b"footer", &signature));
         assert!(!key.public().verifies(b"Footer", &signature));
-        assert!(!SigningKey::generate().unwrap().0.public().verifies(b"footer", &signature));
+        assert!(
+            !SigningKey::generate()
+                .unwrap()
+                .0
+                .public()
+                .verifies(b"footer", &signature)
+        );
     }
 }

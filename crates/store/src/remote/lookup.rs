@@ -9,7 +9,9 @@ use tokio::runtime::Runtime;
 use super::backend::RemoteError;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
-use crate::cache::{Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply};
+use crate::cache::{
+    Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply,
+};
 use crate::digest::{ActionKey, Digest};
 use base::locale::localized;
 use base::say;
@@ -43,16 +45,37 @@ impl RemoteEntries {
         let url = settings.url.to_string();
         let shared = SharedCache::new(settings)?;
         let folder = tempfile::tempdir().map_err(|error| {
-            RemoteError::failed("read", &url, say!("there is no temporary folder: {error}", "没有临时文件夹：{error}"))
+            RemoteError::failed(
+                "read",
+                &url,
+                say!(
+                    "there is no temporary folder: {error}",
+                    "没有临时文件夹：{error}"
+                ),
+            )
         })?;
         let store = Store::open(folder.path(), "plan", key_of);
         let store = store.map_err(|error| RemoteError::failed("read", &url, error.to_string()))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         let runtime = runtime.map_err(|error| {
-            RemoteError::failed("read", &url, say!("failed to start the runtime: {error}", "无法启动运行时：{error}"))
+            RemoteError::failed(
+                "read",
+                &url,
+                say!(
+                    "failed to start the runtime: {error}",
+                    "无法启动运行时：{error}"
+                ),
+            )
         })?;
         runtime.block_on(shared.load_within(PATIENCE, continues_without()));
-        Ok(RemoteEntries { store, shared, runtime, _folder: folder })
+        Ok(RemoteEntries {
+            store,
+            shared,
+            runtime,
+            _folder: folder,
+        })
     }
 
     /// Whether the remote has not failed so far.
@@ -72,7 +95,12 @@ impl Lookup for RemoteEntries {
         if record.is_some() || !self.shared.has(key) {
             return record;
         }
-        self.runtime.block_on(self.shared.pull_within(PATIENCE, continues_without(), &self.store, *key));
+        self.runtime.block_on(self.shared.pull_within(
+            PATIENCE,
+            continues_without(),
+            &self.store,
+            *key,
+        ));
         self.store.find(key)
     }
 

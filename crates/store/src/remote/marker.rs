@@ -44,9 +44,14 @@ pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<Remote
 }
 
 fn decode(bytes: &[u8], url: &str) -> Result<RemoteId, RemoteError> {
-    let Marker { format, id } = serde_json::from_slice(bytes).map_err(|_| RemoteError::foreign(url, OBJECT))?;
+    let Marker { format, id } =
+        serde_json::from_slice(bytes).map_err(|_| RemoteError::foreign(url, OBJECT))?;
     if format > VERSION {
-        return Err(RemoteError::NewerFormat { url: url.to_owned(), found: format, known: VERSION });
+        return Err(RemoteError::NewerFormat {
+            url: url.to_owned(),
+            found: format,
+            known: VERSION,
+        });
     }
     let id = u128::from_str_radix(&id, 16).map_err(|_| RemoteError::foreign(url, OBJECT))?;
     Ok(RemoteId(id.to_be_bytes()))
@@ -57,14 +62,21 @@ fn decode(bytes: &[u8], url: &str) -> Result<RemoteId, RemoteError> {
 ///
 /// # Errors
 /// As `read`.
-pub(super) async fn ensure(remote: &dyn Remote, url: &str, seed: &[u8]) -> Result<RemoteId, RemoteError> {
+pub(super) async fn ensure(
+    remote: &dyn Remote,
+    url: &str,
+    seed: &[u8],
+) -> Result<RemoteId, RemoteError> {
     if let Some(known) = read(remote, url).await? {
         return Ok(known);
     }
     // unique, not secret
     let mut id = [0; 16];
     id.copy_from_slice(&Digest::hash(seed).0[..16]);
-    let marker = Marker { format: VERSION, id: format!("{:032x}", u128::from_be_bytes(id)) };
+    let marker = Marker {
+        format: VERSION,
+        id: format!("{:032x}", u128::from_be_bytes(id)),
+    };
     let text = serde_json::to_vec(&marker).unwrap_or_default();
     match remote.write_if_absent(OBJECT, Bytes::from(text)).await? {
         WriteOutcome::Written => Ok(RemoteId(id)),

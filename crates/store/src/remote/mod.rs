@@ -16,28 +16,28 @@
 //! output of a key wins; a remote that fails causes one warning and ends no run. The signing key is only in the
 //! environment.
 
-mod keys;
-mod url;
-mod settings;
 mod backend;
 mod folder;
+mod index;
+mod index_objects;
+mod keys;
+mod lookup;
+mod marker;
 #[cfg(feature = "object-stores")]
 mod object_store;
-mod signed;
 mod pack;
-mod index_objects;
-mod removals;
-mod marker;
-mod index;
-mod request_slots;
-mod upload;
-mod prune;
 mod part_records;
-mod summary;
+mod prune;
+mod removals;
+mod request_slots;
+mod settings;
 mod shared;
-mod lookup;
+mod signed;
+mod summary;
 #[cfg(all(test, unix))]
 mod tests;
+mod upload;
+mod url;
 
 pub use backend::{ListedObject, Remote, RemoteError, WriteOutcome};
 pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};

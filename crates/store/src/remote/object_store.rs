@@ -81,7 +81,10 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
                 "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
                 "请检查 GOOGLE_APPLICATION_CREDENTIALS 所指的文件，以及该账户的权限",
             ),
-            localized("Create the bucket, or correct its name", "请创建存储桶，或更正其名称"),
+            localized(
+                "Create the bucket, or correct its name",
+                "请创建存储桶，或更正其名称",
+            ),
         ),
         StoreKind::AzureBlobs => (
             azblob(at),
@@ -95,8 +98,19 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
             ),
         ),
     };
-    let (operator, anonymous) = operators.map_err(|what| RemoteError::Setup { url: url.clone(), what })?;
-    Ok(Box::new(Bucket { objects: Objects { url, operator, credentials, create }, anonymous }))
+    let (operator, anonymous) = operators.map_err(|what| RemoteError::Setup {
+        url: url.clone(),
+        what,
+    })?;
+    Ok(Box::new(Bucket {
+        objects: Objects {
+            url,
+            operator,
+            credentials,
+            create,
+        },
+        anonymous,
+    }))
 }
 
 /// Opens a web server. Sends nothing yet.
@@ -104,11 +118,16 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
     redact_secrets();
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let (host, root) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut builder = Http::default().endpoint(&format!("{scheme}://{host}")).root(root);
+    let mut builder = Http::default()
+        .endpoint(&format!("{scheme}://{host}"))
+        .root(root);
     if let Some(token) = variable("COMPEVAL_REMOTE_TOKEN") {
         builder = builder.token(&token);
     }
-    let operator = operator(builder, Some(url)).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
+    let operator = operator(builder, Some(url)).map_err(|what| RemoteError::Setup {
+        url: url.to_owned(),
+        what,
+    })?;
     let credentials = localized(
         "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token",
         "如果服务器需要 bearer 令牌，请检查 COMPEVAL_REMOTE_TOKEN",
@@ -117,11 +136,18 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
         "There is no cache of compeval, or nothing was pushed to it yet",
         "那里没有 compeval 的缓存，或尚未上传任何内容",
     );
-    Ok(Box::new(WebServer(Objects { url: url.to_owned(), operator, credentials, create })))
+    Ok(Box::new(WebServer(Objects {
+        url: url.to_owned(),
+        operator,
+        credentials,
+        create,
+    })))
 }
 
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+    std::env::var(name)
+        .ok()
+        .filter(|value| !value.trim().is_empty())
 }
 
 fn redact_secrets() {
@@ -137,18 +163,29 @@ fn s3(at: &BucketUrl) -> Operators {
     let endpoint = variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL"));
     // Other vendors take any region.
     let elsewhere = endpoint.as_ref().map(|_| "us-east-1".to_owned());
-    let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).or(elsewhere);
+    let region = variable("AWS_REGION")
+        .or_else(|| variable("AWS_DEFAULT_REGION"))
+        .or(elsewhere);
     let region = region.ok_or(localized(
         "AWS_REGION is not set; it is the region of the bucket, such as eu-central-1",
         "没有设置 AWS_REGION；它是存储桶所在的区域，如 eu-central-1",
     ))?;
     let endpoint = endpoint.as_deref();
-    let anonymous = build_s3(at, endpoint, &region).disable_config_load().skip_signature();
-    Ok((operator(build_s3(at, endpoint, &region), endpoint)?, operator(anonymous, endpoint)?))
+    let anonymous = build_s3(at, endpoint, &region)
+        .disable_config_load()
+        .skip_signature();
+    Ok((
+        operator(build_s3(at, endpoint, &region), endpoint)?,
+        operator(anonymous, endpoint)?,
+    ))
 }
 
 fn build_s3(at: &BucketUrl, endpoint: Option<&str>, region: &str) -> S3 {
-    let builder = S3::default().bucket(&at.bucket).root(&at.prefix).region(region).disable_ec2_metadata();
+    let builder = S3::default()
+        .bucket(&at.bucket)
+        .root(&at.prefix)
+        .region(region)
+        .disable_ec2_metadata();
     match endpoint {
         Some(endpoint) => builder.endpoint(endpoint),
         None if at.bucket.contains('.') => builder,
@@ -161,8 +198,15 @@ fn gcs(at: &BucketUrl) -> Operators {
     let endpoint = endpoint.as_deref();
     // Outside of Google's machines the metadata server does not answer.
     let has_metadata = variable("GCE_METADATA_HOST").is_some();
-    let named = if has_metadata { build_gcs(at, endpoint) } else { build_gcs(at, endpoint).disable_vm_metadata() };
-    let anonymous = build_gcs(at, endpoint).disable_vm_metadata().disable_config_load().skip_signature();
+    let named = if has_metadata {
+        build_gcs(at, endpoint)
+    } else {
+        build_gcs(at, endpoint).disable_vm_metadata()
+    };
+    let anonymous = build_gcs(at, endpoint)
+        .disable_vm_metadata()
+        .disable_config_load()
+        .skip_signature();
     Ok((operator(named, endpoint)?, operator(anonymous, endpoint)?))
 }
 
@@ -175,8 +219,11 @@ fn build_gcs(at: &BucketUrl, endpoint: Option<&str>) -> Gcs {
 }
 
 fn azblob(at: &BucketUrl) -> Operators {
-    let account = variable("AZURE_STORAGE_ACCOUNT_NAME").or_else(|| variable("AZURE_STORAGE_ACCOUNT"));
-    let in_account = account.as_ref().map(|name| format!("https://{name}.blob.core.windows.net"));
+    let account =
+        variable("AZURE_STORAGE_ACCOUNT_NAME").or_else(|| variable("AZURE_STORAGE_ACCOUNT"));
+    let in_account = account
+        .as_ref()
+        .map(|name| format!("https://{name}.blob.core.windows.net"));
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING");
     let endpoint = variable("AZURE_STORAGE_ENDPOINT").or(in_account);
     if endpoint.is_none() && connection.is_none() {
@@ -186,14 +233,30 @@ fn azblob(at: &BucketUrl) -> Operators {
         )
         .to_owned());
     }
-    let (account, connection, endpoint) = (account.as_deref(), connection.as_deref(), endpoint.as_deref());
+    let (account, connection, endpoint) = (
+        account.as_deref(),
+        connection.as_deref(),
+        endpoint.as_deref(),
+    );
     let key = variable("AZURE_STORAGE_ACCOUNT_KEY").or_else(|| variable("AZURE_STORAGE_KEY"));
     let named = build_azblob(at, account, connection, endpoint)?
         .account_key(key.as_deref().unwrap_or_default())
-        .sas_token(variable("AZURE_STORAGE_SAS_TOKEN").as_deref().unwrap_or_default().trim_start_matches('?'));
+        .sas_token(
+            variable("AZURE_STORAGE_SAS_TOKEN")
+                .as_deref()
+                .unwrap_or_default()
+                .trim_start_matches('?'),
+        );
     let anonymous = build_azblob(at, account, connection, endpoint)?.skip_signature();
-    let opened = operator(named, endpoint).and_then(|named| Ok((named, operator(anonymous, endpoint)?)));
-    opened.map_err(|why| if connection.is_some() { format!("AZURE_STORAGE_CONNECTION_STRING: {why}") } else { why })
+    let opened =
+        operator(named, endpoint).and_then(|named| Ok((named, operator(anonymous, endpoint)?)));
+    opened.map_err(|why| {
+        if connection.is_some() {
+            format!("AZURE_STORAGE_CONNECTION_STRING: {why}")
+        } else {
+            why
+        }
+    })
 }
 
 fn build_azblob(
@@ -214,7 +277,11 @@ fn build_azblob(
         None => Azblob::default(),
     };
     let (account, endpoint) = (account.unwrap_or_default(), endpoint.unwrap_or_default());
-    Ok(builder.container(&at.bucket).root(&at.prefix).endpoint(endpoint).account_name(account))
+    Ok(builder
+        .container(&at.bucket)
+        .root(&at.prefix)
+        .endpoint(endpoint)
+        .account_name(account))
 }
 
 /// An operator that sends its requests to `endpoint`, or to that of the vendor.
@@ -222,16 +289,25 @@ fn operator(builder: impl Builder, endpoint: Option<&str>) -> Result<Operator, S
     let client = http::client(endpoint.map_or(Route::Outside, Route::from_url))?;
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
     let operator = Operator::new(builder).map_err(|error| short(error.message()))?;
-    Ok(layered(operator.with_context(OperationContext::new().with_http_transport(transport))))
+    Ok(layered(operator.with_context(
+        OperationContext::new().with_http_transport(transport),
+    )))
 }
 
 /// Adds time-outs, retries and a limit on concurrent requests, from the inside out.
 fn layered(operator: Operator) -> Operator {
     const TIMEOUT: Duration = Duration::from_secs(60);
-    let retry =
-        RetryLayer::new().with_min_delay(Duration::from_millis(100)).with_factor(3.0).with_max_times(4).with_jitter();
+    let retry = RetryLayer::new()
+        .with_min_delay(Duration::from_millis(100))
+        .with_factor(3.0)
+        .with_max_times(4)
+        .with_jitter();
     operator
-        .layer(TimeoutLayer::new().with_timeout(TIMEOUT).with_io_timeout(TIMEOUT))
+        .layer(
+            TimeoutLayer::new()
+                .with_timeout(TIMEOUT)
+                .with_io_timeout(TIMEOUT),
+        )
         .layer(retry)
         .layer(ConcurrentLimitLayer::new(2 * CONCURRENT_REQUESTS))
 }
@@ -265,7 +341,9 @@ impl Objects {
                 .to_owned();
                 RemoteError::Setup { url, what }
             }
-            ErrorKind::NotFound | ErrorKind::RangeNotSatisfied => RemoteError::NotFound(name.to_owned()),
+            ErrorKind::NotFound | ErrorKind::RangeNotSatisfied => {
+                RemoteError::NotFound(name.to_owned())
+            }
             ErrorKind::PermissionDenied => RemoteError::Denied { url, hint },
             // the bucket itself
             ErrorKind::ConfigInvalid => self.missing(),
@@ -276,18 +354,27 @@ impl Objects {
     }
 
     fn missing(&self) -> RemoteError {
-        RemoteError::Missing { url: self.url.clone(), hint: self.create.to_owned() }
+        RemoteError::Missing {
+            url: self.url.clone(),
+            hint: self.create.to_owned(),
+        }
     }
 
     async fn read(&self, name: &str, range: Option<Range<u64>>) -> Result<Bytes, RemoteError> {
-        let length = range.as_ref().map(|range| range.end.saturating_sub(range.start));
+        let length = range
+            .as_ref()
+            .map(|range| range.end.saturating_sub(range.start));
         let read = match range {
             Some(range) => self.operator.read_with(name).range(range).await,
             None => self.operator.read(name).await,
         };
-        let bytes = read.map_err(|error| self.fault("read", name, &error))?.to_bytes();
+        let bytes = read
+            .map_err(|error| self.fault("read", name, &error))?
+            .to_bytes();
         match length {
-            Some(length) if bytes.len() as u64 != length => Err(RemoteError::NotFound(name.to_owned())),
+            Some(length) if bytes.len() as u64 != length => {
+                Err(RemoteError::NotFound(name.to_owned()))
+            }
             _ => Ok(bytes),
         }
     }
@@ -295,34 +382,61 @@ impl Objects {
 
 impl Bucket {
     async fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        let path = if folder.is_empty() { "/".to_owned() } else { format!("{folder}/") };
+        let path = if folder.is_empty() {
+            "/".to_owned()
+        } else {
+            format!("{folder}/")
+        };
         let entries = match self.objects.operator.list(&path).await {
             Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.objects.missing()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(self.objects.missing());
+            }
             Err(error) => return Err(self.objects.fault("list", folder, &error)),
         };
         let listed = entries.into_iter().map(|entry| {
             let (name, metadata) = entry.into_parts();
             let written = metadata.last_modified().map(SystemTime::from);
-            ListedObject { name: name.trim_matches('/').to_owned(), bytes: metadata.content_length(), written }
+            ListedObject {
+                name: name.trim_matches('/').to_owned(),
+                bytes: metadata.content_length(),
+                written,
+            }
         });
         // some stores list the folder itself
-        Ok(listed.filter(|object| !object.name.is_empty() && object.name != folder).collect())
+        Ok(listed
+            .filter(|object| !object.name.is_empty() && object.name != folder)
+            .collect())
     }
 
     async fn write_now(&self, name: &str, bytes: Bytes) -> Result<WriteOutcome, RemoteError> {
         let operator = &self.objects.operator;
-        match operator.write_with(name, bytes.clone()).if_not_exists(true).await {
+        match operator
+            .write_with(name, bytes.clone())
+            .if_not_exists(true)
+            .await
+        {
             Ok(_) => Ok(WriteOutcome::Written),
-            Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::AlreadyExists) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConditionNotMatch | ErrorKind::AlreadyExists
+                ) =>
+            {
                 Ok(WriteOutcome::Exists)
             }
             Err(error) if lacks_conditional_writes(&error) => {
                 // Objects are named by their content, so writing one twice changes nothing.
-                if operator.exists(name).await.map_err(|error| self.objects.fault("read", name, &error))? {
+                if operator
+                    .exists(name)
+                    .await
+                    .map_err(|error| self.objects.fault("read", name, &error))?
+                {
                     return Ok(WriteOutcome::Exists);
                 }
-                self.replace_now(name, bytes).await.map(|()| WriteOutcome::Written)
+                self.replace_now(name, bytes)
+                    .await
+                    .map(|()| WriteOutcome::Written)
             }
             Err(error) => Err(self.objects.fault("write to", name, &error)),
         }
@@ -330,7 +444,9 @@ impl Bucket {
 
     async fn replace_now(&self, name: &str, bytes: Bytes) -> Result<(), RemoteError> {
         let written = self.objects.operator.write(name, bytes).await;
-        written.map(drop).map_err(|error| self.objects.fault("write to", name, &error))
+        written
+            .map(drop)
+            .map_err(|error| self.objects.fault("write to", name, &error))
     }
 
     async fn check_private_now(&self) -> Result<(), RemoteError> {
@@ -345,7 +461,10 @@ impl Bucket {
             "Without credentials, {what}: block public access to the bucket",
             "不用凭据即{what}：请禁止对存储桶的公开访问"
         );
-        Err(RemoteError::Public { url: self.objects.url.clone(), hint })
+        Err(RemoteError::Public {
+            url: self.objects.url.clone(),
+            hint,
+        })
     }
 }
 
@@ -369,7 +488,11 @@ impl Remote for Bucket {
         self.objects.read(name, range).boxed()
     }
 
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
+    fn write_if_absent<'a>(
+        &'a self,
+        name: &'a str,
+        bytes: Bytes,
+    ) -> BackendFuture<'a, WriteOutcome> {
         self.write_now(name, bytes).boxed()
     }
 
@@ -379,7 +502,11 @@ impl Remote for Bucket {
 
     fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
         let deleted = async move { self.objects.operator.delete(name).await };
-        deleted.map(move |deleted| deleted.map_err(|error| self.objects.fault("remove from", name, &error))).boxed()
+        deleted
+            .map(move |deleted| {
+                deleted.map_err(|error| self.objects.fault("remove from", name, &error))
+            })
+            .boxed()
     }
 
     fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
@@ -399,7 +526,11 @@ impl WebServer {
 
     fn refused<T: Send + 'static>(&self) -> BackendFuture<'_, T> {
         let what = localized("a web server is only read", "网络服务器只读").to_owned();
-        futures::future::ready(Err(RemoteError::Setup { url: self.0.url.clone(), what })).boxed()
+        futures::future::ready(Err(RemoteError::Setup {
+            url: self.0.url.clone(),
+            what,
+        }))
+        .boxed()
     }
 }
 
@@ -438,8 +569,16 @@ mod tests {
 
     fn bucket(operator: &Operator) -> Bucket {
         let url = "s3://bucket/x".to_owned();
-        let objects = Objects { url, operator: layered(operator.clone()), credentials: "", create: "" };
-        Bucket { objects, anonymous: operator.clone() }
+        let objects = Objects {
+            url,
+            operator: layered(operator.clone()),
+            credentials: "",
+            create: "",
+        };
+        Bucket {
+            objects,
+            anonymous: operator.clone(),
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -447,13 +586,19 @@ mod tests {
         const READS: usize = 500;
         let memory = Operator::new(Memory::default()).unwrap();
         let writer = bucket(&memory);
-        writer.write_if_absent("packs/a", Bytes::from_static(b"0123456789")).await.unwrap();
+        writer
+            .write_if_absent("packs/a", Bytes::from_static(b"0123456789"))
+            .await
+            .unwrap();
         let chaotic = memory.layer(ChaosLayer::new(0.03));
         let reader = bucket(&chaotic);
         let mut failed = 0;
         for _ in 0..READS {
             failed += usize::from(chaotic.read("packs/a").await.is_err());
-            assert_eq!(reader.read("packs/a", Some(2..5)).await.unwrap().as_ref(), b"234");
+            assert_eq!(
+                reader.read("packs/a", Some(2..5)).await.unwrap().as_ref(),
+                b"234"
+            );
         }
         assert!(failed > 0, "there was no chaos");
     }
@@ -461,21 +606,46 @@ mod tests {
     #[tokio::test]
     async fn objects_are_listed_by_folder_and_never_written_twice() {
         let bucket = bucket(&Operator::new(Memory::default()).unwrap());
-        let write =
-            |name: &'static str, text: &'static str| bucket.write_if_absent(name, Bytes::from_static(text.as_bytes()));
-        assert_eq!(write("packs/a", "first").await.unwrap(), WriteOutcome::Written);
-        assert_eq!(write("packs/a", "second").await.unwrap(), WriteOutcome::Exists);
-        assert_eq!(write("marker.json", "{}").await.unwrap(), WriteOutcome::Written);
-        assert_eq!(bucket.read("packs/a", None).await.unwrap().as_ref(), b"first");
+        let write = |name: &'static str, text: &'static str| {
+            bucket.write_if_absent(name, Bytes::from_static(text.as_bytes()))
+        };
+        assert_eq!(
+            write("packs/a", "first").await.unwrap(),
+            WriteOutcome::Written
+        );
+        assert_eq!(
+            write("packs/a", "second").await.unwrap(),
+            WriteOutcome::Exists
+        );
+        assert_eq!(
+            write("marker.json", "{}").await.unwrap(),
+            WriteOutcome::Written
+        );
+        assert_eq!(
+            bucket.read("packs/a", None).await.unwrap().as_ref(),
+            b"first"
+        );
         let names = async |folder: &'static str| {
-            let mut names: Vec<_> = bucket.list(folder).await.unwrap().into_iter().map(|object| object.name).collect();
+            let mut names: Vec<_> = bucket
+                .list(folder)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|object| object.name)
+                .collect();
             names.sort();
             names
         };
         assert_eq!(names("packs").await, ["packs/a"]);
         assert_eq!(names("").await, ["marker.json", "packs"]);
-        assert!(matches!(bucket.read("packs/a", Some(3..50)).await, Err(RemoteError::NotFound(_))));
-        assert!(matches!(bucket.read("packs/b", None).await, Err(RemoteError::NotFound(_))));
+        assert!(matches!(
+            bucket.read("packs/a", Some(3..50)).await,
+            Err(RemoteError::NotFound(_))
+        ));
+        assert!(matches!(
+            bucket.read("packs/b", None).await,
+            Err(RemoteError::NotFound(_))
+        ));
         bucket.delete("packs/a").await.unwrap();
         bucket.delete("packs/a").await.unwrap();
         assert!(names("packs").await.is_empty());
@@ -484,7 +654,13 @@ mod tests {
     #[test]
     fn messages_of_services_are_short_and_without_keys() {
         redaction::add_key("hunter2hunter2hunter2");
-        let message = short(&format!("the key\n hunter2hunter2hunter2 {}", "x".repeat(500)));
-        assert!(message.len() < 260 && !message.contains("hunter2") && message.starts_with("the key "), "{message}");
+        let message = short(&format!(
+            "the key\n hunter2hunter2hunter2 {}",
+            "x".repeat(500)
+        ));
+        assert!(
+            message.len() < 260 && !message.contains("hunter2") && message.starts_with("the key "),
+            "{message}"
+        );
     }
 }

@@ -124,25 +124,42 @@ impl SignedFooter {
         let cut = PackFault::Damaged(localized("it is cut off", "被截断"));
         let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
         if end[8..] != END_MAGIC {
-            return Err(PackFault::Damaged(localized("its end is not that of a pack", "其末尾不是包的末尾")));
+            return Err(PackFault::Damaged(localized(
+                "its end is not that of a pack",
+                "其末尾不是包的末尾",
+            )));
         }
-        let [length, version] = [0, 4].map(|at| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]));
+        let [length, version] =
+            [0, 4].map(|at| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]));
         let length = length as usize;
         if version > VERSION {
             return Err(PackFault::Newer);
         }
         if version < VERSION {
-            return Err(PackFault::Damaged(localized("its version never existed", "其版本从未存在过")));
+            return Err(PackFault::Damaged(localized(
+                "its version never existed",
+                "其版本从未存在过",
+            )));
         }
         if length > MAX_FOOTER {
-            return Err(PackFault::Damaged(localized("its footer has an impossible length", "其尾部的长度不可能")));
+            return Err(PackFault::Damaged(localized(
+                "its footer has an impossible length",
+                "其尾部的长度不可能",
+            )));
         }
         let needed = length + SIGNATURE;
-        let Some(signed) = rest.len().checked_sub(needed).and_then(|from| rest.get(from..)) else {
+        let Some(signed) = rest
+            .len()
+            .checked_sub(needed)
+            .and_then(|from| rest.get(from..))
+        else {
             return Ok(PackEnd::Needs((needed + END) as u64));
         };
         let (footer, signature) = signed.split_at(length);
-        Ok(PackEnd::Footer(SignedFooter { footer: footer.to_vec(), signature: signature.to_vec() }))
+        Ok(PackEnd::Footer(SignedFooter {
+            footer: footer.to_vec(),
+            signature: signature.to_vec(),
+        }))
     }
 
     /// In bytes.
@@ -158,14 +175,16 @@ impl SignedFooter {
     /// The remote and the writer that the footer names. Not verified.
     pub(super) fn head(&self) -> Result<FooterHead, PackFault> {
         let head = postcard::take_from_bytes(&self.footer);
-        head.map(|(head, _)| head)
-            .map_err(|_| PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部")))
+        head.map(|(head, _)| head).map_err(|_| {
+            PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部"))
+        })
     }
 
     /// The whole footer. The caller has verified its signature.
     pub(super) fn decode(&self) -> Result<Footer, PackFault> {
-        postcard::from_bytes(&self.footer)
-            .map_err(|_| PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部")))
+        postcard::from_bytes(&self.footer).map_err(|_| {
+            PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部"))
+        })
     }
 
     /// Whether the writer that the footer names has signed it.
@@ -191,7 +210,13 @@ impl PackBuilder {
             self.bytes.extend(MAGIC);
         }
         let (offset, bytes) = (self.bytes.len() as u64, packed.len() as u32);
-        self.items.push(PackItem { kind, key, offset, bytes, digest: Digest::hash(packed) });
+        self.items.push(PackItem {
+            kind,
+            key,
+            offset,
+            bytes,
+            digest: Digest::hash(packed),
+        });
         self.bytes.extend(packed);
     }
 
@@ -211,7 +236,13 @@ impl PackBuilder {
         part: Option<PartOrigin>,
         created: u64,
     ) -> Result<(SignedFooter, Bytes), postcard::Error> {
-        let footer = Footer { remote_id, writer: key.map(SigningKey::public), part, created, items: self.items };
+        let footer = Footer {
+            remote_id,
+            writer: key.map(SigningKey::public),
+            part,
+            created,
+            items: self.items,
+        };
         let footer = postcard::to_stdvec(&footer)?;
         let signature = sign(key, &signed_bytes(&footer)).to_vec();
         let signed = SignedFooter { footer, signature };
@@ -234,38 +265,71 @@ mod tests {
         let mut builder = PackBuilder::default();
         builder.add(ItemKind::Entry, Digest::hash("a"), b"first");
         builder.add(ItemKind::Text, Digest::hash("b"), b"second");
-        let (signed, bytes) = builder.finish(RemoteId([3; 16]), Some(&key), None, 42).unwrap();
+        let (signed, bytes) = builder
+            .finish(RemoteId([3; 16]), Some(&key), None, 42)
+            .unwrap();
         (key, signed, bytes)
     }
 
     #[test]
     fn a_pack_is_read_from_its_end() {
         let (key, signed, bytes) = pack();
-        let Ok(PackEnd::Footer(read)) = SignedFooter::from_tail(&bytes) else { panic!() };
+        let Ok(PackEnd::Footer(read)) = SignedFooter::from_tail(&bytes) else {
+            panic!()
+        };
         assert_eq!((&read, read.name()), (&signed, signed.name()));
         assert!(read.is_signed_by(&key.public()));
         let footer = read.decode().unwrap();
-        assert_eq!(read.head().unwrap(), FooterHead { remote_id: footer.remote_id, writer: footer.writer });
-        assert_eq!((footer.writer, footer.created, footer.remote_id), (Some(key.public()), 42, RemoteId([3; 16])));
+        assert_eq!(
+            read.head().unwrap(),
+            FooterHead {
+                remote_id: footer.remote_id,
+                writer: footer.writer
+            }
+        );
+        assert_eq!(
+            (footer.writer, footer.created, footer.remote_id),
+            (Some(key.public()), 42, RemoteId([3; 16]))
+        );
         let item = footer.items[1];
         let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];
-        assert_eq!((packed, Digest::hash(packed)), (b"second".as_slice(), item.digest));
+        assert_eq!(
+            (packed, Digest::hash(packed)),
+            (b"second".as_slice(), item.digest)
+        );
         let tail = &bytes[bytes.len() - 40..];
-        assert!(matches!(SignedFooter::from_tail(tail), Ok(PackEnd::Needs(n)) if n < bytes.len() as u64));
+        assert!(
+            matches!(SignedFooter::from_tail(tail), Ok(PackEnd::Needs(n)) if n < bytes.len() as u64)
+        );
     }
 
     #[test]
     fn the_bytes_of_a_footer_are_pinned() {
-        let writer = "cepub_6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw".parse().unwrap();
-        let item =
-            PackItem { kind: ItemKind::Text, key: Digest([1; 32]), offset: 300, bytes: 5, digest: Digest([2; 32]) };
-        let footer =
-            Footer { remote_id: RemoteId([3; 16]), writer: Some(writer), part: None, created: 42, items: vec![item] };
+        let writer = "cepub_6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw"
+            .parse()
+            .unwrap();
+        let item = PackItem {
+            kind: ItemKind::Text,
+            key: Digest([1; 32]),
+            offset: 300,
+            bytes: 5,
+            digest: Digest([2; 32]),
+        };
+        let footer = Footer {
+            remote_id: RemoteId([3; 16]),
+            writer: Some(writer),
+            part: None,
+            created: 42,
+            items: vec![item],
+        };
         let bytes = postcard::to_stdvec(&footer).unwrap();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (remote_id, key, digest) = ("03".repeat(16), "01".repeat(32), "02".repeat(32));
         let writer = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
-        assert_eq!(hex, format!("{remote_id}01{writer}002a0101{key}ac0205{digest}"));
+        assert_eq!(
+            hex,
+            format!("{remote_id}01{writer}002a0101{key}ac0205{digest}")
+        );
     }
 
     #[test]
@@ -276,7 +340,10 @@ mod tests {
             let mut bytes = bytes.to_vec();
             bytes[at] ^= 1;
             if let Ok(PackEnd::Footer(read)) = SignedFooter::from_tail(&bytes) {
-                assert!(read.name() != signed.name() && !read.is_signed_by(&key.public()), "byte {at}");
+                assert!(
+                    read.name() != signed.name() && !read.is_signed_by(&key.public()),
+                    "byte {at}"
+                );
             }
         }
     }
@@ -287,7 +354,13 @@ mod tests {
         let mut bytes = bytes.to_vec();
         let at = bytes.len() - 12;
         bytes[at] = 9;
-        assert_eq!(SignedFooter::from_tail(&bytes).unwrap_err(), PackFault::Newer);
-        assert!(matches!(SignedFooter::from_tail(&bytes[..20]), Err(PackFault::Damaged(_))));
+        assert_eq!(
+            SignedFooter::from_tail(&bytes).unwrap_err(),
+            PackFault::Newer
+        );
+        assert!(matches!(
+            SignedFooter::from_tail(&bytes[..20]),
+            Err(PackFault::Damaged(_))
+        ));
     }
 }

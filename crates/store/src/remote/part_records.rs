@@ -35,10 +35,17 @@ pub struct PartName<'n> {
 impl<'n> PartName<'n> {
     /// The part that a record of this name is about; `None` if it is not the name of a record.
     fn from_object(name: &'n str) -> Option<PartName<'n>> {
-        let (label, record) = name.strip_prefix(PARTS)?.strip_prefix('/')?.rsplit_once('.')?;
+        let (label, record) = name
+            .strip_prefix(PARTS)?
+            .strip_prefix('/')?
+            .rsplit_once('.')?;
         let (index, rest) = record.split_once("-of-")?;
         let of = rest.split_once('-')?.0.parse().ok()?;
-        Some(PartName { label, index: index.parse().ok()?, of })
+        Some(PartName {
+            label,
+            index: index.parse().ok()?,
+            of,
+        })
     }
 }
 
@@ -59,8 +66,13 @@ pub(super) async fn write(
     PartName { label, index, of }: PartName<'_>,
     content: Vec<u8>,
 ) -> Result<(), RemoteError> {
-    let bytes = signed::seal(TAG, remote_id, key, content).map_err(|error| RemoteError::unencoded(PARTS, &error))?;
-    let object = format!("{PARTS}/{label}.{index}-of-{of}-{:012x}-{}", now_ms(), Digest::hash(&bytes));
+    let bytes = signed::seal(TAG, remote_id, key, content)
+        .map_err(|error| RemoteError::unencoded(PARTS, &error))?;
+    let object = format!(
+        "{PARTS}/{label}.{index}-of-{of}-{:012x}-{}",
+        now_ms(),
+        Digest::hash(&bytes)
+    );
     remote.write_if_absent(&object, Bytes::from(bytes)).await?;
     index_objects::write_latest(remote).await
 }
@@ -75,8 +87,12 @@ pub(super) async fn read(
 ) -> Result<(Vec<FoundRecord>, u64), RemoteError> {
     let mut by_part: BTreeMap<u32, Vec<ListedObject>> = BTreeMap::new();
     for object in remote.list(PARTS).await? {
-        let part = PartName::from_object(&object.name).filter(|part| part.label == label && part.of == of);
-        if let Some(index) = part.map(|part| part.index).filter(|_| object.bytes <= LONGEST) {
+        let part =
+            PartName::from_object(&object.name).filter(|part| part.label == label && part.of == of);
+        if let Some(index) = part
+            .map(|part| part.index)
+            .filter(|_| object.bytes <= LONGEST)
+        {
             by_part.entry(index).or_default().push(object);
         }
     }
@@ -101,18 +117,29 @@ pub(super) async fn read(
         }
     }
     found.sort_by_key(|note| note.created);
-    let records = found
-        .into_iter()
-        .map(|note| FoundRecord { writer: note.writer.map(|key| trust.name_of(&key)), content: note.content });
+    let records = found.into_iter().map(|note| FoundRecord {
+        writer: note.writer.map(|key| trust.name_of(&key)),
+        content: note.content,
+    });
     Ok((records.collect(), refused))
 }
 
 /// The names of the records that were written longer than `kept` before `now`, by the clock of the remote: their merge
 /// took place, or what the parts pushed is as old.
-pub(super) async fn outdated(remote: &dyn Remote, now: SystemTime, kept: Duration) -> Result<Vec<String>, RemoteError> {
-    let records = remote.list(PARTS).await?.into_iter().filter(|object| PartName::from_object(&object.name).is_some());
+pub(super) async fn outdated(
+    remote: &dyn Remote,
+    now: SystemTime,
+    kept: Duration,
+) -> Result<Vec<String>, RemoteError> {
+    let records = remote
+        .list(PARTS)
+        .await?
+        .into_iter()
+        .filter(|object| PartName::from_object(&object.name).is_some());
     let old = records.filter(|record| {
-        let age = record.written.and_then(|written| now.duration_since(written).ok());
+        let age = record
+            .written
+            .and_then(|written| now.duration_since(written).ok());
         age.is_some_and(|age| age >= kept)
     });
     Ok(old.map(|record| record.name).collect())
@@ -124,10 +151,20 @@ mod tests {
 
     #[test]
     fn a_name_says_which_part_of_which_label_it_is() {
-        let part =
-            |name| PartName::from_object(name).map(|PartName { label, index, of }| (label.to_owned(), index, of));
-        assert_eq!(part("parts/v1.2-of-3.3-of-8-0123456789ab-00"), Some(("v1.2-of-3".to_owned(), 3, 8)));
-        for other in ["parts/nightly", "parts/a.3-of-8", "parts/a.x-of-8-0-0", "packs/a.3-of-8-0-0"] {
+        let part = |name| {
+            PartName::from_object(name)
+                .map(|PartName { label, index, of }| (label.to_owned(), index, of))
+        };
+        assert_eq!(
+            part("parts/v1.2-of-3.3-of-8-0123456789ab-00"),
+            Some(("v1.2-of-3".to_owned(), 3, 8))
+        );
+        for other in [
+            "parts/nightly",
+            "parts/a.3-of-8",
+            "parts/a.x-of-8-0-0",
+            "packs/a.3-of-8-0-0",
+        ] {
             assert_eq!(part(other), None, "{other}");
         }
     }

@@ -50,16 +50,25 @@ pub struct RemotePruneCounts {
 }
 
 /// Lists the entries that a label needs.
-pub(super) async fn write_label(remote: &dyn Remote, label: &str, keys: &[Digest]) -> Result<(), RemoteError> {
-    let lines: Vec<String> = std::iter::once(HEADING.to_owned()).chain(keys.iter().map(Digest::to_string)).collect();
-    remote.replace(&format!("{LABELS}/{label}"), Bytes::from(lines.join("\n"))).await
+pub(super) async fn write_label(
+    remote: &dyn Remote,
+    label: &str,
+    keys: &[Digest],
+) -> Result<(), RemoteError> {
+    let lines: Vec<String> = std::iter::once(HEADING.to_owned())
+        .chain(keys.iter().map(Digest::to_string))
+        .collect();
+    remote
+        .replace(&format!("{LABELS}/{label}"), Bytes::from(lines.join("\n")))
+        .await
 }
 
 /// The keys that labels need, and how many labels there are.
 async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u64), RemoteError> {
     let (mut keys, mut labels) = (HashSet::new(), 0);
     let listed = remote.list(LABELS).await?.into_iter();
-    let requests = listed.map(|object| async move { (remote.read(&object.name, None).await, object.name) });
+    let requests =
+        listed.map(|object| async move { (remote.read(&object.name, None).await, object.name) });
     let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     while let Some((reply, name)) = replies.next().await {
         let bytes = reply?;
@@ -77,15 +86,22 @@ async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u
 /// When packs were marked.
 async fn read_marks(remote: &dyn Remote) -> Result<BTreeMap<Digest, SystemTime>, RemoteError> {
     let listed = remote.list(MARKS).await?.into_iter();
-    Ok(listed.filter_map(|mark| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?))).collect())
+    Ok(listed
+        .filter_map(|mark| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?)))
+        .collect())
 }
 
 /// The time by the remote's clock; in a dry run, by the local one.
 async fn remote_time(remote: &dyn Remote, is_dry: bool) -> Result<SystemTime, RemoteError> {
     if !is_dry {
-        remote.replace(CLOCK, Bytes::from_static(b"compeval clock\n")).await?;
+        remote
+            .replace(CLOCK, Bytes::from_static(b"compeval clock\n"))
+            .await?;
         let listed = remote.list(MARKS).await?;
-        if let Some(written) = listed.into_iter().find(|object| object.name == CLOCK).and_then(|object| object.written)
+        if let Some(written) = listed
+            .into_iter()
+            .find(|object| object.name == CLOCK)
+            .and_then(|object| object.written)
         {
             return Ok(written);
         }
@@ -130,7 +146,11 @@ impl RemotePrunePlan {
         for pack in packs {
             let mark = marks.remove(&pack.name);
             let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
-            let fate = if is_back { PackFate::Deleted } else { fate(pack, keys, mark, now) };
+            let fate = if is_back {
+                PackFate::Deleted
+            } else {
+                fate(pack, keys, mark, now)
+            };
             plan.add(pack, fate, mark.is_some());
         }
         // also the marks of packs that are gone
@@ -174,17 +194,44 @@ pub(super) async fn run(
     let (keys, labels) = protected(remote, url).await?;
     let marks = read_marks(remote).await?;
     let now = remote_time(remote, writer.is_none()).await?;
-    let RemotePrunePlan { counts, deleted, marked, unmarked } = RemotePrunePlan::new(&packs, &lists, &keys, marks, now);
+    let RemotePrunePlan {
+        counts,
+        deleted,
+        marked,
+        unmarked,
+    } = RemotePrunePlan::new(&packs, &lists, &keys, marks, now);
     let records = part_records::outdated(remote, now, KEPT).await?;
-    let counts = RemotePruneCounts { labels, records: records.len() as u64, ..counts };
+    let counts = RemotePruneCounts {
+        labels,
+        records: records.len() as u64,
+        ..counts
+    };
     let Some(key) = writer else { return Ok(counts) };
-    request_each(records, |record| async move { remote.delete(&record).await }).await?;
-    request_each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await })
-        .await?;
+    request_each(
+        records,
+        |record| async move { remote.delete(&record).await },
+    )
+    .await?;
+    request_each(marked, |mark| async move {
+        remote
+            .replace(&mark, Bytes::from_static(b"compeval mark\n"))
+            .await
+    })
+    .await?;
     if !deleted.is_empty() {
         // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
-        removals::write(remote, remote_id, key, &lists, deleted.keys().copied().collect()).await?;
-        request_each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
+        removals::write(
+            remote,
+            remote_id,
+            key,
+            &lists,
+            deleted.keys().copied().collect(),
+        )
+        .await?;
+        request_each(deleted.into_values(), |object| async move {
+            remote.delete(&object).await
+        })
+        .await?;
     }
     request_each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
     remote.delete(CLOCK).await?;
@@ -194,7 +241,12 @@ pub(super) async fn run(
     Ok(counts)
 }
 
-fn fate(pack: &FoundPack, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> PackFate {
+fn fate(
+    pack: &FoundPack,
+    keys: &HashSet<Digest>,
+    mark: Option<SystemTime>,
+    now: SystemTime,
+) -> PackFate {
     match mark.map(|mark| now.duration_since(mark).unwrap_or_default()) {
         _ if is_kept(pack, keys) => PackFate::Kept,
         None => PackFate::Marked,
@@ -208,7 +260,9 @@ async fn request_each<F: Future<Output = Result<(), RemoteError>>>(
     objects: impl IntoIterator<Item = String>,
     request: impl FnMut(String) -> F,
 ) -> Result<(), RemoteError> {
-    let mut replies = futures::stream::iter(objects).map(request).buffer_unordered(CONCURRENT_REQUESTS);
+    let mut replies = futures::stream::iter(objects)
+        .map(request)
+        .buffer_unordered(CONCURRENT_REQUESTS);
     while let Some(reply) = replies.next().await {
         reply?;
     }
@@ -216,7 +270,12 @@ async fn request_each<F: Future<Output = Result<(), RemoteError>>>(
 }
 
 fn is_kept(pack: &FoundPack, keys: &HashSet<Digest>) -> bool {
-    match pack.footer.as_ref().map_err(|fault| *fault).and_then(|signed| signed.decode()) {
+    match pack
+        .footer
+        .as_ref()
+        .map_err(|fault| *fault)
+        .and_then(|signed| signed.decode())
+    {
         Ok(footer) => footer.items.iter().any(|item| keys.contains(&item.key)),
         Err(PackFault::Newer) => true,
         Err(PackFault::Damaged(_)) => false,

@@ -29,15 +29,25 @@ pub(super) struct RemovedPacks {
 
 /// Whether an object is a list of removed packs.
 pub(super) fn is_list(object: &str) -> bool {
-    object.strip_prefix(NAME).is_some_and(|name| name.parse::<Digest>().is_ok())
+    object
+        .strip_prefix(NAME)
+        .is_some_and(|name| name.parse::<Digest>().is_ok())
 }
 
 /// The lists that a trusted writer, or the own key, signed for this remote. An unsigned list removes nothing.
-pub(super) fn trusted_lists(lists: &[ListObject], remote_id: RemoteId, trust: &Trust) -> Vec<RemovedPacks> {
+pub(super) fn trusted_lists(
+    lists: &[ListObject],
+    remote_id: RemoteId,
+    trust: &Trust,
+) -> Vec<RemovedPacks> {
     let trusted = lists.iter().filter_map(|(object, bytes)| {
         let note = signed::open(TAG, bytes, remote_id, trust)?;
         let (writer, packs) = (note.writer?, postcard::from_bytes(&note.content).ok()?);
-        Some(RemovedPacks { object: object.clone(), writer, packs })
+        Some(RemovedPacks {
+            object: object.clone(),
+            writer,
+            packs,
+        })
     });
     trusted.collect()
 }
@@ -50,10 +60,14 @@ pub(super) async fn write(
     earlier: &[RemovedPacks],
     removed: BTreeSet<Digest>,
 ) -> Result<(), RemoteError> {
-    let replaced: Vec<&RemovedPacks> = earlier.iter().filter(|list| list.writer == key.public()).collect();
+    let replaced: Vec<&RemovedPacks> = earlier
+        .iter()
+        .filter(|list| list.writer == key.public())
+        .collect();
     let mut packs = removed;
     packs.extend(replaced.iter().flat_map(|list| &list.packs));
-    let sealed = postcard::to_stdvec(&packs).and_then(|content| signed::seal(TAG, remote_id, Some(key), content));
+    let sealed = postcard::to_stdvec(&packs)
+        .and_then(|content| signed::seal(TAG, remote_id, Some(key), content));
     let bytes = sealed.map_err(|error| RemoteError::unencoded(NAME, &error))?;
     let object = format!("{NAME}{}", Digest::hash(&bytes));
     remote.write_if_absent(&object, Bytes::from(bytes)).await?;

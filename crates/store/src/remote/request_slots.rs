@@ -22,7 +22,10 @@ pub(super) struct RequestSlot<'t>(&'t RequestSlots);
 
 impl RequestSlots {
     pub(super) fn new(free: usize) -> RequestSlots {
-        RequestSlots(Mutex::new(SlotQueue { free, waiting: Vec::new() }))
+        RequestSlots(Mutex::new(SlotQueue {
+            free,
+            waiting: Vec::new(),
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotQueue> {
@@ -42,7 +45,10 @@ impl RequestSlots {
             }
         };
         if let Some(receiver) = waits {
-            let mut waiting = WaitingRequest { slots: self, receiver };
+            let mut waiting = WaitingRequest {
+                slots: self,
+                receiver,
+            };
             // The sender is dropped only after it was used.
             let _ = (&mut waiting.receiver).await;
         }
@@ -88,8 +94,11 @@ mod tests {
     fn the_newest_is_next_and_one_that_gave_up_is_passed_over() {
         let slots = RequestSlots::new(1);
         let first = slots.take().now_or_never().expect("a slot");
-        let (mut second, mut third, mut fourth) =
-            (Box::pin(slots.take()), Box::pin(slots.take()), Box::pin(slots.take()));
+        let (mut second, mut third, mut fourth) = (
+            Box::pin(slots.take()),
+            Box::pin(slots.take()),
+            Box::pin(slots.take()),
+        );
         for waiting in [&mut second, &mut third, &mut fourth] {
             assert!(waiting.now_or_never().is_none());
         }

@@ -101,7 +101,11 @@ impl RemoteSettings {
     /// Whose signatures are accepted.
     pub(super) fn trust(&self) -> Trust {
         let own = self.key.as_ref().map(SigningKey::public);
-        Trust { writers: self.trust.clone(), own, unsigned: self.unsigned }
+        Trust {
+            writers: self.trust.clone(),
+            own,
+            unsigned: self.unsigned,
+        }
     }
 }
 
@@ -121,7 +125,11 @@ impl GivenRemote {
         match (&self.trust, &declared.trust) {
             (Some(given), Some(declared)) if self.is_ci => {
                 let keys: BTreeSet<_> = declared.iter().map(|writer| writer.key).collect();
-                given.iter().filter(|writer| keys.contains(&writer.key)).cloned().collect()
+                given
+                    .iter()
+                    .filter(|writer| keys.contains(&writer.key))
+                    .cloned()
+                    .collect()
             }
             (Some(given), _) => given.clone(),
             (None, Some(declared)) if !self.is_ci => declared.clone(),
@@ -131,7 +139,9 @@ impl GivenRemote {
 
     /// Where the remote is, if there is one.
     pub fn place<'s>(&'s self, declared: &'s DeclaredRemote) -> Option<&'s RemoteUrl> {
-        self.url.as_ref().or(declared.url.as_ref().filter(|_| !self.is_ci))
+        self.url
+            .as_ref()
+            .or(declared.url.as_ref().filter(|_| !self.is_ci))
     }
 
     /// Whether the pipeline declares a remote that is not used, because this is a CI job that was given none.
@@ -143,11 +153,20 @@ impl GivenRemote {
     ///
     /// # Errors
     /// If entries are to be uploaded, and there is no key to sign them with or the remote is only read.
-    pub fn resolve(self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, SettingsError> {
+    pub fn resolve(
+        self,
+        declared: &DeclaredRemote,
+    ) -> Result<Option<RemoteSettings>, SettingsError> {
         let trust = self.trusted(declared);
-        let Some(url) = self.place(declared).cloned() else { return Ok(None) };
+        let Some(url) = self.place(declared).cloned() else {
+            return Ok(None);
+        };
         let is_narrowed = self.is_ci && declared.mode == Some(RemoteMode::Read);
-        let mode = self.mode.or(declared.mode.filter(|_| !self.is_ci)).filter(|_| !is_narrowed).unwrap_or_default();
+        let mode = self
+            .mode
+            .or(declared.mode.filter(|_| !self.is_ci))
+            .filter(|_| !is_narrowed)
+            .unwrap_or_default();
         let texts = match (self.texts, declared.texts) {
             (given, declared) if self.is_ci => given == Some(true) && declared != Some(false),
             (given, declared) => given.or(declared) == Some(true),
@@ -159,7 +178,16 @@ impl GivenRemote {
             (RemoteMode::Write, None) if !unsigned => return Err(SettingsError::NoKey),
             (RemoteMode::Write, key) => key,
         };
-        Ok(Some(RemoteSettings { url, trust, mode, key, unsigned, texts, assignment: None, part: None }))
+        Ok(Some(RemoteSettings {
+            url,
+            trust,
+            mode,
+            key,
+            unsigned,
+            texts,
+            assignment: None,
+            part: None,
+        }))
     }
 }
 
@@ -168,7 +196,10 @@ mod tests {
     use super::*;
 
     fn writer(name: &str, key: &SigningKey) -> TrustedWriter {
-        TrustedWriter { name: name.into(), key: key.public() }
+        TrustedWriter {
+            name: name.into(),
+            key: key.public(),
+        }
     }
 
     fn key() -> SigningKey {
@@ -188,7 +219,11 @@ mod tests {
             mode: Some(RemoteMode::Write),
             texts: Some(true),
         };
-        let alone = GivenRemote { is_ci: true, key: Some(key()), ..GivenRemote::default() };
+        let alone = GivenRemote {
+            is_ci: true,
+            key: Some(key()),
+            ..GivenRemote::default()
+        };
         assert!(alone.ignores(&declared) && alone.trusted(&declared).is_empty());
         assert!(alone.resolve(&declared).unwrap().is_none());
 
@@ -204,10 +239,30 @@ mod tests {
         let settings = given(None).resolve(&declared).unwrap().unwrap();
         assert_eq!(settings.url.to_string(), "fs:///team/ci");
         assert_eq!(settings.trust, [writer("ci", &ci)]);
-        assert!(settings.key.is_none() && !settings.texts, "the pipeline grants nothing");
-        let narrow = DeclaredRemote { mode: Some(RemoteMode::Read), ..DeclaredRemote::default() };
-        assert!(given(Some(RemoteMode::Write)).resolve(&narrow).unwrap().unwrap().key.is_none());
-        assert!(given(Some(RemoteMode::Write)).resolve(&declared).unwrap().unwrap().key.is_some());
+        assert!(
+            settings.key.is_none() && !settings.texts,
+            "the pipeline grants nothing"
+        );
+        let narrow = DeclaredRemote {
+            mode: Some(RemoteMode::Read),
+            ..DeclaredRemote::default()
+        };
+        assert!(
+            given(Some(RemoteMode::Write))
+                .resolve(&narrow)
+                .unwrap()
+                .unwrap()
+                .key
+                .is_none()
+        );
+        assert!(
+            given(Some(RemoteMode::Write))
+                .resolve(&declared)
+                .unwrap()
+                .unwrap()
+                .key
+                .is_some()
+        );
     }
 
     #[test]
@@ -219,15 +274,37 @@ mod tests {
             mode: Some(RemoteMode::Write),
             texts: None,
         };
-        let settings = GivenRemote { url: url("fs:///other"), key: Some(key()), ..GivenRemote::default() };
+        let settings = GivenRemote {
+            url: url("fs:///other"),
+            key: Some(key()),
+            ..GivenRemote::default()
+        };
         let settings = settings.resolve(&declared).unwrap().unwrap();
-        assert_eq!((settings.url.to_string().as_str(), settings.trust.len()), ("fs:///other", 1));
+        assert_eq!(
+            (settings.url.to_string().as_str(), settings.trust.len()),
+            ("fs:///other", 1)
+        );
         assert!(settings.key.is_some());
-        assert_eq!(GivenRemote::default().resolve(&declared).unwrap_err(), SettingsError::NoKey);
-        let named = |text| GivenRemote { url: url(text), is_named: true, ..GivenRemote::default() };
-        assert_eq!(named("s3://bucket/x").resolve(&declared).unwrap_err(), SettingsError::NoKey);
+        assert_eq!(
+            GivenRemote::default().resolve(&declared).unwrap_err(),
+            SettingsError::NoKey
+        );
+        let named = |text| GivenRemote {
+            url: url(text),
+            is_named: true,
+            ..GivenRemote::default()
+        };
+        assert_eq!(
+            named("s3://bucket/x").resolve(&declared).unwrap_err(),
+            SettingsError::NoKey
+        );
         let unsigned = named("fs:///mine").resolve(&declared).unwrap().unwrap();
         assert!(unsigned.unsigned && unsigned.is_written() && unsigned.key.is_none());
-        assert!(GivenRemote::default().resolve(&DeclaredRemote::default()).unwrap().is_none());
+        assert!(
+            GivenRemote::default()
+                .resolve(&DeclaredRemote::default())
+                .unwrap()
+                .is_none()
+        );
     }
 }

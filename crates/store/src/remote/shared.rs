@@ -110,7 +110,14 @@ impl SharedCache {
     /// Connects to any place for objects.
     pub(super) fn with_remote(remote: Box<dyn Remote>, settings: RemoteSettings) -> SharedCache {
         let (url, slots) = (settings.url.to_string(), RequestSlots::new(MOST_PULLS));
-        SharedCache { settings, url, remote, slots, started: Instant::now(), state: Mutex::default() }
+        SharedCache {
+            settings,
+            url,
+            remote,
+            slots,
+            started: Instant::now(),
+            state: Mutex::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -132,7 +139,10 @@ impl SharedCache {
     /// # Errors
     /// As `new`.
     pub fn reconnected(self) -> Result<SharedCache, RemoteError> {
-        Ok(SharedCache { remote: open(&self.settings.url)?, ..self })
+        Ok(SharedCache {
+            remote: open(&self.settings.url)?,
+            ..self
+        })
     }
 
     /// Warnings since the last call.
@@ -148,11 +158,16 @@ impl SharedCache {
         let remote_id = marker::read(&*self.remote, &self.url).await?;
         let trust = self.settings.trust();
         let index = match remote_id {
-            Some(remote_id) => RemoteIndex::load(&*self.remote, remote_id, &trust, self.settings.assignment).await?,
+            Some(remote_id) => {
+                RemoteIndex::load(&*self.remote, remote_id, &trust, self.settings.assignment)
+                    .await?
+            }
             None => RemoteIndex::default(),
         };
         let mut state = self.state();
-        state.warnings.extend(summary::unused_warnings(&index.unused, &self.url));
+        state
+            .warnings
+            .extend(summary::unused_warnings(&index.unused, &self.url));
         state.warnings.extend(summary::clock_warning(&index));
         state.warnings.extend(summary::own_key_warning(&trust));
         state.remote_id = remote_id;
@@ -166,7 +181,10 @@ impl SharedCache {
             return;
         }
         if let Err(error) = self.load().await {
-            self.mark_unavailable(&error, localized("this run continues without it", "本次运行不使用它而继续"));
+            self.mark_unavailable(
+                &error,
+                localized("this run continues without it", "本次运行不使用它而继续"),
+            );
         }
     }
 
@@ -181,7 +199,13 @@ impl SharedCache {
 
     /// Pulls the pack of an entry, for a command that will want the rest of it and waits no longer than `patience`.
     /// `then` as above.
-    pub(super) async fn pull_within(&self, patience: Duration, then: &str, store: &Store, key: ActionKey) {
+    pub(super) async fn pull_within(
+        &self,
+        patience: Duration,
+        then: &str,
+        store: &Store,
+        key: ActionKey,
+    ) {
         if let Some(at) = self.location(&key) {
             self.state().packs.entry(at.pack).or_default().pulled = MOST_SINGLE;
         }
@@ -195,7 +219,11 @@ impl SharedCache {
     }
 
     fn no_answer(&self, patience: Duration) -> RemoteError {
-        self.failed(say!("there was no answer within {} s", "{} 秒内没有应答", patience.as_secs()))
+        self.failed(say!(
+            "there was no answer within {} s",
+            "{} 秒内没有应答",
+            patience.as_secs()
+        ))
     }
 
     fn failed(&self, what: String) -> RemoteError {
@@ -216,7 +244,10 @@ impl SharedCache {
 
     /// Whether the remote has any entries.
     pub fn has_entries(&self) -> bool {
-        self.state().index.as_ref().is_some_and(|index| !index.entries.is_empty())
+        self.state()
+            .index
+            .as_ref()
+            .is_some_and(|index| !index.entries.is_empty())
     }
 
     fn location(&self, key: &ActionKey) -> Option<ItemLocation> {
@@ -225,7 +256,9 @@ impl SharedCache {
 
     /// Whether the remote has an entry that was not asked for yet.
     pub fn has(&self, key: &ActionKey) -> bool {
-        let Some(at) = self.location(key) else { return false };
+        let Some(at) = self.location(key) else {
+            return false;
+        };
         let state = self.state();
         !state.is_unavailable && !state.damaged.contains(&at.pack) && !state.tried.contains(key)
     }
@@ -236,7 +269,9 @@ impl SharedCache {
     /// # Errors
     /// If the local cache cannot be written.
     pub async fn pull(&self, store: &Store, key: ActionKey) -> Result<(), CacheError> {
-        let Some((index, at)) = self.want(key) else { return Ok(()) };
+        let Some((index, at)) = self.want(key) else {
+            return Ok(());
+        };
         // Others may want entries of the same pack now: these come along.
         tokio::task::yield_now().await;
         let one_at_a_time = self.state().packs.entry(at.pack).or_default().lock.clone();
@@ -277,19 +312,38 @@ impl SharedCache {
         }
         pulls.is_whole = true;
         drop(state);
-        let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries);
+        let keys = index
+            .packs
+            .get(pack)
+            .into_iter()
+            .flat_map(|pack| &pack.entries);
         let missing = keys.filter(|key| store.find_usable(&ActionKey(**key)).is_none());
-        missing.filter_map(|key| index.entries.get(key).copied()).collect()
+        missing
+            .filter_map(|key| index.entries.get(key).copied())
+            .collect()
     }
 
     /// Reads items that are close together in a pack.
-    async fn pull_range(&self, store: &Store, index: &RemoteIndex, items: &[ItemLocation]) -> Result<(), CacheError> {
+    async fn pull_range(
+        &self,
+        store: &Store,
+        index: &RemoteIndex,
+        items: &[ItemLocation],
+    ) -> Result<(), CacheError> {
         /// Entries that are added before other tasks get their turn.
         const PER_TURN: usize = 64;
-        let (Some(first), Some(last)) = (items.first(), items.last()) else { return Ok(()) };
-        let Some(pack) = index.packs.get(first.pack) else { return Ok(()) };
+        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+            return Ok(());
+        };
+        let Some(pack) = index.packs.get(first.pack) else {
+            return Ok(());
+        };
         let range = first.item.offset..last.item.end();
-        let bytes = match self.remote.read(&object_of(&pack.name), Some(range.clone())).await {
+        let bytes = match self
+            .remote
+            .read(&object_of(&pack.name), Some(range.clone()))
+            .await
+        {
             Ok(bytes) => bytes,
             Err(RemoteError::NotFound(_)) => return Ok(()),
             Err(RemoteError::Refused { what, .. }) => {
@@ -319,11 +373,23 @@ impl SharedCache {
         known: &[u8],
         start: u64,
     ) -> Result<(), CacheError> {
-        let Some(pack) = index.packs.get(at.pack) else { return Ok(()) };
+        let Some(pack) = index.packs.get(at.pack) else {
+            return Ok(());
+        };
         let writer = pack.writer.as_ref();
-        let writer = writer.map(|writer| Writer { name: writer.name.clone(), key: writer.key.to_string() });
-        let origin = ImportOrigin { remote: self.url.clone(), pack: pack.name, writer };
-        let packed = at.item.find_in(known, start).filter(|bytes| Digest::hash(bytes) == at.item.digest);
+        let writer = writer.map(|writer| Writer {
+            name: writer.name.clone(),
+            key: writer.key.to_string(),
+        });
+        let origin = ImportOrigin {
+            remote: self.url.clone(),
+            pack: pack.name,
+            writer,
+        };
+        let packed = at
+            .item
+            .find_in(known, start)
+            .filter(|bytes| Digest::hash(bytes) == at.item.digest);
         let added = match packed {
             Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
             None => Err(summary::differing_entry(&origin.remote)),
@@ -348,7 +414,9 @@ impl SharedCache {
     fn mark_damaged(&self, index: &RemoteIndex, pack: usize, what: &str) {
         let mut state = self.state();
         if let Some(damaged) = index.packs.get(pack).filter(|_| state.damaged.insert(pack)) {
-            state.warnings.push(summary::damaged_pack(&damaged.name, &self.url, what));
+            state
+                .warnings
+                .push(summary::damaged_pack(&damaged.name, &self.url, what));
         }
     }
 
@@ -357,15 +425,24 @@ impl SharedCache {
     ///
     /// # Errors
     /// If the remote fails, or the local cache cannot be written.
-    pub async fn pull_all(&self, store: &Store) -> Result<Result<PullCounts, RemoteError>, CacheError> {
-        let Some(index) = self.state().index.clone() else { return Ok(Ok(PullCounts::default())) };
+    pub async fn pull_all(
+        &self,
+        store: &Store,
+    ) -> Result<Result<PullCounts, RemoteError>, CacheError> {
+        let Some(index) = self.state().index.clone() else {
+            return Ok(Ok(PullCounts::default()));
+        };
         let mut missing: BTreeMap<usize, Vec<ItemLocation>> = BTreeMap::new();
         for (key, at) in &index.entries {
             if store.find_usable(&ActionKey(*key)).is_none() {
                 missing.entry(at.pack).or_default().push(*at);
             }
         }
-        for (_, at) in index.texts.iter().filter(|(digest, _)| store.read_text(digest).is_none()) {
+        for (_, at) in index
+            .texts
+            .iter()
+            .filter(|(digest, _)| store.read_text(digest).is_none())
+        {
             missing.entry(at.pack).or_default().push(*at);
         }
         let requests = missing.into_iter().filter_map(|(place, items)| {
@@ -407,8 +484,12 @@ impl SharedCache {
         let is_due = {
             let state = self.state();
             let is_much = state.waiting_bytes >= PACK_BYTES as u64;
-            let is_time = is_much || state.last_upload.unwrap_or(self.started).elapsed() >= UPLOAD_EVERY;
-            is_time && !state.waiting.is_empty() && state.upload_error.is_none() && state.index.is_some()
+            let is_time =
+                is_much || state.last_upload.unwrap_or(self.started).elapsed() >= UPLOAD_EVERY;
+            is_time
+                && !state.waiting.is_empty()
+                && state.upload_error.is_none()
+                && state.index.is_some()
         };
         if is_due {
             self.upload(store).await;
@@ -453,7 +534,11 @@ impl SharedCache {
     ///
     /// # Errors
     /// If the remote cannot be written, or anybody could read what is written.
-    pub async fn push<C: Lookup>(&self, cache: &C, keys: &[ActionKey]) -> Result<PushCounts, RemoteError> {
+    pub async fn push<C: Lookup>(
+        &self,
+        cache: &C,
+        keys: &[ActionKey],
+    ) -> Result<PushCounts, RemoteError> {
         if !self.is_written() {
             return Ok(PushCounts::default());
         }
@@ -461,7 +546,10 @@ impl SharedCache {
         let (index, uploaded) = {
             let mut state = self.state();
             state.remote_id = Some(remote_id);
-            (state.index.clone().unwrap_or_default(), state.uploaded.clone())
+            (
+                state.index.clone().unwrap_or_default(),
+                state.uploaded.clone(),
+            )
         };
         let mut upload = Upload {
             remote: &*self.remote,
@@ -476,7 +564,12 @@ impl SharedCache {
             footers: BTreeMap::new(),
         };
         let result = upload.push(cache, keys).await;
-        let Upload { counts, uploaded, footers, .. } = upload;
+        let Upload {
+            counts,
+            uploaded,
+            footers,
+            ..
+        } = upload;
         let loose = {
             let mut state = self.state();
             state.uploaded.extend(uploaded);
@@ -485,7 +578,9 @@ impl SharedCache {
             // If this process has written an index object, it has the footers that were loose when the list was read.
             let earlier = index.loose.iter().filter(|_| !state.has_indexed);
             let loose = earlier.chain(&state.footers);
-            loose.map(|(name, signed)| (*name, signed.clone())).collect::<BTreeMap<_, _>>()
+            loose
+                .map(|(name, signed)| (*name, signed.clone()))
+                .collect::<BTreeMap<_, _>>()
         };
         result?;
         if counts.packs == 0 {
@@ -512,7 +607,12 @@ impl SharedCache {
         let remote_id = match known {
             Some(remote_id) => remote_id,
             None => {
-                let seed = format!("{:?} {} {}", self.settings.key, now_ms(), std::process::id());
+                let seed = format!(
+                    "{:?} {} {}",
+                    self.settings.key,
+                    now_ms(),
+                    std::process::id()
+                );
                 let remote_id = marker::ensure(&*self.remote, &self.url, seed.as_bytes()).await?;
                 // now there is an object that a stranger may be able to read
                 self.remote.check_private().await?;
@@ -527,22 +627,43 @@ impl SharedCache {
     ///
     /// # Errors
     /// If the remote cannot be written.
-    pub async fn push_part(&self, store: &Store, name: PartName<'_>, content: Vec<u8>) -> Result<(), RemoteError> {
+    pub async fn push_part(
+        &self,
+        store: &Store,
+        name: PartName<'_>,
+        content: Vec<u8>,
+    ) -> Result<(), RemoteError> {
         let waiting: Vec<ActionKey> = self.state().waiting.iter().copied().collect();
         self.push(store, &waiting).await?;
         let remote_id = self.writable().await?;
-        part_records::write(&*self.remote, remote_id, self.settings.key.as_ref(), name, content).await
+        part_records::write(
+            &*self.remote,
+            remote_id,
+            self.settings.key.as_ref(),
+            name,
+            content,
+        )
+        .await
     }
 
     /// The records of a run in `of` parts, the oldest first.
     ///
     /// # Errors
     /// If the remote cannot be read.
-    pub async fn part_records(&self, label: &str, of: u32) -> Result<Vec<FoundRecord>, RemoteError> {
-        let Some(remote_id) = self.state().remote_id else { return Ok(Vec::new()) };
+    pub async fn part_records(
+        &self,
+        label: &str,
+        of: u32,
+    ) -> Result<Vec<FoundRecord>, RemoteError> {
+        let Some(remote_id) = self.state().remote_id else {
+            return Ok(Vec::new());
+        };
         let trust = self.settings.trust();
-        let (records, refused) = part_records::read(&*self.remote, remote_id, &trust, label, of).await?;
-        self.state().warnings.extend(summary::records_warning(refused, &self.url));
+        let (records, refused) =
+            part_records::read(&*self.remote, remote_id, &trust, label, of).await?;
+        self.state()
+            .warnings
+            .extend(summary::records_warning(refused, &self.url));
         Ok(records)
     }
 
@@ -564,7 +685,10 @@ impl SharedCache {
         let Some(remote_id) = marker::read(&*self.remote, &self.url).await? else {
             return Ok(RemotePruneCounts::default());
         };
-        let (trust, writer) = (self.settings.trust(), self.settings.key.as_ref().filter(|_| !is_dry));
+        let (trust, writer) = (
+            self.settings.trust(),
+            self.settings.key.as_ref().filter(|_| !is_dry),
+        );
         prune::run(&*self.remote, &self.url, remote_id, &trust, writer).await
     }
 
@@ -573,7 +697,12 @@ impl SharedCache {
         let state = self.state();
         let summary = SharedSummary::new(&self.url, state.index.as_ref()?);
         let damaged = summary.damaged + state.damaged.len() as u64;
-        Some(SharedSummary { damaged, pulled: state.pulled, pushed: state.pushed, ..summary })
+        Some(SharedSummary {
+            damaged,
+            pulled: state.pulled,
+            pushed: state.pushed,
+            ..summary
+        })
     }
 }
 

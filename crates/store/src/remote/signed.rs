@@ -26,12 +26,15 @@ impl Trust {
 
     /// The name of a writer, or the key of one who is not trusted.
     pub(super) fn name_of(&self, key: &PublicKey) -> String {
-        self.writer(key).map_or_else(|| key.to_string(), |writer| writer.name.clone())
+        self.writer(key)
+            .map_or_else(|| key.to_string(), |writer| writer.name.clone())
     }
 
     /// Whether a writer is accepted, the own key included; `None` if there is no signature.
     fn accepts(&self, writer: Option<&PublicKey>) -> bool {
-        writer.map_or(self.unsigned, |key| self.own == Some(*key) || self.writer(key).is_some())
+        writer.map_or(self.unsigned, |key| {
+            self.own == Some(*key) || self.writer(key).is_some()
+        })
     }
 }
 
@@ -65,7 +68,12 @@ pub(super) fn seal(
     key: Option<&SigningKey>,
     content: Vec<u8>,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let note = Note { remote, writer: key.map(SigningKey::public), created: now_ms(), content };
+    let note = Note {
+        remote,
+        writer: key.map(SigningKey::public),
+        created: now_ms(),
+        content,
+    };
     let note = postcard::to_stdvec(&note)?;
     let signature = sign(key, &[tag, &note].concat()).to_vec();
     postcard::to_stdvec(&SignedNote { note, signature })
@@ -73,11 +81,16 @@ pub(super) fn seal(
 
 /// The note in these bytes, if it is of this kind and for this remote and its writer is accepted.
 pub(super) fn open(tag: &[u8], bytes: &[u8], remote: RemoteId, trust: &Trust) -> Option<Note> {
-    let SignedNote { note: signed, signature } = postcard::from_bytes(bytes).ok()?;
+    let SignedNote {
+        note: signed,
+        signature,
+    } = postcard::from_bytes(bytes).ok()?;
     let note: Note = postcard::from_bytes(&signed).ok()?;
     let is_accepted = note.remote == remote
         && trust.accepts(note.writer.as_ref())
-        && note.writer.is_none_or(|key| key.verifies(&[tag, &signed].concat(), &signature));
+        && note
+            .writer
+            .is_none_or(|key| key.verifies(&[tag, &signed].concat(), &signature));
     is_accepted.then_some(note)
 }
 
@@ -89,15 +102,37 @@ mod tests {
 
     #[test]
     fn a_note_counts_for_its_remote_alone_and_only_if_a_trusted_writer_signed_it() {
-        let (key, stranger) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
+        let (key, stranger) = (
+            SigningKey::generate().unwrap().0,
+            SigningKey::generate().unwrap().0,
+        );
         let remote = RemoteId([3; 16]);
-        let trusting = |key: &SigningKey| Trust { own: Some(key.public()), ..Trust::default() };
+        let trusting = |key: &SigningKey| Trust {
+            own: Some(key.public()),
+            ..Trust::default()
+        };
         let bytes = seal(TAG, remote, Some(&key), b"content".to_vec()).unwrap();
-        let read = |bytes: &[u8], remote, trust: &Trust| open(TAG, bytes, remote, trust).map(|note| note.content);
-        assert_eq!(read(&bytes, remote, &trusting(&key)), Some(b"content".to_vec()));
-        assert_eq!(read(&bytes, remote, &trusting(&stranger)), None, "its writer is not trusted");
-        assert_eq!(read(&bytes, RemoteId([4; 16]), &trusting(&key)), None, "it is of another remote");
-        assert!(open(b"another\0", &bytes, remote, &trusting(&key)).is_none(), "it is of another kind");
+        let read = |bytes: &[u8], remote, trust: &Trust| {
+            open(TAG, bytes, remote, trust).map(|note| note.content)
+        };
+        assert_eq!(
+            read(&bytes, remote, &trusting(&key)),
+            Some(b"content".to_vec())
+        );
+        assert_eq!(
+            read(&bytes, remote, &trusting(&stranger)),
+            None,
+            "its writer is not trusted"
+        );
+        assert_eq!(
+            read(&bytes, RemoteId([4; 16]), &trusting(&key)),
+            None,
+            "it is of another remote"
+        );
+        assert!(
+            open(b"another\0", &bytes, remote, &trusting(&key)).is_none(),
+            "it is of another kind"
+        );
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
@@ -105,8 +140,15 @@ mod tests {
         }
         let unsigned = seal(TAG, remote, None, b"content".to_vec()).unwrap();
         assert_eq!(read(&unsigned, remote, &trusting(&key)), None);
-        let named = Trust { unsigned: true, ..Trust::default() };
+        let named = Trust {
+            unsigned: true,
+            ..Trust::default()
+        };
         assert_eq!(read(&unsigned, remote, &named), Some(b"content".to_vec()));
-        assert_eq!(read(&bytes, remote, &named), None, "a stranger's stays a stranger's");
+        assert_eq!(
+            read(&bytes, remote, &named),
+            None,
+            "a stranger's stays a stranger's"
+        );
     }
 }

@@ -67,10 +67,22 @@ impl SharedSummary {
         for pack in &index.packs {
             writers.entry(pack.writer_name().to_owned()).or_default().1 += 1;
         }
-        for pack in index.entries.values().filter_map(|at| index.packs.get(at.pack)) {
+        for pack in index
+            .entries
+            .values()
+            .filter_map(|at| index.packs.get(at.pack))
+        {
             writers.entry(pack.writer_name().to_owned()).or_default().0 += 1;
         }
-        let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists: _ } = &index.unused;
+        let UnusedPacks {
+            untrusted,
+            unsigned,
+            damaged,
+            newer,
+            foreign,
+            removed,
+            lists: _,
+        } = &index.unused;
         SharedSummary {
             url: url.to_owned(),
             list: index.digest(),
@@ -96,7 +108,15 @@ impl SharedSummary {
 const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
 
 pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
-    let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists } = unused;
+    let UnusedPacks {
+        untrusted,
+        unsigned,
+        damaged,
+        newer,
+        foreign,
+        removed,
+        lists,
+    } = unused;
     let mut warnings = Vec::from_iter(untrusted_warning(untrusted, url));
     warnings.extend(some_packs(*unsigned).map(|packs| {
         say!(
@@ -104,7 +124,11 @@ pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
             "{url} 中有 {packs}没有签名；用 --remote 指定该文件夹时才使用"
         )
     }));
-    warnings.extend(damaged.iter().map(|(name, what)| damaged_pack(name, url, what)));
+    warnings.extend(
+        damaged
+            .iter()
+            .map(|(name, what)| damaged_pack(name, url, what)),
+    );
     warnings.extend(some_packs(*newer).map(|packs| {
         say!(
             "{packs} in {url} are of a newer version of compeval and are not used; update compeval",
@@ -134,7 +158,10 @@ pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
 
 /// Names the writers that are not trusted, with the number of their packs.
 fn untrusted_warning(untrusted: &BTreeMap<PublicKey, u64>, url: &str) -> Option<String> {
-    let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
+    let keys: Vec<String> = untrusted
+        .iter()
+        .map(|(key, count)| format!("{key} ({count})"))
+        .collect();
     (!keys.is_empty()).then(|| {
         let packs = count_packs(untrusted.values().sum());
         say!(
@@ -147,13 +174,22 @@ fn untrusted_warning(untrusted: &BTreeMap<PublicKey, u64>, url: &str) -> Option<
 
 /// A pack that differs from what was written.
 pub(super) fn damaged_pack(name: &Digest, url: &str, what: &str) -> String {
-    say!("the pack {name} in {url} is damaged and is not used: {what}", "{url} 中的包 {name} 已损坏，不予使用：{what}")
+    say!(
+        "the pack {name} in {url} is damaged and is not used: {what}",
+        "{url} 中的包 {name} 已损坏，不予使用：{what}"
+    )
 }
 
 /// An entry of a pack that is not what the footer says.
 pub(super) fn differing_entry(file: &str) -> CacheError {
-    let what = localized("an entry differs from what its footer says", "有条目与其尾部不符");
-    CacheError::BadImport { path: file.into(), what: what.to_owned() }
+    let what = localized(
+        "an entry differs from what its footer says",
+        "有条目与其尾部不符",
+    );
+    CacheError::BadImport {
+        path: file.into(),
+        what: what.to_owned(),
+    }
 }
 
 /// An upload that failed.
@@ -165,7 +201,11 @@ pub(super) fn not_uploaded(count: usize, error: &RemoteError) -> String {
 }
 
 fn count_packs(count: u64) -> String {
-    if count == 1 { localized("1 pack", "1 个包").to_owned() } else { say!("{count} packs", "{count} 个包") }
+    if count == 1 {
+        localized("1 pack", "1 个包").to_owned()
+    } else {
+        say!("{count} packs", "{count} 个包")
+    }
 }
 
 fn some_packs(count: u64) -> Option<String> {
@@ -175,7 +215,12 @@ fn some_packs(count: u64) -> Option<String> {
 pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
     let newest = index.packs.iter().max_by_key(|pack| pack.created)?;
     let ahead = newest.created.saturating_sub(now_ms());
-    let name = newest.writer.as_ref().map_or(localized("a machine", "某台机器"), |writer| &writer.name);
+    let name = newest
+        .writer
+        .as_ref()
+        .map_or(localized("a machine", "某台机器"), |writer| {
+            &writer.name
+        });
     (ahead > CLOCK_TOLERANCE_MS).then(|| {
         say!(
             "the clock of {name} or of this machine is wrong: a pack was written {} min from now",
@@ -212,7 +257,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_an_hour_ahead_is_reported() {
-        let writer = TrustedWriter { name: "ci".into(), key: SigningKey::generate().unwrap().0.public() };
+        let writer = TrustedWriter {
+            name: "ci".into(),
+            key: SigningKey::generate().unwrap().0.public(),
+        };
         let warning = |ahead: u64| {
             let created = now_ms() + ahead;
             let pack = Pack {
@@ -222,11 +270,16 @@ mod tests {
                 created,
                 entries: Vec::new(),
             };
-            clock_warning(&RemoteIndex { packs: vec![pack], ..RemoteIndex::default() })
+            clock_warning(&RemoteIndex {
+                packs: vec![pack],
+                ..RemoteIndex::default()
+            })
         };
         assert!(warning(3_000_000).is_none());
         assert!(
-            warning(7_200_000).is_some_and(|text| text.contains("the clock of ci") && text.contains("min from now"))
+            warning(7_200_000).is_some_and(
+                |text| text.contains("the clock of ci") && text.contains("min from now")
+            )
         );
     }
 }

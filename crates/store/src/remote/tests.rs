@@ -38,21 +38,37 @@ impl Memory {
 
 impl Remote for Memory {
     fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
-        let is_in =
-            |name: &str| name.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'));
+        let is_in = |name: &str| {
+            name.strip_prefix(folder)
+                .is_some_and(|rest| folder.is_empty() || rest.starts_with('/'))
+        };
         let listed = |(name, bytes): (&String, &Bytes)| {
-            is_in(name).then(|| ListedObject { name: name.clone(), bytes: bytes.len() as u64, written: None })
+            is_in(name).then(|| ListedObject {
+                name: name.clone(),
+                bytes: bytes.len() as u64,
+                written: None,
+            })
         };
         ready(Ok(self.objects().iter().filter_map(listed).collect())).boxed()
     }
     fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
         let found = self.objects().get(name).cloned();
-        let bytes = found.map(|all| range.map_or(all.clone(), |r| all.slice(r.start as usize..r.end as usize)));
+        let bytes = found
+            .map(|all| range.map_or(all.clone(), |r| all.slice(r.start as usize..r.end as usize)));
         ready(bytes.ok_or_else(|| RemoteError::NotFound(name.to_owned()))).boxed()
     }
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
+    fn write_if_absent<'a>(
+        &'a self,
+        name: &'a str,
+        bytes: Bytes,
+    ) -> BackendFuture<'a, WriteOutcome> {
         let before = self.objects().insert(name.to_owned(), bytes);
-        ready(Ok(if before.is_some() { WriteOutcome::Exists } else { WriteOutcome::Written })).boxed()
+        ready(Ok(if before.is_some() {
+            WriteOutcome::Exists
+        } else {
+            WriteOutcome::Written
+        }))
+        .boxed()
     }
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
         self.objects().insert(name.to_owned(), bytes);
@@ -82,7 +98,11 @@ impl Counting {
         if self.writes.fetch_add(1, Ordering::Relaxed) < self.most_writes {
             return Ok(());
         }
-        Err(RemoteError::Failed { operation: "write to", url: "fs://x".into(), what: "the test refuses".into() })
+        Err(RemoteError::Failed {
+            operation: "write to",
+            url: "fs://x".into(),
+            what: "the test refuses".into(),
+        })
     }
 }
 
@@ -90,7 +110,8 @@ impl Remote for Counting {
     fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
         let count = |found: Vec<ListedObject>| {
             // A store lists a thousand objects at a time.
-            self.requests.fetch_add(1 + found.len() / 1000, Ordering::Relaxed);
+            self.requests
+                .fetch_add(1 + found.len() / 1000, Ordering::Relaxed);
             found
         };
         self.inner.list(folder).map_ok(count).boxed()
@@ -99,7 +120,11 @@ impl Remote for Counting {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.inner.read(name, range)
     }
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
+    fn write_if_absent<'a>(
+        &'a self,
+        name: &'a str,
+        bytes: Bytes,
+    ) -> BackendFuture<'a, WriteOutcome> {
         match self.may_write() {
             Ok(()) => self.inner.write_if_absent(name, bytes),
             Err(error) => ready(Err(error)).boxed(),
@@ -134,9 +159,18 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         base::files::create_private_folder(&folder.path().join("shared")).unwrap();
         let (key, secret) = SigningKey::generate().unwrap();
-        let writer = TrustedWriter { name: "ci".into(), key: key.public() };
+        let writer = TrustedWriter {
+            name: "ci".into(),
+            key: key.public(),
+        };
         let store = open(&folder.path().join("local"));
-        Place { folder, secret, writer, store, requests: Arc::default() }
+        Place {
+            folder,
+            secret,
+            writer,
+            store,
+            requests: Arc::default(),
+        }
     }
 
     fn shared(&self) -> PathBuf {
@@ -150,7 +184,12 @@ impl Place {
     }
 
     /// The same with another remote. Without a key, unsigned packs are used.
-    fn process_at(&self, inner: Box<dyn Remote>, key: Option<SigningKey>, most_writes: usize) -> SharedCache {
+    fn process_at(
+        &self,
+        inner: Box<dyn Remote>,
+        key: Option<SigningKey>,
+        most_writes: usize,
+    ) -> SharedCache {
         let url = format!("fs://{}", self.shared().display()).parse().unwrap();
         let settings = RemoteSettings {
             url,
@@ -163,7 +202,12 @@ impl Place {
             part: None,
         };
         self.requests.store(0, Ordering::Relaxed);
-        let remote = Counting { inner, requests: self.requests.clone(), writes: AtomicUsize::new(0), most_writes };
+        let remote = Counting {
+            inner,
+            requests: self.requests.clone(),
+            writes: AtomicUsize::new(0),
+            most_writes,
+        };
         SharedCache::with_remote(Box::new(remote), settings)
     }
 
@@ -172,14 +216,20 @@ impl Place {
     }
 
     fn objects(&self, folder: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.shared().join(folder)).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.shared().join(folder))
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         found.sort();
         found
     }
 
     async fn put(&self, n: u64) -> ActionKey {
-        let field = Field { text: None, content: n.to_le_bytes().into() };
+        let field = Field {
+            text: None,
+            content: n.to_le_bytes().into(),
+        };
         let header = EntryHeader {
             kind: Tag(2),
             format: None,
@@ -194,8 +244,19 @@ impl Place {
         };
         let key = key_of(&header).unwrap();
         let body = format!("reply {n} {}", Digest::hash(n.to_le_bytes()));
-        let record = self.store.put_reply(key, &header, body.into()).await.unwrap();
-        self.store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
+        let record = self
+            .store
+            .put_reply(key, &header, body.into())
+            .await
+            .unwrap();
+        self.store.note(
+            &record,
+            &ParseResult::Output {
+                out: record.raw,
+                state: None,
+                parser: 1,
+            },
+        );
         record.key
     }
 
@@ -211,7 +272,10 @@ impl Place {
 
 /// The key of an entry, by what its only field says.
 fn key_of(header: &EntryHeader) -> Option<ActionKey> {
-    header.fields.first().map(|field| ActionKey(Digest::hash(&field.content)))
+    header
+        .fields
+        .first()
+        .map(|field| ActionKey(Digest::hash(&field.content)))
 }
 
 /// How many of these entries the remote has.
@@ -253,13 +317,31 @@ async fn after_two_thousand_pushes_a_reader_sends_sixty_requests_at_most() {
             writer.push(&place.store, &[*key]).await.unwrap();
         }
     }
-    assert_eq!(memory.objects().keys().filter(|name| name.starts_with("packs/")).count(), 2000);
-    let (reader, local) = (place.process_at(Box::new(memory), None, 0), open(&place.folder.path().join("second")));
+    assert_eq!(
+        memory
+            .objects()
+            .keys()
+            .filter(|name| name.starts_with("packs/"))
+            .count(),
+        2000
+    );
+    let (reader, local) = (
+        place.process_at(Box::new(memory), None, 0),
+        open(&place.folder.path().join("second")),
+    );
     reader.load().await.unwrap();
     assert_eq!(count(&reader, &keys), 2000);
     reader.pull(&local, keys[777]).await.unwrap();
-    assert!(local.find(&keys[777]).is_some_and(|record| record.is_usable()));
-    assert!(place.requests() <= 60, "{} requests before the first cell", place.requests());
+    assert!(
+        local
+            .find(&keys[777])
+            .is_some_and(|record| record.is_usable())
+    );
+    assert!(
+        place.requests() <= 60,
+        "{} requests before the first cell",
+        place.requests()
+    );
 }
 
 #[tokio::test]
@@ -281,14 +363,24 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
     let mut changed = bytes[second].clone();
     let at = changed.len() - 40;
     changed[at] ^= 1;
-    let Ok(PackEnd::Footer(signed)) = SignedFooter::from_tail(&changed) else { panic!("a footer") };
+    let Ok(PackEnd::Footer(signed)) = SignedFooter::from_tail(&changed) else {
+        panic!("a footer")
+    };
     fs::remove_file(&packs[second]).unwrap();
     write(&format!("packs/{}", signed.name()), &changed);
-    write(&format!("packs/{}", name("cut")), &bytes[second][..bytes[second].len() / 2]);
+    write(
+        &format!("packs/{}", name("cut")),
+        &bytes[second][..bytes[second].len() / 2],
+    );
     write(&format!("packs/{}", name("junk")), &[0x55; 3000]);
     write("packs/readme.txt", b"not a pack");
-    let [foreign] = &elsewhere.objects("packs")[..] else { panic!("one pack") };
-    write(&format!("packs/{}", foreign.file_name().unwrap().to_str().unwrap()), &fs::read(foreign).unwrap());
+    let [foreign] = &elsewhere.objects("packs")[..] else {
+        panic!("one pack")
+    };
+    write(
+        &format!("packs/{}", foreign.file_name().unwrap().to_str().unwrap()),
+        &fs::read(foreign).unwrap(),
+    );
     for (object, bytes) in [("index", vec![0xff; 400]), ("index", Vec::new())] {
         write(&format!("{object}/{}", Digest::hash(&bytes)), &bytes);
     }
@@ -299,7 +391,14 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
     reader.load().await.unwrap();
     assert_eq!(count(&reader, &[sound, forged, other]), 1);
     let summary = reader.summary().unwrap();
-    assert_eq!((summary.packs, summary.damaged, summary.untrusted.len() as u64 + summary.foreign), (1, 3, 1));
+    assert_eq!(
+        (
+            summary.packs,
+            summary.damaged,
+            summary.untrusted.len() as u64 + summary.foreign
+        ),
+        (1, 3, 1)
+    );
     assert!(reader.part_records("nightly", 2).await.unwrap().is_empty());
     let warnings = reader.take_warnings().join("\n");
     for words in [
@@ -309,7 +408,10 @@ async fn junk_forged_cut_and_foreign_packs_are_counted_and_what_is_sound_is_used
         "lists of removed packs",
         "records of parts",
     ] {
-        assert!(warnings.contains(words), "`{words}` is missing in {warnings}");
+        assert!(
+            warnings.contains(words),
+            "`{words}` is missing in {warnings}"
+        );
     }
     // A pack that vanished after the list was read is a miss.
     fs::remove_file(packs[1 - second].clone()).unwrap();
@@ -333,11 +435,21 @@ async fn entries_that_are_wanted_together_come_together() {
         let reader = place.process(0);
         reader.load().await.unwrap();
         let before = place.requests();
-        futures::future::try_join_all(wanted.iter().map(|key| reader.pull(&local, *key))).await.unwrap();
+        futures::future::try_join_all(wanted.iter().map(|key| reader.pull(&local, *key)))
+            .await
+            .unwrap();
         assert_eq!(place.requests() - before, 1);
-        assert!(wanted.iter().all(|key| local.find(key).is_some_and(|record| record.is_usable())));
+        assert!(
+            wanted
+                .iter()
+                .all(|key| local.find(key).is_some_and(|record| record.is_usable()))
+        );
         let all = keys.iter().filter(|key| local.find(key).is_some()).count();
-        assert_eq!(all, if wanted.len() > 8 { 100 } else { wanted.len() }, "the rest comes when much is wanted");
+        assert_eq!(
+            all,
+            if wanted.len() > 8 { 100 } else { wanted.len() },
+            "the rest comes when much is wanted"
+        );
     }
 }
 
@@ -349,10 +461,18 @@ async fn an_upload_that_fails_at_any_point_loses_nothing() {
         let broken = place.process(writes);
         broken.load().await.unwrap();
         let result = broken.push(&place.store, &keys).await;
-        assert_eq!(result.is_ok(), writes == 3, "marker, pack, listing: {result:?}");
+        assert_eq!(
+            result.is_ok(),
+            writes == 3,
+            "marker, pack, listing: {result:?}"
+        );
         let reader = place.process(0);
         reader.load().await.unwrap();
-        assert_eq!(count(&reader, &keys), u64::from(writes >= 2), "whole or not at all");
+        assert_eq!(
+            count(&reader, &keys),
+            u64::from(writes >= 2),
+            "whole or not at all"
+        );
         assert!(reader.take_warnings().is_empty());
         keys.push(place.push(2).await);
         let later = place.process(usize::MAX);
@@ -368,7 +488,9 @@ async fn an_upload_that_fails_at_any_point_loses_nothing() {
 async fn a_pack_under_another_name_is_not_used() {
     let place = Place::new();
     let key = place.push(1).await;
-    let [pack] = &place.objects("packs")[..] else { panic!("one pack") };
+    let [pack] = &place.objects("packs")[..] else {
+        panic!("one pack")
+    };
     let moved = pack.with_file_name(Digest::hash("another").to_string());
     fs::copy(pack, &moved).unwrap();
     fs::remove_file(pack).unwrap();
@@ -380,7 +502,10 @@ async fn a_pack_under_another_name_is_not_used() {
     fs::copy(&moved, pack).unwrap();
     let reader = place.process(0);
     reader.load().await.unwrap();
-    assert_eq!((count(&reader, &[key]), reader.summary().unwrap().damaged), (1, 1));
+    assert_eq!(
+        (count(&reader, &[key]), reader.summary().unwrap().damaged),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -390,17 +515,35 @@ async fn a_pack_that_is_no_file_any_more_is_damaged_and_the_others_are_pulled() 
     let reader = place.process(0);
     reader.load().await.unwrap();
     let packs = place.objects("packs");
-    let pack = packs.iter().find(|pack| fs::read(pack).unwrap().windows(32).any(|found| found == broken.0.0)).unwrap();
+    let pack = packs
+        .iter()
+        .find(|pack| {
+            fs::read(pack)
+                .unwrap()
+                .windows(32)
+                .any(|found| found == broken.0.0)
+        })
+        .unwrap();
     fs::remove_file(pack).unwrap();
     fs::create_dir(pack).unwrap();
     let local = open(&place.folder.path().join("second"));
     reader.pull(&local, broken).await.unwrap();
     reader.pull(&local, sound).await.unwrap();
-    assert!(local.find(&broken).is_none() && local.find(&sound).is_some_and(|record| record.is_usable()));
+    assert!(
+        local.find(&broken).is_none()
+            && local.find(&sound).is_some_and(|record| record.is_usable())
+    );
     let warnings = reader.take_warnings().join("\n");
-    assert!(warnings.contains("is damaged and is not used") && warnings.contains("no regular file"), "{warnings}");
+    assert!(
+        warnings.contains("is damaged and is not used") && warnings.contains("no regular file"),
+        "{warnings}"
+    );
     let local = open(&place.folder.path().join("third"));
-    assert_eq!(reader.pull_all(&local).await.unwrap().unwrap().entries, 2, "with the one that was pulled before");
+    assert_eq!(
+        reader.pull_all(&local).await.unwrap().unwrap().entries,
+        2,
+        "with the one that was pulled before"
+    );
     assert!(local.find(&sound).is_some());
 }
 
@@ -410,35 +553,74 @@ async fn a_prune_deletes_what_no_label_needs_thirty_days_after_it_was_marked() {
     let (kept, spare) = (place.push(1).await, place.push(2).await);
     let process = place.process(usize::MAX);
     process.push_label("baseline", &[kept]).await.unwrap();
-    let counts = RemotePruneCounts { labels: 1, kept: 1, ..RemotePruneCounts::default() };
-    let marked = RemotePruneCounts { marked: 1, ..counts };
+    let counts = RemotePruneCounts {
+        labels: 1,
+        kept: 1,
+        ..RemotePruneCounts::default()
+    };
+    let marked = RemotePruneCounts {
+        marked: 1,
+        ..counts
+    };
     assert_eq!(process.prune(true).await.unwrap(), marked);
-    assert!(place.objects("marks").is_empty(), "a dry run writes nothing");
+    assert!(
+        place.objects("marks").is_empty(),
+        "a dry run writes nothing"
+    );
     assert_eq!(process.prune(false).await.unwrap(), marked);
-    assert_eq!(process.prune(false).await.unwrap(), RemotePruneCounts { waiting: 1, ..counts });
+    assert_eq!(
+        process.prune(false).await.unwrap(),
+        RemotePruneCounts {
+            waiting: 1,
+            ..counts
+        }
+    );
 
     let age = |days: u64| {
-        let [mark] = &place.objects("marks")[..] else { panic!("one mark") };
+        let [mark] = &place.objects("marks")[..] else {
+            panic!("one mark")
+        };
         fs::set_permissions(mark, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let then = SystemTime::now() - Duration::from_secs(days * 24 * 3600);
-        File::options().write(true).open(mark).unwrap().set_modified(then).unwrap();
+        File::options()
+            .write(true)
+            .open(mark)
+            .unwrap()
+            .set_modified(then)
+            .unwrap();
     };
     age(29);
-    assert_eq!(process.prune(false).await.unwrap(), RemotePruneCounts { waiting: 1, ..counts });
+    assert_eq!(
+        process.prune(false).await.unwrap(),
+        RemotePruneCounts {
+            waiting: 1,
+            ..counts
+        }
+    );
     // a label that is pushed in time saves it, and its mark is gone
     process.push_label("late", &[spare]).await.unwrap();
     assert_eq!(
         process.prune(false).await.unwrap(),
-        RemotePruneCounts { labels: 2, kept: 2, ..RemotePruneCounts::default() }
+        RemotePruneCounts {
+            labels: 2,
+            kept: 2,
+            ..RemotePruneCounts::default()
+        }
     );
     assert!(place.objects("marks").is_empty());
     fs::remove_file(place.shared().join("labels/late")).unwrap();
     process.prune(false).await.unwrap();
     age(31);
     let old = place.objects("packs");
-    let copies: Vec<(PathBuf, Vec<u8>)> = old.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let copies: Vec<(PathBuf, Vec<u8>)> = old
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
     let deleted = process.prune(false).await.unwrap();
-    assert_eq!((deleted.kept, deleted.deleted, place.objects("packs").len()), (1, 1, 1));
+    assert_eq!(
+        (deleted.kept, deleted.deleted, place.objects("packs").len()),
+        (1, 1, 1)
+    );
     assert!(deleted.deleted_bytes > 0 && place.objects("marks").is_empty());
     let reader = place.process(0);
     reader.load().await.unwrap();
@@ -452,14 +634,29 @@ async fn a_prune_deletes_what_no_label_needs_thirty_days_after_it_was_marked() {
     reader.load().await.unwrap();
     assert_eq!((count(&reader, &[kept]), count(&reader, &[spare])), (1, 0));
     assert_eq!(reader.summary().unwrap().removed, 1);
-    assert!(reader.take_warnings().iter().any(|text| text.contains("are there again")));
+    assert!(
+        reader
+            .take_warnings()
+            .iter()
+            .any(|text| text.contains("are there again"))
+    );
     // the entry can be uploaded again, and the next prune deletes what was put back, without another month
     assert_eq!(place.push(2).await, spare);
     let again = process.prune(false).await.unwrap();
     assert_eq!((again.kept, again.deleted, again.marked), (1, 1, 1));
-    assert_eq!(place.objects("index").len(), 2, "the listing and one list of what was pruned");
+    assert_eq!(
+        place.objects("index").len(),
+        2,
+        "the listing and one list of what was pruned"
+    );
     let reader = place.process(0);
     reader.load().await.unwrap();
-    assert_eq!((count(&reader, &[kept, spare]), reader.summary().unwrap().removed), (2, 0));
+    assert_eq!(
+        (
+            count(&reader, &[kept, spare]),
+            reader.summary().unwrap().removed
+        ),
+        (2, 0)
+    );
     assert!(reader.take_warnings().is_empty());
 }

@@ -69,7 +69,11 @@ pub(super) struct Upload<'u> {
 impl Upload<'_> {
     /// Uploads the entries that were made here and that the remote does not have. Entries that are damaged or gone are left
     /// out, and counted.
-    pub(super) async fn push<C: Lookup>(&mut self, cache: &C, keys: &[ActionKey]) -> Result<(), RemoteError> {
+    pub(super) async fn push<C: Lookup>(
+        &mut self,
+        cache: &C,
+        keys: &[ActionKey],
+    ) -> Result<(), RemoteError> {
         let mut pack = PackBuilder::default();
         let mut texts = Vec::new();
         for key in keys {
@@ -81,7 +85,9 @@ impl Upload<'_> {
             if found.as_ref().is_some_and(|record| !record.is_usable()) {
                 continue;
             }
-            let Some((header, record)) = found.and_then(|record| Some((cache.header(&record).ok()?, record))) else {
+            let Some((header, record)) =
+                found.and_then(|record| Some((cache.header(&record).ok()?, record)))
+            else {
                 self.counts.lost += 1;
                 continue;
             };
@@ -104,27 +110,44 @@ impl Upload<'_> {
         texts.sort_unstable();
         texts.dedup();
         for digest in texts.into_iter().filter(|digest| !(self.has)(digest)) {
-            let Some(text) = cache.read_text(&digest) else { continue };
-            let Ok(packed) = pack_text(digest, &text) else { continue };
+            let Some(text) = cache.read_text(&digest) else {
+                continue;
+            };
+            let Ok(packed) = pack_text(digest, &text) else {
+                continue;
+            };
             pack.add(ItemKind::Text, digest, &packed);
             if pack.len() >= PACK_BYTES {
                 self.write(std::mem::take(&mut pack)).await?;
             }
         }
-        if pack.len() > 0 { self.write(pack).await } else { Ok(()) }
+        if pack.len() > 0 {
+            self.write(pack).await
+        } else {
+            Ok(())
+        }
     }
 
     async fn write(&mut self, pack: PackBuilder) -> Result<(), RemoteError> {
         let items = pack.items().to_vec();
-        let (signed, bytes) = pack.finish(self.remote_id, self.key, self.part, now_ms()).map_err(|error| {
-            RemoteError::failed(
-                "write to",
-                self.url,
-                say!("a footer cannot be encoded: {error}", "无法编码尾部：{error}"),
-            )
-        })?;
+        let (signed, bytes) = pack
+            .finish(self.remote_id, self.key, self.part, now_ms())
+            .map_err(|error| {
+                RemoteError::failed(
+                    "write to",
+                    self.url,
+                    say!(
+                        "a footer cannot be encoded: {error}",
+                        "无法编码尾部：{error}"
+                    ),
+                )
+            })?;
         let (name, length) = (signed.name(), bytes.len() as u64);
-        let object = ListedObject { name: object_of(&name), bytes: length, written: None };
+        let object = ListedObject {
+            name: object_of(&name),
+            bytes: length,
+            written: None,
+        };
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
             if !there.is_ok_and(|there| there.name() == name) {

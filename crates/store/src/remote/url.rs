@@ -65,7 +65,10 @@ pub enum UrlError {
     Credentials,
     #[error(
         "{}",
-        localized("a folder needs an absolute path: fs:///srv/compeval", "文件夹需要绝对路径：fs:///srv/compeval")
+        localized(
+            "a folder needs an absolute path: fs:///srv/compeval",
+            "文件夹需要绝对路径：fs:///srv/compeval"
+        )
     )]
     Relative,
     #[error(
@@ -105,28 +108,46 @@ impl FromStr for RemoteUrl {
         }
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let path = path.trim_matches('/');
-        let is_safe = path.is_empty() || path.split('/').all(|part| !matches!(part, "" | "." | "..") && is_plain(part));
-        if let Some(store) = StoreKind::ALL.into_iter().find(|store| store.name() == scheme) {
+        let is_safe = path.is_empty()
+            || path
+                .split('/')
+                .all(|part| !matches!(part, "" | "." | "..") && is_plain(part));
+        if let Some(store) = StoreKind::ALL
+            .into_iter()
+            .find(|store| store.name() == scheme)
+        {
             if host.is_empty() || !is_plain(host) || !is_safe {
                 return Err(UrlError::Bucket);
             }
-            return Ok(RemoteUrl::Bucket(BucketUrl { store, bucket: host.to_owned(), prefix: path.to_owned() }));
+            return Ok(RemoteUrl::Bucket(BucketUrl {
+                store,
+                bucket: host.to_owned(),
+                prefix: path.to_owned(),
+            }));
         }
         let name = host.split(':').next().unwrap_or_default();
-        let is_near = name == "localhost" || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback());
+        let is_near = name == "localhost"
+            || name
+                .parse()
+                .is_ok_and(|address: Ipv4Addr| address.is_loopback());
         match scheme {
             "http" if !is_near => Err(UrlError::PlainHttp),
-            "http" | "https" if name.is_empty() || host.chars().any(char::is_whitespace) => Err(UrlError::Scheme),
-            "http" | "https" => {
-                Ok(RemoteUrl::Web(format!("{scheme}://{host}/{path}").trim_end_matches('/').to_owned()))
+            "http" | "https" if name.is_empty() || host.chars().any(char::is_whitespace) => {
+                Err(UrlError::Scheme)
             }
+            "http" | "https" => Ok(RemoteUrl::Web(
+                format!("{scheme}://{host}/{path}")
+                    .trim_end_matches('/')
+                    .to_owned(),
+            )),
             _ => Err(UrlError::Scheme),
         }
     }
 }
 
 fn is_plain(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 impl fmt::Display for RemoteUrl {
@@ -153,18 +174,36 @@ mod tests {
     #[test]
     fn a_url_names_a_place_and_no_credentials() {
         for url in [
-            "fs:///srv/cache", "s3://bucket", "s3://bucket/team/evals", "gs://b/x", "az://c", "https://host/a",
+            "fs:///srv/cache",
+            "s3://bucket",
+            "s3://bucket/team/evals",
+            "gs://b/x",
+            "az://c",
+            "https://host/a",
             "http://127.0.0.1:9000/a",
         ] {
             assert_eq!(url.parse::<RemoteUrl>().unwrap().to_string(), url);
         }
-        assert_eq!("s3://bucket/x/".parse::<RemoteUrl>().unwrap().to_string(), "s3://bucket/x");
+        assert_eq!(
+            "s3://bucket/x/".parse::<RemoteUrl>().unwrap().to_string(),
+            "s3://bucket/x"
+        );
         let refused = |text: &str| text.parse::<RemoteUrl>().unwrap_err();
-        for text in ["s3://KEY:secret@bucket/x", "s3://bucket/x?X-Amz-Signature=1", "https://me:secret@host/x"] {
+        for text in [
+            "s3://KEY:secret@bucket/x",
+            "s3://bucket/x?X-Amz-Signature=1",
+            "https://me:secret@host/x",
+        ] {
             assert_eq!(refused(text), UrlError::Credentials);
         }
         assert_eq!(refused("fs://srv/cache"), UrlError::Relative);
-        for text in ["s3://", "s3:///x", "s3://bucket/../x", "gs://bucket/a//b", "az://a b"] {
+        for text in [
+            "s3://",
+            "s3:///x",
+            "s3://bucket/../x",
+            "gs://bucket/a//b",
+            "az://a b",
+        ] {
             assert_eq!(refused(text), UrlError::Bucket, "{text}");
         }
         for text in ["http://example.com/x", "http://127.example.com/x"] {

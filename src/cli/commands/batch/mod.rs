@@ -36,13 +36,19 @@ pub(crate) struct BatchNames {
     batches: Vec<BatchNonce>,
 }
 
-pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    common: &Common,
+    command: &BatchCommand,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let cache = project_paths_of(common)?.cache;
     match command {
         BatchCommand::Ls => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
             let batches: Vec<BatchJson> = open.iter().map(BatchJson::new).collect();
-            console.report(&BTreeMap::from([("batches", &batches)]), || print(&open, console));
+            console.report(&BTreeMap::from([("batches", &batches)]), || {
+                print(&open, console)
+            });
         }
         BatchCommand::Cancel(names) => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
@@ -63,7 +69,9 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
             let (runtime, batches) = (runtime()?, named(&open, names)?);
             for batch in &batches {
                 let nonce = batch.intent.nonce;
-                runtime.block_on(ClosedBatch::without_lines(nonce, BatchClosing::Forgotten).write(&store))?;
+                runtime.block_on(
+                    ClosedBatch::without_lines(nonce, BatchClosing::Forgotten).write(&store),
+                )?;
                 let requests = count(batch.intent.lines.len(), Noun::Request);
                 console.print(&say!(
                     "{nonce}: forgotten; {requests} will be sent again",
@@ -82,15 +90,21 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
     let named = names.batches.iter().map(|nonce| {
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
         found.ok_or_else(|| {
-            Failure::input(say!("no open batch is called {nonce}", "没有名为 {nonce} 的进行中批次"))
-                .hinted(CommandLine::current().of_project().command("batch ls"))
+            Failure::input(say!(
+                "no open batch is called {nonce}",
+                "没有名为 {nonce} 的进行中批次"
+            ))
+            .hinted(CommandLine::current().of_project().command("batch ls"))
         })
     });
     named.collect()
 }
 
 fn nonces(batches: &[&OpenBatch]) -> Vec<String> {
-    batches.iter().map(|batch| batch.intent.nonce.to_string()).collect()
+    batches
+        .iter()
+        .map(|batch| batch.intent.nonce.to_string())
+        .collect()
 }
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
@@ -100,13 +114,21 @@ fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
             "{}：服务商尚未确认，暂时无法取消",
             intent.nonce
         );
-        return Err(Failure::error(message)
-            .hinted(localized("run again: the next run looks for it", "请重新运行：下次运行会查找它")));
+        return Err(Failure::error(message).hinted(localized(
+            "run again: the next run looks for it",
+            "请重新运行：下次运行会查找它",
+        )));
     };
-    let client = BatchClient::new(&intent.account).map_err(|failure| Failure::input(failure.to_string()))?;
+    let client =
+        BatchClient::new(&intent.account).map_err(|failure| Failure::input(failure.to_string()))?;
     let cancelled = runtime()?.block_on(client.cancel(id));
-    cancelled
-        .map_err(|failure| Failure::error(say!("{}: not cancelled: {failure}", "{}：未取消：{failure}", intent.nonce)))
+    cancelled.map_err(|failure| {
+        Failure::error(say!(
+            "{}: not cancelled: {failure}",
+            "{}：未取消：{failure}",
+            intent.nonce
+        ))
+    })
 }
 
 #[derive(Serialize)]
@@ -152,9 +174,18 @@ fn print(open: &[OpenBatch], console: &Console) {
     .concat();
     console.print(&console.paint(TextStyle::Strong, &head));
     for batch @ OpenBatch { intent, .. } in open {
-        let BatchIntent { nonce, created, model, lines, .. } = intent;
+        let BatchIntent {
+            nonce,
+            created,
+            model,
+            lines,
+            ..
+        } = intent;
         let is_known = lines.iter().any(|line| line.reserved.is_some());
-        let (model, at_most) = (model.to_string(), money(is_known.then(|| intent.reserved())));
+        let (model, at_most) = (
+            model.to_string(),
+            money(is_known.then(|| intent.reserved())),
+        );
         let since = age(now_ms().saturating_sub(*created) / 1000);
         let place = batch.place();
         console.print(&format!(

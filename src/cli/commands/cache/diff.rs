@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::entry::{find_entry, model_of, model_words, output_of, place_of, status_line, status_of, status_word};
+use super::entry::{
+    find_entry, model_of, model_words, output_of, place_of, status_line, status_of, status_word,
+};
 use crate::action::{Digest, InputChange, InputPart};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
@@ -60,7 +62,12 @@ struct DiffJson {
     is_readable: bool,
 }
 
-pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(
+    snapshot: &CacheSnapshot,
+    a: &str,
+    b: &str,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let (old, new) = (load(snapshot, a)?, load(snapshot, b)?);
     let outputs = input_outputs(snapshot, &old, &new);
     let changes = new.meta.inputs.changes_since(&old.meta.inputs);
@@ -71,18 +78,25 @@ pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console)
         a_status: status_line(&old.record, status_of),
         b_status: status_line(&new.record, status_of),
         same_output: same_output(&old.record, &new.record),
-        inputs: changes.iter().map(|change| compare_input(change, &outputs)).collect(),
+        inputs: changes
+            .iter()
+            .map(|change| compare_input(change, &outputs))
+            .collect(),
         sources: compare_sources(snapshot, &old.meta, &new.meta),
         is_readable: texts.is_some(),
         output: texts.and_then(|(before, now)| compare_output(&old, &new, &before, &now)),
     };
-    console.report(&difference, || page(console, &describe(&old, &new, &difference, console)));
+    console.report(&difference, || {
+        page(console, &describe(&old, &new, &difference, console))
+    });
     Ok(Exit::Done)
 }
 
 fn load(snapshot: &CacheSnapshot, prefix: &str) -> Result<LoadedEntry, Failure> {
     let record = find_entry(snapshot, prefix)?;
-    let meta = snapshot.meta(&record).map_err(|damage| Failure::error(damage.to_string()))?;
+    let meta = snapshot
+        .meta(&record)
+        .map_err(|damage| Failure::error(damage.to_string()))?;
     Ok(LoadedEntry { record, meta })
 }
 
@@ -90,22 +104,35 @@ impl LoadedEntry {
     fn heading(&self, mark: char) -> String {
         let LoadedEntry { record, meta } = self;
         let place = place_of(&meta.coordinate);
-        format!("{mark} {} {} · {place} · {}", meta.stage.name(), record.key.0.short(), model_words(&model_of(meta)))
+        format!(
+            "{mark} {} {} · {place} · {}",
+            meta.stage.name(),
+            record.key.0.short(),
+            model_words(&model_of(meta))
+        )
     }
 }
 
 impl DiffValue {
     fn from_digest(digest: &Digest) -> DiffValue {
-        DiffValue { digest: digest.to_string(), text: None }
+        DiffValue {
+            digest: digest.to_string(),
+            text: None,
+        }
     }
 
     fn from_part(part: &InputPart) -> DiffValue {
-        DiffValue { digest: part.digest.to_string(), text: part.text.clone() }
+        DiffValue {
+            digest: part.digest.to_string(),
+            text: part.text.clone(),
+        }
     }
 
     /// The text if it is known, else the beginning of its digest.
     fn shown(&self) -> String {
-        self.text.clone().unwrap_or_else(|| self.digest.chars().take(12).collect())
+        self.text
+            .clone()
+            .unwrap_or_else(|| self.digest.chars().take(12).collect())
     }
 }
 
@@ -126,7 +153,9 @@ fn input_outputs(snapshot: &CacheSnapshot, old: &LoadedEntry, new: &LoadedEntry)
     let mut wanted: HashSet<Digest> = parts.map(|(_, part)| part.digest).collect();
     let mut outputs = Outputs::new();
     for record in snapshot.records() {
-        let EntryStatus::Output { out, state, .. } = &record.status else { continue };
+        let EntryStatus::Output { out, state, .. } = &record.status else {
+            continue;
+        };
         for digest in [Some(*out), *state].into_iter().flatten() {
             if wanted.remove(&digest) {
                 outputs.extend(text_of(snapshot, &record).map(|text| (digest, text)));
@@ -138,7 +167,9 @@ fn input_outputs(snapshot: &CacheSnapshot, old: &LoadedEntry, new: &LoadedEntry)
 
 fn same_output(old: &Record, new: &Record) -> Option<bool> {
     match (&old.status, &new.status) {
-        (EntryStatus::Output { out: old, .. }, EntryStatus::Output { out: new, .. }) => Some(old == new),
+        (EntryStatus::Output { out: old, .. }, EntryStatus::Output { out: new, .. }) => {
+            Some(old == new)
+        }
         _ => None,
     }
 }
@@ -146,39 +177,81 @@ fn same_output(old: &Record, new: &Record) -> Option<bool> {
 fn compare_input(change: &InputChange, outputs: &Outputs) -> EntryDifference {
     let (old, new) = (change.old.as_ref(), change.new.as_ref());
     // Short texts are values, which are shown whole.
-    let are_short = [old, new].into_iter().flatten().all(|part| part.text.is_some());
+    let are_short = [old, new]
+        .into_iter()
+        .flatten()
+        .all(|part| part.text.is_some());
     let hunks = match (input_text(old, outputs), input_text(new, outputs)) {
         (Some(old), Some(new)) if !are_short => hunks(&old, &new, AROUND),
         _ => Vec::new(),
     };
-    difference(&change.part, old.map(DiffValue::from_part), new.map(DiffValue::from_part), hunks)
+    difference(
+        &change.part,
+        old.map(DiffValue::from_part),
+        new.map(DiffValue::from_part),
+        hunks,
+    )
 }
 
 /// The text of an input: its own, or that of the earlier output that it is.
 fn input_text(part: Option<&InputPart>, outputs: &Outputs) -> Option<String> {
     let part = part?;
-    part.text.clone().or_else(|| outputs.get(&part.digest).cloned())
+    part.text
+        .clone()
+        .or_else(|| outputs.get(&part.digest).cloned())
 }
 
-fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks: Vec<Hunk>) -> EntryDifference {
+fn difference(
+    part: &str,
+    old: Option<DiffValue>,
+    new: Option<DiffValue>,
+    hunks: Vec<Hunk>,
+) -> EntryDifference {
     let diff = (!hunks.is_empty()).then(|| unified(&hunks, |line| format!("@@ line {line} @@")));
-    EntryDifference { part: part.to_owned(), old, new, diff, hunks }
+    EntryDifference {
+        part: part.to_owned(),
+        old,
+        new,
+        diff,
+        hunks,
+    }
 }
 
 /// The differences between the sources of both: prompts, a rubric.
-fn compare_sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<EntryDifference> {
+fn compare_sources(
+    snapshot: &CacheSnapshot,
+    old: &EntryMeta,
+    new: &EntryMeta,
+) -> Vec<EntryDifference> {
     let changed = new.sources.0.iter().filter_map(|(name, source)| {
-        let before = old.sources.0.get(name).filter(|before| before.digest != source.digest)?;
-        let texts = snapshot.read_text(&before.digest).zip(snapshot.read_text(&source.digest));
-        let hunks = texts.map(|(old, new)| hunks(&old, &new, AROUND)).unwrap_or_default();
-        let [before, now] = [&before.digest, &source.digest].map(|digest| Some(DiffValue::from_digest(digest)));
-        let part = source.path.clone().unwrap_or_else(|| format!("{BUILT_IN}{name}"));
+        let before = old
+            .sources
+            .0
+            .get(name)
+            .filter(|before| before.digest != source.digest)?;
+        let texts = snapshot
+            .read_text(&before.digest)
+            .zip(snapshot.read_text(&source.digest));
+        let hunks = texts
+            .map(|(old, new)| hunks(&old, &new, AROUND))
+            .unwrap_or_default();
+        let [before, now] =
+            [&before.digest, &source.digest].map(|digest| Some(DiffValue::from_digest(digest)));
+        let part = source
+            .path
+            .clone()
+            .unwrap_or_else(|| format!("{BUILT_IN}{name}"));
         Some(difference(&part, before, now, hunks))
     });
     changed.collect()
 }
 
-fn compare_output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str) -> Option<EntryDifference> {
+fn compare_output(
+    old: &LoadedEntry,
+    new: &LoadedEntry,
+    before: &str,
+    now: &str,
+) -> Option<EntryDifference> {
     let [old, new] = [old, new].map(|entry| Some(DiffValue::from_digest(&entry.record.raw)));
     (before != now).then(|| difference("output", old, new, hunks(before, now, AROUND)))
 }
@@ -186,7 +259,11 @@ fn compare_output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str)
 /// The lines of a diff; `head` is the first line of a hunk, of which it gets the number.
 fn unified(hunks: &[Hunk], head: impl Fn(usize) -> String) -> Vec<String> {
     let lines = hunks.iter().flat_map(|hunk| {
-        [head(hunk.line)].into_iter().chain(hunk.lines.iter().map(|(side, text)| format!("{}{text}", line_mark(*side))))
+        [head(hunk.line)].into_iter().chain(
+            hunk.lines
+                .iter()
+                .map(|(side, text)| format!("{}{text}", line_mark(*side))),
+        )
     });
     lines.collect()
 }
@@ -201,8 +278,13 @@ fn line_mark(side: DiffSide) -> char {
 
 /// A diff for display, indented: removed lines in red, added lines in green.
 pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec<String> {
-    let lines = unified(hunks, |line| say!("@@ line {line} @@", "@@ 第 {line} 行 @@"));
-    lines.iter().map(|line| format!("{indent}{}", console.paint(line_style(line), line))).collect()
+    let lines = unified(hunks, |line| {
+        say!("@@ line {line} @@", "@@ 第 {line} 行 @@")
+    });
+    lines
+        .iter()
+        .map(|line| format!("{indent}{}", console.paint(line_style(line), line)))
+        .collect()
 }
 
 fn line_style(line: &str) -> TextStyle {
@@ -213,7 +295,12 @@ fn line_style(line: &str) -> TextStyle {
     }
 }
 
-fn describe(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console: &Console) -> String {
+fn describe(
+    old: &LoadedEntry,
+    new: &LoadedEntry,
+    difference: &DiffJson,
+    console: &Console,
+) -> String {
     let mut lines = vec![
         console.paint(TextStyle::Bad, &old.heading('-')),
         console.paint(TextStyle::Good, &new.heading('+')),
@@ -221,11 +308,22 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console
     ];
     let total = input_names(old, new, &difference.inputs).len();
     let heading = match difference.inputs.len() {
-        0 => say!("All {total} inputs are the same.", "全部 {total} 个输入相同。"),
-        n => say!("{n} of {total} inputs differ", "{total} 个输入中 {n} 个不同"),
+        0 => say!(
+            "All {total} inputs are the same.",
+            "全部 {total} 个输入相同。"
+        ),
+        n => say!(
+            "{n} of {total} inputs differ",
+            "{total} 个输入中 {n} 个不同"
+        ),
     };
     lines.push(console.paint(TextStyle::Strong, &heading));
-    lines.extend(difference.inputs.iter().flat_map(|part| part.value_lines(console)));
+    lines.extend(
+        difference
+            .inputs
+            .iter()
+            .flat_map(|part| part.value_lines(console)),
+    );
     for source in &difference.sources {
         let label = match source.part.strip_prefix(BUILT_IN) {
             Some(name) => source_label(name, None),
@@ -239,7 +337,12 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console
     lines.join("\n")
 }
 
-fn output_lines(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console: &Console) -> Vec<String> {
+fn output_lines(
+    old: &LoadedEntry,
+    new: &LoadedEntry,
+    difference: &DiffJson,
+    console: &Console,
+) -> Vec<String> {
     match (&difference.output, difference.same_output) {
         (Some(output), _) => {
             let mut lines = vec![console.paint(TextStyle::Strong, localized("Output", "输出"))];
@@ -247,33 +350,64 @@ fn output_lines(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, con
             lines
         }
         (None, Some(true)) => {
-            vec![console.paint(TextStyle::Good, localized("The outputs are the same.", "输出相同。"))]
+            vec![console.paint(
+                TextStyle::Good,
+                localized("The outputs are the same.", "输出相同。"),
+            )]
         }
         (None, _) if difference.is_readable => {
-            vec![console.paint(TextStyle::Dim, localized("The outputs have the same text.", "输出的文字相同。"))]
+            vec![console.paint(
+                TextStyle::Dim,
+                localized("The outputs have the same text.", "输出的文字相同。"),
+            )]
         }
         (None, _) => vec![
             console.paint(
                 TextStyle::Strong,
-                localized("There are not two outputs to compare.", "没有可供比较的两个输出。"),
+                localized(
+                    "There are not two outputs to compare.",
+                    "没有可供比较的两个输出。",
+                ),
             ),
-            console.paint(TextStyle::Bad, &format!("- {}", status_line(&old.record, status_word))),
-            console.paint(TextStyle::Good, &format!("+ {}", status_line(&new.record, status_word))),
+            console.paint(
+                TextStyle::Bad,
+                &format!("- {}", status_line(&old.record, status_word)),
+            ),
+            console.paint(
+                TextStyle::Good,
+                &format!("+ {}", status_line(&new.record, status_word)),
+            ),
         ],
     }
 }
 
 /// The names of all inputs of either side. `differing` can contain the repetition and the schema, which are not among the
 /// parts.
-fn input_names<'a>(old: &'a LoadedEntry, new: &'a LoadedEntry, differing: &'a [EntryDifference]) -> BTreeSet<&'a str> {
-    let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts).map(|(name, _)| &**name);
-    parts.chain(differing.iter().map(|difference| difference.part.as_str())).collect()
+fn input_names<'a>(
+    old: &'a LoadedEntry,
+    new: &'a LoadedEntry,
+    differing: &'a [EntryDifference],
+) -> BTreeSet<&'a str> {
+    let parts = old
+        .meta
+        .inputs
+        .parts
+        .iter()
+        .chain(&new.meta.inputs.parts)
+        .map(|(name, _)| &**name);
+    parts
+        .chain(differing.iter().map(|difference| difference.part.as_str()))
+        .collect()
 }
 
 impl EntryDifference {
     fn value_lines(&self, console: &Console) -> Vec<String> {
         let values = [&self.old, &self.new];
-        let [old, new] = values.map(|value| value.as_ref().map_or_else(|| "–".to_owned(), DiffValue::shown));
+        let [old, new] = values.map(|value| {
+            value
+                .as_ref()
+                .map_or_else(|| "–".to_owned(), DiffValue::shown)
+        });
         let mut lines = vec![format!("  {}: {old} → {new}", self.part)];
         lines.extend(hunk_lines(&self.hunks, "    ", console));
         lines
@@ -281,7 +415,10 @@ impl EntryDifference {
 
     fn text_lines(&self, console: &Console) -> Vec<String> {
         match self.hunks.is_empty() {
-            true => vec![console.paint(TextStyle::Dim, localized("  the texts are not stored", "  文字没有保存"))],
+            true => vec![console.paint(
+                TextStyle::Dim,
+                localized("  the texts are not stored", "  文字没有保存"),
+            )],
             false => hunk_lines(&self.hunks, "  ", console),
         }
     }

@@ -18,7 +18,10 @@ use sessions::transcript::{Message, render};
 use store::cache::{CacheSnapshot, Day, EntryStatus, ImportOrigin, Lookup, Record, Writer, now_ms};
 
 /// Opens a snapshot and reports damage found by its scan.
-pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
+pub(crate) fn snapshot(
+    cache: &std::path::Path,
+    console: &Console,
+) -> Result<CacheSnapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
         console.warn(localized("cache:", "缓存："), notice);
@@ -28,14 +31,19 @@ pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Cac
 
 /// What a command says of a cache without entries.
 pub(super) fn empty_cache() -> String {
-    with_project_flags(localized("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。"))
-        .into_owned()
+    with_project_flags(localized(
+        "The cache is empty; `compeval run` fills it.",
+        "缓存为空；`compeval run` 会填充它。",
+    ))
+    .into_owned()
 }
 
 /// Finds the entry whose key begins with `prefix`.
 pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Record, Failure> {
     let key = snapshot.resolve(prefix).map_err(import_failure)?;
-    snapshot.find(&key).ok_or_else(|| Failure::error(say!("the entry {key} was removed", "条目 {key} 已删除")))
+    snapshot
+        .find(&key)
+        .ok_or_else(|| Failure::error(say!("the entry {key} was removed", "条目 {key} 已删除")))
 }
 
 /// What JSON and [`model_words`] say of an entry that cannot be read.
@@ -50,7 +58,11 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
         return format!("rule {rule}");
     }
     let is_program = named_input(meta, "command").is_some();
-    if is_program { "program".to_owned() } else { "–".to_owned() }
+    if is_program {
+        "program".to_owned()
+    } else {
+        "–".to_owned()
+    }
 }
 
 /// The same in the language that is printed.
@@ -64,16 +76,34 @@ pub(crate) fn model_words(model: &str) -> String {
 }
 
 fn named_input<'m>(meta: &'m EntryMeta, name: &str) -> Option<&'m InputPart> {
-    meta.inputs.parts.iter().find(|(part, _)| part == name).map(|(_, part)| part)
+    meta.inputs
+        .parts
+        .iter()
+        .find(|(part, _)| part == name)
+        .map(|(_, part)| part)
 }
 
 /// The coordinate for which an entry was first made.
 pub(crate) fn place_of(coordinate: &EntryCoordinate) -> String {
-    let EntryCoordinate { fixture, point, method, probe, answerer, judge, repetition } = coordinate;
+    let EntryCoordinate {
+        fixture,
+        point,
+        method,
+        probe,
+        answerer,
+        judge,
+        repetition,
+    } = coordinate;
     let point = point.map(|point| say!("point {point}", "压缩点 {point}"));
-    let repetition = (*repetition != Repetition::NONE).then(|| say!("run {repetition}", "第 {repetition} 次"));
+    let repetition =
+        (*repetition != Repetition::NONE).then(|| say!("run {repetition}", "第 {repetition} 次"));
     let parts = [fixture, &point, method, probe, answerer, judge, &repetition];
-    parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
+    parts
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 /// The status of an entry in one word.
@@ -99,12 +129,20 @@ pub(crate) fn status_word(status: &EntryStatus) -> &'static str {
 
 /// A time in milliseconds since 1970 as RFC 3339, to the second.
 pub(crate) fn time_of(ms: u64) -> String {
-    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(|| "–".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    let time = i64::try_from(ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(
+        || "–".to_owned(),
+        |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    )
 }
 
 pub(crate) fn date_of(day: Day) -> String {
-    time_of(u64::from(day.0) * 86_400_000).chars().take(10).collect()
+    time_of(u64::from(day.0) * 86_400_000)
+        .chars()
+        .take(10)
+        .collect()
 }
 
 /// An entry in JSON, as `ls`, `show` and `why` give it.
@@ -149,7 +187,10 @@ impl EntryJson {
             attempts: meta.attempts,
             lane: meta.lane,
             request_id: meta.request_id.clone(),
-            writer: meta.imported.as_ref().and_then(|origin| origin.writer.clone()),
+            writer: meta
+                .imported
+                .as_ref()
+                .and_then(|origin| origin.writer.clone()),
             created: time_of(record.created),
             last_used: date_of(last_used),
             coordinate: meta.coordinate.clone(),
@@ -182,24 +223,53 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
     if meta.lane != Lane::Live {
         lines.push((localized("lane", "通道"), meta.lane.to_string()));
     }
-    lines.extend(meta.request_id.as_ref().map(|id| (localized("request", "请求"), id.clone())));
-    if let Some(ImportOrigin { remote, pack, writer }) = &meta.imported {
-        lines.extend(
-            writer.as_ref().map(|Writer { name, key }| (localized("writer", "写入者"), format!("{name} ({key})"))),
-        );
-        let what = if writer.is_some() { localized("pulled", "拉取") } else { localized("imported", "导入") };
-        lines.push((what, say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short())));
+    lines.extend(
+        meta.request_id
+            .as_ref()
+            .map(|id| (localized("request", "请求"), id.clone())),
+    );
+    if let Some(ImportOrigin {
+        remote,
+        pack,
+        writer,
+    }) = &meta.imported
+    {
+        lines.extend(writer.as_ref().map(|Writer { name, key }| {
+            (localized("writer", "写入者"), format!("{name} ({key})"))
+        }));
+        let what = if writer.is_some() {
+            localized("pulled", "拉取")
+        } else {
+            localized("imported", "导入")
+        };
+        lines.push((
+            what,
+            say!(
+                "from {remote} (pack {})",
+                "出自 {remote}（包 {}）",
+                pack.short()
+            ),
+        ));
     }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
-        lines.push((localized("from", "来源"), say!("{path} as of {}", "{path}，版本 {}", source.digest.short())));
+        lines.push((
+            localized("from", "来源"),
+            say!("{path} as of {}", "{path}，版本 {}", source.digest.short()),
+        ));
     }
-    lines.into_iter().map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &left(name, 9)))).collect()
+    lines
+        .into_iter()
+        .map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &left(name, 9))))
+        .collect()
 }
 
 /// Who made an output: what was asked for, and the model that answered if it has another name.
 fn maker(meta: &EntryMeta) -> String {
-    let answered = meta.model.as_ref().filter(|model| meta.requested_model.as_ref() != Some(*model));
+    let answered = meta
+        .model
+        .as_ref()
+        .filter(|model| meta.requested_model.as_ref() != Some(*model));
     let answered = answered.map(|name| say!(" (answered by {name})", "（由 {name} 作答）"));
     model_words(&model_of(meta)) + &answered.unwrap_or_default()
 }
@@ -207,8 +277,11 @@ fn maker(meta: &EntryMeta) -> String {
 /// When an output was made, in how long and at which attempt.
 fn making(record: &Record, meta: &EntryMeta) -> String {
     let seconds = now_ms().saturating_sub(record.created) / 1000;
-    let retried =
-        if meta.attempts > 1 { say!(" at attempt {}", "，第 {} 次尝试", meta.attempts) } else { String::new() };
+    let retried = if meta.attempts > 1 {
+        say!(" at attempt {}", "，第 {} 次尝试", meta.attempts)
+    } else {
+        String::new()
+    };
     say!(
         "{} ({} ago) in {}{retried}",
         "{}（{}前），用时 {}{retried}",
@@ -220,10 +293,13 @@ fn making(record: &Record, meta: &EntryMeta) -> String {
 
 /// The tokens, the money and the space that an output took.
 fn consumption(record: &Record, meta: &EntryMeta) -> String {
-    let cached = meta
-        .usage
-        .cached_input
-        .map(|tokens| say!(", {} from the prompt cache", "，{} 来自提示词缓存", short_tokens(Some(tokens))));
+    let cached = meta.usage.cached_input.map(|tokens| {
+        say!(
+            ", {} from the prompt cache",
+            "，{} 来自提示词缓存",
+            short_tokens(Some(tokens))
+        )
+    });
     let tokens = say!(
         "{} in, {} out{}",
         "输入 {}，输出 {}{}",
@@ -231,7 +307,12 @@ fn consumption(record: &Record, meta: &EntryMeta) -> String {
         short_tokens(meta.usage.output),
         cached.unwrap_or_default()
     );
-    say!("{tokens}; {}; {} on disk", "{tokens}；{}；磁盘 {}", money(meta.cost), size(record.stored_bytes()))
+    say!(
+        "{tokens}; {}; {} on disk",
+        "{tokens}；{}；磁盘 {}",
+        money(meta.cost),
+        size(record.stored_bytes())
+    )
 }
 
 /// An output as its stage displays it.
@@ -261,7 +342,11 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
     if reply.text.is_empty() && reply.items.is_some() {
         return EntryOutput::Opaque(bytes.len());
     }
-    let grades = if meta.stage == Stage::Judge { grades_of(&reply.text) } else { None };
+    let grades = if meta.stage == Stage::Judge {
+        grades_of(&reply.text)
+    } else {
+        None
+    };
     grades.map_or(EntryOutput::Text(reply.text), EntryOutput::Grades)
 }
 
@@ -277,7 +362,9 @@ fn local_output(bytes: &[u8]) -> Option<String> {
     let object: Value = serde_json::from_slice(bytes).ok()?;
     match (object.get("summary"), object.get("messages")) {
         (Some(summary), _) => summary.as_str().map(str::to_owned),
-        (None, Some(messages)) => serde_json::from_value::<Vec<Message>>(messages.clone()).ok().map(|m| render(&m)),
+        (None, Some(messages)) => serde_json::from_value::<Vec<Message>>(messages.clone())
+            .ok()
+            .map(|m| render(&m)),
         (None, None) => None,
     }
 }
@@ -288,7 +375,11 @@ fn grades_of(text: &str) -> Option<Vec<(String, String, String)>> {
     let results = object.get("criterionResults")?.as_array()?.iter();
     Some(
         results
-            .map(|entry| ["criterionId", "score", "reasoning"].map(|name| member_text(entry, name)).into())
+            .map(|entry| {
+                ["criterionId", "score", "reasoning"]
+                    .map(|name| member_text(entry, name))
+                    .into()
+            })
             .collect(),
     )
 }
@@ -307,11 +398,17 @@ impl EntryOutput {
         match self {
             EntryOutput::Text(text) => text.clone(),
             EntryOutput::Grades(grades) => {
-                let lines = grades.iter().map(|(criterion, score, reason)| format!("{criterion}  {score}  {reason}"));
+                let lines = grades
+                    .iter()
+                    .map(|(criterion, score, reason)| format!("{criterion}  {score}  {reason}"));
                 lines.collect::<Vec<_>>().join("\n")
             }
             EntryOutput::Opaque(bytes) => {
-                say!("({} that only its provider can read)", "（{}，只有其服务商能读取）", size(*bytes as u64))
+                say!(
+                    "({} that only its provider can read)",
+                    "（{}，只有其服务商能读取）",
+                    size(*bytes as u64)
+                )
             }
         }
     }

@@ -49,37 +49,74 @@ pub(super) struct EntryFilter {
 impl EntryFilter {
     pub(super) fn new(wanted: CacheFilter) -> Result<EntryFilter, Failure> {
         let age = wanted.older_than.as_deref().map(parse_age).transpose();
-        let age = age.map_err(|why| Failure::input(say!("--older-than: {why}", "--older-than：{why}")))?;
-        let before = age.map(|age| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
+        let age =
+            age.map_err(|why| Failure::input(say!("--older-than: {why}", "--older-than：{why}")))?;
+        let before = age
+            .map(|age| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
         Ok(EntryFilter { before, wanted })
     }
 
     /// Whether a name is required: names are only in metas, which cost a read each.
     pub(super) fn names_anything(&self) -> bool {
-        let CacheFilter { method, model, fixture, writer, .. } = &self.wanted;
-        [method, model, fixture, writer].into_iter().any(Option::is_some)
+        let CacheFilter {
+            method,
+            model,
+            fixture,
+            writer,
+            ..
+        } = &self.wanted;
+        [method, model, fixture, writer]
+            .into_iter()
+            .any(Option::is_some)
     }
 
     /// Whether a record meets the conditions that need no meta.
     pub(super) fn admits(&self, record: &Record) -> bool {
-        self.wanted.stage.is_none_or(|stage| Some(stage) == record.stage())
+        self.wanted
+            .stage
+            .is_none_or(|stage| Some(stage) == record.stage())
             && self.before.is_none_or(|before| record.created < before)
     }
 
     /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
-        let names = [(&self.wanted.method, &meta.coordinate.method), (&self.wanted.fixture, &meta.coordinate.fixture)];
-        names.into_iter().all(|(wanted, name)| wanted.is_none() || wanted == name)
-            && self.wanted.model.as_deref().is_none_or(|model| is_model(model, meta))
-            && self.wanted.writer.as_deref().is_none_or(|writer| is_writer(writer, meta))
+        let names = [
+            (&self.wanted.method, &meta.coordinate.method),
+            (&self.wanted.fixture, &meta.coordinate.fixture),
+        ];
+        names
+            .into_iter()
+            .all(|(wanted, name)| wanted.is_none() || wanted == name)
+            && self
+                .wanted
+                .model
+                .as_deref()
+                .is_none_or(|model| is_model(model, meta))
+            && self
+                .wanted
+                .writer
+                .as_deref()
+                .is_none_or(|writer| is_writer(writer, meta))
     }
 
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
     pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
         let parts = [
-            (localized("method", "方法"), &self.wanted.method, &names.methods),
-            (localized("model", "模型"), &self.wanted.model, &names.models),
-            (localized("fixture", "样本"), &self.wanted.fixture, &names.fixtures),
+            (
+                localized("method", "方法"),
+                &self.wanted.method,
+                &names.methods,
+            ),
+            (
+                localized("model", "模型"),
+                &self.wanted.model,
+                &names.models,
+            ),
+            (
+                localized("fixture", "样本"),
+                &self.wanted.fixture,
+                &names.fixtures,
+            ),
         ];
         let of = match (self.wanted.stage, self.before) {
             (None, None) => "",
@@ -88,9 +125,14 @@ impl EntryFilter {
             (Some(_), Some(_)) => localized(" of this stage and age", "此阶段与时间的"),
         };
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
-            let wanted = wanted.as_ref().filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
+            let wanted = wanted
+                .as_ref()
+                .filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
             let hint = suggest(wanted, known.iter().map(String::as_str));
-            Some(say!("no entry{of} has the {what} `{wanted}`; {hint}", "{of}条目中没有{what}为 `{wanted}` 的；{hint}"))
+            Some(say!(
+                "no entry{of} has the {what} `{wanted}`; {hint}",
+                "{of}条目中没有{what}为 `{wanted}` 的；{hint}"
+            ))
         });
         unknown.filter(|_| !names.fixtures.is_empty() || !names.models.is_empty())
     }
@@ -101,17 +143,28 @@ impl EntryFilter {
 fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
     let maker = model_of(meta);
-    names.into_iter().flatten().any(|name| is_named(wanted, name)) || maker == wanted || model_words(&maker) == wanted
+    names
+        .into_iter()
+        .flatten()
+        .any(|name| is_named(wanted, name))
+        || maker == wanted
+        || model_words(&maker) == wanted
 }
 
 /// Whether `wanted` is this name, with or without its provider.
 fn is_named(wanted: &str, name: &str) -> bool {
-    name == wanted || name.split_once('/').is_some_and(|(_, model)| model == wanted)
+    name == wanted
+        || name
+            .split_once('/')
+            .is_some_and(|(_, model)| model == wanted)
 }
 
 /// Whether `wanted` signed the entry.
 fn is_writer(wanted: &str, meta: &EntryMeta) -> bool {
-    let writer = meta.imported.as_ref().and_then(|origin| origin.writer.as_ref());
+    let writer = meta
+        .imported
+        .as_ref()
+        .and_then(|origin| origin.writer.as_ref());
     writer.is_some_and(|writer| writer.name == wanted || writer.key == wanted)
 }
 
@@ -130,7 +183,10 @@ impl EntryNames {
         add_name(&mut self.models, meta.requested_model.as_deref());
         add_name(&mut self.models, meta.model.as_deref());
         if meta.requested_model.is_none() {
-            add_name(&mut self.models, Some(model_words(&model_of(meta)).as_str()));
+            add_name(
+                &mut self.models,
+                Some(model_words(&model_of(meta)).as_str()),
+            );
         }
     }
 }
@@ -147,14 +203,22 @@ fn add_name(names: &mut BTreeSet<String>, name: Option<&str>) {
 /// # Errors
 /// What was expected.
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
-    let units = [("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
+    let units = [
+        ("s", 1.0),
+        ("min", 60.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86_400.0),
+        ("w", 604_800.0),
+    ];
     let seconds = parse(text, &units).ok_or_else(|| {
         say!(
             "`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h",
             "`{text}` 不是时长：应为数字加单位（s、m、h、d、w），如 30d 或 12h"
         )
     })?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| say!("`{text}` is too long for an age", "`{text}` 作为时长过长"))
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| say!("`{text}` is too long for an age", "`{text}` 作为时长过长"))
 }
 
 /// A size in bytes: a number and `B`, `KB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB`.
@@ -190,9 +254,12 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
 /// A finite number that is not negative, times its unit.
 fn parse(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let lower = text.trim().to_ascii_lowercase();
-    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, factor)))?;
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, factor)))?;
     let number = number.trim();
-    let is_plain = number.starts_with(|c: char| c.is_ascii_digit()) && !number.contains(['e', 'n', 'i']);
+    let is_plain =
+        number.starts_with(|c: char| c.is_ascii_digit()) && !number.contains(['e', 'n', 'i']);
     let number: f64 = number.parse().ok().filter(|_| is_plain)?;
     Some(number * factor)
 }
@@ -217,28 +284,49 @@ mod tests {
 
     #[test]
     fn advice_names_only_the_conditions_that_were_given() {
-        let names = EntryNames { models: ["mock/small-1".to_owned()].into(), ..EntryNames::default() };
+        let names = EntryNames {
+            models: ["mock/small-1".to_owned()].into(),
+            ..EntryNames::default()
+        };
         let cases = [
             (None, None, "no entry has"),
             (Some(Stage::Judge), None, "no entry of this stage has"),
             (None, Some("1h"), "no entry of this age has"),
-            (Some(Stage::Judge), Some("1h"), "no entry of this stage and age has"),
+            (
+                Some(Stage::Judge),
+                Some("1h"),
+                "no entry of this stage and age has",
+            ),
         ];
         for (stage, age, words) in cases {
             let (model, older_than) = (Some("mock/small-2".to_owned()), age.map(str::to_owned));
-            let wanted = CacheFilter { stage, model, older_than, ..CacheFilter::default() };
+            let wanted = CacheFilter {
+                stage,
+                model,
+                older_than,
+                ..CacheFilter::default()
+            };
             let advice = EntryFilter::new(wanted).unwrap().advice(&names).unwrap();
-            assert!(advice.starts_with(&format!("{words} the model `mock/small-2`")), "{advice}");
+            assert!(
+                advice.starts_with(&format!("{words} the model `mock/small-2`")),
+                "{advice}"
+            );
         }
     }
 
     #[test]
     fn a_wrong_age_or_size_gets_an_example() {
         for bad in ["", "30", "d", "-3d", "1e3d", "infd", "nand", "30x", "3d4h"] {
-            assert!(parse_age(bad).unwrap_err().contains("30d or 12h"), "{bad:?}");
+            assert!(
+                parse_age(bad).unwrap_err().contains("30d or 12h"),
+                "{bad:?}"
+            );
         }
         for bad in ["", "GB", "-1GB", "99999999999999999TB", "2 XB", "5"] {
-            assert!(parse_size(bad).unwrap_err().contains("2GB or 500MB"), "{bad:?}");
+            assert!(
+                parse_size(bad).unwrap_err().contains("2GB or 500MB"),
+                "{bad:?}"
+            );
         }
     }
 

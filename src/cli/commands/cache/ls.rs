@@ -3,16 +3,26 @@
 use super::entry::{EntryJson, date_of, empty_cache, model_of, model_words, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, age, count, cut, display_width, left, money, right, short_tokens, size};
+use crate::cli::format::{
+    Noun, age, count, cut, display_width, left, money, right, short_tokens, size,
+};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::localized;
 use base::say;
 use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
 
-pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(
+    snapshot: &CacheSnapshot,
+    args: &CacheFilter,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let filter = EntryFilter::new(args.clone())?;
-    let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
+    let mut records: Vec<Record> = snapshot
+        .records()
+        .into_iter()
+        .filter(|record| filter.admits(record))
+        .collect();
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
     let mut list = EntryList::new(console);
     let (mut names, mut damaged) = (EntryNames::default(), Vec::new());
@@ -67,19 +77,34 @@ struct EntryList<'c> {
 impl<'c> EntryList<'c> {
     fn new(console: &'c Console) -> EntryList<'c> {
         let pages = Pages::new(console);
-        EntryList { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
+        EntryList {
+            console,
+            pages,
+            is_read: true,
+            now: now_ms(),
+            block: String::new(),
+            entries: 0,
+            bytes: 0,
+        }
     }
 
     fn add(&mut self, record: &Record, meta: &EntryMeta, day: Day) {
         if self.console.is_json {
-            self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
+            self.block
+                .push_str(if self.entries == 0 { "[\n" } else { ",\n" });
             // serialising plain data to a string cannot fail
-            let json = serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default();
+            let json =
+                serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default();
             self.block.push_str(&escape_json(&json));
         } else {
             if self.entries == 0 {
-                let head = if self.is_split() { narrow_head() } else { head() };
-                self.block.push_str(&self.console.paint(TextStyle::Strong, head));
+                let head = if self.is_split() {
+                    narrow_head()
+                } else {
+                    head()
+                };
+                self.block
+                    .push_str(&self.console.paint(TextStyle::Strong, head));
                 self.block.push('\n');
             }
             self.block.push_str(&self.line(record, meta, day));
@@ -95,33 +120,54 @@ impl<'c> EntryList<'c> {
     /// Whether what an entry was made for is on a line of its own, because the terminal has no room for it beside the
     /// other columns.
     fn is_split(&self) -> bool {
-        self.console.columns().is_some_and(|columns| columns < BEFORE_PLACE + LEAST_PLACE)
+        self.console
+            .columns()
+            .is_some_and(|columns| columns < BEFORE_PLACE + LEAST_PLACE)
     }
 
     fn line(&self, record: &Record, meta: &EntryMeta, day: Day) -> String {
         let fault = match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unparsed => None,
-            EntryStatus::Malformed { .. } => Some((TextStyle::Warning, localized("unreadable", "不可读"))),
+            EntryStatus::Malformed { .. } => {
+                Some((TextStyle::Warning, localized("unreadable", "不可读")))
+            }
             EntryStatus::Failed { .. } => Some((TextStyle::Bad, localized("failed", "失败"))),
         };
         let tokens = match (meta.usage.input, meta.usage.output) {
             (None, None) => "–".to_owned(),
             (input, output) => format!("{}+{}", short_tokens(input), short_tokens(output)),
         };
-        let (key, stage, mut place) = (record.key.0.short(), meta.stage.name(), place_of(&meta.coordinate));
+        let (key, stage, mut place) = (
+            record.key.0.short(),
+            meta.stage.name(),
+            place_of(&meta.coordinate),
+        );
         if let Some(columns) = self.console.columns() {
-            let before = if self.is_split() { INDENT } else { BEFORE_PLACE };
+            let before = if self.is_split() {
+                INDENT
+            } else {
+                BEFORE_PLACE
+            };
             let after = fault.map_or(0, |(_, text)| GAP + display_width(text));
             place = cut(&place, columns.saturating_sub(before + after));
         }
         let (bytes, cost) = (size(record.stored_bytes()), money(meta.cost));
         let age = age(self.now.saturating_sub(record.created) / 1000);
         let line = if self.is_split() {
-            format!("{key:<12}  {stage:<8}  {bytes:>7}  {}  {}\n  {place}", right(&cost, 8), right(&age, 6))
+            format!(
+                "{key:<12}  {stage:<8}  {bytes:>7}  {}  {}\n  {place}",
+                right(&cost, 8),
+                right(&age, 6)
+            )
         } else {
-            let (model, day) = (left(&cut(&model_words(&model_of(meta)), 22), 22), date_of(day));
+            let (model, day) = (
+                left(&cut(&model_words(&model_of(meta)), 22), 22),
+                date_of(day),
+            );
             let (cost, age) = (right(&cost, 8), right(&age, 6));
-            format!("{key:<12}  {stage:<8}  {model}  {bytes:>7}  {tokens:>11}  {cost}  {age}  {day:<10}  {place}")
+            format!(
+                "{key:<12}  {stage:<8}  {model}  {bytes:>7}  {tokens:>11}  {cost}  {age}  {day:<10}  {place}"
+            )
         };
         match fault {
             None => line,
@@ -136,19 +182,23 @@ impl<'c> EntryList<'c> {
 
     fn end(mut self, advice: Option<String>, is_empty: bool) {
         if self.console.is_json {
-            self.block.push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
+            self.block
+                .push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
         }
         self.flush();
         self.pages.end();
         match (self.entries, is_empty) {
             (0, true) => self.console.note(&empty_cache()),
-            (0, false) => self
-                .console
-                .note(&advice.unwrap_or_else(|| localized("No entry matches.", "没有符合的条目。").to_owned())),
+            (0, false) => {
+                self.console.note(&advice.unwrap_or_else(|| {
+                    localized("No entry matches.", "没有符合的条目。").to_owned()
+                }))
+            }
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
                 let (entries, bytes) = (count(entries, Noun::Entry), size(self.bytes));
-                self.console.note(&say!("{entries}, {bytes}", "{entries}，{bytes}"));
+                self.console
+                    .note(&say!("{entries}, {bytes}", "{entries}，{bytes}"));
             }
             _ => {}
         }
@@ -163,5 +213,8 @@ fn head() -> &'static str {
 }
 
 fn narrow_head() -> &'static str {
-    localized("key           stage        size      cost     age", "键            阶段         大小      费用    时长")
+    localized(
+        "key           stage        size      cost     age",
+        "键            阶段         大小      费用    时长",
+    )
 }

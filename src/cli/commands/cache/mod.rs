@@ -102,20 +102,52 @@ pub(crate) enum CacheCommand {
     Verify,
 }
 
-pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    common: &Common,
+    command: &CacheCommand,
+    console: &Console,
+) -> Result<Exit, Failure> {
     match command {
-        CacheCommand::Ls(filter) => ls::run(&snapshot(&project_paths_of(common)?.cache, console)?, filter, console),
-        CacheCommand::Show { key, other: Some(other), .. } => {
-            diff::run(&snapshot(&project_paths_of(common)?.cache, console)?, key, other, console)
-        }
-        CacheCommand::Show { key, other: None, raw, inputs } => {
-            show::run(&snapshot(&project_paths_of(common)?.cache, console)?, key, *raw, *inputs, console)
-        }
+        CacheCommand::Ls(filter) => ls::run(
+            &snapshot(&project_paths_of(common)?.cache, console)?,
+            filter,
+            console,
+        ),
+        CacheCommand::Show {
+            key,
+            other: Some(other),
+            ..
+        } => diff::run(
+            &snapshot(&project_paths_of(common)?.cache, console)?,
+            key,
+            other,
+            console,
+        ),
+        CacheCommand::Show {
+            key,
+            other: None,
+            raw,
+            inputs,
+        } => show::run(
+            &snapshot(&project_paths_of(common)?.cache, console)?,
+            key,
+            *raw,
+            *inputs,
+            console,
+        ),
         CacheCommand::Key { name } => remote::make_key(name, console),
-        CacheCommand::Stats { shared: true, remote } => remote::stats(&project_paths_of(common)?, remote, console),
+        CacheCommand::Stats {
+            shared: true,
+            remote,
+        } => remote::stats(&project_paths_of(common)?, remote, console),
         CacheCommand::Push { label, remote } => {
             let label = label.as_deref().map(|label| given_results(common, label));
-            remote::push(&project_paths_of(common)?, remote, label.as_deref(), console)
+            remote::push(
+                &project_paths_of(common)?,
+                remote,
+                label.as_deref(),
+                console,
+            )
         }
         CacheCommand::Pull(remote) => remote::pull(&project_paths_of(common)?, remote, console),
         CacheCommand::Stats { .. } => {
@@ -141,10 +173,17 @@ fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     let places = count(reports.len() as u64, Noun::DamagedPlace);
-    let were = if reports.len() == 1 { localized("was", "") } else { localized("were", "") };
+    let were = if reports.len() == 1 {
+        localized("was", "")
+    } else {
+        localized("were", "")
+    };
     let sound = say!("{}, {}", "{}，{}", count(entries, Noun::Entry), size(bytes));
     let verdict = match reports.is_empty() {
-        true => console.paint(TextStyle::Good, &say!("No damage found: {sound}.", "未发现损坏：{sound}。")),
+        true => console.paint(
+            TextStyle::Good,
+            &say!("No damage found: {sound}.", "未发现损坏：{sound}。"),
+        ),
         false => say!(
             "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
             "发现并删除 {}{were}，丢失 {}；其余完好：{sound}。",
@@ -155,11 +194,19 @@ fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     console.print(&verdict);
     print_notices(&store, console);
     store.close()?;
-    Ok(if reports.is_empty() { Exit::Done } else { Exit::Error })
+    Ok(if reports.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Error
+    })
 }
 
 fn damage_json(report: &DamageReport) -> Value {
-    let DamageReport { damage, lost, set_aside } = report;
+    let DamageReport {
+        damage,
+        lost,
+        set_aside,
+    } = report;
     json!({
         "path": damage.path.display().to_string(),
         "offset": damage.offset,

@@ -117,15 +117,27 @@ struct PruneGroup {
     sums: EntryTotals,
 }
 
-pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(
+    common: &Common,
+    paths: &ProjectPaths,
+    args: &PruneArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     if let Some(url) = &args.remote {
-        let remote = RemoteArgs { remote: Some(url.clone()).filter(|url| !url.is_empty()), ..RemoteArgs::default() };
+        let remote = RemoteArgs {
+            remote: Some(url.clone()).filter(|url| !url.is_empty()),
+            ..RemoteArgs::default()
+        };
         return remote::prune(paths, &remote, !args.delete, console);
     }
     let criteria = PruneCriteria::new(args)?;
     let prices = todays_prices(common);
     let before = disk_bytes(&paths.cache);
-    let mut plan = PrunePlan { disk: before, dry_run: args.dry_run, ..PrunePlan::default() };
+    let mut plan = PrunePlan {
+        disk: before,
+        dry_run: args.dry_run,
+        ..PrunePlan::default()
+    };
     if args.dry_run {
         let snapshot = snapshot(&paths.cache, console)?;
         let candidates = choose(&snapshot, &criteria, common, paths, console)?;
@@ -136,7 +148,10 @@ pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, conso
             let snapshot = snapshot(&paths.cache, console)?;
             let candidates = choose(&snapshot, &criteria, common, paths, console)?;
             let sources = candidates.sources.clone();
-            plan = PrunePlan { disk: before, ..PrunePlan::default() };
+            plan = PrunePlan {
+                disk: before,
+                ..PrunePlan::default()
+            };
             let keys = plan.preview(&snapshot, &prices, candidates, criteria.most);
             drop(snapshot);
             prune_without_room(&paths.cache, &this_command(), &keys, &sources)?;
@@ -146,7 +161,11 @@ pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, conso
         plan.disk = disk_bytes(&paths.cache);
         plan.freed = Some(before.saturating_sub(plan.disk));
     }
-    plan.again = RemakeCost { usd: plan.all.usd, unpriced: plan.all.unpriced, ..plan.again };
+    plan.again = RemakeCost {
+        usd: plan.all.usd,
+        unpriced: plan.all.unpriced,
+        ..plan.again
+    };
     report(&plan, before, console);
     Ok(Exit::Done)
 }
@@ -169,18 +188,36 @@ fn prune(
 
 /// Current prices: those of the pipeline, if it can be read.
 fn todays_prices(common: &Common) -> Prices {
-    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
+    let opening = ProjectOptions {
+        without_banks: true,
+        ..ProjectOptions::default()
+    };
     let project = read_project(common, &SelectArgs::default(), opening);
-    project.map(|opened| Prices::new(opened.pipeline.prices)).unwrap_or_default()
+    project
+        .map(|opened| Prices::new(opened.pipeline.prices))
+        .unwrap_or_default()
 }
 
 impl PruneCriteria {
     fn new(args: &PruneArgs) -> Result<PruneCriteria, Failure> {
-        let PruneArgs { unreachable, older_than, max_size, stage, model, writer, dry_run: _, remote: _, delete: _ } =
-            args;
-        let has_filter = stage.is_some() || model.is_some() || writer.is_some() || older_than.is_some();
+        let PruneArgs {
+            unreachable,
+            older_than,
+            max_size,
+            stage,
+            model,
+            writer,
+            dry_run: _,
+            remote: _,
+            delete: _,
+        } = args;
+        let has_filter =
+            stage.is_some() || model.is_some() || writer.is_some() || older_than.is_some();
         if !(has_filter || *unreachable || max_size.is_some()) {
-            let message = localized("cache prune needs a condition for what to remove", "cache prune 需要删除条件");
+            let message = localized(
+                "cache prune needs a condition for what to remove",
+                "cache prune 需要删除条件",
+            );
             return Err(Failure::input(message).hinted(
                 localized("--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
                  --dry-run only reports what would be removed", "--unreachable、--older-than 30d、--max-size 2GB、--stage S、--model M 或 --writer W；多个条件须同时成立。--dry-run 只报告将删除的内容"),
@@ -194,7 +231,11 @@ impl PruneCriteria {
             older_than: older_than.clone(),
             ..CacheFilter::default()
         };
-        Ok(PruneCriteria { filter: EntryFilter::new(filter)?, unreachable: *unreachable, most })
+        Ok(PruneCriteria {
+            filter: EntryFilter::new(filter)?,
+            unreachable: *unreachable,
+            most,
+        })
     }
 }
 
@@ -209,7 +250,10 @@ fn parse_max_size(max_size: &str) -> Result<u64, Failure> {
             "--max-size：空缓存也要占用磁盘至多 {}",
             size(EMPTY)
         ))),
-        Err(why) => Err(Failure::input(say!("--max-size: {why}", "--max-size：{why}"))),
+        Err(why) => Err(Failure::input(say!(
+            "--max-size: {why}",
+            "--max-size：{why}"
+        ))),
     }
 }
 
@@ -240,13 +284,22 @@ fn choose<L: Lookup>(
     }
     if criteria.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
-        let pipeline = open_project(common, &SelectArgs::default(), ProjectOptions::default(), console)?;
+        let pipeline = open_project(
+            common,
+            &SelectArgs::default(),
+            ProjectOptions::default(),
+            console,
+        )?;
         let reachable = reachable(&pipeline, lookup)?;
         warn_about_stale(&reachable, console);
         records.retain(|record| !kept.contains(&record.key) && !reachable.contains(record));
     }
     records.sort_by_cached_key(|record| (lookup.last_used(record), record.created, record.key));
-    Ok(PruneCandidates { records, advice: criteria.filter.advice(&names), sources: sources_of_labels(&paths.results) })
+    Ok(PruneCandidates {
+        records,
+        advice: criteria.filter.advice(&names),
+        sources: sources_of_labels(&paths.results),
+    })
 }
 
 /// Walks the pipeline over the cache, as a run would.
@@ -261,9 +314,16 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
     let mut keys = HashSet::new();
     let mut since: Option<i64> = None;
     for set in all_sets(results)? {
-        let read = set.manifest().and_then(|manifest| Ok((manifest, set.known_keys()?)));
+        let read = set
+            .manifest()
+            .and_then(|manifest| Ok((manifest, set.known_keys()?)));
         let (manifest, known) = read.map_err(|error| {
-            Failure::error(say!("nothing was pruned: {}", "没有清理任何内容：{}", chain(&error))).hinted(say!(
+            Failure::error(say!(
+                "nothing was pruned: {}",
+                "没有清理任何内容：{}",
+                chain(&error)
+            ))
+            .hinted(say!(
                 "the entries of {} are unknown; move that folder away to prune them",
                 "{} 的条目未知；移走该文件夹后可清理",
                 set.path().display()
@@ -277,7 +337,10 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
         }
     }
     if let Some(since) = since {
-        let recent = lookup.records().into_iter().filter(|record| record.created.cast_signed() >= since);
+        let recent = lookup
+            .records()
+            .into_iter()
+            .filter(|record| record.created.cast_signed() >= since);
         keys.extend(recent.map(|record| record.key));
     }
     Ok(keys)
@@ -306,10 +369,17 @@ impl PrunePlan {
         candidates: PruneCandidates,
         most: Option<u64>,
     ) -> Vec<ActionKey> {
-        let headers = snapshot.records().into_iter().filter_map(|record| snapshot.header(&record).ok());
+        let headers = snapshot
+            .records()
+            .into_iter()
+            .filter_map(|record| snapshot.header(&record).ok());
         let named = headers.flat_map(|header| header.texts().collect::<Vec<_>>());
         let space = snapshot.disk_usage(&named.chain(candidates.sources).collect());
-        let left = if space.total > most.unwrap_or(0) { space.total - space.derived } else { space.total };
+        let left = if space.total > most.unwrap_or(0) {
+            space.total - space.derived
+        } else {
+            space.total
+        };
         self.is_least = most.is_some();
         self.why = candidates.advice.or_else(|| {
             most.map(|_| match left < space.total {
@@ -323,7 +393,15 @@ impl PrunePlan {
         });
         let records = match most {
             Some(most) => {
-                candidates.records.split_at(number_to_remove(&candidates.records, space.entries, left, most)).0
+                candidates
+                    .records
+                    .split_at(number_to_remove(
+                        &candidates.records,
+                        space.entries,
+                        left,
+                        most,
+                    ))
+                    .0
             }
             None => &candidates.records,
         };
@@ -371,7 +449,10 @@ impl PrunePlan {
                 return Ok(());
             }
             // the previous round has moved them
-            let round: Vec<Record> = round.iter().filter_map(|record| store.find(&record.key)).collect();
+            let round: Vec<Record> = round
+                .iter()
+                .filter_map(|record| store.find(&record.key))
+                .collect();
             self.remove(store, prices, &round, &candidates.sources)?;
             left = rest;
         }
@@ -404,9 +485,18 @@ impl PrunePlan {
     }
 
     fn group(&mut self, stage: &'static str, model: String) -> &mut EntryTotals {
-        let place = self.groups.binary_search_by(|group| (group.stage, &group.model).cmp(&(stage, &model)));
+        let place = self
+            .groups
+            .binary_search_by(|group| (group.stage, &group.model).cmp(&(stage, &model)));
         let place = place.unwrap_or_else(|place| {
-            self.groups.insert(place, PruneGroup { stage, model, sums: EntryTotals::default() });
+            self.groups.insert(
+                place,
+                PruneGroup {
+                    stage,
+                    model,
+                    sums: EntryTotals::default(),
+                },
+            );
             place
         });
         &mut self.groups[place].sums
@@ -431,17 +521,30 @@ fn number_to_remove(records: &[Record], kept: u64, disk: u64, most: u64) -> usiz
 }
 
 fn disk_line(disk: u64) -> String {
-    say!("the cache takes {} on disk.", "缓存占用磁盘 {}。", size(disk))
+    say!(
+        "the cache takes {} on disk.",
+        "缓存占用磁盘 {}。",
+        size(disk)
+    )
 }
 
 fn report(plan: &PrunePlan, before: u64, console: &Console) {
     console.json(plan);
     let is_changed = plan.entries > 0 || plan.disk != before;
-    let disk = plan.freed.filter(|_| is_changed).map(|_| format!(" {}", disk_change(before, plan.disk)));
+    let disk = plan
+        .freed
+        .filter(|_| is_changed)
+        .map(|_| format!(" {}", disk_change(before, plan.disk)));
     let disk = disk.unwrap_or_default();
     if plan.entries == 0 {
-        let why = plan.why.as_deref().unwrap_or(localized("no entry matches.", "没有符合的条目。"));
-        console.print(&say!("Nothing to remove: {why}{disk}", "没有可删除的：{why}{disk}"));
+        let why = plan
+            .why
+            .as_deref()
+            .unwrap_or(localized("no entry matches.", "没有符合的条目。"));
+        console.print(&say!(
+            "Nothing to remove: {why}{disk}",
+            "没有可删除的：{why}{disk}"
+        ));
         return;
     }
     for PruneGroup { stage, model, sums } in &plan.groups {
@@ -456,7 +559,10 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
     }
     let head = match (plan.dry_run, plan.is_least) {
         (true, false) => console.paint(TextStyle::Warning, localized("Would remove:", "将删除：")),
-        (true, true) => console.paint(TextStyle::Warning, localized("Would remove, at least:", "将删除（至少）：")),
+        (true, true) => console.paint(
+            TextStyle::Warning,
+            localized("Would remove, at least:", "将删除（至少）："),
+        ),
         (false, _) => console.paint(TextStyle::Good, localized("Removed:", "已删除：")),
     };
     let again = say!(
@@ -465,7 +571,11 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         plan.all.money(),
         duration(plan.again.seconds)
     );
-    console.print(&format!("{head} {}, {}: {again}.{disk}", count(plan.entries, Noun::Entry), size(plan.bytes)));
+    console.print(&format!(
+        "{head} {}, {}: {again}.{disk}",
+        count(plan.entries, Noun::Entry),
+        size(plan.bytes)
+    ));
 }
 
 /// The size of the cache now, compared with before.
@@ -475,5 +585,9 @@ fn disk_change(before: u64, now: u64) -> String {
         Ordering::Equal => localized("as before", "与之前相同").to_owned(),
         Ordering::Greater => say!("{} more than before", "比之前多 {}", size(now - before)),
     };
-    say!("The cache takes {} on disk, {change}.", "缓存占用磁盘 {}，{change}。", size(now))
+    say!(
+        "The cache takes {} on disk, {change}.",
+        "缓存占用磁盘 {}，{change}。",
+        size(now)
+    )
 }

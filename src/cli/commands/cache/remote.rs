@@ -17,30 +17,53 @@ use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use store::cache::{CacheSnapshot, Lookup};
-use store::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary, SigningKey};
+use store::remote::{
+    PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary, SigningKey,
+};
 
 /// The name in `cache key --name NAME`.
 pub(super) fn writer_name(text: &str) -> Result<String, String> {
-    if !text.trim().is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c)) {
+    if !text.trim().is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_. ".contains(c))
+    {
         Ok(text.trim().to_owned())
     } else {
-        Err(localized("expected letters, digits, spaces, `-`, `_` and `.`", "应为字母、数字、空格、`-`、`_` 和 `.`")
-            .into())
+        Err(localized(
+            "expected letters, digits, spaces, `-`, `_` and `.`",
+            "应为字母、数字、空格、`-`、`_` 和 `.`",
+        )
+        .into())
     }
 }
 
 /// Runs `work` on a runtime of its own. That of a run has a blocking thread for each processor, which is too few here:
 /// each file of a shared folder is read and written on one, and waits for the network.
 fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|error| Failure::error(say!("failed to start the runtime: {error}", "无法启动运行时：{error}")))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Failure::error(say!(
+            "failed to start the runtime: {error}",
+            "无法启动运行时：{error}"
+        ))
+    })?;
     runtime.block_on(work).map_err(Into::into)
 }
 
 fn load_summary(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
-    shared.take_warnings().into_iter().for_each(|warning| console.warn(localized("remote:", "远程："), warning));
-    shared.summary().ok_or_else(|| Failure::error(localized("the remote could not be read", "无法读取远程缓存")))
+    shared
+        .take_warnings()
+        .into_iter()
+        .for_each(|warning| console.warn(localized("remote:", "远程："), warning));
+    shared.summary().ok_or_else(|| {
+        Failure::error(localized(
+            "the remote could not be read",
+            "无法读取远程缓存",
+        ))
+    })
 }
 
 pub(super) fn push(
@@ -50,15 +73,19 @@ pub(super) fn push(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let snapshot = snapshot(&paths.cache, console)?;
-    let set = label.map(|label| open_results(&paths.results, label)).transpose()?;
+    let set = label
+        .map(|label| open_results(&paths.results, label))
+        .transpose()?;
     let keys = keys_to_share(&snapshot, set.as_ref())?;
     let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
-        return Err(Failure::input(localized("the remote is only read", "远程缓存为只读")).hinted(say!(
-            "--remote-mode write; {}",
-            "--remote-mode write；{}",
-            new_key()
-        )));
+        return Err(
+            Failure::input(localized("the remote is only read", "远程缓存为只读")).hinted(say!(
+                "--remote-mode write; {}",
+                "--remote-mode write；{}",
+                new_key()
+            )),
+        );
     }
     let pushed = block_on(async {
         shared.load().await?;
@@ -74,10 +101,25 @@ pub(super) fn push(
 
 /// Prints what was uploaded to the remote `to`, and what was not.
 fn print_pushed(pushed: PushCounts, to: &str, console: &Console) {
-    let PushCounts { entries, texts, packs, bytes, present, of_others, lost } = pushed;
+    let PushCounts {
+        entries,
+        texts,
+        packs,
+        bytes,
+        present,
+        of_others,
+        lost,
+    } = pushed;
     let mut left = Vec::new();
-    left.extend((present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")));
-    left.extend((of_others > 0).then(|| say!("{of_others} were made by others", "{of_others} 个由他人产生")));
+    left.extend(
+        (present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")),
+    );
+    left.extend((of_others > 0).then(|| {
+        say!(
+            "{of_others} were made by others",
+            "{of_others} 个由他人产生"
+        )
+    }));
     if lost > 0 {
         let lost = count(lost, Noun::Entry);
         let text = say!(
@@ -86,7 +128,11 @@ fn print_pushed(pushed: PushCounts, to: &str, console: &Console) {
         );
         console.warn(localized("remote:", "远程："), text);
     }
-    let left = if left.is_empty() { String::new() } else { format!("; {}", left.join(", ")) };
+    let left = if left.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", left.join(", "))
+    };
     console.print(&say!(
         "Uploaded {} ({}) to {to}{left}.",
         "已上传 {}（{}）到 {to}{left}。",
@@ -99,7 +145,11 @@ fn print_pushed(pushed: PushCounts, to: &str, console: &Console) {
     }));
 }
 
-pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn pull(
+    paths: &ProjectPaths,
+    args: &RemoteArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     let store = open_store(&paths.cache, console)?;
     store.trust_only(&args.trusted(&paths.remote)?)?;
@@ -107,7 +157,11 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
         shared.load().await?;
         Ok::<_, Failure>(shared.pull_all(&store).await?)
     })?;
-    let PullCounts { entries, texts, bytes } = pulled?;
+    let PullCounts {
+        entries,
+        texts,
+        bytes,
+    } = pulled?;
     print_notices(&store, console);
     store.close()?;
     let summary = load_summary(&shared, console)?;
@@ -118,22 +172,45 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
         size(bytes),
         summary.url
     ));
-    console.json(&json!({ "remote": summary.url, "entries": entries, "texts": texts, "bytes": bytes }));
+    console.json(
+        &json!({ "remote": summary.url, "entries": entries, "texts": texts, "bytes": bytes }),
+    );
     Ok(Exit::Done)
 }
 
 /// Marks and deletes packs in the remote. Whoever may upload may do this.
-pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn prune(
+    paths: &ProjectPaths,
+    args: &RemoteArgs,
+    is_dry: bool,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     if !is_dry && !shared.is_written() {
         return Err(
-            Failure::input(localized("the remote is only read", "远程缓存为只读")).hinted("COMPEVAL_REMOTE_MODE=write")
+            Failure::input(localized("the remote is only read", "远程缓存为只读"))
+                .hinted("COMPEVAL_REMOTE_MODE=write"),
         );
     }
-    let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes, records } =
-        block_on(shared.prune(is_dry))?;
-    let would = if is_dry { localized("Would mark", "将标记") } else { localized("Marked", "已标记") };
-    let and = if is_dry { localized("delete", "删除") } else { localized("deleted", "删除") };
+    let RemotePruneCounts {
+        labels,
+        kept,
+        marked,
+        waiting,
+        deleted,
+        deleted_bytes,
+        records,
+    } = block_on(shared.prune(is_dry))?;
+    let would = if is_dry {
+        localized("Would mark", "将标记")
+    } else {
+        localized("Marked", "已标记")
+    };
+    let and = if is_dry {
+        localized("delete", "删除")
+    } else {
+        localized("deleted", "删除")
+    };
     console.print(&say!(
         "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
         "{would} {}，{and} {}（{}）。先前已标记 {}；{} 保留 {}。",
@@ -147,17 +224,36 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     if records > 0 {
         let old = count(records, Noun::PartRecord);
         console.print(&if is_dry {
-            say!("Would delete {old}: 30 days have passed.", "将删除 {old}：已满 30 天。")
+            say!(
+                "Would delete {old}: 30 days have passed.",
+                "将删除 {old}：已满 30 天。"
+            )
         } else {
-            say!("Deleted {old}: 30 days had passed.", "已删除 {old}：已满 30 天。")
+            say!(
+                "Deleted {old}: 30 days had passed.",
+                "已删除 {old}：已满 30 天。"
+            )
         });
     }
     if is_dry {
-        let url = args.remote.as_ref().map(|url| format!(" {}", shell_word(url))).unwrap_or_default();
-        let delete = CommandLine::current().of_project().command(&format!("cache prune --remote{url} --delete"));
+        let url = args
+            .remote
+            .as_ref()
+            .map(|url| format!(" {}", shell_word(url)))
+            .unwrap_or_default();
+        let delete = CommandLine::current()
+            .of_project()
+            .command(&format!("cache prune --remote{url} --delete"));
         // Whoever may only read may count.
-        let mode = if shared.is_written() { "" } else { "COMPEVAL_REMOTE_MODE=write " };
-        let when = localized("(a pack goes 30 days after it was marked)", "（包在标记 30 天后删除）");
+        let mode = if shared.is_written() {
+            ""
+        } else {
+            "COMPEVAL_REMOTE_MODE=write "
+        };
+        let when = localized(
+            "(a pack goes 30 days after it was marked)",
+            "（包在标记 30 天后删除）",
+        );
         console.next(format_args!("{mode}{delete}   {when}"));
     }
     console.json(&json!({
@@ -167,7 +263,11 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     Ok(Exit::Done)
 }
 
-pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn stats(
+    paths: &ProjectPaths,
+    args: &RemoteArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     block_on(shared.load())?;
     let summary = load_summary(&shared, console)?;
@@ -184,7 +284,12 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
     });
     console.report(&json, || {
         console.print(&console.paint(TextStyle::Strong, &summary.url));
-        let total = say!("{} in {}", "{}，{}", count(summary.entries, Noun::Entry), count(summary.packs, Noun::Pack));
+        let total = say!(
+            "{} in {}",
+            "{}，{}",
+            count(summary.entries, Noun::Entry),
+            count(summary.packs, Noun::Pack)
+        );
         console.print(&say!(
             "{total}, {} (list {})",
             "{total}，{}（列表 {}）",
@@ -193,14 +298,21 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
         ));
         for (name, (entries, packs)) in &summary.writers {
             let (name, entries) = (left(name, 16), count(*entries, Noun::Entry));
-            console.print(&say!("  {name}  {entries} in {}", "  {name}  {entries}，{}", count(*packs, Noun::Pack)));
+            console.print(&say!(
+                "  {name}  {entries} in {}",
+                "  {name}  {entries}，{}",
+                count(*packs, Noun::Pack)
+            ));
         }
     });
     Ok(Exit::Done)
 }
 
 /// The keys of the entries that a result set needs, or of all entries.
-fn keys_to_share(snapshot: &CacheSnapshot, set: Option<&ResultsFolder>) -> Result<Vec<ActionKey>, Failure> {
+fn keys_to_share(
+    snapshot: &CacheSnapshot,
+    set: Option<&ResultsFolder>,
+) -> Result<Vec<ActionKey>, Failure> {
     let keys = match set {
         Some(set) => keys_of(set)?,
         None => all_keys(snapshot),
@@ -210,31 +322,46 @@ fn keys_to_share(snapshot: &CacheSnapshot, set: Option<&ResultsFolder>) -> Resul
             "there is nothing to push: the cache is empty",
             "没有可上传的：缓存为空",
         ))
-        .hinted(localized("`compeval run` fills it", "`compeval run` 会填充它")));
+        .hinted(localized(
+            "`compeval run` fills it",
+            "`compeval run` 会填充它",
+        )));
     }
     Ok(keys)
 }
 
 fn all_keys(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
     let records = snapshot.records().into_iter();
-    records.filter(|record| !record.is_failed()).map(|record| record.key).collect()
+    records
+        .filter(|record| !record.is_failed())
+        .map(|record| record.key)
+        .collect()
 }
 
 /// The entries of a result set. They are recorded when its run ends.
 fn keys_of(folder: &ResultsFolder) -> Result<Vec<ActionKey>, Failure> {
     let (manifest, keys) = (folder.manifest()?, folder.keys()?);
     if keys.is_empty() {
-        let message =
-            say!("the result set `{}` does not list its entries", "结果集 `{}` 没有列出其条目", manifest.label);
-        let run = CommandLine::current().of_project().with_label(&manifest.label).command("run");
-        return Err(Failure::input(message).hinted(say!("run it again: {run}", "请重新运行：{run}")));
+        let message = say!(
+            "the result set `{}` does not list its entries",
+            "结果集 `{}` 没有列出其条目",
+            manifest.label
+        );
+        let run = CommandLine::current()
+            .of_project()
+            .with_label(&manifest.label)
+            .command("run");
+        return Err(
+            Failure::input(message).hinted(say!("run it again: {run}", "请重新运行：{run}"))
+        );
     }
     Ok(keys.into_iter().collect())
 }
 
 /// Prints a new key pair; nothing is stored.
 pub(super) fn make_key(name: &str, console: &Console) -> Result<Exit, Failure> {
-    let (key, secret) = SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
+    let (key, secret) =
+        SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
     let public = key.public();
     console.report(&json!({ "name": name, "public": public.to_string(), "secret": secret }), || {
         console.print(&say!("The secret key signs what you upload. Keep it in your secret store; it is written nowhere else:\n\

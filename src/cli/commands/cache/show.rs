@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_word};
+use super::entry::{
+    EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_word,
+};
 use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::format::{display_width, left};
 use crate::cli::terminal::{Console, TextStyle, page};
@@ -48,8 +50,10 @@ pub(super) fn run(
             "{} 没有保存的回复：其调用失败：{why}",
             record.key.0.short()
         );
-        return Err(Failure::error(message)
-            .hinted(localized("`compeval run` calls the model again", "`compeval run` 会再次调用模型")));
+        return Err(Failure::error(message).hinted(localized(
+            "`compeval run` calls the model again",
+            "`compeval run` 会再次调用模型",
+        )));
     }
     if raw {
         console.raw(&snapshot.body(&record).map_err(damaged)?);
@@ -58,10 +62,19 @@ pub(super) fn run(
     let meta = snapshot.meta(&record).map_err(damaged)?;
     let output = match record.status {
         EntryStatus::Failed { .. } => None,
-        _ => Some(output_of(&record, &meta, &snapshot.body(&record).map_err(damaged)?)),
+        _ => Some(output_of(
+            &record,
+            &meta,
+            &snapshot.body(&record).map_err(damaged)?,
+        )),
     };
     let json = json(snapshot, &record, &meta, output.as_ref());
-    console.report(&json, || page(console, &describe(&record, &meta, output.as_ref(), inputs, console)));
+    console.report(&json, || {
+        page(
+            console,
+            &describe(&record, &meta, output.as_ref(), inputs, console),
+        )
+    });
     Ok(Exit::Done)
 }
 
@@ -72,11 +85,18 @@ fn damaged(damage: Damage) -> Failure {
     ))
 }
 
-fn json(snapshot: &CacheSnapshot, record: &Record, meta: &EntryMeta, output: Option<&EntryOutput>) -> EntryDetailsJson {
+fn json(
+    snapshot: &CacheSnapshot,
+    record: &Record,
+    meta: &EntryMeta,
+    output: Option<&EntryOutput>,
+) -> EntryDetailsJson {
     let sources = meta.sources.0.iter();
     EntryDetailsJson {
         entry: EntryJson::new(record, meta, snapshot.last_used(record)),
-        sources: sources.map(|(name, at)| json!({ "name": name, "path": at.path, "digest": at.digest })).collect(),
+        sources: sources
+            .map(|(name, at)| json!({ "name": name, "path": at.path, "digest": at.digest }))
+            .collect(),
         inputs: inputs_json(meta),
         output: output.map(EntryOutput::text),
     }
@@ -105,26 +125,43 @@ fn describe(
     if let Some(fault) = fault_of(record) {
         lines.push(format!(
             "{} {fault}",
-            console.paint(TextStyle::Bad, &say!("{}:", "{}：", status_word(&record.status)))
+            console.paint(
+                TextStyle::Bad,
+                &say!("{}:", "{}：", status_word(&record.status))
+            )
         ));
     }
     if inputs {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Inputs", "输入"))));
+        lines.push(format!(
+            "\n{}",
+            console.paint(TextStyle::Strong, localized("Inputs", "输入"))
+        ));
         lines.extend(input_lines(meta, console));
     }
     match output {
         None => {}
         Some(EntryOutput::Grades(grades)) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Grades", "评分"))));
+            lines.push(format!(
+                "\n{}",
+                console.paint(TextStyle::Strong, localized("Grades", "评分"))
+            ));
             for (criterion, score, reason) in grades {
-                lines.push(format!("  {} {}", left(criterion, 28), console.paint(TextStyle::Strong, score)));
-                let options =
-                    textwrap::Options::new(console.width()).initial_indent("      ").subsequent_indent("      ");
+                lines.push(format!(
+                    "  {} {}",
+                    left(criterion, 28),
+                    console.paint(TextStyle::Strong, score)
+                ));
+                let options = textwrap::Options::new(console.width())
+                    .initial_indent("      ")
+                    .subsequent_indent("      ");
                 lines.push(console.paint(TextStyle::Dim, &textwrap::fill(reason, options)));
             }
         }
         Some(output) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Output", "输出"))));
+            lines.push(format!(
+                "\n{}",
+                console.paint(TextStyle::Strong, localized("Output", "输出"))
+            ));
             lines.push(output.text());
         }
     }
@@ -133,16 +170,30 @@ fn describe(
 
 fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
     let place = place_of(&meta.coordinate);
-    console.paint(TextStyle::Strong, &format!("{} {} · {place}", meta.stage.name(), record.key.0.short()))
+    console.paint(
+        TextStyle::Strong,
+        &format!("{} {} · {place}", meta.stage.name(), record.key.0.short()),
+    )
 }
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
 pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
-    let width = meta.inputs.parts.iter().map(|(name, _)| display_width(name)).max().unwrap_or(0);
+    let width = meta
+        .inputs
+        .parts
+        .iter()
+        .map(|(name, _)| display_width(name))
+        .max()
+        .unwrap_or(0);
     let lines = meta.inputs.parts.iter().map(|(name, part)| {
-        let text = first_words(part.text.as_deref(), console.width().saturating_sub(width + 18).max(20));
+        let text = first_words(
+            part.text.as_deref(),
+            console.width().saturating_sub(width + 18).max(20),
+        );
         let digest = console.paint(TextStyle::Dim, &part.digest.short());
-        format!("  {}  {digest}  {text}", left(name, width)).trim_end().to_owned()
+        format!("  {}  {digest}  {text}", left(name, width))
+            .trim_end()
+            .to_owned()
     });
     lines.collect()
 }

@@ -63,18 +63,31 @@ impl EntryTotals {
         match self.unpriced {
             0 => money(self.usd),
             n if n == self.entries => money(None),
-            n => say!("{} + {n} unpriced", "{} + {n} 个无价格", money(Some(self.usd_known))),
+            n => say!(
+                "{} + {n} unpriced",
+                "{} + {n} 个无价格",
+                money(Some(self.usd_known))
+            ),
         }
     }
 
     fn line(&self, name: &str, is_narrow: bool) -> String {
-        let EntryTotals { entries, bytes, input_tokens, output_tokens, .. } = *self;
+        let EntryTotals {
+            entries,
+            bytes,
+            input_tokens,
+            output_tokens,
+            ..
+        } = *self;
         let (size, money) = (size(bytes), self.money());
         if is_narrow {
             return format!("  {} {entries:>8} {size:>9}  {money}", left(name, 20));
         }
         let (input, output) = (short(input_tokens), short(output_tokens));
-        format!("  {} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}", left(name, 26))
+        format!(
+            "  {} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}",
+            left(name, 26)
+        )
     }
 }
 
@@ -117,9 +130,16 @@ struct CacheSavings {
 
 impl CacheSavings {
     fn describe(&self, console: &Console) -> String {
-        let (sets, outputs) = (count(self.labels, Noun::ResultSet), count(self.hits, Noun::Output));
+        let (sets, outputs) = (
+            count(self.labels, Noun::ResultSet),
+            count(self.hits, Noun::Output),
+        );
         let cost = self.usd.map(|usd| {
-            say!(", which cost {} to make", "，产生它们花费了 {}", console.paint(TextStyle::Good, &money(Some(usd))))
+            say!(
+                ", which cost {} to make",
+                "，产生它们花费了 {}",
+                console.paint(TextStyle::Good, &money(Some(usd)))
+            )
         });
         let cost = cost.unwrap_or_default();
         say!(
@@ -141,11 +161,29 @@ fn age_word(age: &'static str) -> &'static str {
     }
 }
 
-const AGES: [(&str, u64); 4] = [("today", 1), ("this week", 7), ("this month", 30), ("older", u64::MAX)];
+const AGES: [(&str, u64); 4] = [
+    ("today", 1),
+    ("this week", 7),
+    ("this month", 30),
+    ("older", u64::MAX),
+];
 
-pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -> Result<Exit, Failure> {
-    let by_age = AGES.iter().map(|(age, _)| AgeGroup { age, sums: EntryTotals::default() }).collect();
-    let mut stats = StatsJson { by_age, ..StatsJson::default() };
+pub(super) fn run(
+    snapshot: &CacheSnapshot,
+    results: &Path,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let by_age = AGES
+        .iter()
+        .map(|(age, _)| AgeGroup {
+            age,
+            sums: EntryTotals::default(),
+        })
+        .collect();
+    let mut stats = StatsJson {
+        by_age,
+        ..StatsJson::default()
+    };
     let now = now_ms();
     let (mut costs, mut named) = (EntryCosts::new(), sources_of_labels(results));
     for record in snapshot.records() {
@@ -154,10 +192,21 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
         let meta = header.and_then(EntryMeta::from_header);
         let model = meta.map_or_else(|| DAMAGED.to_owned(), |meta| model_of(&meta));
         stats.total.add(&record, record.cost);
-        stats.by_stage.entry(record.stage_name().to_owned()).or_default().add(&record, record.cost);
-        stats.by_model.entry(model).or_default().add(&record, record.cost);
+        stats
+            .by_stage
+            .entry(record.stage_name().to_owned())
+            .or_default()
+            .add(&record, record.cost);
+        stats
+            .by_model
+            .entry(model)
+            .or_default()
+            .add(&record, record.cost);
         let days = now.saturating_sub(record.created) / 86_400_000;
-        let place = AGES.iter().position(|(_, limit)| days < *limit).unwrap_or(AGES.len() - 1);
+        let place = AGES
+            .iter()
+            .position(|(_, limit)| days < *limit)
+            .unwrap_or(AGES.len() - 1);
         if let Some(age) = stats.by_age.get_mut(place) {
             age.sums.add(&record, record.cost);
         }
@@ -174,14 +223,24 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
 /// manifests are skipped.
 pub(super) fn sources_of_labels(results: &Path) -> HashSet<Digest> {
     let sets = all_sets(results).unwrap_or_default();
-    sets.iter().filter_map(|set| set.manifest().ok()).flat_map(|manifest| manifest.files.into_values()).collect()
+    sets.iter()
+        .filter_map(|set| set.manifest().ok())
+        .flat_map(|manifest| manifest.files.into_values())
+        .collect()
 }
 
 fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheSavings> {
-    let mut saved = CacheSavings { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
+    let mut saved = CacheSavings {
+        labels: 0,
+        hits: 0,
+        usd: Some(Usd(0.0)),
+    };
     for label in labels(results).ok()? {
         let folder = ResultsFolder::new(results, &label);
-        match folder.manifest().and_then(|manifest| Ok((manifest, folder.keys()?))) {
+        match folder
+            .manifest()
+            .and_then(|manifest| Ok((manifest, folder.keys()?)))
+        {
             Ok((manifest, keys)) => {
                 let hits: u64 = manifest.stages.values().map(|stage| stage.cached).sum();
                 saved.labels += 1;
@@ -190,7 +249,11 @@ fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<
                     saved.usd = add_known(saved.usd, not_paid(&manifest, &keys, costs));
                 }
             }
-            Err(error) => console.note(&console.labelled(TextStyle::Warning, localized("skipped:", "跳过："), error)),
+            Err(error) => console.note(&console.labelled(
+                TextStyle::Warning,
+                localized("skipped:", "跳过："),
+                error,
+            )),
         }
     }
     (saved.labels > 0).then_some(saved)
@@ -198,7 +261,9 @@ fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<
 
 /// The cost of a result set's entries minus what its last run paid for them; `None` if either is unknown.
 fn not_paid(manifest: &Manifest, keys: &BTreeSet<ActionKey>, costs: &EntryCosts) -> Option<Usd> {
-    let worth = keys.iter().try_fold(0.0, |sum, key| Some(sum + costs.get(key).copied().flatten()?.0))?;
+    let worth = keys.iter().try_fold(0.0, |sum, key| {
+        Some(sum + costs.get(key).copied().flatten()?.0)
+    })?;
     let paid = manifest.usd?.0 - manifest.unused.usd?.0;
     Some(Usd((worth - paid).max(0.0)))
 }
@@ -220,18 +285,44 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
             ),
         ),
     };
-    let (entries, bytes) = (right(localized("entries", "条目"), 8), right(localized("size", "大小"), 9));
-    let head = format!("{:<name$} {entries} {bytes}{tokens}  {}", "", localized("cost", "费用"));
-    let mut text = vec![console.paint(TextStyle::Strong, &head), stats.total.line(localized("all", "全部"), is_narrow)];
-    for (heading, groups) in
-        [(localized("by stage", "按阶段"), &stats.by_stage), (localized("by model", "按模型"), &stats.by_model)]
-    {
+    let (entries, bytes) = (
+        right(localized("entries", "条目"), 8),
+        right(localized("size", "大小"), 9),
+    );
+    let head = format!(
+        "{:<name$} {entries} {bytes}{tokens}  {}",
+        "",
+        localized("cost", "费用")
+    );
+    let mut text = vec![
+        console.paint(TextStyle::Strong, &head),
+        stats.total.line(localized("all", "全部"), is_narrow),
+    ];
+    for (heading, groups) in [
+        (localized("by stage", "按阶段"), &stats.by_stage),
+        (localized("by model", "按模型"), &stats.by_model),
+    ] {
         text.push(console.paint(TextStyle::Dim, heading));
-        text.extend(groups.iter().map(|(name, sums)| sums.line(&model_words(name), is_narrow)));
+        text.extend(
+            groups
+                .iter()
+                .map(|(name, sums)| sums.line(&model_words(name), is_narrow)),
+        );
     }
     text.push(console.paint(TextStyle::Dim, localized("by age", "按时间")));
-    text.extend(stats.by_age.iter().map(|age| age.sums.line(age_word(age.age), is_narrow)));
-    let DiskUsage { total, entries, derived, index, other } = stats.disk;
+    text.extend(
+        stats
+            .by_age
+            .iter()
+            .map(|age| age.sums.line(age_word(age.age), is_narrow)),
+    );
+    let DiskUsage {
+        total,
+        entries,
+        derived,
+        index,
+        other,
+    } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);
     let on_disk = say!(
         "\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
@@ -240,6 +331,9 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
         console.paint(TextStyle::Strong, &size(total))
     );
     text.push(console.prose(&on_disk));
-    let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| console.prose(&saved.describe(console)));
+    let saved = stats
+        .saved
+        .filter(|saved| saved.hits > 0)
+        .map(|saved| console.prose(&saved.describe(console)));
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
 }

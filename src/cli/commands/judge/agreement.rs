@@ -29,13 +29,20 @@ struct AgreementJson<'a> {
     warnings: &'a [String],
 }
 
-pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(
+    common: &Common,
+    path: &Path,
+    label: Option<&str>,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let mut human = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
     let folder = chosen_results(common, &results, label, false, console)?;
     let manifest = folder.manifest()?;
     if human.is_blind() {
-        let resolved = human.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
+        let resolved = human
+            .resolve(folder.rows()?)
+            .map_err(|error| Failure::error(chain(&error)))?;
         human = resolved.map_err(Failure::Problems)?;
     }
     let compared = compare_judges(&human, &manifest.design, folder.rows()?)
@@ -46,10 +53,20 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
         return Err(nothing_common(&compared, &name));
     }
     let warnings = warnings(&compared, &name);
-    console.report(&AgreementJson { label: &name, compared: &compared, warnings: &warnings }, || {
-        compared.judges.iter().for_each(|judge| console.print(&page(judge, console)));
-        console.print(&counts(&compared, &name));
-    });
+    console.report(
+        &AgreementJson {
+            label: &name,
+            compared: &compared,
+            warnings: &warnings,
+        },
+        || {
+            compared
+                .judges
+                .iter()
+                .for_each(|judge| console.print(&page(judge, console)));
+            console.print(&counts(&compared, &name));
+        },
+    );
     for warning in &warnings {
         console.warn(localized("warning:", "警告："), warning);
     }
@@ -59,8 +76,15 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
 fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
         let why = system_words(&error);
-        Failure::input(say!("cannot read {}: {why}", "无法读取 {}：{why}", path.display()))
-            .hinted(localized("a CSV file of human grades", "人工评分的 CSV 文件"))
+        Failure::input(say!(
+            "cannot read {}: {why}",
+            "无法读取 {}：{why}",
+            path.display()
+        ))
+        .hinted(localized(
+            "a CSV file of human grades",
+            "人工评分的 CSV 文件",
+        ))
     })?;
     HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
 }
@@ -75,13 +99,19 @@ pub(super) fn write_sheet(
     let results = project_paths_of(common)?.results;
     let folder = chosen_results(common, &results, label, false, console)?;
     let manifest = folder.manifest()?;
-    let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
+    let sheet = blind_sheet(&manifest.design, folder.rows()?)
+        .map_err(|error| Failure::error(chain(&error)))?;
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;
     let path = given(common, typed);
     write_whole(&path, &sheet)?;
     let file = path.display().to_string();
-    let compare = CommandLine::current().of_project().with_label(&folder.label());
-    let compare = compare.command(&format!("judge agreement {}", shell_word(&typed.display().to_string())));
+    let compare = CommandLine::current()
+        .of_project()
+        .with_label(&folder.label());
+    let compare = compare.command(&format!(
+        "judge agreement {}",
+        shell_word(&typed.display().to_string())
+    ));
     console.json(&json!({ "file": file, "label": folder.label(), "next": compare }));
     console.print(&say!(
         "{file}: fill in the column `score` (0 to 5), then: {compare}",
@@ -91,8 +121,10 @@ pub(super) fn write_sheet(
 }
 
 fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
-    let message =
-        say!("no grade in the file matches a judged cell of `{label}`", "文件中没有评分对应 `{label}` 的已评分单元");
+    let message = say!(
+        "no grade in the file matches a judged cell of `{label}`",
+        "文件中没有评分对应 `{label}` 的已评分单元"
+    );
     let hint = match compared.excluded {
         0 => localized(
             "the cells named were not judged; `compeval run` again completes them",
@@ -124,10 +156,19 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         Column::Right(localized("kappa", "卡帕")),
         Column::Right(localized("judge − human", "评审 − 人工")),
     ];
-    let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension_name(*dimension), found));
-    let table =
-        render_table(&columns, dimensions.chain([line(localized("all", "全部"), &judge.pooled)]), console.width());
-    let name = judge.judge.as_deref().unwrap_or(localized("panel (median)", "评审组（中位数）"));
+    let dimensions = judge
+        .dimensions
+        .iter()
+        .map(|(dimension, found)| line(dimension_name(*dimension), found));
+    let table = render_table(
+        &columns,
+        dimensions.chain([line(localized("all", "全部"), &judge.pooled)]),
+        console.width(),
+    );
+    let name = judge
+        .judge
+        .as_deref()
+        .unwrap_or(localized("panel (median)", "评审组（中位数）"));
     let itself = match judge.against_itself {
         Some(spread) => say!(
             "against itself: σ {:.2}, {} of {} 2 points or more apart",
@@ -143,19 +184,34 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         )
         .to_owned(),
     };
-    format!("{}\n\n{table}\n\n{itself}\n", console.paint(TextStyle::Strong, name))
+    format!(
+        "{}\n\n{table}\n\n{itself}\n",
+        console.paint(TextStyle::Strong, name)
+    )
 }
 
 fn line(name: &str, found: &Agreement) -> Vec<String> {
     vec![
         name.to_owned(),
         found.pairs.to_string(),
-        with_interval(percent(found.exact), found.ci95.exact, |end| format!("{:.0}", end * 100.0)),
-        with_interval(percent(found.within_one), found.ci95.within_one, |end| format!("{:.0}", end * 100.0)),
-        with_interval(coefficient(&found.spearman), found.ci95.spearman, |end| format!("{end:.2}")),
-        with_interval(coefficient(&found.quadratic_kappa), found.ci95.quadratic_kappa, |end| format!("{end:.2}")),
+        with_interval(percent(found.exact), found.ci95.exact, |end| {
+            format!("{:.0}", end * 100.0)
+        }),
+        with_interval(percent(found.within_one), found.ci95.within_one, |end| {
+            format!("{:.0}", end * 100.0)
+        }),
+        with_interval(coefficient(&found.spearman), found.ci95.spearman, |end| {
+            format!("{end:.2}")
+        }),
         with_interval(
-            found.mean_difference.map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.2}")),
+            coefficient(&found.quadratic_kappa),
+            found.ci95.quadratic_kappa,
+            |end| format!("{end:.2}"),
+        ),
+        with_interval(
+            found
+                .mean_difference
+                .map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.2}")),
             found.ci95.mean_difference,
             |end| format!("{end:+.2}"),
         ),
@@ -173,16 +229,31 @@ fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> St
 fn coefficient(found: &Coefficient) -> String {
     match (found.value, found.reason) {
         (Some(value), _) => format!("{value:.3}"),
-        (None, Some(NoCoefficient::NoVariation)) => localized("no variation", "没有变化").to_owned(),
+        (None, Some(NoCoefficient::NoVariation)) => {
+            localized("no variation", "没有变化").to_owned()
+        }
         (None, _) => number(None, 3),
     }
 }
 
 fn counts(compared: &AgreementResult, label: &str) -> String {
-    let AgreementResult { graded, excluded, unmatched, alpha, .. } = compared;
-    let mut text = say!("{} against `{label}`", "{} 对比 `{label}`", count(*graded, Noun::HumanGrade));
+    let AgreementResult {
+        graded,
+        excluded,
+        unmatched,
+        alpha,
+        ..
+    } = compared;
+    let mut text = say!(
+        "{} against `{label}`",
+        "{} 对比 `{label}`",
+        count(*graded, Noun::HumanGrade)
+    );
     if *excluded > 0 {
-        text.push_str(&say!(", {excluded} of ceiling and floor left out", "，上限和下限的 {excluded} 个未计入"));
+        text.push_str(&say!(
+            ", {excluded} of ceiling and floor left out",
+            "，上限和下限的 {excluded} 个未计入"
+        ));
     }
     if !unmatched.is_empty() {
         text.push_str(&say!(", {} not judged", "，{} 未评分", unmatched.len()));
@@ -199,7 +270,11 @@ fn counts(compared: &AgreementResult, label: &str) -> String {
 
 fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some(judge) = compared.judges.iter().find(|judge| judge.pooled.spearman.rests_on_few()) {
+    if let Some(judge) = compared
+        .judges
+        .iter()
+        .find(|judge| judge.pooled.spearman.rests_on_few())
+    {
         let pairs = count(judge.pooled.pairs, Noun::Pair);
         warnings.push(say!(
             "{pairs} in all: coefficients on under {MIN_PAIRS} say little",
@@ -207,7 +282,10 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         ));
     } else {
         let thin = compared.judges.iter().flat_map(|judge| &judge.dimensions);
-        let mut names: Vec<&str> = thin.filter(|(_, f)| f.spearman.rests_on_few()).map(|(d, _)| d.name()).collect();
+        let mut names: Vec<&str> = thin
+            .filter(|(_, f)| f.spearman.rests_on_few())
+            .map(|(d, _)| d.name())
+            .collect();
         names.dedup();
         if !names.is_empty() {
             warnings.push(say!(
@@ -218,8 +296,17 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         }
     }
     if !compared.unmatched.is_empty() {
-        let first: Vec<String> = compared.unmatched.iter().take(10).map(u64::to_string).collect();
-        let more = if compared.unmatched.len() > 10 { ", …" } else { "" };
+        let first: Vec<String> = compared
+            .unmatched
+            .iter()
+            .take(10)
+            .map(u64::to_string)
+            .collect();
+        let more = if compared.unmatched.len() > 10 {
+            ", …"
+        } else {
+            ""
+        };
         let lines = first.join(", ");
         warnings.push(say!(
             "`{label}` holds no grade for what these lines name: {lines}{more}",

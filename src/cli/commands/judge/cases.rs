@@ -8,7 +8,9 @@ use crate::cli::project::{limits_of, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::terminal::Console;
-use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
+use crate::evaluation::{
+    EngineOptions, Event, Listening, require_keys, require_prices, run_matrix,
+};
 use crate::pipeline::Pipeline;
 use crate::scheduler::{Budget, RunOutcome};
 use base::locale::localized;
@@ -36,13 +38,23 @@ pub(super) fn ask_judges(
     console: &Console,
 ) -> Result<AskedCases, Failure> {
     if pipeline.judges.is_empty() {
-        let hint = localized("add a [[judge]] table to the pipeline", "请在流程中加上 [[judge]] 表");
-        return Err(Failure::input(localized("the project has no judge", "项目没有评审")).hinted(hint));
+        let hint = localized(
+            "add a [[judge]] table to the pipeline",
+            "请在流程中加上 [[judge]] 表",
+        );
+        return Err(
+            Failure::input(localized("the project has no judge", "项目没有评审")).hinted(hint),
+        );
     }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
     let allowance = limits_of(budget)?;
-    require_prices(&allowance, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
+    require_prices(
+        &allowance,
+        pipeline.judges.iter().map(|judge| &judge.model),
+        &prices,
+        &pipeline.file,
+    )?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
@@ -68,5 +80,10 @@ pub(super) fn ask_judges(
     )?;
     store.sync()?;
     print_notices(&store, console);
-    Ok(AskedCases { store, run_log, outcome, usd: options.budget.spent().usd })
+    Ok(AskedCases {
+        store,
+        run_log,
+        outcome,
+        usd: options.budget.spent().usd,
+    })
 }

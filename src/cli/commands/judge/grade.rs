@@ -39,8 +39,14 @@ pub(crate) struct GradeArgs {
 
 pub(super) fn run(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exit, Failure> {
     let request = read_request(common, &args.file)?;
-    let select = SelectArgs { judge_model: args.judge_model.clone(), ..SelectArgs::default() };
-    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
+    let select = SelectArgs {
+        judge_model: args.judge_model.clone(),
+        ..SelectArgs::default()
+    };
+    let opening = ProjectOptions {
+        without_banks: true,
+        ..ProjectOptions::default()
+    };
     let mut pipeline = open_project(common, &select, opening, console)?;
     keep_judge(&mut pipeline, args.judge.as_deref())?;
     require_criteria(&pipeline, &request)?;
@@ -64,32 +70,55 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
         (
             localized("standard input", "标准输入").to_owned(),
             text.map_err(|error| {
-                Failure::input(say!("cannot read standard input: {error}", "无法读取标准输入：{error}"))
+                Failure::input(say!(
+                    "cannot read standard input: {error}",
+                    "无法读取标准输入：{error}"
+                ))
             })?,
         )
     } else {
         let text = read_text(&given(common, file));
-        (file.display().to_string(), text.map_err(|error| Failure::input(chain(&error)))?)
+        (
+            file.display().to_string(),
+            text.map_err(|error| Failure::input(chain(&error)))?,
+        )
     };
-    let source = SourceFile { path, digest: Digest::hash(&text), text: text.into() };
-    GradingRequest::read(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+    let source = SourceFile {
+        path,
+        digest: Digest::hash(&text),
+        text: text.into(),
+    };
+    GradingRequest::read(&source.text)
+        .map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
 
 /// Keeps only the judge that grades: the one that is named, or the only one.
 fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failure> {
-    let names: Vec<String> = pipeline.judges.iter().map(|judge| judge.name.0.to_string()).collect();
+    let names: Vec<String> = pipeline
+        .judges
+        .iter()
+        .map(|judge| judge.name.0.to_string())
+        .collect();
     match named {
         Some(named) if !names.iter().any(|name| name == named) => {
             let hint = suggest(named, names.iter().map(String::as_str));
-            return Err(
-                Failure::input(say!("the project has no judge `{named}`", "项目没有评审 `{named}`")).hinted(hint)
-            );
+            return Err(Failure::input(say!(
+                "the project has no judge `{named}`",
+                "项目没有评审 `{named}`"
+            ))
+            .hinted(hint));
         }
         Some(named) => pipeline.judges.retain(|judge| *judge.name.0 == *named),
         None if names.len() > 1 => {
             let names = list(names.iter().map(String::as_str));
-            return Err(Failure::input(localized("the project has several judges", "项目有多个评审"))
-                .hinted(say!("--judge names one of {names}", "--judge 指定以下之一：{names}")));
+            return Err(Failure::input(localized(
+                "the project has several judges",
+                "项目有多个评审",
+            ))
+            .hinted(say!(
+                "--judge names one of {names}",
+                "--judge 指定以下之一：{names}"
+            )));
         }
         None => {}
     }
@@ -97,14 +126,29 @@ fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failur
 }
 
 fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(), Failure> {
-    let Err(unknown) = pipeline.rubric.named(&request.rubric_criteria) else { return Ok(()) };
-    let known = pipeline.rubric.criteria().iter().map(|criterion| &*criterion.id.0);
+    let Err(unknown) = pipeline.rubric.named(&request.rubric_criteria) else {
+        return Ok(());
+    };
+    let known = pipeline
+        .rubric
+        .criteria()
+        .iter()
+        .map(|criterion| &*criterion.id.0);
     let hint = suggest(&unknown.0, known);
-    Err(Failure::input(say!("the rubric has no criterion `{unknown}`", "评分细则没有准则 `{unknown}`")).hinted(hint))
+    Err(Failure::input(say!(
+        "the rubric has no criterion `{unknown}`",
+        "评分细则没有准则 `{unknown}`"
+    ))
+    .hinted(hint))
 }
 
 fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {
-    let AskedCases { store, run_log, outcome, .. } = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
+    let AskedCases {
+        store,
+        run_log,
+        outcome,
+        ..
+    } = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
     if let Some(grades) = selftest_grades(pipeline, &store).first() {
         print(pipeline, grades, console);
         return Ok(Exit::Done);
@@ -124,8 +168,12 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
 fn print(pipeline: &Pipeline, grades: &[CriterionScore], console: &Console) {
     console.raw(format!("{:#}\n", json!({ "criterionResults": grades })).as_bytes());
     let dimensions = judge::grade(&pipeline.rubric, grades);
-    let means = dimensions
-        .iter()
-        .map(|(dimension, score)| format!("{} {:.2}", dimension.label(pipeline.settings.locale), score.value()));
+    let means = dimensions.iter().map(|(dimension, score)| {
+        format!(
+            "{} {:.2}",
+            dimension.label(pipeline.settings.locale),
+            score.value()
+        )
+    });
     console.note(&means.collect::<Vec<_>>().join(", "));
 }

@@ -58,18 +58,37 @@ pub(crate) enum JudgeCommand {
     },
 }
 
-pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    common: &Common,
+    command: &JudgeCommand,
+    console: &Console,
+) -> Result<Exit, Failure> {
     match command {
         JudgeCommand::Grade(args) => grade::run(common, args, console),
-        JudgeCommand::Selftest { judge_model, cases, budget, remote } => {
-            selftest::run(common, judge_model.as_deref(), budget, cases.as_deref(), remote, console)
-        }
-        JudgeCommand::Agreement { labels, label, blind_sheet } => match (labels, blind_sheet) {
+        JudgeCommand::Selftest {
+            judge_model,
+            cases,
+            budget,
+            remote,
+        } => selftest::run(
+            common,
+            judge_model.as_deref(),
+            budget,
+            cases.as_deref(),
+            remote,
+            console,
+        ),
+        JudgeCommand::Agreement {
+            labels,
+            label,
+            blind_sheet,
+        } => match (labels, blind_sheet) {
             (_, Some(sheet)) => agreement::write_sheet(common, sheet, label.as_deref(), console),
             (Some(labels), None) => agreement::run(common, labels, label.as_deref(), console),
-            (None, None) => {
-                Err(Failure::input(localized("no file of human grades is named", "没有指定人工评分的文件")))
-            }
+            (None, None) => Err(Failure::input(localized(
+                "no file of human grades is named",
+                "没有指定人工评分的文件",
+            ))),
         },
     }
 }

@@ -52,8 +52,13 @@ struct SelftestJson<'a> {
 /// Reads the user's own cases.
 fn read_cases(path: &Path) -> Result<SelfTest, Failure> {
     let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
-    let source = SourceFile { path: path.display().to_string(), digest: Digest::hash(&text), text: text.into() };
-    read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+    let source = SourceFile {
+        path: path.display().to_string(),
+        digest: Digest::hash(&text),
+        text: text.into(),
+    };
+    read_selftest(&source.text)
+        .map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
 
 pub(super) fn run(
@@ -64,13 +69,24 @@ pub(super) fn run(
     remote: &RemoteArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
-    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
+    let select = SelectArgs {
+        judge_model: model.map(str::to_owned),
+        ..SelectArgs::default()
+    };
+    let opening = ProjectOptions {
+        without_banks: true,
+        ..ProjectOptions::default()
+    };
     let mut pipeline = open_project(common, &select, opening, console)?;
     if let Some(cases) = cases {
         pipeline.selftest = Arc::new(read_cases(&given(common, cases))?);
     }
-    let AskedCases { run_log, outcome, usd, .. } = ask_judges(&pipeline, budget, &remote.writing(), console)?;
+    let AskedCases {
+        run_log,
+        outcome,
+        usd,
+        ..
+    } = ask_judges(&pipeline, budget, &remote.writing(), console)?;
     print(&pipeline, &run_log, &outcome, usd, console);
     Ok(exit_of(&outcome, &run_log, console))
 }
@@ -78,16 +94,28 @@ pub(super) fn run(
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until
 /// the token limit did reply, and would do no better if asked again.
 fn unasked<'h>(run_log: &'h RunLog, judge: &str) -> Vec<&'h str> {
-    let calls = run_log.failures.iter().filter(|failure| is_unasked(failure));
+    let calls = run_log
+        .failures
+        .iter()
+        .filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
             Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-            Place::Selftest { .. } | Place::Regrading { .. } | Place::Cell(_) | Place::Generation { .. } => None,
+            Place::Selftest { .. }
+            | Place::Regrading { .. }
+            | Place::Cell(_)
+            | Place::Generation { .. } => None,
         })
         .collect()
 }
 
-fn print(pipeline: &Pipeline, run_log: &RunLog, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
+fn print(
+    pipeline: &Pipeline,
+    run_log: &RunLog,
+    ended: &RunOutcome,
+    usd: Option<Usd>,
+    console: &Console,
+) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
@@ -95,19 +123,35 @@ fn print(pipeline: &Pipeline, run_log: &RunLog, ended: &RunOutcome, usd: Option<
             let (model, unasked) = (judge.model.reference.to_string(), unasked(run_log, name));
             let is_named = ended.untested.iter().any(|untested| untested.judge == name);
             let completed = unasked.is_empty() && ended.skipped == 0 && !is_named;
-            Some(Tested { judge: name, model, verdict, unasked, completed })
+            Some(Tested {
+                judge: name,
+                model,
+                verdict,
+                unasked,
+                completed,
+            })
         })
         .collect();
     let (executed, cached) = (run_log.executed, run_log.cached);
-    console.report(&SelftestJson { judges: &tested, executed, cached, usd }, || {
-        tested.iter().for_each(|tested| console.print(&page(tested, console)));
-        console.note(&say!(
-            "{} graded now ({}), {cached} from the cache",
-            "本次评分 {}（{}），{cached} 例来自缓存",
-            count(executed, Noun::Case),
-            cost(usd)
-        ));
-    });
+    console.report(
+        &SelftestJson {
+            judges: &tested,
+            executed,
+            cached,
+            usd,
+        },
+        || {
+            tested
+                .iter()
+                .for_each(|tested| console.print(&page(tested, console)));
+            console.note(&say!(
+                "{} graded now ({}), {cached} from the cache",
+                "本次评分 {}（{}），{cached} 例来自缓存",
+                count(executed, Noun::Case),
+                cost(usd)
+            ));
+        },
+    );
     print_failures(&run_log.failures, usize::MAX, console);
 }
 
@@ -127,7 +171,11 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
             (0, _) => ("–".to_owned(), ""),
             (asked, is_qualified) => (
                 say!("{} of {asked}", "{}/{asked}", result.misses.len()),
-                if is_qualified { "✓" } else { localized("✗ not qualified", "✗ 未通过") },
+                if is_qualified {
+                    "✓"
+                } else {
+                    localized("✗ not qualified", "✗ 未通过")
+                },
             ),
         };
         vec![
@@ -136,7 +184,9 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
             number(result.median_half, 2),
             number(result.median_wrong, 2),
             missed,
-            result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
+            result
+                .length_shift
+                .map_or_else(String::new, |shift| format!("{shift:+.2}")),
             mark.to_owned(),
         ]
     });
@@ -154,10 +204,16 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
     let asked: usize = verdict.dimensions.iter().map(|result| result.asked).sum();
-    let graded =
-        say!("{} of {asked} labels graded as they should be", "{}/{asked} 个标注按应有的评分", verdict.correct);
+    let graded = say!(
+        "{} of {asked} labels graded as they should be",
+        "{}/{asked} 个标注按应有的评分",
+        verdict.correct
+    );
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
-    let names: Vec<&str> = unqualified.iter().map(|result| dimension_name(result.dimension)).collect();
+    let names: Vec<&str> = unqualified
+        .iter()
+        .map(|result| dimension_name(result.dimension))
+        .collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
         (true, _) if unqualified.is_empty() => {
             vec![console.labelled(TextStyle::Good, localized("passed:", "通过："), graded)]
@@ -170,14 +226,21 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
             );
             vec![console.labelled(TextStyle::Warning, localized("partly:", "部分通过："), out)]
         }
-        (false, true) => vec![console.labelled(TextStyle::Bad, localized("failed:", "失败："), graded)],
+        (false, true) => {
+            vec![console.labelled(TextStyle::Bad, localized("failed:", "失败："), graded)]
+        }
         (false, false) => {
             let why = localized("some cases could not be asked", "有些例子未能询问");
             vec![console.labelled(TextStyle::Warning, localized("untested:", "未测试："), why)]
         }
     };
     if tested.completed {
-        lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
+        lines.extend(
+            verdict
+                .failures
+                .iter()
+                .map(|failure| format!("  {failure}")),
+        );
         for result in unqualified {
             if verdict.may_grade {
                 lines.push(say!(
@@ -195,11 +258,19 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
 
 /// The first cases that the judge missed in a dimension; JSON has all.
 fn missed_line(result: &DimensionResult) -> Option<String> {
-    let mut cases: Vec<String> = result.misses.iter().take(CASES_SHOWN).map(|case| case.0.clone()).collect();
+    let mut cases: Vec<String> = result
+        .misses
+        .iter()
+        .take(CASES_SHOWN)
+        .map(|case| case.0.clone())
+        .collect();
     if let Some(more @ 1..) = result.misses.len().checked_sub(CASES_SHOWN) {
         cases.push(say!("{more} more", "另有 {more} 例"));
     }
-    let (name, cases) = (dimension_name(result.dimension), cases.join(localized(", ", "、")));
+    let (name, cases) = (
+        dimension_name(result.dimension),
+        cases.join(localized(", ", "、")),
+    );
     (!cases.is_empty()).then(|| say!("  {name} missed: {cases}", "  {name}误判：{cases}"))
 }
 
@@ -226,5 +297,9 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
         ));
         return Exit::Incomplete;
     }
-    if run_log.verdicts.values().all(|verdict| verdict.may_grade) { Exit::Done } else { Exit::Error }
+    if run_log.verdicts.values().all(|verdict| verdict.may_grade) {
+        Exit::Done
+    } else {
+        Exit::Error
+    }
 }

@@ -18,8 +18,8 @@ use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::report::short_time;
 use crate::results::{
-    FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside, labels,
-    lock_results, names, open_results, remove_results,
+    FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside,
+    labels, lock_results, names, open_results, remove_results,
 };
 use base::clock::moment;
 use base::files::read_text;
@@ -41,7 +41,9 @@ pub(crate) enum LabelsCommand {
         labels: Vec<String>,
     },
     /// Protect result sets: no run replaces them, and `labels rm` refuses them
-    #[command(after_help = "Examples:\n  compeval labels protect baseline\n  compeval labels protect baseline --off")]
+    #[command(
+        after_help = "Examples:\n  compeval labels protect baseline\n  compeval labels protect baseline --off"
+    )]
     Protect {
         /// The labels
         #[arg(required = true, value_name = "LABEL")]
@@ -56,7 +58,11 @@ pub(crate) enum LabelsCommand {
     Trend(TrendArgs),
 }
 
-pub(crate) fn run(common: &Common, command: &LabelsCommand, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    common: &Common,
+    command: &LabelsCommand,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let results = project_paths_of(common)?.results;
     match command {
         LabelsCommand::Ls => list(&results, console),
@@ -106,10 +112,15 @@ impl LabelJson {
             complete: manifest.outcome == Outcome::Complete,
             outcome: manifest.outcome,
             cells: folder.row_count().ok(),
-            expected: design.methods.iter().map(|method| design.cells_of(method)).sum(),
+            expected: design
+                .methods
+                .iter()
+                .map(|method| design.cells_of(method))
+                .sum(),
             best: best(folder, manifest),
             protected: folder.is_protected(),
-            incomplete_run: incomplete_beside(folder).map(|beside| beside.row_count().unwrap_or_default()),
+            incomplete_run: incomplete_beside(folder)
+                .map(|beside| beside.row_count().unwrap_or_default()),
             is_compress_only: design.answerers.is_empty(),
         }
     }
@@ -120,20 +131,32 @@ fn best(folder: &ResultsFolder, manifest: &Manifest) -> Option<BestJson> {
     if manifest.design.is_lexical() {
         return None;
     }
-    let summary: Value = serde_json::from_str(&read_text(&folder.file(names::SUMMARY)).ok()?).ok()?;
-    let scored = summary.get("methods")?.as_object()?.iter().filter_map(|(key, method)| {
-        let name = key.split('/').next().unwrap_or(key);
-        let overall = method.get("overall")?.get("median")?.as_f64()?;
-        let is_anchor = manifest.design.method(name).is_some_and(MethodInfo::is_anchor);
-        (!is_anchor).then(|| BestJson { method: key.clone(), overall })
-    });
+    let summary: Value =
+        serde_json::from_str(&read_text(&folder.file(names::SUMMARY)).ok()?).ok()?;
+    let scored = summary
+        .get("methods")?
+        .as_object()?
+        .iter()
+        .filter_map(|(key, method)| {
+            let name = key.split('/').next().unwrap_or(key);
+            let overall = method.get("overall")?.get("median")?.as_f64()?;
+            let is_anchor = manifest
+                .design
+                .method(name)
+                .is_some_and(MethodInfo::is_anchor);
+            (!is_anchor).then(|| BestJson {
+                method: key.clone(),
+                overall,
+            })
+        });
     scored.max_by(|a, b| a.overall.total_cmp(&b.overall))
 }
 
 fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
     let mut found = Vec::new();
     for label in labels(results)? {
-        let read = open_results(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
+        let read = open_results(results, label.as_str())
+            .and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
             Ok((manifest, folder)) => found.push(LabelJson::new(&folder, &manifest)),
             Err(error) => console.warn(localized("skipped:", "跳过："), error),
@@ -146,11 +169,18 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
 
 fn print(found: &[LabelJson], console: &Console) {
     if found.is_empty() {
-        let none =
-            localized("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。");
+        let none = localized(
+            "There are no results; `compeval run` makes some.",
+            "还没有结果；`compeval run` 可产生结果。",
+        );
         return console.note(&with_project_flags(none));
     }
-    let width = found.iter().map(|label| display_width(&label.label)).max().unwrap_or(0).max(5);
+    let width = found
+        .iter()
+        .map(|label| display_width(&label.label))
+        .max()
+        .unwrap_or(0)
+        .max(5);
     let when = match console.is_narrow() {
         true => String::new(),
         false => format!(
@@ -186,14 +216,23 @@ fn outcome_word(outcome: Outcome) -> &'static str {
 
 fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     let began = short_time(&label.started);
-    let judged = label.cells.map_or_else(|| "–".to_owned(), |cells| cells.to_string());
+    let judged = label
+        .cells
+        .map_or_else(|| "–".to_owned(), |cells| cells.to_string());
     let cells = match label.is_compress_only {
         true => "–".to_owned(),
         false => format!("{judged}/{}", label.expected),
     };
-    let best = label.best.as_ref().map_or_else(|| "–".to_owned(), |b| format!("{} {:.2}", b.method, b.overall));
+    let best = label.best.as_ref().map_or_else(
+        || "–".to_owned(),
+        |b| format!("{} {:.2}", b.method, b.overall),
+    );
     let outcome = left(outcome_word(label.outcome), 11);
-    let meaning = if label.complete { TextStyle::Good } else { TextStyle::Warning };
+    let meaning = if label.complete {
+        TextStyle::Good
+    } else {
+        TextStyle::Warning
+    };
     let mut notes = String::new();
     if label.is_compress_only {
         notes.push_str(localized("  contexts only", "  仅上下文"));
@@ -208,12 +247,23 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
         ));
     }
     let outcome = console.paint(meaning, &outcome);
-    let when = if console.is_narrow() { String::new() } else { format!("{began:<16}  {:<12}  ", label.design) };
-    format!("{}  {when}{cells:>13}  {outcome}  {best}{notes}", left(&label.label, width))
+    let when = if console.is_narrow() {
+        String::new()
+    } else {
+        format!("{began:<16}  {:<12}  ", label.design)
+    };
+    format!(
+        "{}  {when}{cells:>13}  {outcome}  {best}{notes}",
+        left(&label.label, width)
+    )
 }
 
 /// The folders of all labels, each once; an error for the first that does not exist, before anything is changed.
-fn open_all(common: &Common, results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, FolderError> {
+fn open_all(
+    common: &Common,
+    results: &Path,
+    labels: &[String],
+) -> Result<Vec<ResultsFolder>, FolderError> {
     let mut folders = Vec::new();
     for label in labels {
         let folder = open_results(results, &given_results(common, label))?;
@@ -224,7 +274,12 @@ fn open_all(common: &Common, results: &Path, labels: &[String]) -> Result<Vec<Re
     Ok(folders)
 }
 
-fn remove(common: &Common, results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {
+fn remove(
+    common: &Common,
+    results: &Path,
+    labels: &[String],
+    console: &Console,
+) -> Result<Exit, Failure> {
     let folders = open_all(common, results, labels)?;
     if let Some(folder) = folders.iter().find(|folder| folder.is_protected()) {
         return Err(protected_error(&folder.label()));
@@ -240,7 +295,13 @@ fn remove(common: &Common, results: &Path, labels: &[String], console: &Console)
     }
     console.json(&json!({ "removed": removed }));
     if let Err(error) = refresh_result_index(results) {
-        console.warn(localized("the page of all result sets is out of date:", "结果集总页已过时："), error);
+        console.warn(
+            localized(
+                "the page of all result sets is out of date:",
+                "结果集总页已过时：",
+            ),
+            error,
+        );
     }
     Ok(Exit::Done)
 }
@@ -250,10 +311,20 @@ fn protected_error(label: &str) -> Failure {
         "the results `{label}` are protected; nothing was removed",
         "结果 `{label}` 受保护；没有删除任何内容"
     ))
-    .hinted(CommandLine::current().of_project().command(&format!("labels protect --off {}", shell_word(label))))
+    .hinted(
+        CommandLine::current()
+            .of_project()
+            .command(&format!("labels protect --off {}", shell_word(label))),
+    )
 }
 
-fn protect(common: &Common, results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
+fn protect(
+    common: &Common,
+    results: &Path,
+    labels: &[String],
+    on: bool,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let mut changed = Vec::new();
     for folder in open_all(common, results, labels)? {
         // A run under way would replace the set in spite of its protection.
@@ -261,7 +332,11 @@ fn protect(common: &Common, results: &Path, labels: &[String], on: bool, console
         folder.protect(on)?;
         console.inform(&match on {
             true => say!("{} is now protected.", "{} 现已受保护。", folder.label()),
-            false => say!("{} is no longer protected.", "{} 不再受保护。", folder.label()),
+            false => say!(
+                "{} is no longer protected.",
+                "{} 不再受保护。",
+                folder.label()
+            ),
         });
         changed.push(folder.label());
     }

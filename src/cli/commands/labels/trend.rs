@@ -13,10 +13,12 @@ use crate::cli::project::{given, given_results};
 use crate::cli::terminal::{Column, Console, render_table};
 use crate::pipeline::Book;
 use crate::report::{
-    StyledText, TextStyle, TrendPoint, TrendScore, incomplete, score_text, short_commit, short_time,
-    trend_dimension_name, trend_dimensions, trend_methods, trend_page,
+    StyledText, TextStyle, TrendPoint, TrendScore, incomplete, score_text, short_commit,
+    short_time, trend_dimension_name, trend_dimensions, trend_methods, trend_page,
 };
-use crate::results::{Design, Manifest, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
+use crate::results::{
+    Design, Manifest, OVERALL, Outcome, ResultsFolder, labels, names, open_results,
+};
 use base::clock::moment;
 use base::files::{FileError, read_text, write_whole};
 use base::locale::localized;
@@ -35,7 +37,12 @@ pub(crate) struct TrendArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
-pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(
+    common: &Common,
+    results: &Path,
+    args: &TrendArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let points = points(&folders(common, results, &args.labels)?, console);
     if points.is_empty() {
         let message = match args.labels.join(" ") {
@@ -65,22 +72,33 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
         write_whole(&path, trend_page(&points))?;
         console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
-    console.report(&points, || console.print(&table(&points, args.method.as_deref(), console)));
+    console.report(&points, || {
+        console.print(&table(&points, args.method.as_deref(), console))
+    });
     Ok(Exit::Done)
 }
 
 /// The requested result sets, each once.
-fn folders(common: &Common, results: &Path, patterns: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
+fn folders(
+    common: &Common,
+    results: &Path,
+    patterns: &[String],
+) -> Result<Vec<ResultsFolder>, Failure> {
     let known = labels(results)?;
     let mut folders: Vec<ResultsFolder> = Vec::new();
-    let patterns: Vec<&str> =
-        if patterns.is_empty() { vec!["*"] } else { patterns.iter().map(String::as_str).collect() };
+    let patterns: Vec<&str> = if patterns.is_empty() {
+        vec!["*"]
+    } else {
+        patterns.iter().map(String::as_str).collect()
+    };
     for pattern in patterns {
         let matching = known.iter().filter(|label| {
             let mut names = [label.as_str()].into_iter().chain(label.successor());
             names.any(|name| name == pattern || matches(pattern, name))
         });
-        let mut found: Vec<ResultsFolder> = matching.map(|label| ResultsFolder::new(results, label)).collect();
+        let mut found: Vec<ResultsFolder> = matching
+            .map(|label| ResultsFolder::new(results, label))
+            .collect();
         if found.is_empty() && !pattern.contains('*') {
             found.push(open_results(results, &given_results(common, pattern))?);
         }
@@ -98,7 +116,10 @@ fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
-            rest.is_empty() || (0..=text.len()).filter_map(|at| text.get(at..)).any(|tail| matches(rest, tail))
+            rest.is_empty()
+                || (0..=text.len())
+                    .filter_map(|at| text.get(at..))
+                    .any(|tail| matches(rest, tail))
         }),
     }
 }
@@ -113,7 +134,9 @@ impl StoredSummary {
     /// Whether anything was graded. A set of contexts alone has no answerer and no judge, so beside it every other set
     /// would look as if it had been measured in another way.
     fn has_scores(&self) -> bool {
-        self.methods.values().any(|method| !method.scores().is_empty())
+        self.methods
+            .values()
+            .any(|method| !method.scores().is_empty())
     }
 }
 
@@ -126,9 +149,14 @@ struct StoredMethod {
 impl StoredMethod {
     fn scores(&self) -> Vec<(String, TrendScore)> {
         let overall = (OVERALL.to_owned(), self.overall);
-        let dimensions = self.dimensions.iter().map(|(name, level)| (name.clone(), *level));
+        let dimensions = self
+            .dimensions
+            .iter()
+            .map(|(name, level)| (name.clone(), *level));
         let levels = [overall].into_iter().chain(dimensions);
-        levels.filter_map(|(name, level)| Some((name, level.score()?))).collect()
+        levels
+            .filter_map(|(name, level)| Some((name, level.score()?)))
+            .collect()
     }
 }
 
@@ -140,7 +168,10 @@ struct StoredLevel {
 
 impl StoredLevel {
     fn score(self) -> Option<TrendScore> {
-        Some(TrendScore { value: self.median?, ci95: self.ci95 })
+        Some(TrendScore {
+            value: self.median?,
+            ci95: self.ci95,
+        })
     }
 }
 
@@ -154,11 +185,15 @@ fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
             Err(why) => console.warn(localized("skipped:", "跳过："), why),
         }
     }
-    read.sort_by(|(a, _), (b, _)| (moment(&a.started), &a.label).cmp(&(moment(&b.started), &b.label)));
+    read.sort_by(|(a, _), (b, _)| {
+        (moment(&a.started), &a.label).cmp(&(moment(&b.started), &b.label))
+    });
     let mut before: Option<Digest> = None;
     let points = read.into_iter().map(|(manifest, summary)| {
         let measured = measured_with(&manifest.design);
-        let measured_otherwise = before.replace(measured).is_some_and(|before| before != measured);
+        let measured_otherwise = before
+            .replace(measured)
+            .is_some_and(|before| before != measured);
         point(manifest, &summary, measured_otherwise)
     });
     points.collect()
@@ -172,33 +207,65 @@ fn read_set(folder: &ResultsFolder) -> Result<Option<(Manifest, StoredSummary)>,
     }
     let file = folder.file(names::SUMMARY);
     let text = read_text(&file).map_err(|error: FileError| error.to_string())?;
-    let summary: StoredSummary = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let summary: StoredSummary =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(summary.has_scores().then_some((manifest, summary)))
 }
 
 /// A digest of what scores depend on besides the methods.
 fn measured_with(design: &Design) -> Digest {
-    let fixtures: Vec<_> =
-        design.fixtures.iter().map(|fixture| (&fixture.name, &fixture.digests, &fixture.probes)).collect();
-    let [answerers, judges] = [&design.answerers, &design.judges]
-        .map(|asked| asked.iter().map(|asked| (&asked.model, &asked.settings, asked.prompt)).collect::<Vec<_>>());
+    let fixtures: Vec<_> = design
+        .fixtures
+        .iter()
+        .map(|fixture| (&fixture.name, &fixture.digests, &fixture.probes))
+        .collect();
+    let [answerers, judges] = [&design.answerers, &design.judges].map(|asked| {
+        asked
+            .iter()
+            .map(|asked| (&asked.model, &asked.settings, asked.prompt))
+            .collect::<Vec<_>>()
+    });
     // How an answerer may search decides its scores only where these are of the answers with a search.
     let searching = design.answerers.iter().map(|asked| asked.recovery.as_ref());
     let searches: Vec<_> = searching.filter(|_| design.primary == Book::Open).collect();
-    let (tail, context, locale, primary) = (design.tail, design.judge_context, design.locale, design.primary);
-    let parts = (fixtures, &design.rubric, answerers, judges, searches, tail, context, locale, primary);
+    let (tail, context, locale, primary) = (
+        design.tail,
+        design.judge_context,
+        design.locale,
+        design.primary,
+    );
+    let parts = (
+        fixtures,
+        &design.rubric,
+        answerers,
+        judges,
+        searches,
+        tail,
+        context,
+        locale,
+        primary,
+    );
     // Names, numbers and digests: serialising them cannot fail.
-    let json = serde_json::to_string(&parts).unwrap_or_else(|error| unreachable!("a design is plain data: {error}"));
+    let json = serde_json::to_string(&parts)
+        .unwrap_or_else(|error| unreachable!("a design is plain data: {error}"));
     Digest::hash(json)
 }
 
 /// A result set as a point of the trend.
 fn point(manifest: Manifest, summary: &StoredSummary, measured_otherwise: bool) -> TrendPoint {
-    let anchors =
-        summary.methods.keys().filter(|method| manifest.design.method(method).is_some_and(|method| method.is_anchor()));
+    let anchors = summary.methods.keys().filter(|method| {
+        manifest
+            .design
+            .method(method)
+            .is_some_and(|method| method.is_anchor())
+    });
     TrendPoint {
         anchors: anchors.cloned().collect(),
-        methods: summary.methods.iter().map(|(name, method)| (name.clone(), method.scores())).collect(),
+        methods: summary
+            .methods
+            .iter()
+            .map(|(name, method)| (name.clone(), method.scores()))
+            .collect(),
         complete: manifest.outcome == Outcome::Complete,
         label: manifest.label,
         started: manifest.started,
@@ -212,12 +279,24 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
     let times = points.iter().map(|point| short_time(&point.started));
     let commits = points.iter().map(short_commit);
     let mut columns: Vec<Vec<String>> = vec![
-        [localized("began (UTC)", "开始（UTC）").to_owned()].into_iter().chain(times).collect(),
-        [localized("commit", "提交").to_owned()].into_iter().chain(commits).collect(),
+        [localized("began (UTC)", "开始（UTC）").to_owned()]
+            .into_iter()
+            .chain(times)
+            .collect(),
+        [localized("commit", "提交").to_owned()]
+            .into_iter()
+            .chain(commits)
+            .collect(),
     ];
     columns.extend(score_columns(points, method));
-    let headings = columns.iter().filter_map(|column| column.first()).map(|heading| Column::Right(heading));
-    let headings: Vec<Column<'_>> = [Column::Left(localized("label", "标签"))].into_iter().chain(headings).collect();
+    let headings = columns
+        .iter()
+        .filter_map(|column| column.first())
+        .map(|heading| Column::Right(heading));
+    let headings: Vec<Column<'_>> = [Column::Left(localized("label", "标签"))]
+        .into_iter()
+        .chain(headings)
+        .collect();
     let rows = names.iter().enumerate().map(|(row, name)| {
         let own = columns.iter().filter_map(|column| column.get(row + 1));
         [name].into_iter().chain(own).cloned().collect()
@@ -248,17 +327,23 @@ fn score_columns(points: &[TrendPoint], method: Option<&str>) -> Vec<Vec<String>
     match method {
         Some(method) => {
             let names = trend_dimensions(points).into_iter();
-            names.map(|name| score_column(points, &trend_dimension_name(name), method, name)).collect()
+            names
+                .map(|name| score_column(points, &trend_dimension_name(name), method, name))
+                .collect()
         }
         None => {
             let methods = trend_methods(points).into_iter();
-            methods.map(|method| score_column(points, method, method, OVERALL)).collect()
+            methods
+                .map(|method| score_column(points, method, method, OVERALL))
+                .collect()
         }
     }
 }
 
 fn score_column(points: &[TrendPoint], heading: &str, method: &str, name: &str) -> Vec<String> {
-    let scores = points.iter().map(|point| score_text(point.score(method, name)));
+    let scores = points
+        .iter()
+        .map(|point| score_text(point.score(method, name)));
     [heading.to_owned()].into_iter().chain(scores).collect()
 }
 

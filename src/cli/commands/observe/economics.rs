@@ -7,7 +7,9 @@ use base::locale::localized;
 use base::say;
 use base::text::grouped;
 use base::units::Usd;
-use sessions::economics::{AS_RECORDED, ClockFaults, Economics, FlatRegion, MOST_ERROR, MethodEconomics, Rewrite};
+use sessions::economics::{
+    AS_RECORDED, ClockFaults, Economics, FlatRegion, MOST_ERROR, MethodEconomics, Rewrite,
+};
 use sessions::import::Format;
 use sessions::observe::SESSIONS_FOR_INTERVAL;
 
@@ -23,7 +25,11 @@ pub(super) fn describe(economics: &Economics, others: usize, console: &Console) 
     paragraphs.extend(texts.iter().flatten().map(|text| console.prose(text)));
     match &economics.withheld {
         Some(why) => {
-            let text = say!("Nothing is said of other policies: {}.", "对其他策略不作判断：{}。", why.message());
+            let text = say!(
+                "Nothing is said of other policies: {}.",
+                "对其他策略不作判断：{}。",
+                why.message()
+            );
             paragraphs.push(console.prose(&text));
         }
         None => {
@@ -37,13 +43,20 @@ pub(super) fn describe(economics: &Economics, others: usize, console: &Console) 
 
 fn bill(economics: &Economics, others: usize) -> String {
     let bill = &economics.bill;
-    let (sessions, requests) = (count(economics.sessions, Noun::Session), count(bill.requests, Noun::Request));
+    let (sessions, requests) = (
+        count(economics.sessions, Noun::Session),
+        count(bill.requests, Noun::Request),
+    );
     let mut text = say!("{sessions}, {requests}", "{sessions}，{requests}");
     if economics.sessions > 0 {
         let total = bill.total_usd();
-        let [writes, reads, other, output] =
-            [bill.usd.cache_write, bill.usd.cache_read, bill.usd.input, bill.usd.output]
-                .map(|usd| percent((total > 0.0).then(|| usd / total)));
+        let [writes, reads, other, output] = [
+            bill.usd.cache_write,
+            bill.usd.cache_read,
+            bill.usd.input,
+            bill.usd.output,
+        ]
+        .map(|usd| percent((total > 0.0).then(|| usd / total)));
         text.push_str(&say!(
             ": {} at list prices\nof it cache writes {}, cache reads {}, other input {}, output {}",
             "：按标价 {}\n其中缓存写入 {}，缓存读取 {}，其他输入 {}，输出 {}",
@@ -63,7 +76,11 @@ fn bill(economics: &Economics, others: usize) -> String {
         ));
     }
     if others > 0 {
-        text.push_str(&say!("\n{} of other formats not counted", "\n其他格式的 {} 未计入", count(others, Noun::File)));
+        text.push_str(&say!(
+            "\n{} of other formats not counted",
+            "\n其他格式的 {} 未计入",
+            count(others, Noun::File)
+        ));
     }
     text
 }
@@ -76,7 +93,10 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
         0 => return None,
         1 => localized("The one recorded compaction", "记录的唯一一次压缩").to_owned(),
         number if number == economics.rewrites.len() => {
-            say!("The {number} recorded compactions", "记录的 {number} 次压缩")
+            say!(
+                "The {number} recorded compactions",
+                "记录的 {number} 次压缩"
+            )
         }
         number => say!(
             "The worst {number} of {} recorded compactions",
@@ -84,7 +104,9 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
             economics.rewrites.len()
         ),
     };
-    let cost = usd.map(|usd| say!(" ({})", "（{}）", money(Some(Usd(usd))))).unwrap_or_default();
+    let cost = usd
+        .map(|usd| say!(" ({})", "（{}）", money(Some(Usd(usd)))))
+        .unwrap_or_default();
     let columns = [
         Column::Left(localized("session", "会话")),
         Column::Right(localized("at", "位置")),
@@ -96,7 +118,10 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
         vec![
             one.session.clone(),
             one.at.to_string(),
-            one.time.as_deref().map_or("–", |time| time.get(..16).unwrap_or(time)).replace('T', " "),
+            one.time
+                .as_deref()
+                .map_or("–", |time| time.get(..16).unwrap_or(time))
+                .replace('T', " "),
             grouped(one.tokens),
             money(one.usd.map(Usd)),
         ]
@@ -113,8 +138,11 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
 fn back_test(economics: &Economics) -> Option<String> {
     let test = &economics.back_test;
     let formats = test.formats.iter().map(|one| {
-        let use_of =
-            if one.holds { "" } else { localized(", so nothing is said of these", "，因此对其不作判断") };
+        let use_of = if one.holds {
+            ""
+        } else {
+            localized(", so nothing is said of these", "，因此对其不作判断")
+        };
         say!(
             "  {}: {} in {}{use_of}",
             "  {}：{}，{}{use_of}",
@@ -124,18 +152,26 @@ fn back_test(economics: &Economics) -> Option<String> {
         )
     });
     let formats: Vec<String> = formats.collect();
-    let worst = test.sessions.iter().filter(|one| one.error > MOST_ERROR).take(NAMED).map(|one| {
-        let [logged, computed] = one.cache_read.map(|tokens| short(Some(tokens)));
-        say!(
-            "{} {}, {logged} of {computed} read from the cache",
-            "{} {}，{computed} 中有 {logged} 读自缓存",
-            one.session,
-            percent(Some(one.error))
-        )
-    });
+    let worst = test
+        .sessions
+        .iter()
+        .filter(|one| one.error > MOST_ERROR)
+        .take(NAMED)
+        .map(|one| {
+            let [logged, computed] = one.cache_read.map(|tokens| short(Some(tokens)));
+            say!(
+                "{} {}, {logged} of {computed} read from the cache",
+                "{} {}，{computed} 中有 {logged} 读自缓存",
+                one.session,
+                percent(Some(one.error))
+            )
+        });
     let worst: Vec<String> = worst.collect();
-    let worst =
-        if worst.is_empty() { String::new() } else { say!("\n  worst: {}", "\n  最差：{}", worst.join("; ")) };
+    let worst = if worst.is_empty() {
+        String::new()
+    } else {
+        say!("\n  worst: {}", "\n  最差：{}", worst.join("; "))
+    };
     (!formats.is_empty()).then(|| {
         say!("Back-test: how far input computed from sizes, times and compactions is off the logged bill, as a median\n{}{worst}", "回测：由大小、时间与压缩算出的输入与记录账单的偏差（中位数）\n{}{worst}",
             formats.join("\n")
@@ -182,15 +218,25 @@ fn methods(economics: &Economics, console: &Console) -> String {
 }
 
 fn row(one: &MethodEconomics) -> Vec<String> {
-    let FlatRegion { from, to, least_usd, .. } = one.curve.flat;
+    let FlatRegion {
+        from,
+        to,
+        least_usd,
+        ..
+    } = one.curve.flat;
     let middle = one.curve.middle().map(|point| point.cost);
-    let [freed, floor] = [one.life.map(|life| life.freed), one.life.map(|life| life.floor)]
-        .map(|tokens| short(tokens.map(|tokens| tokens as u64)));
+    let [freed, floor] = [
+        one.life.map(|life| life.freed),
+        one.life.map(|life| life.floor),
+    ]
+    .map(|tokens| short(tokens.map(|tokens| tokens as u64)));
 
     let difference = one.difference.map_or_else(
         || "–".to_owned(),
         |found| {
-            let ci95 = found.ci95.map(|ci| format!(" [{:+.0}, {:+.0}]", 100.0 * ci.low(), 100.0 * ci.high()));
+            let ci95 = found
+                .ci95
+                .map(|ci| format!(" [{:+.0}, {:+.0}]", 100.0 * ci.low(), 100.0 * ci.high()));
             format!("{:+.0}%{}", 100.0 * found.center, ci95.unwrap_or_default())
         },
     );
@@ -210,7 +256,11 @@ fn row(one: &MethodEconomics) -> Vec<String> {
 
 /// The name of a method; that of the sessions' own compactions in words.
 fn method_name(one: &MethodEconomics) -> &str {
-    if one.method == AS_RECORDED { localized(AS_RECORDED, "按记录") } else { &one.method }
+    if one.method == AS_RECORDED {
+        localized(AS_RECORDED, "按记录")
+    } else {
+        &one.method
+    }
 }
 
 fn at_trigger(one: &MethodEconomics) -> Option<String> {
@@ -285,7 +335,9 @@ fn refetch(economics: &Economics) -> String {
 
 /// Says that the sizes of a method are extrapolated; `None` if it was measured on spans as large.
 fn extrapolation(one: &MethodEconomics) -> Option<String> {
-    let largest = one.largest_measured.filter(|tokens| one.curve.flat.from > *tokens)?;
+    let largest = one
+        .largest_measured
+        .filter(|tokens| one.curve.flat.from > *tokens)?;
     Some(say!(
         "{}: measured on at most {} replaced tokens; its sizes here are extrapolated.",
         "{}：至多在 {} 个被替换词元上测得；此处的大小为外推。",
@@ -296,7 +348,11 @@ fn extrapolation(one: &MethodEconomics) -> Option<String> {
 
 /// Names the methods that are cheapest at the lowest threshold.
 fn cheapest_at_lowest(economics: &Economics) -> Option<String> {
-    let lowest = economics.methods.iter().filter(|one| one.curve.is_least_at_lowest()).map(method_name);
+    let lowest = economics
+        .methods
+        .iter()
+        .filter(|one| one.curve.is_least_at_lowest())
+        .map(method_name);
     let lowest: Vec<&str> = lowest.collect();
     (!lowest.is_empty()).then(|| {
         say!("Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.", "在模拟的最低触发大小处最便宜：{}。每次压缩丢失的内容在此没有计价。",
@@ -308,10 +364,22 @@ fn cheapest_at_lowest(economics: &Economics) -> Option<String> {
 fn left_out(economics: &Economics) -> Option<String> {
     let by_reason = economics.left_out_by_reason();
     let lines = by_reason.iter().map(|(why, sessions)| {
-        let named = sessions.iter().take(NAMED).copied().collect::<Vec<&str>>().join(", ");
+        let named = sessions
+            .iter()
+            .take(NAMED)
+            .copied()
+            .collect::<Vec<&str>>()
+            .join(", ");
         let more = sessions.len().saturating_sub(NAMED);
-        let more = if more > 0 { say!(" and {more} more", " 等，另有 {more} 处") } else { String::new() };
-        say!("left out: {named}{more}: {why}", "未计入：{named}{more}：{why}")
+        let more = if more > 0 {
+            say!(" and {more} more", " 等，另有 {more} 处")
+        } else {
+            String::new()
+        };
+        say!(
+            "left out: {named}{more}: {why}",
+            "未计入：{named}{more}：{why}"
+        )
     });
     let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

@@ -26,10 +26,12 @@ use base::say;
 use base::text::shell_word;
 use base::threads::each;
 use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
-use sessions::import::{Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
+use sessions::import::{
+    Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session,
+};
 use sessions::observe::{
-    LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
-    SessionObservation, SideDifference, combine, observe,
+    LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL,
+    SessionFindings, SessionObservation, SideDifference, combine, observe,
 };
 
 #[derive(Debug, Args)]
@@ -62,21 +64,33 @@ const SUGGESTED: usize = 3;
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
     let methods = args.policy.methods(common)?;
     let files = files_of(common, args, console)?;
-    let formats = if args.policy.economics { Format::counting_tokens() } else { Format::observed() };
+    let formats = if args.policy.economics {
+        Format::counting_tokens()
+    } else {
+        Format::observed()
+    };
     let found = read_all(&files, &formats, console);
-    found.problems.iter().for_each(|problem| console.note(problem));
+    found
+        .problems
+        .iter()
+        .for_each(|problem| console.note(problem));
     let observation = combine(found.sessions);
     let worst = worst_first(&observation);
     let economics = args.policy.economics.then(|| {
         let steps = without_copies(found.steps);
         let settings = args.policy.settings();
         let compactions = &observation.compactions;
-        sessions::economics::economics(steps, methods, compactions, settings, &|model| args.policy.price_of(model))
+        sessions::economics::economics(steps, methods, compactions, settings, &|model| {
+            args.policy.price_of(model)
+        })
     });
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_private(&path, observed_page(&observation, &cases, economics.as_ref()))?;
+        write_private(
+            &path,
+            observed_page(&observation, &cases, economics.as_ref()),
+        )?;
         console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
     let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
@@ -88,25 +102,38 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
             }
         }),
         Some(economics) => {
-            let both = ObservationWithEconomics { observation: &observation, economics };
-            console.report(&both, || console.print(&economics::describe(economics, found.others, console)));
+            let both = ObservationWithEconomics {
+                observation: &observation,
+                economics,
+            };
+            console.report(&both, || {
+                console.print(&economics::describe(economics, found.others, console))
+            });
         }
     }
     let is_empty = observation.sessions.is_empty();
-    Ok(if is_empty && economics.is_none_or(|economics| economics.sessions == 0) {
-        Exit::EmptySelection
-    } else {
-        Exit::Done
-    })
+    Ok(
+        if is_empty && economics.is_none_or(|economics| economics.sessions == 0) {
+            Exit::EmptySelection
+        } else {
+            Exit::Done
+        },
+    )
 }
 
 fn paths_help() -> String {
-    format!("Log files or folders of {}", Format::products(&Format::observed(), "or"))
+    format!(
+        "Log files or folders of {}",
+        Format::products(&Format::observed(), "or")
+    )
 }
 
 /// Which logs are read, for `--help`.
 pub(super) fn formats_help() -> String {
-    let more: Vec<Format> = Format::counting_tokens().into_iter().filter(|format| !format.is_observed()).collect();
+    let more: Vec<Format> = Format::counting_tokens()
+        .into_iter()
+        .filter(|format| !format.is_observed())
+        .collect();
     format!(
         "Reads logs of {}; with --economics of {}, too. Needs no project, key or model",
         Format::products(&Format::observed(), "and"),
@@ -144,7 +171,9 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
         }
         let (logs, losses) = log_files(&path);
         // Every session of OpenHands has a file of state, which goes with its events.
-        let told = losses.iter().filter(|loss| !loss.file.ends_with("base_state.json"));
+        let told = losses
+            .iter()
+            .filter(|loss| !loss.file.ends_with("base_state.json"));
         told.for_each(|loss| console.note(&loss.to_string()));
         files.extend(logs);
     }
@@ -180,9 +209,13 @@ fn read_all(files: &[Log], formats: &[Format], console: &Console) -> ReadSession
             Ok(None) => found.others += 1,
             Err(problem) => found.problems.push(problem),
             Ok(Some(read)) => {
-                found.problems.extend(read.losses.iter().map(ImportIssue::to_string));
+                found
+                    .problems
+                    .extend(read.losses.iter().map(ImportIssue::to_string));
                 let sessions = read.sessions.into_iter();
-                found.sessions.extend(sessions.map(|session| (file.path().display().to_string(), session)));
+                found
+                    .sessions
+                    .extend(sessions.map(|session| (file.path().display().to_string(), session)));
                 found.steps.extend(read.steps);
             }
         }
@@ -195,17 +228,26 @@ fn size_of(log: &Log) -> u64 {
         Log::File(file) => std::slice::from_ref(file),
         Log::Events { files, .. } => files,
     };
-    parts.iter().filter_map(|part| Some(part.metadata().ok()?.len())).sum()
+    parts
+        .iter()
+        .filter_map(|part| Some(part.metadata().ok()?.len()))
+        .sum()
 }
 
 fn bar(bytes: u64, console: &Console) -> ProgressBar {
-    let target = if console.draws_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if console.draws_progress {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(Some(bytes), target);
     let template = localized(
         "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
         "读取 {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
     );
-    ProgressStyle::with_template(template).map(|style| bar.set_style(style)).ok();
+    ProgressStyle::with_template(template)
+        .map(|style| bar.set_style(style))
+        .ok();
     bar
 }
 
@@ -218,14 +260,19 @@ struct FileFindings {
 
 impl FileFindings {
     fn new(file: &Path, log: ImportedLog) -> FileFindings {
-        let analysed = log.conversations.iter().filter(|_| log.format.is_observed());
+        let analysed = log
+            .conversations
+            .iter()
+            .filter(|_| log.format.is_observed());
         let steps = log.conversations.iter().map(|conversation| LogSteps {
             file: file.display().to_string(),
             session: conversation.name_hint.clone(),
             steps: SessionSteps::new(conversation, log.format),
         });
         FileFindings {
-            sessions: analysed.map(|conversation| observe(conversation, log.format)).collect(),
+            sessions: analysed
+                .map(|conversation| observe(conversation, log.format))
+                .collect(),
             steps: steps.collect(),
             losses: log.losses,
         }
@@ -236,16 +283,28 @@ impl FileFindings {
 fn read_findings(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, String> {
     let read = match log {
         Log::File(file) => read_session(file, formats),
-        Log::Events { .. } if formats.contains(&Format::OpenHands) => sessions::import::read(log, None).map(Some),
+        Log::Events { .. } if formats.contains(&Format::OpenHands) => {
+            sessions::import::read(log, None).map(Some)
+        }
         Log::Events { .. } => return Ok(None),
     };
     match read {
         Ok(None) => Ok(None),
         // `fixture import` takes the name of a format; here there is none to give.
-        Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
-            let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
-            let details = details.map(|detail| format!("; {detail}")).collect::<String>();
-            Err(say!("`{}` is in no known format{details}", "`{}` 的格式未知{details}", file.display()))
+        Err(ImportError::UnknownFormat {
+            file, near, losses, ..
+        }) => {
+            let details = near
+                .into_iter()
+                .chain(losses.first().map(ImportIssue::to_string));
+            let details = details
+                .map(|detail| format!("; {detail}"))
+                .collect::<String>();
+            Err(say!(
+                "`{}` is in no known format{details}",
+                "`{}` 的格式未知{details}",
+                file.display()
+            ))
         }
         Err(error) => Err(chain(&error)),
         Ok(Some(found)) => Ok(Some(FileFindings::new(log.path(), found))),
@@ -254,16 +313,26 @@ fn read_findings(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, 
 
 /// The places of all compactions, the worst first: by re-reads, repeated failures and details fetched again.
 fn worst_first(observation: &SessionObservation) -> Vec<usize> {
-    let mut compactions: Vec<(usize, &ObservedCompaction)> = (0..).zip(&observation.compactions).collect();
+    let mut compactions: Vec<(usize, &ObservedCompaction)> =
+        (0..).zip(&observation.compactions).collect();
     compactions.sort_by_key(|(_, one)| {
         let fetched = one.references.map_or(0, |uses| uses.fetched_again);
-        let harm = (one.figures.re_reads.unwrap_or(0), one.figures.repeated_failures.unwrap_or(0), fetched);
+        let harm = (
+            one.figures.re_reads.unwrap_or(0),
+            one.figures.repeated_failures.unwrap_or(0),
+            fetched,
+        );
         std::cmp::Reverse(harm)
     });
     compactions.into_iter().map(|(at, _)| at).collect()
 }
 
-fn describe(observation: &SessionObservation, worst: &[usize], others: usize, console: &Console) -> String {
+fn describe(
+    observation: &SessionObservation,
+    worst: &[usize],
+    others: usize,
+    console: &Console,
+) -> String {
     let counts = counts(observation, others);
     if observation.compactions.is_empty() {
         return console.prose(&format!("{counts}\n\n{}", looked_for(observation)));
@@ -271,20 +340,37 @@ fn describe(observation: &SessionObservation, worst: &[usize], others: usize, co
     // The result first, then what it is made of.
     let mut paragraphs = vec![console.prose(&format!("{counts}\n{}", compared(observation)))];
     paragraphs.push(table(observation, worst, console));
-    paragraphs.extend([reasons(observation), quotations(observation)].iter().flatten().map(|text| console.prose(text)));
+    paragraphs.extend(
+        [reasons(observation), quotations(observation)]
+            .iter()
+            .flatten()
+            .map(|text| console.prose(text)),
+    );
     paragraphs.join("\n\n")
 }
 
 fn counts(observation: &SessionObservation, others: usize) -> String {
-    let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
+    let copies = observation
+        .sessions
+        .iter()
+        .filter(|session| session.copy_of.is_some())
+        .count();
     let sessions = count(observation.sessions.len(), Noun::Session);
     let compactions = count(observation.compactions.len(), Noun::Compaction);
     let mut text = say!("{sessions}, {compactions}", "{sessions}，{compactions}");
     if copies > 0 {
-        text.push_str(&say!("; {} counted once", "；{} 只计一次", count(copies, Noun::CopiedSession)));
+        text.push_str(&say!(
+            "; {} counted once",
+            "；{} 只计一次",
+            count(copies, Noun::CopiedSession)
+        ));
     }
     if others > 0 {
-        text.push_str(&say!("; {} of other formats not analysed", "；其他格式的 {} 未分析", count(others, Noun::File)));
+        text.push_str(&say!(
+            "; {} of other formats not analysed",
+            "；其他格式的 {} 未分析",
+            count(others, Noun::File)
+        ));
     }
     text
 }
@@ -297,18 +383,27 @@ fn looked_for(observation: &SessionObservation) -> String {
     });
     let records = records.collect::<Vec<_>>().join(localized(", ", "、"));
     if observation.sessions.is_empty() {
-        let products: Vec<&str> = Format::observed().into_iter().map(Format::product).collect();
+        let products: Vec<&str> = Format::observed()
+            .into_iter()
+            .map(Format::product)
+            .collect();
         let products = products.join(localized(", ", "、"));
         return say!(
             "No session log was found there. Logs of these are read: {products}.",
             "那里没有会话日志。可读取的日志：{products}。"
         );
     }
-    let text = say!("No compaction was found. Looked for: {records}.", "没有发现压缩。查找的是：{records}。");
+    let text = say!(
+        "No compaction was found. Looked for: {records}.",
+        "没有发现压缩。查找的是：{records}。"
+    );
     let notes = notes_by_file(observation).into_iter().take(LISTED);
     notes.fold(text, |text, ((file, note), sessions)| match sessions {
         1 => format!("{text}\n{file}: {note}"),
-        _ => format!("{text}\n{file}: {note} ({})", count(sessions, Noun::Session)),
+        _ => format!(
+            "{text}\n{file}: {note} ({})",
+            count(sessions, Noun::Session)
+        ),
     })
 }
 
@@ -317,7 +412,9 @@ fn notes_by_file(observation: &SessionObservation) -> BTreeMap<(&str, &'static s
     let mut notes = BTreeMap::new();
     for session in &observation.sessions {
         let Some(note) = session.note else { continue };
-        *notes.entry((session.file.as_str(), note.message())).or_default() += 1;
+        *notes
+            .entry((session.file.as_str(), note.message()))
+            .or_default() += 1;
     }
     notes
 }
@@ -335,10 +432,15 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
         Column::Right(localized("failed again", "再次失败")),
         Column::Right(localized("to edit", "至编辑")),
     ];
-    let shown = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at));
+    let shown = worst
+        .iter()
+        .take(LISTED)
+        .filter_map(|at| observation.compactions.get(*at));
     let rows = shown.map(|one| {
         let mark = if one.not_counted.is_some() { " *" } else { "" };
-        let share = one.fetched_again_share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0));
+        let share = one
+            .fetched_again_share
+            .map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0));
         vec![
             format!("{}{mark}", one.session),
             one.at.to_string(),
@@ -366,7 +468,11 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
 /// Says why compactions with a star are not counted.
 fn reasons(observation: &SessionObservation) -> Option<String> {
     let mut by_reason: Vec<(NotCounted, usize)> = Vec::new();
-    for reason in observation.compactions.iter().filter_map(|one| one.not_counted) {
+    for reason in observation
+        .compactions
+        .iter()
+        .filter_map(|one| one.not_counted)
+    {
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,
             None => by_reason.push((reason, 1)),
@@ -374,7 +480,13 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
     }
     let lines: Vec<String> = by_reason
         .iter()
-        .map(|(reason, count)| say!("* not counted ({count}): {}", "* 未计入（{count}）：{}", reason.message()))
+        .map(|(reason, count)| {
+            say!(
+                "* not counted ({count}): {}",
+                "* 未计入（{count}）：{}",
+                reason.message()
+            )
+        })
         .collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -421,10 +533,17 @@ type Rate = fn(&LocalDifference) -> Option<RateDifference>;
 /// The differences, each with its placebo.
 fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<String> {
     let kinds: [(&str, Rate); 2] = [
-        (localized("Re-reads per read of a file read before", "对读过文件的每次读取中的重读"), |found| {
-            found.re_reads_per_known_read
-        }),
-        (localized("Repeated failures per turn", "每轮的重复失败"), |found| found.repeated_failures_per_turn),
+        (
+            localized(
+                "Re-reads per read of a file read before",
+                "对读过文件的每次读取中的重读",
+            ),
+            |found| found.re_reads_per_known_read,
+        ),
+        (
+            localized("Repeated failures per turn", "每轮的重复失败"),
+            |found| found.repeated_failures_per_turn,
+        ),
     ];
     let mut lines = Vec::new();
     for (name, rate) in kinds {
@@ -432,7 +551,11 @@ fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<Stri
         lines.push(format!("{name}: {}", rate_words(&found)));
         lines.push(match placebo.and_then(rate) {
             Some(placebo) => {
-                say!("  around turns without a compaction: {}", "  无压缩的轮次前后：{}", rate_words(&placebo))
+                say!(
+                    "  around turns without a compaction: {}",
+                    "  无压缩的轮次前后：{}",
+                    rate_words(&placebo)
+                )
             }
             None => localized(
                 "  around turns without a compaction: too few sessions have room for such windows",
@@ -447,9 +570,10 @@ fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<Stri
 
 /// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
 fn rate_words(found: &RateDifference) -> String {
-    let finding = found
-        .finding
-        .map_or_else(|| localized("no difference found", "未发现差异").to_owned(), |finding| format!("{finding:+.2}"));
+    let finding = found.finding.map_or_else(
+        || localized("no difference found", "未发现差异").to_owned(),
+        |finding| format!("{finding:+.2}"),
+    );
     say!(
         "{finding} in {} (rate {}; less the control before {}, after {})",
         "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",
@@ -461,16 +585,30 @@ fn rate_words(found: &RateDifference) -> String {
 }
 
 fn side_words(side: SideDifference) -> String {
-    let ci95 = side.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
+    let ci95 = side
+        .ci95
+        .map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high()))
+        .unwrap_or_default();
     format!("{:+.2}{ci95}", side.difference)
 }
 
 fn quotations(observation: &SessionObservation) -> Option<String> {
     const QUOTED: usize = 5;
-    let quotes = observation.compactions.iter().flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
-    let lines: Vec<String> =
-        quotes.take(QUOTED).map(|(one, text)| format!("  {}: \"{}\"", one.session, text.replace('\n', " "))).collect();
-    (!lines.is_empty()).then(|| say!("May be corrections by the user:\n{}", "可能是用户的更正：\n{}", lines.join("\n")))
+    let quotes = observation
+        .compactions
+        .iter()
+        .flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
+    let lines: Vec<String> = quotes
+        .take(QUOTED)
+        .map(|(one, text)| format!("  {}: \"{}\"", one.session, text.replace('\n', " ")))
+        .collect();
+    (!lines.is_empty()).then(|| {
+        say!(
+            "May be corrections by the user:\n{}",
+            "可能是用户的更正：\n{}",
+            lines.join("\n")
+        )
+    })
 }
 
 /// The command that makes fixtures of the worst sessions, and first a project where there is none.
@@ -487,15 +625,20 @@ fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) ->
     let typed = CommandLine::current().of_folder();
     // If the project is another folder, the paths must be good there, too.
     let is_here = has_project && typed.typed("directory").is_none();
-    let files = files.into_iter().map(|file| match std::path::absolute(file) {
-        Ok(path) if !is_here => shell_word(&path.display().to_string()),
-        _ => shell_word(file),
-    });
+    let files = files
+        .into_iter()
+        .map(|file| match std::path::absolute(file) {
+            Ok(path) if !is_here => shell_word(&path.display().to_string()),
+            _ => shell_word(file),
+        });
     let files = files.collect::<Vec<_>>().join(" ");
     if has_project {
         let import = typed.command(&format!("fixture import {files} --at-compactions"));
         return Some(say!("next: {import}", "下一步：{import}"));
     }
     let import = format!("compeval -C eval fixture import {files} --at-compactions");
-    Some(say!("next: compeval init eval --empty && {import}", "下一步：compeval init eval --empty && {import}"))
+    Some(say!(
+        "next: compeval init eval --empty && {import}",
+        "下一步：compeval init eval --empty && {import}"
+    ))
 }

@@ -58,9 +58,15 @@ impl PolicyArgs {
 
     /// The methods of the result set that is named.
     pub(super) fn methods(&self, common: &Common) -> Result<Vec<CompactionMethod>, Failure> {
-        let Some(path) = &self.contexts else { return Ok(Vec::new()) };
+        let Some(path) = &self.contexts else {
+            return Ok(Vec::new());
+        };
         let path = given(common, path);
-        let file = if path.is_dir() { path.join(names::CONTEXTS) } else { path };
+        let file = if path.is_dir() {
+            path.join(names::CONTEXTS)
+        } else {
+            path
+        };
         let contexts = contexts_in(&file)?;
         let methods = measured_methods(&contexts);
         if methods.is_empty() {
@@ -80,7 +86,9 @@ impl PolicyArgs {
 
     /// The price of a model that a log names.
     pub(super) fn price_of(&self, model: &str) -> Option<ModelPrice> {
-        let listed = priced_model(model).ok().and_then(|model| model_price(&model));
+        let listed = priced_model(model)
+            .ok()
+            .and_then(|model| model_price(&model));
         listed.or_else(|| model_price(self.price_as.as_ref()?))
     }
 }
@@ -102,7 +110,9 @@ fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
             .hinted(hint)
         })?;
         // A method that kept everything compresses nothing at this size.
-        let Some(tokens) = row.tokens.filter(|_| row.compressed) else { continue };
+        let Some(tokens) = row.tokens.filter(|_| row.compressed) else {
+            continue;
+        };
         contexts.push(MeasuredContext {
             method: row.method,
             chain: format!("{} {}", row.run, row.fixture),
@@ -121,7 +131,9 @@ fn model_price(model: &ModelRef) -> Option<ModelPrice> {
     let prices = Prices::default();
     Some(ModelPrice {
         rates: rates_of(prices.price(model, Tokens(0))?),
-        long: prices.long_request(model).map(|(above, price)| (above.0, rates_of(price))),
+        long: prices
+            .long_request(model)
+            .map(|(above, price)| (above.0, rates_of(price))),
         window: listed_window(&model.model).map(|window| window.0),
     })
 }
@@ -143,17 +155,26 @@ fn listed_model(text: &str) -> Result<ModelRef, String> {
         return Ok(model);
     }
     let known: Vec<String> = known_models().collect();
-    let names: Vec<&str> = known.iter().filter_map(|name| Some(name.split_once('/')?.1)).collect();
+    let names: Vec<&str> = known
+        .iter()
+        .filter_map(|name| Some(name.split_once('/')?.1))
+        .collect();
     let near = nearest(&model.model.0, &names).unwrap_or("claude-opus-4-6");
-    Err(say!("expected a model of the price list, such as {near}", "应为价格表中的模型，如 {near}"))
+    Err(say!(
+        "expected a model of the price list, such as {near}",
+        "应为价格表中的模型，如 {near}"
+    ))
 }
 
 /// The price list knows models by their names alone.
 fn priced_model(text: &str) -> Result<ModelRef, String> {
     let model = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
     model.ok_or_else(|| {
-        localized("expected a model, such as anthropic/claude-opus-4-6", "应为模型，如 anthropic/claude-opus-4-6")
-            .to_owned()
+        localized(
+            "expected a model, such as anthropic/claude-opus-4-6",
+            "应为模型，如 anthropic/claude-opus-4-6",
+        )
+        .to_owned()
     })
 }
 
@@ -176,19 +197,31 @@ fn trigger(text: &str) -> Result<Trigger, String> {
 }
 
 fn tokens(text: &str) -> Result<u64, String> {
-    let (digits, times) = text.strip_suffix(['k', 'K']).map_or((text, 1), |digits| (digits, 1000));
+    let (digits, times) = text
+        .strip_suffix(['k', 'K'])
+        .map_or((text, 1), |digits| (digits, 1000));
     let number: Option<u64> = digits.trim().parse().ok().filter(|number| *number > 0);
     let number = number.and_then(|number| number.checked_mul(times));
     number.ok_or_else(|| {
-        localized("expected a number of tokens above 0, such as 20000 or 20k", "应为大于 0 的词元数，如 20000 或 20k")
-            .to_owned()
+        localized(
+            "expected a number of tokens above 0, such as 20000 or 20k",
+            "应为大于 0 的词元数，如 20000 或 20k",
+        )
+        .to_owned()
     })
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    let number: Option<f64> = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| {
-        localized("expected minutes above 0, such as 5 or 60", "应为大于 0 的分钟数，如 5 或 60").to_owned()
+        localized(
+            "expected minutes above 0, such as 5 or 60",
+            "应为大于 0 的分钟数，如 5 或 60",
+        )
+        .to_owned()
     })
 }
 
@@ -200,7 +233,15 @@ mod tests {
     fn sizes_are_tokens_or_shares() {
         assert_eq!(trigger("120k"), Ok(Trigger::Tokens(120_000)));
         assert_eq!(trigger("80%"), Ok(Trigger::Share(0.8)));
-        for wrong in ["0", "-1", "101%", "nan%", "a lot", "99999999999999999999k", ""] {
+        for wrong in [
+            "0",
+            "-1",
+            "101%",
+            "nan%",
+            "a lot",
+            "99999999999999999999k",
+            "",
+        ] {
             assert!(trigger(wrong).is_err(), "{wrong}");
         }
         assert!(minutes("5").is_ok() && minutes("inf").is_err() && minutes("0").is_err());
@@ -210,12 +251,23 @@ mod tests {
     fn a_model_costs_what_the_list_says_by_its_name_alone() {
         let price = model_price(&priced_model("claude-opus-4-6").unwrap()).unwrap();
         assert_eq!(
-            (price.rates.input, price.rates.read, price.rates.write, price.rates.write_hour),
+            (
+                price.rates.input,
+                price.rates.read,
+                price.rates.write,
+                price.rates.write_hour
+            ),
             (5.0, 0.5, 6.25, 10.0)
         );
-        assert_eq!(model_price(&priced_model("anthropic/claude-opus-4-6").unwrap()), Some(price));
+        assert_eq!(
+            model_price(&priced_model("anthropic/claude-opus-4-6").unwrap()),
+            Some(price)
+        );
         assert_eq!(model_price(&priced_model("nobody-knows").unwrap()), None);
-        assert_eq!(listed_model("claude-opus-4-6"), priced_model("claude-opus-4-6"));
+        assert_eq!(
+            listed_model("claude-opus-4-6"),
+            priced_model("claude-opus-4-6")
+        );
         assert_eq!(
             listed_model("claude-sonet-4-5"),
             Err("expected a model of the price list, such as claude-sonnet-4-5".to_owned())

@@ -32,18 +32,37 @@ pub(super) struct BankDraft {
 impl BankDraft {
     /// Verifies the candidates of each point of a fixture against the span that they are about.
     pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> BankDraft {
-        let mut draft = BankDraft { fixture: loaded.name().to_owned(), points: Vec::new(), unchecked: Vec::new() };
+        let mut draft = BankDraft {
+            fixture: loaded.name().to_owned(),
+            points: Vec::new(),
+            unchecked: Vec::new(),
+        };
         let (mut start, history) = (loaded.fixture.start(), loaded.history());
         let most = *probes_per_point(loaded.points.len()).end();
         for ((index, end), output) in loaded.points.iter().enumerate().zip(outputs) {
             let number: Point = PointIx(index).number();
             let (mut unreadable, mut verified) = (0, None);
-            if let Some(Output::Probes { candidates, unreadable: lost }) = output {
+            if let Some(Output::Probes {
+                candidates,
+                unreadable: lost,
+            }) = output
+            {
                 let known: Vec<Probe> = draft.probes().cloned().collect();
                 unreadable = lost;
-                verified = Some(verify(candidates, &history, start..*end, number, most, &known));
+                verified = Some(verify(
+                    candidates,
+                    &history,
+                    start..*end,
+                    number,
+                    most,
+                    &known,
+                ));
             }
-            draft.points.push(PointDraft { number: number.0, unreadable, verified });
+            draft.points.push(PointDraft {
+                number: number.0,
+                unreadable,
+                verified,
+            });
             start = *end;
         }
         draft
@@ -51,7 +70,10 @@ impl BankDraft {
 
     /// The probes that hold, point by point.
     pub(super) fn probes(&self) -> impl Iterator<Item = &Probe> {
-        self.points.iter().filter_map(|point| point.verified.as_ref()).flat_map(|verified| &verified.kept)
+        self.points
+            .iter()
+            .filter_map(|point| point.verified.as_ref())
+            .flat_map(|verified| &verified.kept)
     }
 
     /// Whether every point has a reply. A bank with a point missing is not written: running again completes it.
@@ -61,7 +83,11 @@ impl BankDraft {
 
     /// Tags the probes whose facts all occur in an answer that was given without a context.
     pub(super) fn mark_guessable(&mut self, answers: &mut impl Iterator<Item = Option<Output>>) {
-        let kept = self.points.iter_mut().filter_map(|point| point.verified.as_mut()).flat_map(|v| &mut v.kept);
+        let kept = self
+            .points
+            .iter_mut()
+            .filter_map(|point| point.verified.as_mut())
+            .flat_map(|v| &mut v.kept);
         for probe in kept {
             match answers.next().flatten() {
                 Some(Output::Answer(answer)) if is_answered(probe, &answer.text) => {
@@ -75,7 +101,9 @@ impl BankDraft {
 
     /// The ids of the probes that are answered without any context.
     pub(super) fn guessable(&self) -> Vec<String> {
-        let guessable = self.probes().filter(|probe| probe.tags.iter().any(|tag| tag == GUESSABLE));
+        let guessable = self
+            .probes()
+            .filter(|probe| probe.tags.iter().any(|tag| tag == GUESSABLE));
         guessable.map(|probe| probe.id.to_string()).collect()
     }
 
@@ -98,12 +126,19 @@ impl BankDraft {
             extra: serde_json::Map::new(),
         };
         let text = serde_json::to_string_pretty(&bank);
-        text.map(|text| Some(text + "\n"))
-            .map_err(|error| Failure::error(say!("failed to write JSON: {error}", "无法写出 JSON：{error}")))
+        text.map(|text| Some(text + "\n")).map_err(|error| {
+            Failure::error(say!(
+                "failed to write JSON: {error}",
+                "无法写出 JSON：{error}"
+            ))
+        })
     }
 }
 
 fn is_answered(probe: &Probe, answer: &str) -> bool {
     let folded = fold(answer);
-    !probe.expected_facts.is_empty() && FactFinder::all(&probe.expected_facts).iter().all(|f| f.occurs_in(&folded))
+    !probe.expected_facts.is_empty()
+        && FactFinder::all(&probe.expected_facts)
+            .iter()
+            .all(|f| f.occurs_in(&folded))
 }

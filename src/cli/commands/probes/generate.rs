@@ -11,13 +11,15 @@ use super::report::{self, BankFile, GenerationReport};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{
-    ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of, require_fixtures,
+    ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of,
+    require_fixtures,
 };
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::terminal::Console;
 use crate::evaluation::{
-    EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices, with_engine,
+    EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices,
+    with_engine,
 };
 use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
@@ -41,25 +43,51 @@ pub(crate) struct GenerateArgs {
     pub(crate) budget: BudgetArgs,
 }
 
-pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Result<Exit, Failure> {
-    let GenerateArgs { fixtures, model, force, budget } = args;
+pub(super) fn run(
+    common: &Common,
+    args: &GenerateArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let GenerateArgs {
+        fixtures,
+        model,
+        force,
+        budget,
+    } = args;
     let paths = project_paths_of(common)?;
     require_fixtures(&paths, fixtures)?;
     let wanted = choose_fixtures(&paths, fixtures, *force, console)?;
-    let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
-    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
+    let select = SelectArgs {
+        fixtures: wanted,
+        model: model.clone(),
+        ..SelectArgs::default()
+    };
+    let opening = ProjectOptions {
+        without_banks: true,
+        ..ProjectOptions::default()
+    };
     let pipeline = open_project(common, &select, opening, console)?;
-    let generator = pipeline
-        .generators
-        .first()
-        .ok_or_else(|| Failure::input(localized("no [[probes]] table can be used", "没有可用的 [[probes]] 表")))?;
+    let generator = pipeline.generators.first().ok_or_else(|| {
+        Failure::input(localized(
+            "no [[probes]] table can be used",
+            "没有可用的 [[probes]] 表",
+        ))
+    })?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = [&generator.model].into_iter().chain(floor);
     require_keys(models.clone())?;
     let limits = limits_of(budget)?;
-    require_prices(&limits, models, &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+    require_prices(
+        &limits,
+        models,
+        &Prices::new(pipeline.prices.clone()),
+        &pipeline.file,
+    )?;
     let store = open_store(&pipeline.cache, console)?;
-    store.text(crate::action::Digest::hash(generator.template.text()), generator.template.text());
+    store.text(
+        crate::action::Digest::hash(generator.template.text()),
+        generator.template.text(),
+    );
     let shared = RemoteArgs::default().connect_for_run(&pipeline.remote, console)?;
     let mut run_log = RunLog::new(console);
     let options = EngineOptions {
@@ -72,21 +100,43 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
         stop: Some(run_log.screen.stop()),
         ..EngineOptions::default()
     };
-    let started = Started { pipeline: &pipeline, folder: None, stages: Vec::new(), budget: &options.budget };
+    let started = Started {
+        pipeline: &pipeline,
+        folder: None,
+        stages: Vec::new(),
+        budget: &options.budget,
+    };
     let mut interrupted = false;
     let mut show = |event: &Event<'_>| run_log.on_event(event);
     let listening = Listening::new(&mut show);
-    let drafts = with_engine(started, &store, &options, &listening, async |executor, options, stop| {
-        let work = Generation { executor, options, stop: stop.clone(), listening: &listening };
-        let drafts = work.draft_banks(generator).await;
-        interrupted = *stop.borrow() != StopRequest::No;
-        drafts
-    })?;
+    let drafts = with_engine(
+        started,
+        &store,
+        &options,
+        &listening,
+        async |executor, options, stop| {
+            let work = Generation {
+                executor,
+                options,
+                stop: stop.clone(),
+                listening: &listening,
+            };
+            let drafts = work.draft_banks(generator).await;
+            interrupted = *stop.borrow() != StopRequest::No;
+            drafts
+        },
+    )?;
     store.sync()?;
     print_notices(&store, console);
     let generator = generator.model.reference.to_string();
     let banks = write_banks(&paths, drafts)?;
-    let report = GenerationReport { generator, run_log, budget: &options.budget, interrupted, banks };
+    let report = GenerationReport {
+        generator,
+        run_log,
+        budget: &options.budget,
+        interrupted,
+        banks,
+    };
     Ok(report::print(&report, console))
 }
 
@@ -99,7 +149,11 @@ fn write_banks(paths: &ProjectPaths, drafts: Vec<BankDraft>) -> Result<Vec<BankF
         if let Some(text) = draft.bank_text()? {
             write_whole(&path, text)?;
         }
-        banks.push(BankFile { path: paths.shown(&path), existed, draft });
+        banks.push(BankFile {
+            path: paths.shown(&path),
+            existed,
+            draft,
+        });
     }
     Ok(banks)
 }
@@ -112,33 +166,49 @@ fn choose_fixtures(
     force: bool,
     console: &Console,
 ) -> Result<Vec<String>, Failure> {
-    let fixtures: Vec<&String> = if named.is_empty() { paths.files.keys().collect() } else { named.iter().collect() };
+    let fixtures: Vec<&String> = if named.is_empty() {
+        paths.files.keys().collect()
+    } else {
+        named.iter().collect()
+    };
     if force {
         return Ok(fixtures.into_iter().cloned().collect());
     }
-    let (taken, free): (Vec<&String>, Vec<&String>) =
-        fixtures.into_iter().partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
+    let (taken, free): (Vec<&String>, Vec<&String>) = fixtures
+        .into_iter()
+        .partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
     let names = list(taken.iter().map(|name| name.as_str()));
     let hint = localized("--force replaces banks that exist", "--force 替换已有题库");
     match (named.is_empty(), taken.is_empty(), free.is_empty()) {
-        (false, false, _) => {
-            Err(Failure::input(say!("there is a bank already for {names}", "{names} 已有题库")).hinted(hint))
-        }
+        (false, false, _) => Err(Failure::input(say!(
+            "there is a bank already for {names}",
+            "{names} 已有题库"
+        ))
+        .hinted(hint)),
         (true, true, true) => {
             let hint = localized(
                 "`compeval fixture import LOG…` makes fixtures from session logs",
                 "`compeval fixture import LOG…` 从会话日志制作样本",
             );
-            Err(Failure::input(localized("there is no fixture to write probes for", "没有需要编写问题的样本"))
-                .hinted(hint)
-                .exiting(Exit::EmptySelection))
-        }
-        (true, false, true) => Err(Failure::input(localized("every fixture has a bank", "每个样本都有题库"))
+            Err(Failure::input(localized(
+                "there is no fixture to write probes for",
+                "没有需要编写问题的样本",
+            ))
             .hinted(hint)
-            .exiting(Exit::EmptySelection)),
+            .exiting(Exit::EmptySelection))
+        }
+        (true, false, true) => Err(Failure::input(localized(
+            "every fixture has a bank",
+            "每个样本都有题库",
+        ))
+        .hinted(hint)
+        .exiting(Exit::EmptySelection)),
         _ => {
             if !taken.is_empty() {
-                console.note(&say!("left as they are: the banks of {names}", "保持原样的题库：{names}"));
+                console.note(&say!(
+                    "left as they are: the banks of {names}",
+                    "保持原样的题库：{names}"
+                ));
             }
             Ok(free.into_iter().cloned().collect())
         }
@@ -164,10 +234,9 @@ impl Generation<'_, '_, '_> {
             }
         }
         let mut outputs = self.ask(&tasks).await?.into_iter();
-        let drafts = pipeline
-            .fixtures
-            .iter()
-            .map(|loaded| BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect()));
+        let drafts = pipeline.fixtures.iter().map(|loaded| {
+            BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect())
+        });
         let mut drafts: Vec<BankDraft> = drafts.collect();
         self.mark_guessable(&mut drafts).await?;
         Ok(drafts)
@@ -178,7 +247,12 @@ impl Generation<'_, '_, '_> {
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {
                 let point = probe.point.map_or(1, |point| point.0);
-                let task = asking_without_context(self.executor.preparer.pipeline(), &draft.fixture, point, probe);
+                let task = asking_without_context(
+                    self.executor.preparer.pipeline(),
+                    &draft.fixture,
+                    point,
+                    probe,
+                );
                 tasks.push(task?);
             }
         }
@@ -191,9 +265,19 @@ impl Generation<'_, '_, '_> {
 
     async fn ask(&self, tasks: &[Task]) -> Result<Vec<Option<Output>>, EvaluationError> {
         for task in tasks {
-            self.listening.report(&Event::Added { stage: task.stage(), cells: 1 });
+            self.listening.report(&Event::Added {
+                stage: task.stage(),
+                cells: 1,
+            });
         }
         let mut listener = self.listening;
-        Ok(run_tasks(self.executor, self.options, self.stop.clone(), tasks, &mut listener).await?)
+        Ok(run_tasks(
+            self.executor,
+            self.options,
+            self.stop.clone(),
+            tasks,
+            &mut listener,
+        )
+        .await?)
     }
 }

@@ -28,7 +28,11 @@ pub(crate) enum ProbesCommand {
     Review(ReviewArgs),
 }
 
-pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    common: &Common,
+    command: &ProbesCommand,
+    console: &Console,
+) -> Result<Exit, Failure> {
     match command {
         ProbesCommand::Generate(args) => generate::run(common, args, console),
         ProbesCommand::Review(args) => review::run(common, args, console),

@@ -36,9 +36,17 @@ pub(super) struct BankFile {
 
 /// Prints the report. Returns how to exit.
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
-    let RunLog { failures, executed, cached, .. } = &report.run_log;
+    let RunLog {
+        failures,
+        executed,
+        cached,
+        ..
+    } = &report.run_log;
     console.report(&report.json(), || {
-        report.banks.iter().for_each(|bank| console.inform(&page(report, bank, console)));
+        report
+            .banks
+            .iter()
+            .for_each(|bank| console.inform(&page(report, bank, console)));
         let cost = cost(report.budget.spent().usd);
         console.note(&say!(
             "{executed} asked now of {} ({cost}), {cached} from the cache",
@@ -53,7 +61,10 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     if let Some(reached) = report.budget.reached() {
         console.eprint(&budget_message(reached));
     }
-    let is_short = report.banks.iter().any(|bank| !bank.draft.is_written() || !bank.draft.unchecked.is_empty());
+    let is_short = report
+        .banks
+        .iter()
+        .any(|bank| !bank.draft.is_written() || !bank.draft.unchecked.is_empty());
     let over_budget = report.budget.reached().is_some();
     match (report.interrupted, is_short) {
         (true, _) => Exit::Interrupted,
@@ -64,7 +75,11 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
 }
 
 fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String {
-    let BankFile { path, existed, draft } = bank;
+    let BankFile {
+        path,
+        existed,
+        draft,
+    } = bank;
     let probes = count(draft.probes().count(), Noun::Probe);
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => say!("wrote {path}  {probes}", "已写入 {path}  {probes}"),
@@ -97,10 +112,18 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         ));
     }
     if !draft.unchecked.is_empty() {
-        warnings.push(say!("not asked without a context: {}", "未在无上下文时询问：{}", draft.unchecked.join(", ")));
+        warnings.push(say!(
+            "not asked without a context: {}",
+            "未在无上下文时询问：{}",
+            draft.unchecked.join(", ")
+        ));
     }
     for warning in warnings {
-        text.push_str(&console.labelled(TextStyle::Warning, localized("warning:", "警告："), warning));
+        text.push_str(&console.labelled(
+            TextStyle::Warning,
+            localized("warning:", "警告："),
+            warning,
+        ));
         text.push('\n');
     }
     text.push_str(&dropped(draft));
@@ -111,8 +134,14 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
 fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
     let mut shortages = Vec::new();
     for point in &draft.points {
-        let Some(verified) = &point.verified else { continue };
-        let missing: Vec<&str> = verified.missing.iter().map(|kind| probe_type(*kind)).collect();
+        let Some(verified) = &point.verified else {
+            continue;
+        };
+        let missing: Vec<&str> = verified
+            .missing
+            .iter()
+            .map(|kind| probe_type(*kind))
+            .collect();
         if !missing.is_empty() {
             shortages.push(say!(
                 "point {} has no probe of type {}",
@@ -122,13 +151,20 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
             ));
         }
     }
-    let (kept, wanted) = (draft.probes().count(), recommended_probes(draft.points.len()));
+    let (kept, wanted) = (
+        draft.probes().count(),
+        recommended_probes(draft.points.len()),
+    );
     if draft.is_whole() && kept < *wanted.start() {
         let advice = localized(
             "the rules find no more; add some by hand, or generate with a model",
             "规则找不到更多；请手工添加，或用模型生成",
         );
-        let advice = if generator == "lexical" { advice } else { localized("add some by hand", "请手工添加") };
+        let advice = if generator == "lexical" {
+            advice
+        } else {
+            localized("add some by hand", "请手工添加")
+        };
         let number = count(kept, Noun::Probe);
         let few = match kept {
             // There is no new bank then, and an older one may have more.
@@ -156,14 +192,30 @@ fn table(draft: &BankDraft, console: &Console) -> String {
         Column::Right(localized("decision", "决策")),
         Column::Right(localized("dropped", "舍弃")),
     ];
-    render_table(&columns, draft.points.iter().map(table_row), console.width())
+    render_table(
+        &columns,
+        draft.points.iter().map(table_row),
+        console.width(),
+    )
 }
 
 fn table_row(point: &PointDraft) -> Vec<String> {
-    let Some(verified) = &point.verified else { return vec![point.number.to_string(), "–".to_owned()] };
+    let Some(verified) = &point.verified else {
+        return vec![point.number.to_string(), "–".to_owned()];
+    };
     let lost = verified.dropped.len() + point.unreadable;
-    let mut cells = vec![point.number as usize, verified.kept.len() + lost, verified.kept.len()];
-    cells.extend(ProbeType::ALL.map(|kind| verified.kept.iter().filter(|probe| probe.kind == kind).count()));
+    let mut cells = vec![
+        point.number as usize,
+        verified.kept.len() + lost,
+        verified.kept.len(),
+    ];
+    cells.extend(ProbeType::ALL.map(|kind| {
+        verified
+            .kept
+            .iter()
+            .filter(|probe| probe.kind == kind)
+            .count()
+    }));
     cells.push(lost);
     cells.iter().map(ToString::to_string).collect()
 }
@@ -176,7 +228,9 @@ fn reasons(draft: &BankDraft) -> BTreeMap<[&'static str; 2], usize> {
             *counts.entry(reason(why)).or_default() += 1;
         }
         if point.unreadable > 0 {
-            *counts.entry(["the entry is not a probe", "条目不是问题"]).or_default() += point.unreadable;
+            *counts
+                .entry(["the entry is not a probe", "条目不是问题"])
+                .or_default() += point.unreadable;
         }
     }
     counts
@@ -197,13 +251,20 @@ fn reason(why: &RejectionReason) -> [&'static str; 2] {
 fn dropped(draft: &BankDraft) -> String {
     let lines = reasons(draft)
         .into_iter()
-        .map(|([english, chinese], times)| say!("dropped {times}: {english}\n", "舍弃 {times}：{chinese}\n"));
+        .map(|([english, chinese], times)| {
+            say!("dropped {times}: {english}\n", "舍弃 {times}：{chinese}\n")
+        });
     lines.collect()
 }
 
 impl GenerationReport<'_> {
     fn json(&self) -> Value {
-        let RunLog { failures, executed, cached, .. } = &self.run_log;
+        let RunLog {
+            failures,
+            executed,
+            cached,
+            ..
+        } = &self.run_log;
         json!({
             "generator": self.generator,
             "banks": self.banks.iter().map(|bank| bank_json(&bank.path, &bank.draft)).collect::<Vec<_>>(),
@@ -252,20 +313,48 @@ mod tests {
 
     #[test]
     fn a_point_whose_request_failed_is_not_reported_as_one_without_probes() {
-        let nothing = CandidateVerdicts { missing: ProbeType::ALL.to_vec(), ..CandidateVerdicts::default() };
-        let point = |number, verified| PointDraft { number, unreadable: 0, verified };
+        let nothing = CandidateVerdicts {
+            missing: ProbeType::ALL.to_vec(),
+            ..CandidateVerdicts::default()
+        };
+        let point = |number, verified| PointDraft {
+            number,
+            unreadable: 0,
+            verified,
+        };
         let points = vec![point(1, None), point(2, Some(nothing))];
-        let draft = BankDraft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
+        let draft = BankDraft {
+            fixture: "f".to_owned(),
+            points,
+            unchecked: Vec::new(),
+        };
         let warnings = shortages(&draft, "openai/m");
-        assert_eq!(warnings, ["point 2 has no probe of type recall, artifact, continuation, decision"]);
+        assert_eq!(
+            warnings,
+            ["point 2 has no probe of type recall, artifact, continuation, decision"]
+        );
     }
 
     #[test]
     fn a_bank_is_short_by_the_rule_of_check() {
-        let nothing = CandidateVerdicts { missing: Vec::new(), ..CandidateVerdicts::default() };
-        let points = (1..=2).map(|number| PointDraft { number, unreadable: 0, verified: Some(nothing.clone()) });
-        let draft = BankDraft { fixture: "f".to_owned(), points: points.collect(), unchecked: Vec::new() };
+        let nothing = CandidateVerdicts {
+            missing: Vec::new(),
+            ..CandidateVerdicts::default()
+        };
+        let points = (1..=2).map(|number| PointDraft {
+            number,
+            unreadable: 0,
+            verified: Some(nothing.clone()),
+        });
+        let draft = BankDraft {
+            fixture: "f".to_owned(),
+            points: points.collect(),
+            unchecked: Vec::new(),
+        };
         let warnings = shortages(&draft, "openai/m");
-        assert_eq!(warnings, ["no probe was kept; 8 to 24 are recommended: add some by hand"]);
+        assert_eq!(
+            warnings,
+            ["no probe was kept; 8 to 24 are recommended: add some by hand"]
+        );
     }
 }

@@ -126,12 +126,23 @@ impl RunArgs {
         if confirm.is_empty() {
             return self.select.clone();
         }
-        SelectArgs { fixtures: confirm.clone(), is_confirmation: true, ..self.select.clone() }
+        SelectArgs {
+            fixtures: confirm.clone(),
+            is_confirmation: true,
+            ..self.select.clone()
+        }
     }
 
     /// What the flags compare the run with.
     pub(super) fn baseline(&self) -> Option<Baseline> {
-        let ComparisonArgs { compare_to, only_common, until_decided, confirm, record, .. } = &self.comparison;
+        let ComparisonArgs {
+            compare_to,
+            only_common,
+            until_decided,
+            confirm,
+            record,
+            ..
+        } = &self.comparison;
         compare_to.clone().map(|side| Baseline {
             side,
             only_common: *only_common,
@@ -142,7 +153,12 @@ impl RunArgs {
     }
 
     /// The evaluation that the flags ask for, which `screen` may stop.
-    pub(super) fn request(&self, common: &Common, screen: &Screen, console: &Console) -> Result<Request, Failure> {
+    pub(super) fn request(
+        &self,
+        common: &Common,
+        screen: &Screen,
+        console: &Console,
+    ) -> Result<Request, Failure> {
         let project = open_request(common, &self.selection(), ProjectOptions::default())?;
         Ok(Request {
             part: match self.parts {
@@ -157,7 +173,10 @@ impl RunArgs {
             jobs: self.jobs,
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
-            batches: BatchOptions { wait: self.wait, deadline: self.batch_deadline },
+            batches: BatchOptions {
+                wait: self.wait,
+                deadline: self.batch_deadline,
+            },
             baseline: self.baseline(),
             remote: self.remote.given()?,
             is_followed: self.live,

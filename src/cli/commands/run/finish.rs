@@ -8,7 +8,9 @@ use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::parts::PartRecord;
 use crate::report::{comparison_table, note_count, screen, summary_table};
-use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
+use crate::results::{
+    ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names,
+};
 use base::locale::{Locale, localized};
 use base::units::Usd;
 
@@ -33,20 +35,31 @@ pub(super) fn print_summary(
         0 => {}
         other => {
             let file = folder.file(names::MANIFEST);
-            let more = locale.pick(format!("… and {other} more in"), format!("……其余 {other} 个见"));
+            let more = locale.pick(
+                format!("… and {other} more in"),
+                format!("……其余 {other} 个见"),
+            );
             console.eprint(&format!("{more} {}", file.display()));
         }
     }
     if console.is_quiet {
         return;
     }
-    let details = [early_cutoff_line(manifest), prompt_cache_line(manifest)].into_iter().filter(|_| all);
-    let lines = details.chain([unused_line(manifest), forecast_line(manifest)]).flatten();
+    let details = [early_cutoff_line(manifest), prompt_cache_line(manifest)]
+        .into_iter()
+        .filter(|_| all);
+    let lines = details
+        .chain([unused_line(manifest), forecast_line(manifest)])
+        .flatten();
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
     let counted = locale.pick(count(notes, Noun::Note), format!("{notes} 条说明"));
     let where_all = locale.pick(" (--all)", "（--all）");
-    let notes = if all || notes == 0 { String::new() } else { format!(" · {counted}{where_all}") };
+    let notes = if all || notes == 0 {
+        String::new()
+    } else {
+        format!(" · {counted}{where_all}")
+    };
     let label = console.paint(TextStyle::Strong, &manifest.label);
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
     print_report_path(folder, locale, console);
@@ -70,20 +83,32 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
     let mut tables = summary_table(summary, manifest, width);
     if let Some(comparison) = &summary.comparison {
         tables.blank_line();
-        tables.append(comparison_table(comparison, manifest.design.locale.of_report(), width));
+        tables.append(comparison_table(
+            comparison,
+            manifest.design.locale.of_report(),
+            width,
+        ));
     }
     console.print(&console.styled(&tables));
 }
 
 /// Prints label, cost, requests and duration, and where the report is.
 pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
-    console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &manifest.label), totals(manifest)));
+    console.print(&format!(
+        "{} · {}",
+        console.paint(TextStyle::Strong, &manifest.label),
+        totals(manifest)
+    ));
     print_report_path(folder, manifest.design.locale.of_report(), console);
 }
 
 fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) {
     let page = folder.file(names::HTML);
-    console.print(&console.labelled(TextStyle::Dim, locale.pick("report:", "报告："), page.display()));
+    console.print(&console.labelled(
+        TextStyle::Dim,
+        locale.pick("report:", "报告："),
+        page.display(),
+    ));
 }
 
 /// What a part did, as JSON.
@@ -101,16 +126,37 @@ struct PartRunJson<'m> {
 
 /// Prints failures, cost, and the command that merges.
 pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
-    let Manifest { label, part, outcome, requests_sent, usd, wall_s, .. } = manifest;
-    let (part, outcome, requests_sent, usd, wall_s) = (*part, *outcome, *requests_sent, *usd, *wall_s);
+    let Manifest {
+        label,
+        part,
+        outcome,
+        requests_sent,
+        usd,
+        wall_s,
+        ..
+    } = manifest;
+    let (part, outcome, requests_sent, usd, wall_s) =
+        (*part, *outcome, *requests_sent, *usd, *wall_s);
     let path = folder.path().display().to_string();
-    console.json(&PartRunJson { label, part, folder: path.clone(), outcome, requests_sent, usd, wall_s });
+    console.json(&PartRunJson {
+        label,
+        part,
+        folder: path.clone(),
+        outcome,
+        requests_sent,
+        usd,
+        wall_s,
+    });
     print_failures(&manifest.failures, SHOWN_CAUSES, console);
     if console.is_quiet || console.is_json {
         return;
     }
-    unused_line(manifest).into_iter().for_each(|line| console.print(&line));
-    let (number, of) = part.map(|part| (part.number.to_string(), part.number.count().get())).unwrap_or_default();
+    unused_line(manifest)
+        .into_iter()
+        .for_each(|line| console.print(&line));
+    let (number, of) = part
+        .map(|part| (part.number.to_string(), part.number.count().get()))
+        .unwrap_or_default();
     console.print(&format!(
         "{} · {}",
         console.paint(TextStyle::Strong, &format!("{label} {number}")),
@@ -118,9 +164,21 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
     ));
     console.print(&console.labelled(TextStyle::Dim, localized("part:", "分片："), path));
     let typed = CommandLine::current();
-    let merge = typed.clone().without("part").without("whole_limits").with("parts", &format!("--parts {of}"));
-    let next = if outcome == Outcome::Complete { merge } else { typed };
-    console.print(&console.labelled(TextStyle::Hint, localized("next:", "下一步："), next.command("run")));
+    let merge = typed
+        .clone()
+        .without("part")
+        .without("whole_limits")
+        .with("parts", &format!("--parts {of}"));
+    let next = if outcome == Outcome::Complete {
+        merge
+    } else {
+        typed
+    };
+    console.print(&console.labelled(
+        TextStyle::Hint,
+        localized("next:", "下一步："),
+        next.command("run"),
+    ));
 }
 
 /// Cost, cached share, requests and duration.
@@ -132,7 +190,10 @@ fn totals(manifest: &Manifest) -> String {
         known => cost(known),
     };
     let counts = locale.pick(
-        format!("{cached} from the cache · {}", count(requests, Noun::Request)),
+        format!(
+            "{cached} from the cache · {}",
+            count(requests, Noun::Request)
+        ),
         format!("{cached} 来自缓存 · {requests} 次请求"),
     );
     format!("{cost} · {counts} · {}", duration(manifest.wall_s))
@@ -140,10 +201,17 @@ fn totals(manifest: &Manifest) -> String {
 
 /// How many actions early cutoff skipped.
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
-    let early_cutoff: u64 = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
+    let early_cutoff: u64 = manifest
+        .stages
+        .values()
+        .map(|stage| stage.early_cutoff)
+        .sum();
     (early_cutoff > 0).then(|| {
         manifest.design.locale.of_report().pick(
-            format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, Noun::Action)),
+            format!(
+                "{} skipped by early cutoff: their inputs came out unchanged.",
+                count(early_cutoff, Noun::Action)
+            ),
             format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
         )
     })
@@ -155,18 +223,33 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
     let locale = manifest.design.locale.of_report();
-    let stages = manifest.stages.iter().filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
+    let stages = manifest
+        .stages
+        .iter()
+        .filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
     let stages: Vec<String> = stages
-        .map(|(stage, StageCounts { prompt_cache: tokens, .. })| {
-            let [served, repeated] = [tokens.served, tokens.repeated]
-                .map(|part| percent(Some(part.0 as f64 / tokens.input.0.max(1) as f64)));
-            locale.pick(
-                format!("{} {served}, {repeated} were sent before", stage.name()),
-                format!("{} {served}，其中 {repeated} 此前发送过", stage.name()),
-            )
-        })
+        .map(
+            |(
+                stage,
+                StageCounts {
+                    prompt_cache: tokens,
+                    ..
+                },
+            )| {
+                let [served, repeated] = [tokens.served, tokens.repeated]
+                    .map(|part| percent(Some(part.0 as f64 / tokens.input.0.max(1) as f64)));
+                locale.pick(
+                    format!("{} {served}, {repeated} were sent before", stage.name()),
+                    format!("{} {served}，其中 {repeated} 此前发送过", stage.name()),
+                )
+            },
+        )
         .collect();
-    let stages = if stages.is_empty() { String::new() } else { format!(" ({})", stages.join("; ")) };
+    let stages = if stages.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", stages.join("; "))
+    };
     let share = percent(Some(share?));
     Some(locale.pick(
         format!("{share} of the input tokens came from providers' prompt caches, which saved {saved}{stages}."),
@@ -176,19 +259,34 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
 
 /// The cost of replies without a result.
 fn unused_line(manifest: &Manifest) -> Option<String> {
-    let Unused { replies, usd, unanswered, .. } = manifest.unused;
+    let Unused {
+        replies,
+        usd,
+        unanswered,
+        ..
+    } = manifest.unused;
     let locale = manifest.design.locale.of_report();
     let replies = (replies > 0).then(|| match usd.map(|usd| money(Some(usd))) {
         Some(usd) => locale.pick(
-            format!("{} gave no result and cost {usd}", count(replies, Noun::Reply)),
+            format!(
+                "{} gave no result and cost {usd}",
+                count(replies, Noun::Reply)
+            ),
             format!("{replies} 条回复没有结果，花费 {usd}"),
         ),
         None => locale.pick(
-            format!("{} gave no result, at unknown cost", count(replies, Noun::Reply)),
+            format!(
+                "{} gave no result, at unknown cost",
+                count(replies, Noun::Reply)
+            ),
             format!("{replies} 条回复没有结果，费用未知"),
         ),
     });
-    let were = format!("{} {}", count(unanswered, Noun::Request), if unanswered == 1 { "was" } else { "were" });
+    let were = format!(
+        "{} {}",
+        count(unanswered, Noun::Request),
+        if unanswered == 1 { "was" } else { "were" }
+    );
     let unanswered = (unanswered > 0).then(|| {
         locale.pick(
             format!("{were} never answered and may be billed all the same"),
@@ -196,16 +294,32 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
         )
     });
     let text: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
-    (!text.is_empty()).then(|| format!("{}{}", text.join(locale.pick("; ", "；")), locale.pick(".", "。")))
+    (!text.is_empty()).then(|| {
+        format!(
+            "{}{}",
+            text.join(locale.pick("; ", "；")),
+            locale.pick(".", "。")
+        )
+    })
 }
 
 /// Forecast beside outcome. None for an incomplete run, since the forecast covers all of it; without money if neither
 /// amount is known.
 fn forecast_line(manifest: &Manifest) -> Option<String> {
-    let is_whole = !matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted)
-        && manifest.stages.values().all(|stage| stage.skipped == 0);
-    let forecast = manifest.forecast.filter(|forecast| is_whole && forecast.requests > 0)?;
-    let ForecastTotals { requests, input_tokens, output_tokens, usd, .. } = forecast;
+    let is_whole = !matches!(
+        manifest.outcome,
+        Outcome::Budget | Outcome::Pending | Outcome::Interrupted
+    ) && manifest.stages.values().all(|stage| stage.skipped == 0);
+    let forecast = manifest
+        .forecast
+        .filter(|forecast| is_whole && forecast.requests > 0)?;
+    let ForecastTotals {
+        requests,
+        input_tokens,
+        output_tokens,
+        usd,
+        ..
+    } = forecast;
     let known = usd.or(manifest.usd).is_some();
     let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));
     let (sent, money) = (manifest.requests_sent, money.unwrap_or_default());

@@ -4,28 +4,46 @@ use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
-    Comparison, Summary, drifted_losses, measures_nothing, newly_failing, regressions, truncated_losses,
-    unconfirmed_losses, underpowered_methods,
+    Comparison, Summary, drifted_losses, measures_nothing, newly_failing, regressions,
+    truncated_losses, unconfirmed_losses, underpowered_methods,
 };
 use base::locale::localized;
 use base::say;
 
 /// The verdict of the gate on the comparison.
 pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
-    let Some(comparison) = &summary.comparison else { return Exit::Done };
+    let Some(comparison) = &summary.comparison else {
+        return Exit::Done;
+    };
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
-    let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
+    let fails_anew =
+        args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
     let refusals = refusals(args, summary, comparison, is_worse);
-    refusals.iter().for_each(|why| report(localized("gate refused:", "门禁无法判断："), why, console));
+    refusals
+        .iter()
+        .for_each(|why| report(localized("gate refused:", "门禁无法判断："), why, console));
     if !refusals.is_empty() {
         return Exit::Error;
     }
-    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
+    if is_worse || fails_anew {
+        Exit::Regression
+    } else {
+        Exit::Done
+    }
 }
 
 /// Why the gate cannot let the run pass although it found no regression, or cannot judge at all.
-fn refusals(args: &RunArgs, summary: &Summary, comparison: &Comparison, is_worse: bool) -> Vec<String> {
-    let ComparisonArgs { fail_on_regression, fail_on_new_failures, .. } = args.comparison;
+fn refusals(
+    args: &RunArgs,
+    summary: &Summary,
+    comparison: &Comparison,
+    is_worse: bool,
+) -> Vec<String> {
+    let ComparisonArgs {
+        fail_on_regression,
+        fail_on_new_failures,
+        ..
+    } = args.comparison;
     if (fail_on_regression || fail_on_new_failures) && summary.scale.refuses_gate() {
         let why = localized(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
@@ -82,7 +100,9 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 
 /// Prints every chain that fails now and did not before. Returns whether there is one.
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
-    let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
+    let new: Vec<String> = newly_failing(comparison)
+        .map(|(method, chain)| format!("{method} · {chain}"))
+        .collect();
     for chain in &new {
         report(localized("newly failing:", "新的失败："), chain, console);
     }

@@ -15,9 +15,16 @@ use base::locale::localized;
 use base::say;
 use base::units::Usd;
 
-pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run_until_decided(
+    common: &Common,
+    args: &RunArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let label = label_of(&args.select)?;
-    let looks = looks(&args.request(common, &Screen::new(console), console)?, &label)?;
+    let looks = looks(
+        &args.request(common, &Screen::new(console), console)?,
+        &label,
+    )?;
     let most = looks.most();
     let mut before: Option<Manifest> = None;
     for size in looks.sizes.iter().copied() {
@@ -28,14 +35,20 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
         look.project.selection.fixtures = Some(looks.fixtures(size));
         look.replace &= is_first;
         look.limits = left(look.limits, before.as_ref());
-        let look = Request { look_before: before.take(), ..look };
+        let look = Request {
+            look_before: before.take(),
+            ..look
+        };
         let outcome = evaluate(look, &mut |event| match event {
             // Warnings about the project are the same at each look.
             Event::Opened { .. } if !is_first => {}
             event => screen.on_event(event),
         })?;
         let exit = Exit::from(outcome.ending);
-        let comparison = outcome.summary.as_ref().and_then(|summary| summary.comparison.as_ref());
+        let comparison = outcome
+            .summary
+            .as_ref()
+            .and_then(|summary| summary.comparison.as_ref());
         if size == most || exit != Exit::Done || comparison.is_none_or(Comparison::has_verdict) {
             return conclude(outcome, exit, common, args, console);
         }
@@ -56,6 +69,8 @@ fn left(limits: BudgetLimits, before: Option<&Manifest>) -> BudgetLimits {
     let spent = before.usd.unwrap_or_default().0;
     BudgetLimits {
         usd: limits.usd.map(|limit| Usd((limit.0 - spent).max(0.0))),
-        requests: limits.requests.map(|limit| limit.saturating_sub(before.requests_sent)),
+        requests: limits
+            .requests
+            .map(|limit| limit.saturating_sub(before.requests_sent)),
     }
 }

@@ -25,9 +25,19 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         return Ok(exit);
     }
     if args.dry_run {
-        let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
+        let source = plan::PlanSource {
+            remote: args.remote.clone(),
+            offline: args.offline,
+        };
         let (selection, baseline) = (args.selection(), args.baseline());
-        let forecast = plan::plan_project(common, &selection, &args.part, &source, baseline.as_ref(), console)?;
+        let forecast = plan::plan_project(
+            common,
+            &selection,
+            &args.part,
+            &source,
+            baseline.as_ref(),
+            console,
+        )?;
         plan::print(&forecast, false, console);
         return Ok(Exit::Done);
     }

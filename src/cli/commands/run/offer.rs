@@ -31,17 +31,31 @@ pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option
 }
 
 /// Offers a project made of the logs in this folder.
-fn offer_import(common: &Common, here: &Path, format: &str, console: &Console) -> Result<Exit, Failure> {
-    let place = if here == Path::new(".") { PathBuf::from("eval") } else { here.join("eval") };
+fn offer_import(
+    common: &Common,
+    here: &Path,
+    format: &str,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let place = if here == Path::new(".") {
+        PathBuf::from("eval")
+    } else {
+        here.join("eval")
+    };
     let eval = place.display().to_string();
     let init = init_words(common, &eval, "--empty");
     let import = ["-C", &eval, "fixture", "import", ".."];
-    let what =
-        say!("there is no project here, but logs of sessions ({format})", "此处没有项目，但有会话日志（{format}）");
+    let what = say!(
+        "there is no project here, but logs of sessions ({format})",
+        "此处没有项目，但有会话日志（{format}）"
+    );
     if console.is_interactive() {
         console.eprint(&format!("{what}."));
         if !console
-            .confirm(&say!("Make a project of them in {eval}?", "要用它们在 {eval} 建立项目吗？"))
+            .confirm(&say!(
+                "Make a project of them in {eval}?",
+                "要用它们在 {eval} 建立项目吗？"
+            ))
             .map_err(unread)?
         {
             return Ok(Exit::BadInput);
@@ -90,7 +104,10 @@ fn offer_sample(common: &Common, here: &Path, console: &Console) -> Result<Optio
         return Ok(None);
     }
     let place = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-    console.eprint(localized("There is no project here, and no log of a session.", "此处没有项目，也没有会话日志。"));
+    console.eprint(localized(
+        "There is no project here, and no log of a session.",
+        "此处没有项目，也没有会话日志。",
+    ));
     let question = say!(
         "Write the sample project into {} and run it offline?",
         "要将示例项目写入 {} 并离线运行吗？",
@@ -121,7 +138,12 @@ fn init_words<'a>(common: &Common, place: &'a str, flag: &'a str) -> Vec<&'a str
 fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(unstarted)?;
     for words in commands {
-        let exit = Exit::from_status(Command::new(&program).args(*words).status().map_err(unstarted)?);
+        let exit = Exit::from_status(
+            Command::new(&program)
+                .args(*words)
+                .status()
+                .map_err(unstarted)?,
+        );
         if exit != Exit::Done {
             return Ok(exit);
         }
@@ -130,23 +152,39 @@ fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
 }
 
 pub(super) fn unstarted(error: io::Error) -> Failure {
-    Failure::error(say!("compeval could not be started again: {error}", "无法再次启动 compeval：{error}"))
+    Failure::error(say!(
+        "compeval could not be started again: {error}",
+        "无法再次启动 compeval：{error}"
+    ))
 }
 
 fn command_line(words: &[&str]) -> String {
     let words = words.iter().map(|word| shell_word(word));
-    ["compeval".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+    ["compeval".to_owned()]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn unread(error: io::Error) -> Failure {
-    Failure::error(say!("the answer could not be read: {error}", "无法读取回答：{error}"))
+    Failure::error(say!(
+        "the answer could not be read: {error}",
+        "无法读取回答：{error}"
+    ))
 }
 
 /// The format of the first log in a folder.
 fn format_of_logs(folder: &Path) -> Option<&'static str> {
     let mut files = list_folder(folder);
-    files.retain(|path| path.extension().is_some_and(|end| end == "jsonl" || end == "json"));
-    let log = files.iter().take(TRIED).find_map(|path| read_log(path, None).ok())?;
+    files.retain(|path| {
+        path.extension()
+            .is_some_and(|end| end == "jsonl" || end == "json")
+    });
+    let log = files
+        .iter()
+        .take(TRIED)
+        .find_map(|path| read_log(path, None).ok())?;
     Some(log.format.name())
 }
 

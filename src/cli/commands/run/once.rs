@@ -20,7 +20,11 @@ use base::text::shell_word;
 use models::ErrorClass;
 
 /// Runs the matrix, or a part of it, and prints the results.
-pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run_once(
+    common: &Common,
+    args: &RunArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let mut screen = Screen::new(console).with_live_page(args.live);
     let request = args.request(common, &screen, console)?;
     let outcome = evaluate(request, &mut |event| screen.on_event(event))?;
@@ -41,14 +45,29 @@ pub(super) fn conclude(
     console: &Console,
 ) -> Result<Exit, Failure> {
     print_publication(&outcome, console);
-    let (folder, EvaluationOutcome { manifest, summary, refused, unpushed, unsynced, .. }) =
-        (outcome.folder().clone(), outcome);
+    let (
+        folder,
+        EvaluationOutcome {
+            manifest,
+            summary,
+            refused,
+            unpushed,
+            unsynced,
+            ..
+        },
+    ) = (outcome.folder().clone(), outcome);
     let Some(summary) = summary else {
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
-            let why = say!("what this part made is not in the remote: {error}", "本分片的产出不在远程缓存中：{error}");
+            let why = say!(
+                "what this part made is not in the remote: {error}",
+                "本分片的产出不在远程缓存中：{error}"
+            );
             return Err(Failure::error(why)
-                .hinted(localized("run it again: nothing is asked twice", "请重新运行：不会重复请求"))
+                .hinted(localized(
+                    "run it again: nothing is asked twice",
+                    "请重新运行：不会重复请求",
+                ))
                 .exiting(Exit::Incomplete));
         }
         return unsynced.map_or(Ok(exit), |error| Err(error.into()));
@@ -57,20 +76,38 @@ pub(super) fn conclude(
         write_whole(&given(common, file), junit(&summary, manifest.wall_s))?;
     }
     let next = next_command(exit, args, &summary, &manifest);
-    finish::print_summary(&summary, &manifest, &folder, next.as_deref(), args.comparison.all, console);
+    finish::print_summary(
+        &summary,
+        &manifest,
+        &folder,
+        next.as_deref(),
+        args.comparison.all,
+        console,
+    );
     if let Some(error) = unsynced {
         return Err(error.into());
     }
     if let Some(refusal) = refused {
         let refused = Failure::from(refusal).report(console);
         // After a run that ended early, a refusal is no surprise, and not why it ended.
-        return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
+        return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) {
+            refused
+        } else {
+            exit
+        });
     }
     Ok(exit.and(gate(args, &summary, console)))
 }
 
 /// Warns if the results were not published under the label.
-fn print_publication(EvaluationOutcome { publication, manifest, .. }: &EvaluationOutcome, console: &Console) {
+fn print_publication(
+    EvaluationOutcome {
+        publication,
+        manifest,
+        ..
+    }: &EvaluationOutcome,
+    console: &Console,
+) {
     if let Publication::Beside(folder) = publication {
         let text = say!(
             "`{}` keeps its earlier results: this run is incomplete, and its results are in {}",
@@ -84,15 +121,27 @@ fn print_publication(EvaluationOutcome { publication, manifest, .. }: &Evaluatio
 
 /// The command to type next: one that continues the work, or one that shows it when all is done. `None` where the same
 /// command would fail the same way, because a provider knows no such model.
-fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manifest) -> Option<String> {
-    let mut classes = manifest.failures.iter().filter_map(|failure| failure.class).peekable();
+fn next_command(
+    exit: Exit,
+    args: &RunArgs,
+    summary: &Summary,
+    manifest: &Manifest,
+) -> Option<String> {
+    let mut classes = manifest
+        .failures
+        .iter()
+        .filter_map(|failure| failure.class)
+        .peekable();
     let is_refused = classes.peek().is_some() && classes.all(|class| class == ErrorClass::NotFound);
     if is_refused && matches!(exit, Exit::Error | Exit::Incomplete) {
         return None;
     }
     let typed = CommandLine::current();
     let labelled = typed.clone().with_label(&manifest.label);
-    let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
+    let is_judged = summary
+        .methods
+        .iter()
+        .any(|(_, method)| method.cells.judged > 0);
     Some(match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
             selftest_command(typed, args)
@@ -106,7 +155,9 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
         // The same budget again gets further, but not if it is too small to begin.
         (Exit::Budget, _) if manifest.requests_sent == 0 => labelled.command("plan"),
         (Exit::Pending, _) => labelled.without("offline").command("run"),
-        (Exit::Error | Exit::Interrupted | Exit::Incomplete | Exit::Budget, _) => labelled.command("run"),
+        (Exit::Error | Exit::Interrupted | Exit::Incomplete | Exit::Budget, _) => {
+            labelled.command("run")
+        }
         (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
             let shown = first_to_show(summary, manifest).unwrap_or_else(|| shell_word(fixture));
             labelled.of_results().command(&format!("show {shown}"))
@@ -118,18 +169,30 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
 /// What `show` shows of the question to look at first: its fixture, or, in a comparison, the cell itself.
 fn first_to_show(summary: &Summary, manifest: &Manifest) -> Option<String> {
     let question = first_questions(summary).into_iter().next()?;
-    let [fixture, method, probe] = [&question.fixture, &question.method, &question.probe].map(|name| shell_word(name));
+    let [fixture, method, probe] =
+        [&question.fixture, &question.method, &question.probe].map(|name| shell_word(name));
     // With several answerers, the name of the method says whose cells are meant, and `show` takes the two apart.
     let is_cell = summary.comparison.is_some() && manifest.design.answerers.len() == 1;
-    Some(if is_cell { format!("{fixture} --method {method} --probe {probe}") } else { fixture })
+    Some(if is_cell {
+        format!("{fixture} --method {method} --probe {probe}")
+    } else {
+        fixture
+    })
 }
 
 /// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
 fn selftest_command(typed: CommandLine, args: &RunArgs) -> String {
-    let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
+    let model = args
+        .select
+        .judge_model
+        .as_ref()
+        .or(args.select.model.as_ref());
     let typed = typed.of_project();
     let typed = match model {
-        Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
+        Some(model) => typed.with(
+            "judge_model",
+            &format!("--judge-model {}", shell_word(model)),
+        ),
         None => typed,
     };
     typed.command("judge selftest")

@@ -18,7 +18,10 @@ const FOLDER: &str = "compeval-sample";
 /// command that the run suggests leads there.
 pub(super) fn run_sample(common: &Common) -> Result<Exit, Failure> {
     let place = folder(common).join(FOLDER);
-    let place: PathBuf = place.components().filter(|part| *part != std::path::Component::CurDir).collect();
+    let place: PathBuf = place
+        .components()
+        .filter(|part| *part != std::path::Component::CurDir)
+        .collect();
     if !place.join("pipeline.toml").is_file() || find_pipeline(&place, None).is_err() {
         let exit = write_sample(common, &place)?;
         if exit != Exit::Done {
@@ -26,7 +29,10 @@ pub(super) fn run_sample(common: &Common) -> Result<Exit, Failure> {
         }
     }
     let mut command = Command::new(std::env::current_exe().map_err(unstarted)?);
-    command.arg("-C").arg(&place).args(without_place(std::env::args_os().skip(1)));
+    command
+        .arg("-C")
+        .arg(&place)
+        .args(without_place(std::env::args_os().skip(1)));
     run_in_its_place(&mut command)
 }
 
@@ -53,7 +59,9 @@ fn without_place(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 /// Where the `C` of `-C` is in an argument of short options, such as `-qC`. Its value follows, or is the next argument.
 fn short_directory(argument: &str) -> Option<usize> {
-    let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let letters = argument
+        .strip_prefix('-')
+        .filter(|letters| !letters.starts_with('-'))?;
     let at = letters.find(|letter| !matches!(letter, 'n' | 'q' | 'v'))?;
     letters.get(at..)?.starts_with('C').then_some(at + 1)
 }
@@ -76,7 +84,18 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_kept_but_for_the_place() {
-        let typed = ["-C", "x", "run", "--sample", "--runs", "2", "-Cy", "--directory=z", "--label", "a"];
+        let typed = [
+            "-C",
+            "x",
+            "run",
+            "--sample",
+            "--runs",
+            "2",
+            "-Cy",
+            "--directory=z",
+            "--label",
+            "a",
+        ];
         let kept = without_place(typed.into_iter().map(OsString::from));
         assert_eq!(kept, ["run", "--runs", "2", "--label", "a"]);
         let typed = ["run", "-qC", "x", "-vvCy", "-q", "-cC", "--sample", "-C=z"];

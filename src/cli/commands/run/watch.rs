@@ -21,7 +21,9 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::compress::Strategy;
 use crate::evaluation::{Event, Request, evaluate, text_edits_in};
 use crate::pipeline::Pipeline;
-use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results, summarize};
+use crate::results::{
+    Comparison, ComparisonScope, ResultSet, Side, compare, open_results, summarize,
+};
 use base::locale::localized;
 use base::say;
 
@@ -30,8 +32,14 @@ const POLL: Duration = Duration::from_millis(300);
 /// Runs, waits for an edit, runs again, until Ctrl-C. All runs have one label and share the budget.
 pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     let label = label_of(&args.select)?.to_string();
-    let select = SelectArgs { label: Some(label.clone()), ..args.select.clone() };
-    let mut args = RunArgs { select, ..args.clone() };
+    let select = SelectArgs {
+        label: Some(label.clone()),
+        ..args.select.clone()
+    };
+    let mut args = RunArgs {
+        select,
+        ..args.clone()
+    };
     let mut limits = limits_of(&args.budget)?;
     let mut pipeline = read_project(common, &args.select, ProjectOptions::default())?.pipeline;
     let mut files = WatchedFiles::default();
@@ -39,11 +47,18 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
     let mut last: Option<ResultSet> = None;
     loop {
         // Later runs show what changed; all methods are in the report.
-        let summary = if last.is_some() { console.silenced() } else { *console };
+        let summary = if last.is_some() {
+            console.silenced()
+        } else {
+            *console
+        };
         let mut screen = Screen::new(&summary);
         let ended = args.request(common, &screen, &summary).and_then(|request| {
             let outcome = evaluate(Request { limits, ..request }, &mut |event| {
-                if let Event::Opened { pipeline: opened, .. } = event {
+                if let Event::Opened {
+                    pipeline: opened, ..
+                } = event
+                {
                     pipeline = (*opened).clone();
                     files.follow(&pipeline);
                 }
@@ -65,12 +80,20 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
         console.note(&console.labelled(
             TextStyle::Hint,
             localized("watching", "监视中"),
-            say!("{}; Ctrl-C ends it", "{}；Ctrl-C 结束", count(files.seen.len() as u64, Noun::File)),
+            say!(
+                "{}; Ctrl-C ends it",
+                "{}；Ctrl-C 结束",
+                count(files.seen.len() as u64, Noun::File)
+            ),
         ));
         // The run has found out what programs load.
         files.follow(&pipeline);
         let edited = files.wait_for_edit(&pipeline.folder);
-        console.note(&console.labelled(TextStyle::Strong, localized("edited:", "改动："), edited.join(", ")));
+        console.note(&console.labelled(
+            TextStyle::Strong,
+            localized("edited:", "改动："),
+            edited.join(", "),
+        ));
     }
 }
 
@@ -102,7 +125,12 @@ fn print_round(
     }
     let cache = open_snapshot(&pipeline.cache).ok();
     let [new, old] = [&now, &before].map(|set| Side { set, method: None });
-    match compare(new, old, ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
+    match compare(
+        new,
+        old,
+        ComparisonScope::Common,
+        &text_edits_in(cache.as_ref()),
+    ) {
         Ok(comparison) if is_unchanged(&comparison) => {
             console.print(localized(
                 "No answer and no grade changed since the last run.",
@@ -110,18 +138,31 @@ fn print_round(
             ));
         }
         Ok(comparison) => {
-            let comparison =
-                Comparison { baseline: localized("the last run", "上次运行").to_owned(), ..comparison };
-            finish::print_results(&summarize(&now, Some(comparison)), &now.manifest, all, console);
+            let comparison = Comparison {
+                baseline: localized("the last run", "上次运行").to_owned(),
+                ..comparison
+            };
+            finish::print_results(
+                &summarize(&now, Some(comparison)),
+                &now.manifest,
+                all,
+                console,
+            );
         }
-        Err(refusal) => console.note(&say!("Not compared with the last run: {refusal}", "未与上次运行比较：{refusal}")),
+        Err(refusal) => console.note(&say!(
+            "Not compared with the last run: {refusal}",
+            "未与上次运行比较：{refusal}"
+        )),
     }
     finish::print_totals(&now.manifest, &folder, console);
     Some(now)
 }
 
 fn is_unchanged(comparison: &Comparison) -> bool {
-    comparison.methods.values().all(|method| !method.is_changed() && method.fixtures.compared() > 0)
+    comparison
+        .methods
+        .values()
+        .all(|method| !method.is_changed() && method.fixtures.compared() > 0)
 }
 
 /// When a file was written, and its length; `None` where there is none.
@@ -141,19 +182,38 @@ impl WatchedFiles {
     /// Watches the files of the pipeline besides those watched before: an edit may bring one back.
     fn follow(&mut self, pipeline: &Pipeline) {
         let folder = &pipeline.folder;
-        let data =
-            pipeline.fixtures.iter().flat_map(|loaded| [folder.join(&loaded.path), folder.join(&loaded.bank_path)]);
-        let programs = pipeline.methods.iter().flat_map(|method| match &method.strategy {
-            Strategy::Command(command) => command.files.iter().map(|(file, _)| command.folder.join(file)).collect(),
-            _ => Vec::new(),
-        });
-        let listed: Vec<PathBuf> = data.chain(programs).chain(pipeline.module_files.paths()).collect();
+        let data = pipeline
+            .fixtures
+            .iter()
+            .flat_map(|loaded| [folder.join(&loaded.path), folder.join(&loaded.bank_path)]);
+        let programs = pipeline
+            .methods
+            .iter()
+            .flat_map(|method| match &method.strategy {
+                Strategy::Command(command) => command
+                    .files
+                    .iter()
+                    .map(|(file, _)| command.folder.join(file))
+                    .collect(),
+                _ => Vec::new(),
+            });
+        let listed: Vec<PathBuf> = data
+            .chain(programs)
+            .chain(pipeline.module_files.paths())
+            .collect();
         for file in &listed {
-            let (Some(folder), Some(extension)) = (file.parent(), file.extension()) else { continue };
-            let known = self.folders.entry((folder.to_owned(), extension.to_owned()));
+            let (Some(folder), Some(extension)) = (file.parent(), file.extension()) else {
+                continue;
+            };
+            let known = self
+                .folders
+                .entry((folder.to_owned(), extension.to_owned()));
             known.or_insert_with(|| files_in(folder, extension).collect());
         }
-        let sources = pipeline.sources.iter().map(|source| folder.join(&source.path));
+        let sources = pipeline
+            .sources
+            .iter()
+            .map(|source| folder.join(&source.path));
         for file in sources.chain([pipeline.file.clone()]).chain(listed) {
             let stamp = stamp(&file);
             self.seen.entry(file).or_insert(stamp);
@@ -161,10 +221,18 @@ impl WatchedFiles {
     }
 
     fn now(&self) -> BTreeMap<PathBuf, FileStamp> {
-        let new = self.folders.iter().flat_map(|((folder, extension), known)| {
-            files_in(folder, extension).filter(move |path| !known.contains(path))
-        });
-        self.seen.keys().cloned().chain(new).map(|path| (path.clone(), stamp(&path))).collect()
+        let new = self
+            .folders
+            .iter()
+            .flat_map(|((folder, extension), known)| {
+                files_in(folder, extension).filter(move |path| !known.contains(path))
+            });
+        self.seen
+            .keys()
+            .cloned()
+            .chain(new)
+            .map(|path| (path.clone(), stamp(&path)))
+            .collect()
     }
 
     /// Waits until files differ from when they were last looked at, and then until they stay the same for a poll.
@@ -185,7 +253,12 @@ impl WatchedFiles {
         let mut edited = Vec::new();
         for (path, stamp) in &now {
             if self.seen.get(path) != Some(stamp) {
-                edited.push(path.strip_prefix(folder).unwrap_or(path).display().to_string());
+                edited.push(
+                    path.strip_prefix(folder)
+                        .unwrap_or(path)
+                        .display()
+                        .to_string(),
+                );
             }
         }
         self.seen = now;
@@ -195,7 +268,11 @@ impl WatchedFiles {
 
 /// The files of a folder with this extension.
 fn files_in(folder: &Path, extension: &OsStr) -> impl Iterator<Item = PathBuf> {
-    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let paths = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     paths.filter(move |path| path.extension() == Some(extension))
 }
 

@@ -8,8 +8,9 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleCause, StaleExplanation,
-    StaleReason, TaskOutcome, cell_coordinate, changes_since, follow, has_changed_inputs, hunks, look_up, reason,
+    Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleCause,
+    StaleExplanation, StaleReason, TaskOutcome, cell_coordinate, changes_since, follow,
+    has_changed_inputs, hunks, look_up, reason,
 };
 use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -74,16 +75,30 @@ pub(crate) fn chain_of<'a>(
     pipeline: Option<&Pipeline>,
     subject: &ExplainedCell<'a>,
 ) -> (Vec<ChainStep<'a>>, Option<PrepareError>) {
-    let (now, fault) = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
-    let edited = pipeline.map(|pipeline| SourceChanges { snapshot, manifest: subject.manifest, pipeline });
+    let (now, fault) = pipeline
+        .map(|pipeline| walk(snapshot, pipeline, &subject.place))
+        .unwrap_or_default();
+    let edited = pipeline.map(|pipeline| SourceChanges {
+        snapshot,
+        manifest: subject.manifest,
+        pipeline,
+    });
     let read_text = |digest: &Digest| snapshot.read_text(digest);
-    let comparison = StepComparison { snapshot, explainer: Explainer::new(&read_text), edited };
+    let comparison = StepComparison {
+        snapshot,
+        explainer: Explainer::new(&read_text),
+        edited,
+    };
     let mut steps = Vec::new();
     let mut is_stale = false;
     for ChainPlace { stage, point, step } in places(pipeline, subject) {
         let is_own = point == subject.place.point.0;
         let current = now.get(&ChainPlace { stage, point, step });
-        let recorded = if is_own { subject.key_of(stage, step) } else { None };
+        let recorded = if is_own {
+            subject.key_of(stage, step)
+        } else {
+            None
+        };
         let key = recorded.or_else(|| latest(snapshot, stage, current?));
         let record = key.and_then(|key| snapshot.find(&key));
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
@@ -93,33 +108,66 @@ pub(crate) fn chain_of<'a>(
             None => StepState::Absent,
         };
         is_stale |= matches!(state, StepState::Stale(_));
-        let failure = if is_own { subject.failure_in(stage, step) } else { None };
-        steps.push(ChainStep { stage, point, step, key, entry, state, failure });
+        let failure = if is_own {
+            subject.failure_in(stage, step)
+        } else {
+            None
+        };
+        steps.push(ChainStep {
+            stage,
+            point,
+            step,
+            key,
+            entry,
+            state,
+            failure,
+        });
     }
     (steps, fault)
 }
 
 /// The places of the chain, in order.
 fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<ChainPlace> {
-    let CellCoordinate { point: cell_point, run, .. } = subject.place;
+    let CellCoordinate {
+        point: cell_point,
+        run,
+        ..
+    } = subject.place;
     let matrix = pipeline.map(Matrix::new);
-    let chain = matrix.as_ref().and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
+    let chain = matrix
+        .as_ref()
+        .and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
     let before = matrix.iter().zip(chain).flat_map(|(matrix, chain)| {
         let keeps_state = matrix.keeps_state(chain.method);
         let points = matrix.compressions(chain).map(|cell| cell.point.number());
-        points.filter(|point| keeps_state && *point < cell_point).collect::<Vec<_>>()
+        points
+            .filter(|point| keeps_state && *point < cell_point)
+            .collect::<Vec<_>>()
     });
-    let before = before.map(|point| ChainPlace { stage: Stage::Compress, point: point.0, step: None });
+    let before = before.map(|point| ChainPlace {
+        stage: Stage::Compress,
+        point: point.0,
+        step: None,
+    });
     let stages = subject.stages().flat_map(|stage| {
-        let steps = if stage == Stage::Answer { subject.answer_steps() } else { vec![None] };
-        steps.into_iter().map(move |step| ChainPlace { stage, point: cell_point.0, step })
+        let steps = if stage == Stage::Answer {
+            subject.answer_steps()
+        } else {
+            vec![None]
+        };
+        steps.into_iter().map(move |step| ChainPlace {
+            stage,
+            point: cell_point.0,
+            step,
+        })
     });
     before.chain(stages).collect()
 }
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.
 fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
-    now.cached.or_else(|| snapshot.latest(&now.coordinate.digest(stage)))
+    now.cached
+        .or_else(|| snapshot.latest(&now.coordinate.digest(stage)))
 }
 
 /// Walks the part of the matrix that leads to the cell. Also returns why an action there cannot be made, if so.
@@ -151,7 +199,8 @@ fn walk<'p>(
             ActionStatus::Cached { resolved, .. } => {
                 cached = Some(resolved.key);
                 // An output that cannot be read is made again by a run: the step is stale.
-                follow(snapshot, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
+                follow(snapshot, &preparer, &task, resolved, None)
+                    .unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale => TaskOutcome::Unresolved,
         };
@@ -160,8 +209,22 @@ fn walk<'p>(
         let coordinate = cell_coordinate(place, action.repetition);
         let current = CurrentSources::new(pipeline, &task);
         let point = place.point.0;
-        let of_chain = ChainPlace { stage: action.stage, point, step: place.step };
-        found.insert(of_chain, CurrentAction { pipeline, point, action, coordinate, cached, current });
+        let of_chain = ChainPlace {
+            stage: action.stage,
+            point,
+            step: place.step,
+        };
+        found.insert(
+            of_chain,
+            CurrentAction {
+                pipeline,
+                point,
+                action,
+                coordinate,
+                cached,
+                current,
+            },
+        );
     }
     (found, fault)
 }
@@ -188,7 +251,12 @@ struct StepComparison<'a> {
 }
 
 impl StepComparison<'_> {
-    fn state(&self, now: &CurrentAction<'_>, key: Option<ActionKey>, old: Option<&EntryMeta>) -> StepState {
+    fn state(
+        &self,
+        now: &CurrentAction<'_>,
+        key: Option<ActionKey>,
+        old: Option<&EntryMeta>,
+    ) -> StepState {
         if now.cached.is_some() && key == now.cached {
             return StepState::Cached;
         }
@@ -198,26 +266,51 @@ impl StepComparison<'_> {
                 self.differs(now, &reason, Some(old))
             }
             None => {
-                let (reason, old) =
-                    reason(self.snapshot, now.pipeline, &now.action, &now.coordinate, &Refresh::default());
+                let (reason, old) = reason(
+                    self.snapshot,
+                    now.pipeline,
+                    &now.action,
+                    &now.coordinate,
+                    &Refresh::default(),
+                );
                 self.differs(now, &reason, old.as_ref())
             }
         };
-        if now.cached.is_some() { StepState::Superseded(differs) } else { StepState::Stale(differs) }
+        if now.cached.is_some() {
+            StepState::Superseded(differs)
+        } else {
+            StepState::Stale(differs)
+        }
     }
 
-    fn differs(&self, now: &CurrentAction<'_>, reason: &StaleReason, old: Option<&EntryMeta>) -> StepDifference {
-        let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.current);
+    fn differs(
+        &self,
+        now: &CurrentAction<'_>,
+        reason: &StaleReason,
+        old: Option<&EntryMeta>,
+    ) -> StepDifference {
+        let explained = self
+            .explainer
+            .explain(reason, old.map(|old| &old.sources), &now.current);
         let edited = now.current.source_texts().filter_map(|origin| {
-            let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;
+            let before = old?
+                .sources
+                .0
+                .get(origin.name)
+                .filter(|before| before.digest != origin.digest)?;
             let text = self.snapshot.read_text(&before.digest)?;
             Some((origin.label(), hunks(&text, origin.text, AROUND)))
         });
         let mut files: Vec<FileDiff> = edited.collect();
-        if let Some(edited) = self.edited.filter(|_| has_changed_inputs(reason, StaleCause::Span)) {
+        if let Some(edited) = self
+            .edited
+            .filter(|_| has_changed_inputs(reason, StaleCause::Span))
+        {
             files.extend(edited.messages(now.point));
         }
-        let edited = self.edited.filter(|_| has_changed_inputs(reason, StaleCause::Probe));
+        let edited = self
+            .edited
+            .filter(|_| has_changed_inputs(reason, StaleCause::Probe));
         if let Some((edited, probe)) = edited.zip(now.current.probe) {
             files.extend(edited.probe(probe));
         }

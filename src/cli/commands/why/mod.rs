@@ -9,7 +9,9 @@ use serde::Serialize;
 use crate::action::Stage;
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
-use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
+use crate::cli::commands::cache::{
+    EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot,
+};
 use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
@@ -55,7 +57,9 @@ struct StepJson {
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
     match find_cell(common, &paths.results, args, "why", console)? {
-        CellMatch::One(selected) => explain(common, &paths, &ExplainedCell::judged(&selected), console),
+        CellMatch::One(selected) => {
+            explain(common, &paths, &ExplainedCell::judged(&selected), console)
+        }
         CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
             Some(subject) => explain(common, &paths, &subject, console),
             None => Err(missing.failure()),
@@ -81,10 +85,15 @@ fn explain(
     }
     let (steps, fault) = chain_of(&snapshot, pipeline.as_ref(), subject);
     if let Some(fault) = fault {
-        let text = say!("the current project cannot make this cell: {fault}", "当前项目无法产生该单元：{fault}");
+        let text = say!(
+            "the current project cannot make this cell: {fault}",
+            "当前项目无法产生该单元：{fault}"
+        );
         console.warn(localized("note:", "说明："), text);
     }
-    console.report(&json(subject, &steps, &snapshot), || page(console, &explanation(subject, &steps, console)));
+    console.report(&json(subject, &steps, &snapshot), || {
+        page(console, &explanation(subject, &steps, console))
+    });
     Ok(Exit::Done)
 }
 
@@ -100,26 +109,54 @@ fn state_word(state: &StepState) -> &'static str {
 }
 
 /// A state in a word, what differs, its style, and its meaning in words.
-fn describe(state: &StepState) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
+fn describe(
+    state: &StepState,
+) -> (
+    &'static str,
+    Option<&StepDifference>,
+    TextStyle,
+    &'static str,
+) {
     match state {
-        StepState::Cached => ("cached", None, TextStyle::Good, localized("nothing has changed", "没有变化")),
-        StepState::Stale(differs) => {
-            ("stale", Some(differs), TextStyle::Bad, localized("it would run again", "会重新运行"))
-        }
+        StepState::Cached => (
+            "cached",
+            None,
+            TextStyle::Good,
+            localized("nothing has changed", "没有变化"),
+        ),
+        StepState::Stale(differs) => (
+            "stale",
+            Some(differs),
+            TextStyle::Bad,
+            localized("it would run again", "会重新运行"),
+        ),
         StepState::Superseded(differs) => {
-            let meaning = localized("changed since; the current version has already run", "之后有改动；当前版本已运行");
+            let meaning = localized(
+                "changed since; the current version has already run",
+                "之后有改动；当前版本已运行",
+            );
             ("superseded", Some(differs), TextStyle::Warning, meaning)
         }
-        StepState::Blocked => {
-            ("blocked", None, TextStyle::Warning, localized("waits for a stale action above", "等待上面过期的动作"))
-        }
-        StepState::Absent => {
-            ("absent", None, TextStyle::Dim, localized("not in the current project", "不在当前项目中"))
-        }
+        StepState::Blocked => (
+            "blocked",
+            None,
+            TextStyle::Warning,
+            localized("waits for a stale action above", "等待上面过期的动作"),
+        ),
+        StepState::Absent => (
+            "absent",
+            None,
+            TextStyle::Dim,
+            localized("not in the current project", "不在当前项目中"),
+        ),
     }
 }
 
-fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[ChainStep<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
+fn json<'a>(
+    subject: &'a ExplainedCell<'_>,
+    steps: &[ChainStep<'_>],
+    snapshot: &CacheSnapshot,
+) -> WhyJson<'a> {
     let place = &subject.place;
 
     WhyJson {
@@ -146,15 +183,34 @@ fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot) -> StepJson {
         key: step.key.map(|key| key.to_string()),
         state,
         why: explained.map(|explained| explained.why).or(blocked),
-        changed: explained.map(|explained| explained.changed.clone()).unwrap_or_default(),
-        entry: step.entry.as_ref().map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
-        inputs: step.entry.as_ref().map(|(_, meta)| inputs_json(meta)).unwrap_or_default(),
+        changed: explained
+            .map(|explained| explained.changed.clone())
+            .unwrap_or_default(),
+        entry: step
+            .entry
+            .as_ref()
+            .map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
+        inputs: step
+            .entry
+            .as_ref()
+            .map(|(_, meta)| inputs_json(meta))
+            .unwrap_or_default(),
     }
 }
 
 fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &Console) -> String {
-    let CellCoordinate { fixture, point, method, run, probe, .. } = &subject.place;
-    let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
+    let CellCoordinate {
+        fixture,
+        point,
+        method,
+        run,
+        probe,
+        ..
+    } = &subject.place;
+    let probe_told = probe
+        .as_ref()
+        .map(|probe| format!(" · {probe}"))
+        .unwrap_or_default();
     let place = say!(
         "{fixture} · point {} · {method} · run {run}{probe_told}",
         "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe_told}",
@@ -171,36 +227,65 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
             console.paint(TextStyle::Strong, &place),
             console.paint(score_style(subject.overall), &score)
         ),
-        console.paint(TextStyle::Dim, &say!("label {}", "标签 {}", subject.manifest.label)),
+        console.paint(
+            TextStyle::Dim,
+            &say!("label {}", "标签 {}", subject.manifest.label),
+        ),
     ];
     for step in steps {
         lines.push(String::new());
         lines.extend(step_lines(step, point.0, console));
     }
-    let next = console.labelled(TextStyle::Hint, localized("next:", "下一步："), next(subject, steps));
+    let next = console.labelled(
+        TextStyle::Hint,
+        localized("next:", "下一步："),
+        next(subject, steps),
+    );
     lines.push(format!("\n{next}"));
     lines.join("\n")
 }
 
 /// The command to type next: one that makes what is missing, or shows what is there.
 fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
-    let CellCoordinate { fixture, method, run, probe, .. } = &subject.place;
-    let is_stale = steps.iter().any(|step| matches!(step.state, StepState::Stale(_)));
+    let CellCoordinate {
+        fixture,
+        method,
+        run,
+        probe,
+        ..
+    } = &subject.place;
+    let is_stale = steps
+        .iter()
+        .any(|step| matches!(step.state, StepState::Stale(_)));
     match probe {
         // A plan first: the label alone selects the whole project.
-        _ if subject.failure.is_some() => {
-            CommandLine::current().of_project().with_label(&subject.manifest.label).command("plan")
-        }
-        Some(probe) if !is_stale => command_for(CommandLine::current(), "show", [fixture, method, probe], *run),
+        _ if subject.failure.is_some() => CommandLine::current()
+            .of_project()
+            .with_label(&subject.manifest.label)
+            .command("plan"),
+        Some(probe) if !is_stale => command_for(
+            CommandLine::current(),
+            "show",
+            [fixture, method, probe],
+            *run,
+        ),
         _ => CommandLine::current().of_project().command("plan"),
     }
 }
 
 fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
     let (_, differs, style, meaning) = describe(&step.state);
-    let at = if step.point == point { String::new() } else { say!(" at point {}", "，压缩点 {}", step.point) };
-    let at = step.step.map_or(at.clone(), |step| say!("{at} step {step}", "{at}，第 {step} 步"));
-    let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
+    let at = if step.point == point {
+        String::new()
+    } else {
+        say!(" at point {}", "，压缩点 {}", step.point)
+    };
+    let at = step.step.map_or(at.clone(), |step| {
+        say!("{at} step {step}", "{at}，第 {step} 步")
+    });
+    let key = step
+        .key
+        .map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
         "{}{}  {}  {}",
         console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
@@ -210,29 +295,49 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
     )];
     if let Some(StepDifference { explained, files }) = differs {
         let changed = explained.changed.join(localized("; ", "；"));
-        let colon = if changed.is_empty() { "" } else { localized(": ", "：") };
-        lines.push(format!("  {}{colon}{changed}", console.paint(style, explained.why.words())));
+        let colon = if changed.is_empty() {
+            ""
+        } else {
+            localized(": ", "：")
+        };
+        lines.push(format!(
+            "  {}{colon}{changed}",
+            console.paint(style, explained.why.words())
+        ));
         for (file, hunks) in files {
             lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
             lines.extend(hunk_lines(hunks, "    ", console));
         }
     }
     if let Some(failure) = step.failure {
-        let failed = console.labelled(TextStyle::Bad, localized("failed:", "失败："), failure.message_with_hint());
+        let failed = console.labelled(
+            TextStyle::Bad,
+            localized("failed:", "失败："),
+            failure.message_with_hint(),
+        );
         lines.push(format!("  {failed}"));
     }
     match &step.entry {
         Some((record, meta)) => {
-            lines.extend(provenance(console, record, meta).into_iter().map(|line| format!("  {line}")));
-            lines.extend(input_lines(meta, console).into_iter().map(|line| format!("  {line}")));
+            lines.extend(
+                provenance(console, record, meta)
+                    .into_iter()
+                    .map(|line| format!("  {line}")),
+            );
+            lines.extend(
+                input_lines(meta, console)
+                    .into_iter()
+                    .map(|line| format!("  {line}")),
+            );
         }
         None if step.failure.is_some() => {}
-        None => {
-            lines.push(console.paint(
-                TextStyle::Dim,
-                localized("  (its entry is no longer in the cache)", "  （其条目已不在缓存中）"),
-            ))
-        }
+        None => lines.push(console.paint(
+            TextStyle::Dim,
+            localized(
+                "  (its entry is no longer in the cache)",
+                "  （其条目已不在缓存中）",
+            ),
+        )),
     }
     lines
 }

@@ -29,17 +29,37 @@ impl SourceChanges<'_> {
     /// The changed messages before a point, as models read them: in the file a message is one line, however long.
     pub(crate) fn messages(&self, point: u32) -> Option<FileDiff> {
         let loaded = self.fixture()?;
-        let old = ParsedFixture::read(&self.earlier(&loaded.path)?).ok()?.fixture;
-        let differing = hunks(&before(&old, point), &before(&loaded.fixture, point), AROUND);
-        (!differing.is_empty()).then(|| (say!("{}, as models read it", "{}（模型读到的内容）", loaded.path), differing))
+        let old = ParsedFixture::read(&self.earlier(&loaded.path)?)
+            .ok()?
+            .fixture;
+        let differing = hunks(
+            &before(&old, point),
+            &before(&loaded.fixture, point),
+            AROUND,
+        );
+        (!differing.is_empty()).then(|| {
+            (
+                say!("{}, as models read it", "{}（模型读到的内容）", loaded.path),
+                differing,
+            )
+        })
     }
 
     /// The changed lines of a probe in its bank.
     pub(crate) fn probe(&self, id: &str) -> Option<FileDiff> {
         let path = &self.fixture()?.bank_path;
-        let (old, new) = (self.earlier(path)?, data_files(self.pipeline).find(|file| file.path == *path)?.text);
+        let (old, new) = (
+            self.earlier(path)?,
+            data_files(self.pipeline)
+                .find(|file| file.path == *path)?
+                .text,
+        );
         let parsed = ParsedBank::read(&new).ok()?;
-        let at = parsed.bank.probes.iter().position(|probe| *probe.id.0 == *id)?;
+        let at = parsed
+            .bank
+            .probes
+            .iter()
+            .position(|probe| *probe.id.0 == *id)?;
         let lines = lines_of(&new, &parsed.places.get(at)?.probe);
         let mut differing = hunks(&old, &new, AROUND);
         differing.retain(|hunk| is_within(hunk, &lines));
@@ -58,9 +78,18 @@ impl SourceChanges<'_> {
 
 /// The messages of a fixture before a point, as one text.
 fn before(fixture: &Fixture, point: u32) -> String {
-    let at = (point as usize).checked_sub(1).and_then(|at| fixture.effective_points().get(at).copied());
-    let end = at.unwrap_or(fixture.messages.len()).min(fixture.messages.len());
-    render(fixture.messages.get(fixture.start()..end).unwrap_or_default())
+    let at = (point as usize)
+        .checked_sub(1)
+        .and_then(|at| fixture.effective_points().get(at).copied());
+    let end = at
+        .unwrap_or(fixture.messages.len())
+        .min(fixture.messages.len());
+    render(
+        fixture
+            .messages
+            .get(fixture.start()..end)
+            .unwrap_or_default(),
+    )
 }
 
 /// The lines, from 1, that a range of bytes covers.
@@ -88,7 +117,13 @@ mod tests {
         let text = "a\nb\nc\nd\n";
         assert_eq!(lines_of(text, &(2..5)), 2..=3);
         let edited = hunks(text, "a\nb\nc\nD\n", 1);
-        let within: Vec<bool> = edited.iter().map(|hunk| is_within(hunk, &(2..=3))).collect();
-        assert_eq!((within, is_within(&edited[0], &(4..=4))), (vec![false], true));
+        let within: Vec<bool> = edited
+            .iter()
+            .map(|hunk| is_within(hunk, &(2..=3)))
+            .collect();
+        assert_eq!(
+            (within, is_within(&edited[0], &(4..=4))),
+            (vec![false], true)
+        );
     }
 }

@@ -71,9 +71,25 @@ impl<'a> ExplainedCell<'a> {
             judge_n: Some(row.judge_n),
         };
         let keys = &row.keys;
-        let keys = CellKeys { compress: Some(keys.compress), answer: Some(keys.answer), judge: Some(keys.judge) };
-        let steps = row.open_book.iter().flat_map(|open| &open.steps).map(|step| Some(step.key)).collect();
-        ExplainedCell { manifest: &selected.manifest, place, keys, steps, overall: row.overall, failure: None }
+        let keys = CellKeys {
+            compress: Some(keys.compress),
+            answer: Some(keys.answer),
+            judge: Some(keys.judge),
+        };
+        let steps = row
+            .open_book
+            .iter()
+            .flat_map(|open| &open.steps)
+            .map(|step| Some(step.key))
+            .collect();
+        ExplainedCell {
+            manifest: &selected.manifest,
+            place,
+            keys,
+            steps,
+            overall: row.overall,
+            failure: None,
+        }
     }
 
     /// The cell that failed; `None` where nothing did.
@@ -81,13 +97,29 @@ impl<'a> ExplainedCell<'a> {
         let failure = missing.failure.as_ref()?;
         let (place, key) = (failure.place.recorded_cell()?.clone(), failure.key);
         let keys = match failure.stage {
-            StageName::Compress => CellKeys { compress: key, ..CellKeys::default() },
-            StageName::Answer => CellKeys { answer: key, ..CellKeys::default() },
-            StageName::Judge => CellKeys { judge: key, ..CellKeys::default() },
+            StageName::Compress => CellKeys {
+                compress: key,
+                ..CellKeys::default()
+            },
+            StageName::Answer => CellKeys {
+                answer: key,
+                ..CellKeys::default()
+            },
+            StageName::Judge => CellKeys {
+                judge: key,
+                ..CellKeys::default()
+            },
             StageName::Probes | StageName::Selftest | StageName::Regrade => CellKeys::default(),
         };
         let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
-        Some(ExplainedCell { manifest: &missing.manifest, place, keys, steps, overall: None, failure: Some(failure) })
+        Some(ExplainedCell {
+            manifest: &missing.manifest,
+            place,
+            keys,
+            steps,
+            overall: None,
+            failure: Some(failure),
+        })
     }
 
     /// The stages at its point, in order, down to what failed.
@@ -97,11 +129,14 @@ impl<'a> ExplainedCell<'a> {
             Some(StageName::Answer) => Stage::Answer,
             _ => Stage::Judge,
         };
-        [Stage::Compress, Stage::Answer, Stage::Judge].into_iter().filter(move |stage| *stage <= last)
+        [Stage::Compress, Stage::Answer, Stage::Judge]
+            .into_iter()
+            .filter(move |stage| *stage <= last)
     }
 
     /// What failed in a stage at its point, or in a step towards the answer.
     pub(crate) fn failure_in(&self, stage: Stage, step: Option<u32>) -> Option<&'a FailedAction> {
-        self.failure.filter(|failure| failure.stage == stage.into() && self.place.step == step)
+        self.failure
+            .filter(|failure| failure.stage == stage.into() && self.place.step == step)
     }
 }

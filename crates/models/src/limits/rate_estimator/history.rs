@@ -44,8 +44,15 @@ impl SentRequests {
     }
 
     /// The requests that were sent after `time`; refused ones only `with_refused`.
-    pub(super) fn after(&self, time: Seconds, with_refused: bool) -> impl Iterator<Item = &Sent> + Clone {
-        let sent = self.0.iter().skip(self.0.partition_point(|sent| sent.at <= time));
+    pub(super) fn after(
+        &self,
+        time: Seconds,
+        with_refused: bool,
+    ) -> impl Iterator<Item = &Sent> + Clone {
+        let sent = self
+            .0
+            .iter()
+            .skip(self.0.partition_point(|sent| sent.at <= time));
         sent.filter(move |sent| with_refused || !sent.is_refused)
     }
 
@@ -53,7 +60,12 @@ impl SentRequests {
     pub(super) fn forget(&mut self, now: Seconds) {
         while self.0.front().is_some_and(|sent| {
             let is_one_too_many = self.0.len() > MOST_REMEMBERED;
-            now - sent.at >= if is_one_too_many { ALWAYS_REMEMBERED } else { REMEMBERED }
+            now - sent.at
+                >= if is_one_too_many {
+                    ALWAYS_REMEMBERED
+                } else {
+                    REMEMBERED
+                }
         }) {
             self.0.pop_front();
         }
@@ -73,7 +85,10 @@ pub(super) struct Tally {
 impl Tally {
     /// The tally of a phase that begins with the request `first`.
     pub(super) fn new(first: u64) -> Tally {
-        Tally { first, ..Tally::default() }
+        Tally {
+            first,
+            ..Tally::default()
+        }
     }
 
     pub(super) fn count(&mut self, sent: Sent) {
@@ -105,7 +120,12 @@ impl Tally {
     /// Of the last requests whose fate is known: how many were refused, and their share.
     pub(super) fn last_refused(&self, now: Seconds, round_trip: Seconds) -> (usize, f64) {
         let known = now - 0.9 * round_trip;
-        let last = self.last.iter().rev().skip_while(|sent| sent.at > known).take(LAST);
+        let last = self
+            .last
+            .iter()
+            .rev()
+            .skip_while(|sent| sent.at > known)
+            .take(LAST);
         let refused = last.clone().filter(|sent| sent.is_refused).count();
         (refused, refused as f64 / last.count().max(LAST / 2) as f64)
     }

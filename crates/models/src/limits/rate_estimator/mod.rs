@@ -92,7 +92,11 @@ pub(crate) struct RateEstimator {
 impl RateEstimator {
     /// For requests: starts slowly, or at once where the user declared a rate. A single refusal proves nothing.
     pub(crate) fn for_requests(is_declared: bool) -> RateEstimator {
-        let first_rate = if is_declared { f64::INFINITY } else { START_RATE };
+        let first_rate = if is_declared {
+            f64::INFINITY
+        } else {
+            START_RATE
+        };
         RateEstimator::new(first_rate, true)
     }
 
@@ -137,14 +141,19 @@ impl RateEstimator {
 
     fn due_in_start(&mut self, amount: f64, now: Seconds) -> Seconds {
         let round_trip = self.round_trip.unwrap_or_default();
-        if let Some(suspicion) = self.suspicion.filter(|suspicion| suspicion.sent >= LOOKED_AT) {
+        if let Some(suspicion) = self
+            .suspicion
+            .filter(|suspicion| suspicion.sent >= LOOKED_AT)
+        {
             let answered = suspicion.last + 1.5 * round_trip;
             if now < answered {
                 return answered;
             }
             // In a continued start the limit may have refused it: others may have taken the rest.
             if self.restarts == 0 {
-                self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
+                self.noise = self
+                    .most_noise()
+                    .min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
             }
             self.suspicion = None;
             self.start.grow_from(self.start.rate, now);
@@ -158,7 +167,9 @@ impl RateEstimator {
         self.pacer.set(self.start.rate, self.mean, now);
         let due = now + self.pacer.wait(amount);
         match self.suspicion {
-            Some(suspicion) if self.noise == 0.0 => due.max(suspicion.last + 1.2 * round_trip).max(suspicion.at),
+            Some(suspicion) if self.noise == 0.0 => {
+                due.max(suspicion.last + 1.2 * round_trip).max(suspicion.at)
+            }
             _ => due,
         }
     }
@@ -175,7 +186,9 @@ impl RateEstimator {
         }
         if self.level >= self.mean {
             let window = self.window(now);
-            let recent = self.history.after(now - window, self.counts_refused && self.noise == 0.0);
+            let recent = self
+                .history
+                .after(now - window, self.counts_refused && self.noise == 0.0);
             let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
             let mut excess = sum + amount - self.level.max(amount) * (1.0 + 1e-6);
             for sent in recent {
@@ -192,7 +205,11 @@ impl RateEstimator {
     /// The time in which the level may be sent. What was sent in the start may have arrived later.
     fn window(&self, now: Seconds) -> Seconds {
         let window = WINDOW + MARGIN + self.lag;
-        if now - self.since < window { window } else { WINDOW + MARGIN }
+        if now - self.since < window {
+            window
+        } else {
+            WINDOW + MARGIN
+        }
     }
 
     /// The rate at which requests are spread.
@@ -214,7 +231,12 @@ impl RateEstimator {
         }
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
         self.pacer.take(amount);
-        let sent = Sent { id, at: now, amount, is_refused: false };
+        let sent = Sent {
+            id,
+            at: now,
+            amount,
+            is_refused: false,
+        };
         self.history.push(sent);
         self.tally.count(sent);
         self.last_sent = Some(now);
@@ -236,7 +258,9 @@ impl RateEstimator {
     ) {
         let rest = remaining.zip(reset.filter(|reset| *reset > 0.0));
         if let Some((_, reset)) = rest.filter(|(remaining, _)| *remaining < 1.0) {
-            self.blocked_until = self.blocked_until.max(now + reset.min((60.0 / limit).clamp(0.02, 1.0)));
+            self.blocked_until = self
+                .blocked_until
+                .max(now + reset.min((60.0 / limit).clamp(0.02, 1.0)));
         }
         let ceiling = announced_rate(limit, rest) * part;
         let before = self.ceiling.replace(ceiling);
@@ -252,7 +276,9 @@ impl RateEstimator {
     /// Records that a request was answered.
     pub(crate) fn succeeded(&mut self, id: u64, now: Seconds) {
         let first = self.history.after(Seconds::NEG_INFINITY, false).next();
-        let refused_for = first.zip(self.unaccepted_since.take()).map_or(0.0, |(first, since)| first.at - since);
+        let refused_for = first
+            .zip(self.unaccepted_since.take())
+            .map_or(0.0, |(first, since)| first.at - since);
         if refused_for > OUTAGE && self.phase != Phase::Start && self.ceiling.is_none() {
             self.start_again(now);
         }
@@ -281,7 +307,9 @@ impl RateEstimator {
 
     /// Records that this limit refused a request; `asked` is how long the provider asks to wait.
     pub(crate) fn refused(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
-        let Some(sent) = self.history.refuse(id) else { return };
+        let Some(sent) = self.history.refuse(id) else {
+            return;
+        };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
         self.tally.mark_refused(id);
@@ -315,7 +343,10 @@ impl RateEstimator {
     /// Whether a refusal at the level proves only that the provider counts refused requests too.
     fn is_explained_by_refused(&self, refused: Sent) -> bool {
         let is_new = self.phase == Phase::Hold && !self.counts_refused && self.noise == 0.0;
-        let until_it = self.history.after(refused.at - WINDOW, true).take_while(|sent| sent.id <= refused.id);
+        let until_it = self
+            .history
+            .after(refused.at - WINDOW, true)
+            .take_while(|sent| sent.id <= refused.id);
         is_new && until_it.map(|sent| sent.amount).sum::<f64>() > self.level
     }
 
@@ -328,7 +359,14 @@ impl RateEstimator {
         } else if self.may_be_noise {
             let is_slow = self.noise == 0.0 && SLOW.contains(&(self.accepted(now) / self.mean));
             let last = self.last_sent.unwrap_or(now);
-            self.suspicion = Some(FirstRefusal::new(id, now, took, self.next_id, last, is_slow));
+            self.suspicion = Some(FirstRefusal::new(
+                id,
+                now,
+                took,
+                self.next_id,
+                last,
+                is_slow,
+            ));
         } else {
             self.begin_holding(now);
         }
@@ -338,20 +376,26 @@ impl RateEstimator {
     /// limit up, and it says nothing about the rate.
     fn begin_holding(&mut self, now: Seconds) {
         self.set_level(self.accepted(now).max(self.mean / WINDOW));
-        self.lag = self.suspicion.take().map_or(0.0, |suspicion| suspicion.lag());
+        self.lag = self
+            .suspicion
+            .take()
+            .map_or(0.0, |suspicion| suspicion.lag());
         (self.wave, self.is_first) = (self.next_id, true);
         self.enter(Phase::Hold, now);
     }
 
     fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
         if self.probing.probe.is_some() {
-            self.probing.refused(id, self.round_trip.unwrap_or_default(), now);
+            self.probing
+                .refused(id, self.round_trip.unwrap_or_default(), now);
         } else if id >= self.wave && self.noise == 0.0 {
             self.probing = Probing::new(self.level, now);
         }
         if self.probing.found_nothing() {
             let lasted = now - self.probing.began;
-            let wait = asked.filter(|asked| *asked > 0.0).unwrap_or((lasted / 4.0).clamp(0.25, 30.0));
+            let wait = asked
+                .filter(|asked| *asked > 0.0)
+                .unwrap_or((lasted / 4.0).clamp(0.25, 30.0));
             if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.probing.began) {
                 self.used_up(now);
             }
@@ -365,18 +409,24 @@ impl RateEstimator {
         let accepted = std::mem::take(&mut self.accepted_since);
         let before = self.used_up_at.replace(self.probing.began);
         let per_second = before.map(|before| accepted / (self.probing.began - before).max(WINDOW));
-        self.set_level(per_second.map_or(self.probing.level, |per_second| per_second.min(self.probing.level)));
+        self.set_level(per_second.map_or(self.probing.level, |per_second| {
+            per_second.min(self.probing.level)
+        }));
         self.enter(Phase::Hold, now);
     }
 
     fn refused_at_level(&mut self, now: Seconds) {
         match self.phase {
-            Phase::Raised { before } if self.is_excess(if self.noise == 0.0 { 0.5 } else { 1.5 }) => {
+            Phase::Raised { before }
+                if self.is_excess(if self.noise == 0.0 { 0.5 } else { 1.5 }) =>
+            {
                 self.failed_level = self.level;
                 self.set_level(before);
                 self.settle_down(now);
             }
-            Phase::Hold if self.is_excess(1.5) || self.share_of_last(now) > self.noticed_share() => {
+            Phase::Hold
+                if self.is_excess(1.5) || self.share_of_last(now) > self.noticed_share() =>
+            {
                 self.failed_level = self.level;
                 let share = f64::from(self.tally.refused) / f64::from(self.tally.sent.max(12));
                 let share = share.max(self.share_of_last(now));
@@ -408,13 +458,23 @@ impl RateEstimator {
 
     /// The next lower level: the accepted amount, within bounds.
     fn cut(&self, now: Seconds) -> f64 {
-        self.accepted(now).clamp(self.level * DEEPEST_CUT, self.level * CUT)
+        self.accepted(now)
+            .clamp(self.level * DEEPEST_CUT, self.level * CUT)
     }
 
     fn test_lower(&mut self, before: f64, share: f64, now: Seconds) {
-        let target = self.cut(now).max(self.level * (1.0 - share).clamp(DEEPEST_CUT, CUT));
+        let target = self
+            .cut(now)
+            .max(self.level * (1.0 - share).clamp(DEEPEST_CUT, CUT));
         self.set_level(target * TESTED);
-        self.enter(Phase::Lowered { before, target, share }, now);
+        self.enter(
+            Phase::Lowered {
+                before,
+                target,
+                share,
+            },
+            now,
+        );
     }
 
     /// The level is known better now: the next raise waits longer.
@@ -439,7 +499,9 @@ impl RateEstimator {
                 }
                 self.raise(now);
             }
-            Phase::Lowered { .. } if lasted >= self.longest_hold() || lasted >= TRIAL && self.has_tested() => {
+            Phase::Lowered { .. }
+                if lasted >= self.longest_hold() || lasted >= TRIAL && self.has_tested() =>
+            {
                 self.judge_lowered(now);
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
@@ -452,7 +514,11 @@ impl RateEstimator {
 
     /// How long a raise is watched.
     fn trial(&self) -> Seconds {
-        let longest = if self.may_be_shared { LONGEST_TRIAL } else { TRIAL };
+        let longest = if self.may_be_shared {
+            LONGEST_TRIAL
+        } else {
+            TRIAL
+        };
         (REQUESTS_PER_TRIAL * self.mean / self.level).clamp(TRIAL, longest)
     }
 
@@ -463,7 +529,14 @@ impl RateEstimator {
     /// Judges whether a lower level ended the refusals. If it only made them fewer, it is still too high. If it changed
     /// nothing, the lowest tested level tells whether they are noise; if so, the level before all tests is restored.
     fn judge_lowered(&mut self, now: Seconds) {
-        let Phase::Lowered { before, target, share } = self.phase else { return };
+        let Phase::Lowered {
+            before,
+            target,
+            share,
+        } = self.phase
+        else {
+            return;
+        };
         let (seen, lowest) = (self.tally.share(), before * LOWEST_TESTED);
         let persists = seen >= PERSISTED * share && seen <= MOST_NOISE;
         if seen <= ENDED * share {
@@ -472,7 +545,14 @@ impl RateEstimator {
             self.settle_down(now);
         } else if persists && self.noise == 0.0 && self.level > lowest {
             self.set_level(lowest);
-            self.enter(Phase::Lowered { before, target, share: seen }, now);
+            self.enter(
+                Phase::Lowered {
+                    before,
+                    target,
+                    share: seen,
+                },
+                now,
+            );
         } else if persists {
             self.noise = self.most_noise().min(self.noise.max(seen));
             self.set_level(before);
@@ -485,8 +565,26 @@ impl RateEstimator {
     /// Forgets what refusals showed while nothing was accepted: they say nothing about the rate.
     fn start_again(&mut self, now: Seconds) {
         let new = RateEstimator::new(self.start.first, self.may_be_noise);
-        let RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, .. } = std::mem::take(self);
-        *self = RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, ..new };
+        let RateEstimator {
+            history,
+            pacer,
+            next_id,
+            mean,
+            round_trip,
+            latency,
+            last_sent,
+            ..
+        } = std::mem::take(self);
+        *self = RateEstimator {
+            history,
+            pacer,
+            next_id,
+            mean,
+            round_trip,
+            latency,
+            last_sent,
+            ..new
+        };
         self.start.grow_from(self.start.first, now);
         self.wave = next_id;
         self.enter(Phase::Start, now);
@@ -504,18 +602,30 @@ impl RateEstimator {
     }
 
     fn longest_hold(&self) -> Seconds {
-        if self.is_raised_often() { LONGEST_OFTEN_HOLD } else { LONGEST_HOLD }
+        if self.is_raised_often() {
+            LONGEST_OFTEN_HOLD
+        } else {
+            LONGEST_HOLD
+        }
     }
 
     fn time_to_raise(&self) -> Seconds {
         let held = self.hold / HOLD;
         if self.is_raised_often() {
-            return if held <= 1.0 && self.noise > 0.0 { 0.5 } else { self.hold };
+            return if held <= 1.0 && self.noise > 0.0 {
+                0.5
+            } else {
+                self.hold
+            };
         }
         if self.is_provisional && self.is_first {
             return LONGEST_WAIT * self.mean / self.level;
         }
-        let longest = if self.is_first { LONGEST_FIRST_WAIT } else { LONGEST_WAIT };
+        let longest = if self.is_first {
+            LONGEST_FIRST_WAIT
+        } else {
+            LONGEST_WAIT
+        };
         let wait = (REQUESTS_PER_RAISE * self.mean / self.level).min(longest) * held;
         self.hold.max(wait.min(LONGEST_SLOW_HOLD))
     }
@@ -529,8 +639,16 @@ impl RateEstimator {
         if !is_used || raised <= before {
             return self.enter(Phase::Hold, now);
         }
-        let seen = if self.tally.sent >= 20 { self.tally.share().min(self.most_noise()) } else { 0.0 };
-        self.expected = if self.noise == 0.0 { 0.0 } else { self.noise.max(seen) };
+        let seen = if self.tally.sent >= 20 {
+            self.tally.share().min(self.most_noise())
+        } else {
+            0.0
+        };
+        self.expected = if self.noise == 0.0 {
+            0.0
+        } else {
+            self.noise.max(seen)
+        };
         self.set_level(raised);
         self.enter(Phase::Raised { before }, now);
     }
@@ -547,28 +665,50 @@ impl RateEstimator {
 
     /// The largest share of refusals that may be noise: none at an announced limit, because others use that too.
     fn most_noise(&self) -> f64 {
-        if self.ceiling.is_some() { 0.0 } else { MOST_NOISE }
+        if self.ceiling.is_some() {
+            0.0
+        } else {
+            MOST_NOISE
+        }
     }
 
     /// The refused share of the last requests that lowers the level.
     fn noticed_share(&self) -> f64 {
-        if self.noise == 0.0 { NOTICED } else { NOTICED_IN_NOISE }
+        if self.noise == 0.0 {
+            NOTICED
+        } else {
+            NOTICED_IN_NOISE
+        }
     }
 
     /// Whether more was refused in this phase than the noise explains.
     fn is_excess(&self, slack: f64) -> bool {
-        let noise = if matches!(self.phase, Phase::Raised { .. }) { self.expected } else { self.noise };
+        let noise = if matches!(self.phase, Phase::Raised { .. }) {
+            self.expected
+        } else {
+            self.noise
+        };
         self.tally.exceeds(noise, slack)
     }
 
     fn share_of_last(&self, now: Seconds) -> f64 {
-        self.tally.last_refused(now, self.round_trip.unwrap_or_default()).1
+        self.tally
+            .last_refused(now, self.round_trip.unwrap_or_default())
+            .1
     }
 
     /// Whether so many of the last requests were refused that it cannot be noise.
     fn is_clear(&self, now: Seconds) -> bool {
-        let (refused, share) = self.tally.last_refused(now, self.round_trip.unwrap_or_default());
-        refused >= CLEARLY_REFUSED && share > if self.noise == 0.0 { CLEAR } else { CLEAR_IN_NOISE }
+        let (refused, share) = self
+            .tally
+            .last_refused(now, self.round_trip.unwrap_or_default());
+        refused >= CLEARLY_REFUSED
+            && share
+                > if self.noise == 0.0 {
+                    CLEAR
+                } else {
+                    CLEAR_IN_NOISE
+                }
     }
 
     /// Corrects known noise by the share refused in this phase.
@@ -583,8 +723,16 @@ impl RateEstimator {
     /// The amount accepted per second. At a slow rate it is measured over the time of a few requests.
     fn accepted(&self, now: Seconds) -> f64 {
         let is_fast = self.level >= 2.0 * self.mean;
-        let horizon = if is_fast { WINDOW } else { (4.0 * self.mean / self.level).min(REMEMBERED) };
+        let horizon = if is_fast {
+            WINDOW
+        } else {
+            (4.0 * self.mean / self.level).min(REMEMBERED)
+        };
         let margin = if is_fast { MARGIN } else { 0.0 };
-        self.history.after(now - horizon - margin, false).map(|sent| sent.amount).sum::<f64>() / horizon
+        self.history
+            .after(now - horizon - margin, false)
+            .map(|sent| sent.amount)
+            .sum::<f64>()
+            / horizon
     }
 }

@@ -24,13 +24,22 @@ impl Pacer {
         } else {
             self.filled + (now - self.at).max(0.0) * self.rate
         };
-        *self = Pacer { rate, size, filled: saved.min(size), at: now };
+        *self = Pacer {
+            rate,
+            size,
+            filled: saved.min(size),
+            at: now,
+        };
     }
 
     pub(super) fn wait(&self, amount: f64) -> Seconds {
         let missing = amount.min(self.size) - self.filled;
         // A hair of rounding must not cost a timer tick.
-        if self.rate.is_infinite() || missing <= 1e-6 { 0.0 } else { missing / self.rate }
+        if self.rate.is_infinite() || missing <= 1e-6 {
+            0.0
+        } else {
+            missing / self.rate
+        }
     }
 
     /// Forgets what is saved, so that nothing may be sent at once.
@@ -49,12 +58,16 @@ impl Pacer {
 /// it takes until it is whole again.
 pub(super) fn announced_rate(limit: f64, rest: Option<(f64, Seconds)>) -> f64 {
     let per_second = limit / 60.0;
-    let Some((remaining, reset)) = rest else { return per_second };
+    let Some((remaining, reset)) = rest else {
+        return per_second;
+    };
     let refilled = (limit - remaining) / reset;
     if refilled > 1.5 * per_second {
         // No refill: what remains is of a window shorter than a minute.
         return per_second;
     }
     // The refill of a longer window, with its reserve spread over the next minute.
-    per_second.min(refilled.max(0.0) + remaining / 60.0).max(per_second / 1e4)
+    per_second
+        .min(refilled.max(0.0) + remaining / 60.0)
+        .max(per_second / 1e4)
 }

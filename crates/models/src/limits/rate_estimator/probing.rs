@@ -26,7 +26,12 @@ pub(super) struct Probing {
 impl Probing {
     /// Begins with a first refusal, at this level.
     pub(super) fn new(level: f64, now: Seconds) -> Probing {
-        Probing { probe: Some(Probe::Due(now)), streak: 1, began: now, level }
+        Probing {
+            probe: Some(Probe::Due(now)),
+            streak: 1,
+            began: now,
+            level,
+        }
     }
 
     /// Records that a request is sent: the probe, if it is due.

@@ -15,7 +15,11 @@ pub(super) struct StartRate {
 
 impl StartRate {
     pub(super) fn new(first: f64) -> StartRate {
-        StartRate { first, rate: first, at: None }
+        StartRate {
+            first,
+            rate: first,
+            at: None,
+        }
     }
 
     /// Doubles the rate for every `latency` that passed, within bounds.
@@ -54,9 +58,29 @@ pub(super) struct FirstRefusal {
 
 impl FirstRefusal {
     /// `next` is the number of the next request, and `last` is when the one before it was sent.
-    pub(super) fn new(id: u64, at: Seconds, took: Seconds, next: u64, last: Seconds, is_slow: bool) -> FirstRefusal {
-        let (sent, took) = (u32::try_from(next - id - 1).unwrap_or(u32::MAX), (took, took));
-        FirstRefusal { id, at, sent, last, refused: 0, first_probe: next, refused_probes: 0, is_slow, took }
+    pub(super) fn new(
+        id: u64,
+        at: Seconds,
+        took: Seconds,
+        next: u64,
+        last: Seconds,
+        is_slow: bool,
+    ) -> FirstRefusal {
+        let (sent, took) = (
+            u32::try_from(next - id - 1).unwrap_or(u32::MAX),
+            (took, took),
+        );
+        FirstRefusal {
+            id,
+            at,
+            sent,
+            last,
+            refused: 0,
+            first_probe: next,
+            refused_probes: 0,
+            is_slow,
+            took,
+        }
     }
 
     /// How much later than others those requests arrive that open a connection.

@@ -47,7 +47,10 @@ struct AiderChat {
 
 impl AiderChat {
     fn new(name: String) -> AiderChat {
-        AiderChat { draft: ConversationDraft::new(name), ..AiderChat::default() }
+        AiderChat {
+            draft: ConversationDraft::new(name),
+            ..AiderChat::default()
+        }
     }
 
     fn read_line(&mut self, line: &str) {
@@ -57,7 +60,9 @@ impl AiderChat {
             (false, None, Some(output)) => (AiderSpeaker::Aider, output),
             (false, None, None) if line == "####" => (AiderSpeaker::Person, ""),
             (false, None, None) if line == ">" => (AiderSpeaker::Aider, ""),
-            (false, None, None) if line.is_empty() && self.speaker != Some(AiderSpeaker::Model) => return,
+            (false, None, None) if line.is_empty() && self.speaker != Some(AiderSpeaker::Model) => {
+                return;
+            }
             _ => (AiderSpeaker::Model, line),
         };
         if self.speaker != Some(speaker) {
@@ -69,7 +74,11 @@ impl AiderChat {
         } else if speaker == AiderSpeaker::Aider {
             self.read_header(text);
         }
-        self.text.push_str(if speaker == AiderSpeaker::Model { text } else { text.trim_end() });
+        self.text.push_str(if speaker == AiderSpeaker::Model {
+            text
+        } else {
+            text.trim_end()
+        });
         self.text.push('\n');
     }
 
@@ -85,7 +94,9 @@ impl AiderChat {
 
     /// Reads the model's name from a line that Aider prints.
     fn read_header(&mut self, text: &str) {
-        let model = ["Main model: ", "Models: ", "Model: "].into_iter().find_map(|mark| text.strip_prefix(mark));
+        let model = ["Main model: ", "Models: ", "Model: "]
+            .into_iter()
+            .find_map(|mark| text.strip_prefix(mark));
         if let Some(model) = model {
             self.draft.model = model.split([' ', ',']).next().map(Into::into);
         }
@@ -108,7 +119,9 @@ impl AiderChat {
             Some(AiderSpeaker::Aider) if !self.prompted => {
                 self.draft.count_bookkeeping("start of the chat");
             }
-            Some(AiderSpeaker::Aider) => self.draft.say(Role::User, format!("[output of aider]\n{text}")),
+            Some(AiderSpeaker::Aider) => self
+                .draft
+                .say(Role::User, format!("[output of aider]\n{text}")),
             None => {}
         }
     }

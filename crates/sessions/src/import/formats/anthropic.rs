@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, is_true, list_of, result_text, str_of, text_of};
+use super::super::content::{
+    arguments, content_of, is_true, list_of, result_text, str_of, text_of,
+};
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -22,7 +24,10 @@ pub(super) struct ContentBlocks {
 /// Divides a content into its parts; reasoning is left out.
 pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> ContentBlocks {
     let Value::Array(list) = content else {
-        return ContentBlocks { text: text_of(content, draft), ..ContentBlocks::default() };
+        return ContentBlocks {
+            text: text_of(content, draft),
+            ..ContentBlocks::default()
+        };
     };
     let mut blocks = ContentBlocks::default();
     let mut texts = Vec::new();
@@ -36,16 +41,24 @@ pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Conte
             "tool_result" => {
                 let text = content_of(block, draft);
                 let text = result_text(text, is_true(block, "is_error"));
-                blocks.results.push((str_of(block, "tool_use_id").to_owned(), text));
+                blocks
+                    .results
+                    .push((str_of(block, "tool_use_id").to_owned(), text));
             }
             // Calls that the API itself makes, with their results in the same message.
             "server_tool_use" | "mcp_tool_use" => {
-                texts.push(format!("[{} {}]", str_of(block, "name"), arguments(block.get("input"))));
+                texts.push(format!(
+                    "[{} {}]",
+                    str_of(block, "name"),
+                    arguments(block.get("input"))
+                ));
             }
             "mcp_tool_result" => texts.push(content_of(block, draft)),
             "compaction" => blocks.summary = Some(content_of(block, draft)),
             "web_search_tool_result" if !list_of(block, "content").is_empty() => texts.extend(
-                list_of(block, "content").iter().map(|hit| format!("{} {}", str_of(hit, "title"), str_of(hit, "url"))),
+                list_of(block, "content")
+                    .iter()
+                    .map(|hit| format!("{} {}", str_of(hit, "title"), str_of(hit, "url"))),
             ),
             _ => texts.push(text_of(block, draft)),
         }
@@ -61,7 +74,11 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let lines = records.shape == LogShape::Lines;
     while let Some(item) = records.next_item() {
         if item.get("messages").is_some() {
-            let name = if lines { format!("{}-{}", records.stem(), drafts.len() + 1) } else { records.stem() };
+            let name = if lines {
+                format!("{}-{}", records.stem(), drafts.len() + 1)
+            } else {
+                records.stem()
+            };
             drafts.push(read_conversation(&item, name));
         } else {
             read_message(&item, &mut loose);
@@ -82,7 +99,10 @@ fn read_conversation(body: &Value, name: String) -> ConversationDraft {
     for item in list_of(body, "messages") {
         read_message(item, &mut draft);
     }
-    if let Some(reply) = body.get("response").filter(|reply| reply.get("content").is_some()) {
+    if let Some(reply) = body
+        .get("response")
+        .filter(|reply| reply.get("content").is_some())
+    {
         read_message(reply, &mut draft);
     }
     draft

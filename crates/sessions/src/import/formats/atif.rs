@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of, time_of, tokens_at};
+use super::super::content::{
+    arguments, first_at, list_at, list_of, str_of, text_of, time_of, tokens_at,
+};
 use super::super::draft::{ConversationDraft, read_each};
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
@@ -33,7 +35,10 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
             if let Some(metrics) = step.get("metrics") {
                 draft.count_request(usage_of(metrics), time_of(step));
             }
-            let calls = list_of(step, "tool_calls").iter().map(|call| read_call(call, draft)).collect();
+            let calls = list_of(step, "tool_calls")
+                .iter()
+                .map(|call| read_call(call, draft))
+                .collect();
             draft.add_reply(text, calls);
         }
         other => draft.count_unknown(format!("step of `{other}`")),
@@ -56,8 +61,16 @@ fn usage_of(metrics: &Value) -> Usage {
 
 fn read_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
     let id = str_of(call, "tool_call_id");
-    let id = if id.is_empty() { draft.new_id() } else { id.to_owned() };
-    ToolCall::new(id, str_of(call, "function_name"), arguments(call.get("arguments")))
+    let id = if id.is_empty() {
+        draft.new_id()
+    } else {
+        id.to_owned()
+    };
+    ToolCall::new(
+        id,
+        str_of(call, "function_name"),
+        arguments(call.get("arguments")),
+    )
 }
 
 /// A result without the id of a call belongs to the oldest call that waits, or to something that the agent did itself.

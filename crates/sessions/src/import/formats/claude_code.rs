@@ -50,14 +50,31 @@ impl ClaudeSession {
         }
         let from = self.main.len();
         let is_prompt = read_record(record, &mut self.main);
-        let parents = [str_of(record, "parentUuid"), str_of(record, "logicalParentUuid")];
-        if self.tree.is_empty() && !uuid.is_empty() && parents.iter().any(|parent| !parent.is_empty()) {
+        let parents = [
+            str_of(record, "parentUuid"),
+            str_of(record, "logicalParentUuid"),
+        ];
+        if self.tree.is_empty()
+            && !uuid.is_empty()
+            && parents.iter().any(|parent| !parent.is_empty())
+        {
             self.main.begins_midway = true;
         }
         self.keep_preserved(record);
-        let parent = parents.into_iter().find(|parent| !parent.is_empty()).and_then(|parent| self.tree.find(parent));
+        let parent = parents
+            .into_iter()
+            .find(|parent| !parent.is_empty())
+            .and_then(|parent| self.tree.find(parent));
         let is_reply = str_of(record, "type") == "assistant";
-        self.tree.add(uuid, Node { parent, is_prompt, is_reply, entries: from..self.main.len() });
+        self.tree.add(
+            uuid,
+            Node {
+                parent,
+                is_prompt,
+                is_reply,
+                entries: from..self.main.len(),
+            },
+        );
     }
 
     /// Notes the messages that a compaction left as they are: a list of records or, in older versions, the first and the
@@ -67,18 +84,29 @@ impl ClaudeSession {
         for kept in listed.iter().filter_map(Value::as_str) {
             self.main.keep_entries(self.tree.entries_of(kept));
         }
-        let ends = ["/compactMetadata/preservedSegment/headUuid", "/compactMetadata/preservedSegment/tailUuid"];
+        let ends = [
+            "/compactMetadata/preservedSegment/headUuid",
+            "/compactMetadata/preservedSegment/tailUuid",
+        ];
         let [head, tail] = ends.map(|end| str_at(record, end));
         if listed.is_empty() && self.tree.find(head).is_some() && self.tree.find(tail).is_some() {
-            self.main.keep_entries(self.tree.entries_of(head).start..self.tree.entries_of(tail).end);
+            self.main
+                .keep_entries(self.tree.entries_of(head).start..self.tree.entries_of(tail).end);
         }
     }
 
     fn side_record(&mut self, record: &Value) {
         let keys = [str_of(record, "agentId"), str_of(record, "parentUuid")];
-        let known = keys.into_iter().filter(|key| !key.is_empty()).find_map(|key| self.side_of.get(key).copied());
+        let known = keys
+            .into_iter()
+            .filter(|key| !key.is_empty())
+            .find_map(|key| self.side_of.get(key).copied());
         let side = known.unwrap_or_else(|| {
-            self.sides.push(ConversationDraft::new(format!("{}-agent-{}", self.name, self.sides.len() + 1)));
+            self.sides.push(ConversationDraft::new(format!(
+                "{}-agent-{}",
+                self.name,
+                self.sides.len() + 1
+            )));
             self.sides.len() - 1
         });
         for key in [str_of(record, "uuid"), keys[0]] {
@@ -94,7 +122,10 @@ impl ClaudeSession {
 
     fn finish(mut self) -> Vec<ConversationDraft> {
         let abandoned = self.tree.abandoned();
-        self.main.drop_entries(|entry| abandoned.contains(&entry), &DropReason::AbandonedBranch);
+        self.main.drop_entries(
+            |entry| abandoned.contains(&entry),
+            &DropReason::AbandonedBranch,
+        );
         std::iter::once(self.main).chain(self.sides).collect()
     }
 }
@@ -130,7 +161,11 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         | "bridge-session"
         | "pr-link"
         | "atis-latch" => draft.count_bookkeeping(kind),
-        _ => draft.count_unknown(if kind.is_empty() { "without type" } else { kind }),
+        _ => draft.count_unknown(if kind.is_empty() {
+            "without type"
+        } else {
+            kind
+        }),
     }
     false
 }
@@ -138,11 +173,15 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
 /// Notes what the record of a compaction says about it.
 fn note_metadata(record: &Value, key: &str, draft: &mut ConversationDraft) {
     let metadata = record.get(key).unwrap_or(&Value::Null);
-    let (before, saved) = (number_at(metadata, "/preTokens"), number_at(metadata, "/tokensSaved"));
+    let (before, saved) = (
+        number_at(metadata, "/preTokens"),
+        number_at(metadata, "/tokensSaved"),
+    );
     if let Some(last) = draft.last_compaction() {
         last.time = non_empty(str_of(record, "timestamp"));
         last.tokens_before = before;
-        last.tokens_after = number_at(metadata, "/postTokens").or_else(|| before?.checked_sub(saved?));
+        last.tokens_after =
+            number_at(metadata, "/postTokens").or_else(|| before?.checked_sub(saved?));
     }
 }
 
@@ -165,14 +204,20 @@ fn usage_of(usage: &Value) -> Usage {
 /// Counts the requests of the message `id`. Where the API itself called a tool in between, they are listed one by one, and
 /// the usage is their sum; requests to an advisor are another conversation.
 fn count_requests(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut ConversationDraft) {
-    let requests = list_of(usage, "iterations").iter().filter(|request| str_of(request, "type") == "message");
+    let requests = list_of(usage, "iterations")
+        .iter()
+        .filter(|request| str_of(request, "type") == "message");
     let requests: Vec<&Value> = requests.collect();
     match requests.as_slice() {
         [] | [_] => draft.count_request_of(id, usage_of(usage), time),
         several => {
             // The first has the key of the message: an earlier record may have counted it without the others.
             for (number, request) in several.iter().enumerate() {
-                let key = if number == 0 { id.to_owned() } else { format!("{id} {number}") };
+                let key = if number == 0 {
+                    id.to_owned()
+                } else {
+                    format!("{id} {number}")
+                };
                 draft.count_request_of(&key, usage_of(request), time);
             }
         }
@@ -183,11 +228,15 @@ fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     let message = record.get("message").unwrap_or(&Value::Null);
     let model = str_of(message, "model");
     if model == "<synthetic>" {
-        return draft.count(DropReason::Injected("message of the tool itself".to_owned()));
+        return draft.count(DropReason::Injected(
+            "message of the tool itself".to_owned(),
+        ));
     }
     draft.set_model(model);
     let blocks = blocks_of(message.get("content").unwrap_or(&Value::Null), draft);
-    let id = [str_of(message, "id"), str_of(record, "uuid")].into_iter().find(|id| !id.is_empty());
+    let id = [str_of(message, "id"), str_of(record, "uuid")]
+        .into_iter()
+        .find(|id| !id.is_empty());
     if let Some((usage, id)) = message.get("usage").zip(id) {
         count_requests(usage, id, time_of(record), draft);
     }
@@ -204,9 +253,9 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         let text = text_of(content, draft);
         // Older versions write the summary without a boundary before it.
         let here = draft.len();
-        let is_noted = draft
-            .last_compaction()
-            .is_some_and(|last| last.kind == CompactionKind::Summary && last.summary.is_none() && last.message == here);
+        let is_noted = draft.last_compaction().is_some_and(|last| {
+            last.kind == CompactionKind::Summary && last.summary.is_none() && last.message == here
+        });
         if !is_noted {
             draft.note_compaction(None);
         }
@@ -222,7 +271,8 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     if answers && blocks.text.is_empty() {
         return false;
     }
-    let prompt = !answers && !is_true(record, "isMeta") && !blocks.text.starts_with("[Request interrupted");
+    let prompt =
+        !answers && !is_true(record, "isMeta") && !blocks.text.starts_with("[Request interrupted");
     if let Some(kind) = kind_of_injected(&blocks.text) {
         draft.count(DropReason::Injected(kind.to_owned()));
         return false;
@@ -232,7 +282,10 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         // It has no entry, but it is a step of the person: a session may go on below it after going back.
         return prompt;
     }
-    draft.say(Role::User, typed_command(&blocks.text).unwrap_or(blocks.text));
+    draft.say(
+        Role::User,
+        typed_command(&blocks.text).unwrap_or(blocks.text),
+    );
     prompt
 }
 
@@ -244,7 +297,9 @@ fn kind_of_injected(text: &str) -> Option<&'static str> {
         ("<local-command-stdout>", "output of a local command"),
         ("<local-command-stderr>", "output of a local command"),
     ];
-    let found = STARTS.iter().find(|(start, _)| text.trim_start().starts_with(start));
+    let found = STARTS
+        .iter()
+        .find(|(start, _)| text.trim_start().starts_with(start));
     found.map(|(_, kind)| *kind)
 }
 
@@ -258,7 +313,14 @@ fn is_local_command(text: &str) -> bool {
 fn typed_command(text: &str) -> Option<String> {
     let start = text.trim_start();
     let name = inside_tag(start, "command-name").filter(|_| start.starts_with("<command-"))?;
-    Some(format!("{name} {}", inside_tag(start, "command-args").unwrap_or_default()).trim_end().to_owned())
+    Some(
+        format!(
+            "{name} {}",
+            inside_tag(start, "command-args").unwrap_or_default()
+        )
+        .trim_end()
+        .to_owned(),
+    )
 }
 
 fn inside_tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
@@ -268,8 +330,14 @@ fn inside_tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 
 /// Attachments whose text the model is shown; after a compaction some of them bring files and instructions back.
 const ATTACHED: [&str; 8] = [
-    "file", "edited_text_file", "compact_file_reference", "nested_memory", "invoked_skills", "hook_additional_context",
-    "plan_mode", "diagnostics",
+    "file",
+    "edited_text_file",
+    "compact_file_reference",
+    "nested_memory",
+    "invoked_skills",
+    "hook_additional_context",
+    "plan_mode",
+    "diagnostics",
 ];
 
 fn strings_of(value: &Value) -> Vec<&str> {
@@ -287,7 +355,9 @@ fn read_attachment(record: &Value, draft: &mut ConversationDraft) {
     let kind = str_of(attachment, "type");
     if kind != "queued_command" {
         if ATTACHED.contains(&kind) {
-            strings_of(attachment).into_iter().for_each(|text| draft.attach(text));
+            strings_of(attachment)
+                .into_iter()
+                .for_each(|text| draft.attach(text));
         }
         return draft.count(DropReason::Injected(format!("attachment {kind}")));
     }

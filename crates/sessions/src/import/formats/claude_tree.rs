@@ -50,19 +50,36 @@ impl ClaudeTree {
     pub(super) fn abandoned(&self) -> HashSet<usize> {
         let live = self.ancestors_of_last();
         let mut prompts: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_prompt) {
+        for (index, node) in self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.is_prompt)
+        {
             if let Some(parent) = node.parent {
                 prompts.entry(parent).or_default().push(index);
             }
         }
-        let forks = prompts.into_values().filter(|children| children.iter().any(|child| live.contains(child)));
-        let left: HashSet<usize> = forks.flatten().filter(|child| !live.contains(child)).collect();
-        if left.is_empty() { HashSet::new() } else { self.entries_below(&left) }
+        let forks = prompts
+            .into_values()
+            .filter(|children| children.iter().any(|child| live.contains(child)));
+        let left: HashSet<usize> = forks
+            .flatten()
+            .filter(|child| !live.contains(child))
+            .collect();
+        if left.is_empty() {
+            HashSet::new()
+        } else {
+            self.entries_below(&left)
+        }
     }
 
     fn ancestors_of_last(&self) -> HashSet<usize> {
         let mut live = HashSet::new();
-        let mut next = self.nodes.iter().rposition(|node| node.is_reply || node.is_prompt);
+        let mut next = self
+            .nodes
+            .iter()
+            .rposition(|node| node.is_reply || node.is_prompt);
         // A parent is before its child in the table, so this ends.
         while let Some(index) = next {
             live.insert(index);
@@ -80,6 +97,10 @@ impl ClaudeTree {
         }
         // An unanswered prompt was taken back before it counted; an answered one is history, but not of the
         // conversation that continued.
-        below.iter().filter_map(|index| self.nodes.get(*index)).flat_map(|node| node.entries.clone()).collect()
+        below
+            .iter()
+            .filter_map(|index| self.nodes.get(*index))
+            .flat_map(|node| node.entries.clone())
+            .collect()
     }
 }

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of, tokens_at,
+    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, text_of,
+    time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -52,7 +53,9 @@ impl Fork {
             }
             return false;
         }
-        let (Some(before), Some(now)) = (self.copied_at, time) else { return false };
+        let (Some(before), Some(now)) = (self.copied_at, time) else {
+            return false;
+        };
         let ended = now.as_millisecond() - before.as_millisecond() > BURST;
         self.copied_at = Some(now).filter(|_| !ended);
         ended
@@ -75,7 +78,9 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
         }
         "compacted" => {
             items.flush(draft);
-            draft.note_compaction(Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()));
+            draft.note_compaction(
+                Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()),
+            );
             let replacement = list_of(payload, "replacement_history").iter();
             let texts: Vec<String> = replacement.map(|item| content_of(item, draft)).collect();
             if let Some(last) = draft.last_compaction() {
@@ -90,8 +95,10 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
             }
             read_event(str_of(payload, "type"), draft);
         }
-        kind
-        @ ("session_meta" | "world_state" | "inter_agent_communication" | "inter_agent_communication_metadata") => {
+        kind @ ("session_meta"
+        | "world_state"
+        | "inter_agent_communication"
+        | "inter_agent_communication_metadata") => {
             draft.count_bookkeeping(kind);
         }
         kind => draft.count_unknown(kind),
@@ -100,7 +107,9 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
 
 fn read_event(kind: &str, draft: &mut ConversationDraft) {
     match kind {
-        "user_message" | "agent_message" | "agent_reasoning" => draft.count(DropReason::DisplayCopy),
+        "user_message" | "agent_message" | "agent_reasoning" => {
+            draft.count(DropReason::DisplayCopy)
+        }
         _ => draft.count_bookkeeping(format!("event {kind}")),
     }
 }
@@ -120,8 +129,15 @@ pub(super) struct CodexItems {
 impl CodexItems {
     /// Counts the tokens of the newest request. They are reported again when limits change; then their total is the
     /// same.
-    fn count_tokens(&mut self, info: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
-        let Some(input) = tokens_at(info, "/last_token_usage/input_tokens") else { return };
+    fn count_tokens(
+        &mut self,
+        info: &Value,
+        time: Option<Timestamp>,
+        draft: &mut ConversationDraft,
+    ) {
+        let Some(input) = tokens_at(info, "/last_token_usage/input_tokens") else {
+            return;
+        };
         self.context_tokens = Some(input.0).filter(|tokens| *tokens > 0);
         let total = number_at(info, "/total_token_usage/total_tokens");
         if total.is_none() || total != self.session_tokens {
@@ -159,7 +175,10 @@ impl CodexItems {
             "agent_message" => {
                 self.flush(draft);
                 let text = content_of(item, draft);
-                draft.say(Role::User, format!("[message of agent {}]\n{text}", str_of(item, "author")));
+                draft.say(
+                    Role::User,
+                    format!("[message of agent {}]\n{text}", str_of(item, "author")),
+                );
             }
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.flush(draft);
@@ -182,7 +201,11 @@ impl CodexItems {
             }
             "user" => {
                 self.flush(draft);
-                let role = if is_scaffolding(&text) { Role::System } else { Role::User };
+                let role = if is_scaffolding(&text) {
+                    Role::System
+                } else {
+                    Role::User
+                };
                 draft.say(role, request_of(&text));
             }
             "developer" | "system" => {
@@ -195,13 +218,17 @@ impl CodexItems {
 
     fn add_call(&mut self, item: &Value, arguments: String) {
         let id = first_at(item, &["/call_id", "/id"]);
-        self.calls.push(ToolCall::new(id, str_of(item, "name"), arguments));
+        self.calls
+            .push(ToolCall::new(id, str_of(item, "name"), arguments));
     }
 
     /// Ends the message of the assistant, if one has begun.
     pub(super) fn flush(&mut self, draft: &mut ConversationDraft) {
         if !self.text.is_empty() || !self.calls.is_empty() {
-            draft.add_reply(std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
+            draft.add_reply(
+                std::mem::take(&mut self.text),
+                std::mem::take(&mut self.calls),
+            );
         }
     }
 }
@@ -215,7 +242,9 @@ fn with_name(item: &Value, name: &str) -> Value {
 }
 
 fn read_reasoning(item: &Value, draft: &mut ConversationDraft) {
-    let mut parts = list_of(item, "summary").iter().chain(list_of(item, "content"));
+    let mut parts = list_of(item, "summary")
+        .iter()
+        .chain(list_of(item, "content"));
     if parts.all(|part| str_of(part, "text").is_empty()) {
         draft.count(DropReason::SealedReasoning);
     }
@@ -232,17 +261,30 @@ fn output_text(output: &Value, draft: &mut ConversationDraft) -> String {
 /// Texts that the program sends in the person's name.
 fn is_scaffolding(text: &str) -> bool {
     const STARTS: [&str; 7] = [
-        "<environment_context>", "# AGENTS.md instructions", "<user_instructions>", "<INSTRUCTIONS>",
-        "<recommended_plugins>", "<subagent_notification>", "<turn_aborted>",
+        "<environment_context>",
+        "# AGENTS.md instructions",
+        "<user_instructions>",
+        "<INSTRUCTIONS>",
+        "<recommended_plugins>",
+        "<subagent_notification>",
+        "<turn_aborted>",
     ];
-    STARTS.iter().any(|start| text.trim_start().starts_with(start))
+    STARTS
+        .iter()
+        .any(|start| text.trim_start().starts_with(start))
 }
 
 /// The person's own words in a prompt that an editor has prefixed with context.
 fn request_of(text: &str) -> &str {
     let mark = "## My request for Codex:";
     match text.split_once(mark) {
-        Some((before, request)) if before.trim_start().starts_with("# Context from my IDE setup:") => request.trim(),
+        Some((before, request))
+            if before
+                .trim_start()
+                .starts_with("# Context from my IDE setup:") =>
+        {
+            request.trim()
+        }
         _ => text,
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, is_true, list_of, non_empty, result_text, say_content, str_of, text_of, time_of, tokens_at,
+    arguments, content_of, is_true, list_of, non_empty, result_text, say_content, str_of, text_of,
+    time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -21,7 +22,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         if item.get("parts").is_some() {
             read_checkpoint(&item, &mut open, &mut draft);
         } else if item.get("history").is_some() {
-            list_of(&item, "history").iter().for_each(|content| read_checkpoint(content, &mut open, &mut draft));
+            list_of(&item, "history")
+                .iter()
+                .for_each(|content| read_checkpoint(content, &mut open, &mut draft));
         } else {
             session.apply(item, &mut draft);
         }
@@ -48,7 +51,11 @@ impl GeminiSession {
         if let Some(messages) = item.pointer_mut("/$set/messages").map(Value::take) {
             return self.replace(messages, draft);
         }
-        if let Some(messages) = item.get_mut("messages").filter(|m| m.is_array()).map(Value::take) {
+        if let Some(messages) = item
+            .get_mut("messages")
+            .filter(|m| m.is_array())
+            .map(Value::take)
+        {
             return self.extend(messages, draft);
         }
         if item.get("type").is_none() {
@@ -59,7 +66,9 @@ impl GeminiSession {
 
     fn extend(&mut self, messages: Value, draft: &mut ConversationDraft) {
         if let Value::Array(messages) = messages {
-            messages.into_iter().for_each(|message| self.put(message, draft));
+            messages
+                .into_iter()
+                .for_each(|message| self.put(message, draft));
         }
     }
 
@@ -78,13 +87,16 @@ impl GeminiSession {
 
     /// A shorter list with a snapshot is a compaction: the history continues, the snapshot is its summary.
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
-        let Value::Array(messages) = messages else { return draft.count_unknown("`$set` without a list of messages") };
+        let Value::Array(messages) = messages else {
+            return draft.count_unknown("`$set` without a list of messages");
+        };
         let snapshot = messages.iter().find_map(|message| {
             let text = content_of(message, &mut ConversationDraft::new(""));
             text.contains("<state_snapshot>").then_some(text)
         });
         if let Some(summary) = &snapshot {
-            self.compactions.push((self.messages.len(), Some(summary.clone())));
+            self.compactions
+                .push((self.messages.len(), Some(summary.clone())));
         }
         for message in messages {
             let text = content_of(&message, &mut ConversationDraft::new(""));
@@ -109,7 +121,10 @@ impl GeminiSession {
             draft.count(DropReason::AbandonedBranch);
         }
         // They are in order.
-        self.compactions.truncate(self.compactions.partition_point(|(before, _)| *before <= at));
+        self.compactions.truncate(
+            self.compactions
+                .partition_point(|(before, _)| *before <= at),
+        );
     }
 
     fn write(self, draft: &mut ConversationDraft) {
@@ -144,7 +159,11 @@ fn read_reply(message: &Value, draft: &mut ConversationDraft) {
     for call in list_of(message, "toolCalls") {
         let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
         results.extend(result_of(call, draft).map(|result| (id.clone(), result)));
-        calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
+        calls.push(ToolCall::new(
+            id,
+            str_of(call, "name"),
+            arguments(call.get("args")),
+        ));
     }
     draft.add_reply(text, calls);
     for (id, result) in results {
@@ -166,29 +185,52 @@ fn usage_of(tokens: &Value) -> Usage {
 
 /// The result of a call, as the model got it.
 fn result_of(call: &Value, draft: &mut ConversationDraft) -> Option<String> {
-    let parts: Vec<String> = list_of(call, "result").iter().map(|part| response_text(part, draft)).collect();
+    let parts: Vec<String> = list_of(call, "result")
+        .iter()
+        .map(|part| response_text(part, draft))
+        .collect();
     let shown = call.get("resultDisplay").and_then(Value::as_str);
-    let text = if parts.is_empty() { shown?.to_owned() } else { parts.join("\n") };
+    let text = if parts.is_empty() {
+        shown?.to_owned()
+    } else {
+        parts.join("\n")
+    };
     Some(result_text(text, str_of(call, "status") == "error"))
 }
 
 fn response_text(part: &Value, draft: &mut ConversationDraft) -> String {
-    let Some(response) = part.pointer("/functionResponse/response") else { return text_of(part, draft) };
-    let known = ["output", "error", "content"].into_iter().find_map(|key| response.get(key)?.as_str());
+    let Some(response) = part.pointer("/functionResponse/response") else {
+        return text_of(part, draft);
+    };
+    let known = ["output", "error", "content"]
+        .into_iter()
+        .find_map(|key| response.get(key)?.as_str());
     known.map_or_else(|| response.to_string(), str::to_owned)
 }
 
 /// Reads an entry of a checkpoint. Calls and results pair by name and order where ids are missing: `open` has the ids of
 /// the calls without a result, by name.
-fn read_checkpoint(content: &Value, open: &mut HashMap<String, VecDeque<String>>, draft: &mut ConversationDraft) {
+fn read_checkpoint(
+    content: &Value,
+    open: &mut HashMap<String, VecDeque<String>>,
+    draft: &mut ConversationDraft,
+) {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for part in list_of(content, "parts") {
         if let Some(call) = part.get("functionCall") {
             let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
-            open.entry(str_of(call, "name").to_owned()).or_default().push_back(id.clone());
-            calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
+            open.entry(str_of(call, "name").to_owned())
+                .or_default()
+                .push_back(id.clone());
+            calls.push(ToolCall::new(
+                id,
+                str_of(call, "name"),
+                arguments(call.get("args")),
+            ));
         } else if let Some(response) = part.get("functionResponse") {
-            let queued = open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
+            let queued = open
+                .get_mut(str_of(response, "name"))
+                .and_then(VecDeque::pop_front);
             let id = non_empty(str_of(response, "id")).or(queued);
             let text = response_text(part, draft);
             draft.add_result(&id.unwrap_or_default(), text);

@@ -18,9 +18,16 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(item) = records.next_item() {
         let number = drafts.len() + 1;
         if item.get("conversations").is_some() {
-            drafts.push(sharegpt::read_conversation(&item, format!("{}-{number}", records.stem())));
+            drafts.push(sharegpt::read_conversation(
+                &item,
+                format!("{}-{number}", records.stem()),
+            ));
         } else if item.get("messages").is_some() {
-            let name = if number > 1 { format!("{}-{number}", records.stem()) } else { records.stem() };
+            let name = if number > 1 {
+                format!("{}-{number}", records.stem())
+            } else {
+                records.stem()
+            };
             drafts.push(read_session(&item, name));
         } else {
             loose.read_message(&item);
@@ -35,11 +42,15 @@ fn read_session(log: &Value, name: String) -> ConversationDraft {
     gateway.draft.set_model(str_of(log, "model"));
     gateway.draft.set_tools(log.get("tools"));
     let prompt = str_of(log, "system_prompt");
-    let has_system = list_of(log, "messages").first().is_some_and(|first| str_of(first, "role") == "system");
+    let has_system = list_of(log, "messages")
+        .first()
+        .is_some_and(|first| str_of(first, "role") == "system");
     if !prompt.is_empty() && !has_system {
         gateway.draft.say(Role::System, prompt);
     }
-    list_of(log, "messages").iter().for_each(|message| gateway.read_message(message));
+    list_of(log, "messages")
+        .iter()
+        .for_each(|message| gateway.read_message(message));
     gateway.finish()
 }
 
@@ -47,8 +58,13 @@ fn read_session(log: &Value, name: String) -> ConversationDraft {
 type Row = [String; 4];
 
 fn row_of(message: &Value) -> Row {
-    let [role, content, call] = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
-    let calls = message.get("tool_calls").filter(|calls| !calls.is_null()).map(plain_text).unwrap_or_default();
+    let [role, content, call] =
+        ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
+    let calls = message
+        .get("tool_calls")
+        .filter(|calls| !calls.is_null())
+        .map(plain_text)
+        .unwrap_or_default();
     [role, content, call, calls]
 }
 
@@ -145,8 +161,13 @@ impl Gateway {
             self.next_kept = usize::MAX;
         }
         let entry = self.draft.len();
-        match content.strip_prefix("\u{0}json:").and_then(|json| serde_json::from_str(json).ok()) {
-            Some(structured) => openai::read_message(&with_content(message, structured), &mut self.draft),
+        match content
+            .strip_prefix("\u{0}json:")
+            .and_then(|json| serde_json::from_str(json).ok())
+        {
+            Some(structured) => {
+                openai::read_message(&with_content(message, structured), &mut self.draft)
+            }
             None => openai::read_message(message, &mut self.draft),
         }
         if is_marked && self.draft.len() > entry {
@@ -171,9 +192,16 @@ impl Gateway {
     /// Whether a row is a compacted one that is inserted again; then it is counted. Rows that say nothing are all alike.
     fn is_kept(&mut self, row: &Row) -> bool {
         let [_, said @ ..] = row;
-        let entries = self.compacted.get(row).filter(|_| said.iter().any(|part| !part.is_empty()));
+        let entries = self
+            .compacted
+            .get(row)
+            .filter(|_| said.iter().any(|part| !part.is_empty()));
         let next = self.next_kept;
-        let entry = entries.and_then(|entries| entries.get(entries.partition_point(|entry| *entry < next)).copied());
+        let entry = entries.and_then(|entries| {
+            entries
+                .get(entries.partition_point(|entry| *entry < next))
+                .copied()
+        });
         let Some(entry) = entry else { return false };
         self.next_kept = entry + 1;
         self.draft.keep_entries(entry..entry + 1);
@@ -194,7 +222,9 @@ fn starts_of_contexts(rows: &[Value]) -> HashSet<usize> {
             continue;
         }
         let most = MOST_FIRST.min((at - last) / 2);
-        let first = (1..=most).rev().find(|count| keys.get(at - count..at) == keys.get(last..last + count));
+        let first = (1..=most)
+            .rev()
+            .find(|count| keys.get(at - count..at) == keys.get(last..last + count));
         last = at - first.unwrap_or(0);
         starts.insert(last);
     }
@@ -210,12 +240,16 @@ fn time_of(message: &Value) -> Option<String> {
 }
 
 fn is_set(message: &Value, key: &str) -> bool {
-    message.get(key).is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1))
+    message
+        .get(key)
+        .is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1))
 }
 
 /// Whether a flag is there and not set.
 fn is_cleared(message: &Value, key: &str) -> bool {
-    message.get(key).is_some_and(|flag| flag.as_bool() == Some(false) || flag.as_i64() == Some(0))
+    message
+        .get(key)
+        .is_some_and(|flag| flag.as_bool() == Some(false) || flag.as_i64() == Some(0))
 }
 
 fn with_content(message: &Value, content: Value) -> Value {
@@ -234,7 +268,8 @@ fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
         let said = said.split_once(']').map_or("", |(_, said)| said).trim();
         return Some((summary.to_owned(), said.to_owned()));
     }
-    let marked = content.starts_with("[CONTEXT COMPACTION") || content.starts_with("[CONTEXT SUMMARY]:");
+    let marked =
+        content.starts_with("[CONTEXT COMPACTION") || content.starts_with("[CONTEXT SUMMARY]:");
     if !marked && !is_set(message, "_compressed_summary") {
         return None;
     }
@@ -242,7 +277,12 @@ fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
         return Some((content.to_owned(), String::new()));
     };
     // The mark may go on in its line: `— respond to the message below, not the summary above ---`.
-    let closed = rest.split_once("---").filter(|(more, _)| more.starts_with(" —") && !more.contains('\n'));
-    let rest = closed.map_or(rest, |(_, rest)| rest).trim_start_matches(['-', ']', ' ']).trim();
+    let closed = rest
+        .split_once("---")
+        .filter(|(more, _)| more.starts_with(" —") && !more.contains('\n'));
+    let rest = closed
+        .map_or(rest, |(_, rest)| rest)
+        .trim_start_matches(['-', ']', ' '])
+        .trim();
     Some((summary.to_owned(), rest.to_owned()))
 }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::content::{content_of, list_of, number_at, openai_calls, plain_text, str_at, str_of};
+use super::super::content::{
+    content_of, list_of, number_at, openai_calls, plain_text, str_at, str_of,
+};
 use super::super::draft::ConversationDraft;
 use super::super::source::{DOCUMENT_LIMIT, Records, plain_name};
 use super::openai;
@@ -21,7 +23,12 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             ));
         }
         for sample in samples {
-            drafts.push(read_sample(sample, str_at(&log, "/eval/model"), &stem, samples.len() > 1));
+            drafts.push(read_sample(
+                sample,
+                str_at(&log, "/eval/model"),
+                &stem,
+                samples.len() > 1,
+            ));
         }
     }
     drafts
@@ -30,13 +37,25 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 fn sample_name(sample: &Value) -> String {
     let id = plain_name(&sample.get("id").map(plain_text).unwrap_or_default());
     let epoch = number_at(sample, "/epoch").unwrap_or(1);
-    if epoch > 1 { format!("{id}-epoch-{epoch}") } else { id }
+    if epoch > 1 {
+        format!("{id}-epoch-{epoch}")
+    } else {
+        id
+    }
 }
 
 /// Reads one sample; its name is part of the draft's if the log has others.
-pub(crate) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings: bool) -> ConversationDraft {
-    let mut draft =
-        ConversationDraft::new(if has_siblings { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
+pub(crate) fn read_sample(
+    sample: &Value,
+    model: &str,
+    stem: &str,
+    has_siblings: bool,
+) -> ConversationDraft {
+    let mut draft = ConversationDraft::new(if has_siblings {
+        format!("{stem}-{}", sample_name(sample))
+    } else {
+        stem.to_owned()
+    });
     draft.set_model(model);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
     // All attachments of a log fit once.
@@ -54,8 +73,12 @@ pub(crate) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings:
 }
 
 fn events(sample: &Value) -> impl Iterator<Item = &Value> {
-    let older = sample.pointer("/transcript/events").and_then(Value::as_array);
-    list_of(sample, "events").iter().chain(older.into_iter().flatten())
+    let older = sample
+        .pointer("/transcript/events")
+        .and_then(Value::as_array);
+    list_of(sample, "events")
+        .iter()
+        .chain(older.into_iter().flatten())
 }
 
 fn read_message(message: &Value, draft: &mut ConversationDraft) {
@@ -69,7 +92,10 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         "tool" if !error.is_empty() => {
             let text = content_of(message, draft);
             let separator = if text.is_empty() { "" } else { "\n" };
-            draft.add_result(str_of(message, "tool_call_id"), format!("{text}{separator}Error: {error}"));
+            draft.add_result(
+                str_of(message, "tool_call_id"),
+                format!("{text}{separator}Error: {error}"),
+            );
         }
         _ => openai::read_message(message, draft),
     }
@@ -77,10 +103,20 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
 
 /// Puts attached texts where they are referred to, as long as there is `room` for their bytes: one text that is referred
 /// to a thousand times would need a thousand times its memory.
-fn attach(message: &mut Value, attachments: &Value, room: &mut usize, draft: &mut ConversationDraft) {
+fn attach(
+    message: &mut Value,
+    attachments: &Value,
+    room: &mut usize,
+    draft: &mut ConversationDraft,
+) {
     each_string(message, &mut |text| {
         let hash = text.strip_prefix("attachment://");
-        let Some(attached) = hash.and_then(|hash| attachments.get(hash)).and_then(Value::as_str) else { return };
+        let Some(attached) = hash
+            .and_then(|hash| attachments.get(hash))
+            .and_then(Value::as_str)
+        else {
+            return;
+        };
         match room.checked_sub(attached.len()) {
             Some(left) => {
                 *room = left;
@@ -100,10 +136,14 @@ mod tests {
     #[test]
     fn an_attachment_is_put_in_only_as_often_as_there_is_room() {
         let attachments = json!({"h": "12345"});
-        let mut message = json!({"content": ["attachment://h", "attachment://h", "attachment://other"]});
+        let mut message =
+            json!({"content": ["attachment://h", "attachment://h", "attachment://other"]});
         let (mut room, mut draft) = (9, ConversationDraft::new("x"));
         attach(&mut message, &attachments, &mut room, &mut draft);
-        assert_eq!(message["content"], json!(["12345", "attachment://h", "attachment://other"]));
+        assert_eq!(
+            message["content"],
+            json!(["12345", "attachment://h", "attachment://other"])
+        );
         let reason = DropReason::Unknown("attachment beyond 128 MB".to_owned());
         assert_eq!(draft.finish().dropped.get(&reason), Some(&1));
     }

@@ -25,7 +25,11 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     }
     let stem = records.stem();
     let names = conversation_names(&stem, traces.len());
-    traces.into_values().zip(names).map(|(trace, name)| trace.into_draft(name)).collect()
+    traces
+        .into_values()
+        .zip(names)
+        .map(|(trace, name)| trace.into_draft(name))
+        .collect()
 }
 
 /// The most levels of a trace that are looked at: each is compared with all tools.
@@ -46,7 +50,9 @@ fn add_run(run: &Value, traces: &mut BTreeMap<String, Trace>) {
     let id = str_of(run, "id").to_owned();
     match trace.models.get_mut(&id) {
         Some(known) => merge(known, run),
-        None if str_of(run, "run_type") == "llm" => drop(trace.models.insert(id, without_children(run))),
+        None if str_of(run, "run_type") == "llm" => {
+            drop(trace.models.insert(id, without_children(run)))
+        }
         None => {
             trace.others += 1;
             if str_of(run, "run_type") == "tool" {
@@ -54,7 +60,9 @@ fn add_run(run: &Value, traces: &mut BTreeMap<String, Trace>) {
             }
         }
     }
-    list_of(run, "child_runs").iter().for_each(|child| add_run(child, traces));
+    list_of(run, "child_runs")
+        .iter()
+        .for_each(|child| add_run(child, traces));
 }
 
 /// A run alone. Its children are runs of their own: with them, each level of a trace would hold all below it again.
@@ -66,8 +74,13 @@ fn without_children(run: &Value) -> Value {
 
 /// Sets what an update says of a run, except its children.
 fn merge(known: &mut Value, update: &Value) {
-    let (Some(known), Some(update)) = (known.as_object_mut(), update.as_object()) else { return };
-    for (key, value) in update.iter().filter(|(key, value)| !value.is_null() && *key != "child_runs") {
+    let (Some(known), Some(update)) = (known.as_object_mut(), update.as_object()) else {
+        return;
+    };
+    for (key, value) in update
+        .iter()
+        .filter(|(key, value)| !value.is_null() && *key != "child_runs")
+    {
         known.insert(key.clone(), value.clone());
     }
 }
@@ -82,7 +95,10 @@ impl Trace {
         // Those of sub-agents come first, so that the last one is of the conversation itself if the trace has one.
         runs.sort_by_cached_key(|run| {
             let order = str_of(run, "dotted_order");
-            let mut above = order.match_indices('.').take(MOST_LEVELS).filter_map(|(at, _)| order.get(..at));
+            let mut above = order
+                .match_indices('.')
+                .take(MOST_LEVELS)
+                .filter_map(|(at, _)| order.get(..at));
             let is_of_sub_agent = above.any(|above| self.tools.contains(above));
             (!is_of_sub_agent, order.to_owned())
         });
@@ -96,7 +112,11 @@ impl Trace {
 }
 
 fn read_conversation(run: &Value, draft: &mut ConversationDraft) {
-    let models = ["/extra/metadata/ls_model_name", "/inputs/model", "/extra/invocation_params/model"];
+    let models = [
+        "/extra/metadata/ls_model_name",
+        "/inputs/model",
+        "/extra/invocation_params/model",
+    ];
     draft.set_model(first_at(run, &models));
     let inputs = list_of(run.get("inputs").unwrap_or(&Value::Null), "messages");
     for message in inputs {
@@ -105,7 +125,11 @@ fn read_conversation(run: &Value, draft: &mut ConversationDraft) {
             one => read_message(one, draft),
         }
     }
-    let outputs = ["/outputs/generations/0/0/message", "/outputs/choices/0/message", "/outputs/message"];
+    let outputs = [
+        "/outputs/generations/0/0/message",
+        "/outputs/choices/0/message",
+        "/outputs/message",
+    ];
     match outputs.into_iter().find_map(|at| run.pointer(at)) {
         Some(reply) => read_message(reply, draft),
         None => list_of(run.get("outputs").unwrap_or(&Value::Null), "messages")
@@ -121,17 +145,26 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         return openai::read_message(message, draft);
     }
     let class = list_of(message, "id").last().and_then(Value::as_str);
-    let body = message.get("kwargs").or_else(|| message.get("data")).unwrap_or(message);
-    let kind = class.unwrap_or(str_of(message, "type")).trim_end_matches("Chunk");
+    let body = message
+        .get("kwargs")
+        .or_else(|| message.get("data"))
+        .unwrap_or(message);
+    let kind = class
+        .unwrap_or(str_of(message, "type"))
+        .trim_end_matches("Chunk");
     let text = content_of(body, draft);
     match kind {
         "HumanMessage" | "human" => draft.say(Role::User, text),
         "SystemMessage" | "system" => draft.say(Role::System, text),
         "ToolMessage" | "tool" => draft.add_result(str_of(body, "tool_call_id"), text),
         "AIMessage" | "ai" => {
-            let calls = list_of(body, "tool_calls")
-                .iter()
-                .map(|call| ToolCall::new(str_of(call, "id"), str_of(call, "name"), arguments(call.get("args"))));
+            let calls = list_of(body, "tool_calls").iter().map(|call| {
+                ToolCall::new(
+                    str_of(call, "id"),
+                    str_of(call, "name"),
+                    arguments(call.get("args")),
+                )
+            });
             draft.add_reply(text, calls.collect());
         }
         other => draft.count_unknown(format!("message `{other}`")),
@@ -149,7 +182,16 @@ mod tests {
         let run = json!({"id": "a", "run_type": "llm", "trace_id": "t", "child_runs": [below]});
         let mut traces = BTreeMap::new();
         add_run(&run, &mut traces);
-        let held: Vec<Value> = traces.into_values().flat_map(|trace| trace.models.into_values()).collect();
-        assert_eq!(held, [json!({"id": "a", "run_type": "llm", "trace_id": "t"}), below]);
+        let held: Vec<Value> = traces
+            .into_values()
+            .flat_map(|trace| trace.models.into_values())
+            .collect();
+        assert_eq!(
+            held,
+            [
+                json!({"id": "a", "run_type": "llm", "trace_id": "t"}),
+                below
+            ]
+        );
     }
 }

@@ -17,7 +17,10 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             continue;
         }
         let mut draft = ConversationDraft::new(records.stem());
-        draft.set_model(first_at(&item, &["/info/config/model/model_name", "/info/config/model"]));
+        draft.set_model(first_at(
+            &item,
+            &["/info/config/model/model_name", "/info/config/model"],
+        ));
         read_conversation(list_of(&item, "messages"), &mut draft);
         drafts.push(draft);
     }
@@ -53,7 +56,9 @@ fn read_conversation(messages: &[Value], draft: &mut ConversationDraft) {
 fn read_assistant(message: &Value, next: Option<&Value>, draft: &mut ConversationDraft) {
     let text = str_of(message, "content");
     let fenced = fenced(text);
-    match fenced.filter(|(_, command)| next.is_some_and(|next| is_output(next) || is_submission(command, next))) {
+    match fenced.filter(|(_, command)| {
+        next.is_some_and(|next| is_output(next) || is_submission(command, next))
+    }) {
         Some((rest, command)) => {
             let arguments = serde_json::json!({ "command": command }).to_string();
             let call = ToolCall::new(draft.new_id(), "bash", arguments);
@@ -64,22 +69,34 @@ fn read_assistant(message: &Value, next: Option<&Value>, draft: &mut Conversatio
 }
 
 fn is_output(message: &Value) -> bool {
-    str_of(message, "role") == "user" && str_of(message, "content").trim_start().starts_with("<returncode>")
+    str_of(message, "role") == "user"
+        && str_of(message, "content")
+            .trim_start()
+            .starts_with("<returncode>")
 }
 
 /// Whether `next` is the output of the command that submits: that output has no frame.
 fn is_submission(command: &str, next: &Value) -> bool {
-    const MARKS: [&str; 2] = ["COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
+    const MARKS: [&str; 2] = [
+        "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+        "MINI_SWE_AGENT_FINAL_OUTPUT",
+    ];
     str_of(next, "role") == "user" && MARKS.iter().any(|mark| command.contains(mark))
 }
 
 /// The text around the last fenced block that is a command, and the command.
 fn fenced(text: &str) -> Option<(String, &str)> {
     const OPENINGS: [&str; 3] = ["```bash\n", "```mswea_bash_command\n", "```sh\n"];
-    let (at, opening) = OPENINGS.iter().filter_map(|opening| Some((text.rfind(opening)?, *opening))).max()?;
+    let (at, opening) = OPENINGS
+        .iter()
+        .filter_map(|opening| Some((text.rfind(opening)?, *opening)))
+        .max()?;
     let before = text.get(..at)?;
     let block = text.get(at + opening.len()..)?;
     let end = block.rfind("\n```").unwrap_or(block.len());
     let (command, after) = block.split_at(end);
-    Some((format!("{before}{}", after.trim_start_matches(['\n', '`'])), command))
+    Some((
+        format!("{before}{}", after.trim_start_matches(['\n', '`'])),
+        command,
+    ))
 }

@@ -15,8 +15,12 @@ use crate::transcript::{Role, ToolCall};
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
     while let Some(item) = records.next_item() {
-        let of_resources = list_of(&item, "resourceSpans").iter().flat_map(|resource| list_of(resource, "scopeSpans"));
-        let mut spans: Vec<&Value> = of_resources.flat_map(|scope| list_of(scope, "spans")).collect();
+        let of_resources = list_of(&item, "resourceSpans")
+            .iter()
+            .flat_map(|resource| list_of(resource, "scopeSpans"));
+        let mut spans: Vec<&Value> = of_resources
+            .flat_map(|scope| list_of(scope, "spans"))
+            .collect();
         if item.get("resourceSpans").is_none() {
             spans.push(&item);
         }
@@ -31,7 +35,11 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     }
     let stem = records.stem();
     let names = conversation_names(&stem, traces.len());
-    traces.into_values().zip(names).map(|(trace, name)| trace.into_draft(name)).collect()
+    traces
+        .into_values()
+        .zip(names)
+        .map(|(trace, name)| trace.into_draft(name))
+        .collect()
 }
 
 /// Each call repeats the conversation up to it, so of all calls only one is held.
@@ -67,7 +75,10 @@ impl Trace {
         }
         if let Some(call) = self.longest {
             draft.set_model(&call.model);
-            call.input.iter().chain(&call.output).for_each(|message| read_message(message, &mut draft));
+            call.input
+                .iter()
+                .chain(&call.output)
+                .for_each(|message| read_message(message, &mut draft));
         }
         draft
     }
@@ -83,11 +94,18 @@ struct ModelCall {
 
 impl ModelCall {
     fn from_span(span: &Value) -> Option<ModelCall> {
-        let start = ["startTimeUnixNano", "start_time", "startTime"].into_iter().find_map(|key| span.get(key));
+        let start = ["startTimeUnixNano", "start_time", "startTime"]
+            .into_iter()
+            .find_map(|key| span.get(key));
         let start = start.map(plain_text).unwrap_or_default();
         let call = if str_of(span, "type") == "GENERATION" {
             let (input, output) = (messages(span.get("input")), messages(span.get("output")));
-            ModelCall { start, model: str_of(span, "model").to_owned(), input, output }
+            ModelCall {
+                start,
+                model: str_of(span, "model").to_owned(),
+                input,
+                output,
+            }
         } else {
             ModelCall::from_attributes(&nested(span.get("attributes")?), start)
         };
@@ -95,15 +113,43 @@ impl ModelCall {
     }
 
     fn from_attributes(attributes: &Value, start: String) -> ModelCall {
-        let inputs = ["/gen_ai/input/messages", "/llm/input_messages", "/gen_ai/prompt"];
-        let outputs = ["/gen_ai/output/messages", "/llm/output_messages", "/gen_ai/completion"];
-        let mut input = messages(inputs.iter().find_map(|pointer| attributes.pointer(pointer)));
-        let output = messages(outputs.iter().find_map(|pointer| attributes.pointer(pointer)));
-        if let Some(parts) = attributes.pointer("/gen_ai/system_instructions").map(parsed) {
+        let inputs = [
+            "/gen_ai/input/messages",
+            "/llm/input_messages",
+            "/gen_ai/prompt",
+        ];
+        let outputs = [
+            "/gen_ai/output/messages",
+            "/llm/output_messages",
+            "/gen_ai/completion",
+        ];
+        let mut input = messages(
+            inputs
+                .iter()
+                .find_map(|pointer| attributes.pointer(pointer)),
+        );
+        let output = messages(
+            outputs
+                .iter()
+                .find_map(|pointer| attributes.pointer(pointer)),
+        );
+        if let Some(parts) = attributes
+            .pointer("/gen_ai/system_instructions")
+            .map(parsed)
+        {
             input.insert(0, serde_json::json!({ "role": "system", "parts": parts }));
         }
-        let models = ["/gen_ai/response/model", "/gen_ai/request/model", "/llm/model_name"];
-        ModelCall { start, model: first_at(attributes, &models).to_owned(), input, output }
+        let models = [
+            "/gen_ai/response/model",
+            "/gen_ai/request/model",
+            "/llm/model_name",
+        ];
+        ModelCall {
+            start,
+            model: first_at(attributes, &models).to_owned(),
+            input,
+            output,
+        }
     }
 }
 
@@ -113,10 +159,16 @@ fn nested(attributes: &Value) -> Value {
     match attributes {
         Value::Array(list) => {
             for attribute in list {
-                set_path(&mut root, str_of(attribute, "key"), plain(attribute.get("value").unwrap_or(&Value::Null)));
+                set_path(
+                    &mut root,
+                    str_of(attribute, "key"),
+                    plain(attribute.get("value").unwrap_or(&Value::Null)),
+                );
             }
         }
-        Value::Object(object) => object.iter().for_each(|(key, value)| set_path(&mut root, key, value.clone())),
+        Value::Object(object) => object
+            .iter()
+            .for_each(|(key, value)| set_path(&mut root, key, value.clone())),
         _ => {}
     }
     root
@@ -133,7 +185,9 @@ fn set_path(root: &mut Value, path: &str, value: Value) {
         if !at.is_object() {
             *at = Value::Object(Map::new());
         }
-        let Some(object) = at.as_object_mut() else { return };
+        let Some(object) = at.as_object_mut() else {
+            return;
+        };
         at = object.entry(part).or_insert(Value::Null);
     }
     *at = value;
@@ -151,12 +205,18 @@ fn plain(value: &Value) -> Value {
         });
         return Value::Object(entries.collect());
     }
-    value.as_object().and_then(|object| object.values().next()).cloned().unwrap_or(Value::Null)
+    value
+        .as_object()
+        .and_then(|object| object.values().next())
+        .cloned()
+        .unwrap_or(Value::Null)
 }
 
 /// A value, parsed if it is a JSON text: attributes cannot have structured values.
 fn parsed(value: &Value) -> Value {
-    let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    let inner = value
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok());
     inner.unwrap_or_else(|| value.clone())
 }
 
@@ -166,7 +226,9 @@ fn messages(value: Option<&Value>) -> Vec<Value> {
         Some(Value::Array(list)) => list,
         Some(Value::Object(object)) => {
             let list = object.get("messages").and_then(Value::as_array);
-            let is_message = ["role", "message", "parts"].iter().any(|key| object.contains_key(*key));
+            let is_message = ["role", "message", "parts"]
+                .iter()
+                .any(|key| object.contains_key(*key));
             match list {
                 Some(list) => list.clone(),
                 None if is_message => vec![Value::Object(object)],
@@ -180,7 +242,9 @@ fn messages(value: Option<&Value>) -> Vec<Value> {
 
 /// The values of an object whose keys are numbers, in their order.
 fn numbered(object: &Map<String, Value>) -> Vec<Value> {
-    let numbers = object.iter().filter_map(|(key, value)| Some((key.parse::<u64>().ok()?, value.clone())));
+    let numbers = object
+        .iter()
+        .filter_map(|(key, value)| Some((key.parse::<u64>().ok()?, value.clone())));
     numbers.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
@@ -213,11 +277,22 @@ fn read_parts(message: &Value, draft: &mut ConversationDraft) {
             "reasoning" | "thinking" => {}
             "tool_call" => {
                 let id = str_of(part, "id");
-                let id = if id.is_empty() { draft.new_id() } else { id.to_owned() };
-                calls.push(ToolCall::new(id, str_of(part, "name"), arguments(part.get("arguments"))));
+                let id = if id.is_empty() {
+                    draft.new_id()
+                } else {
+                    id.to_owned()
+                };
+                calls.push(ToolCall::new(
+                    id,
+                    str_of(part, "name"),
+                    arguments(part.get("arguments")),
+                ));
             }
             "tool_call_response" => {
-                let given = part.get("response").or_else(|| part.get("result")).unwrap_or(&Value::Null);
+                let given = part
+                    .get("response")
+                    .or_else(|| part.get("result"))
+                    .unwrap_or(&Value::Null);
                 let text = match given {
                     Value::Object(_) => given.to_string(),
                     other => text_of(other, draft),
@@ -246,14 +321,19 @@ fn read_parts(message: &Value, draft: &mut ConversationDraft) {
 fn open_inference(message: &Value) -> Value {
     let mut shaped = message.clone();
     let parts = items(message, "contents");
-    let texts = parts.iter().map(|part| first_at(part, &["/message_content/text"]).to_owned());
+    let texts = parts
+        .iter()
+        .map(|part| first_at(part, &["/message_content/text"]).to_owned());
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     if let Some(object) = shaped.as_object_mut() {
         if !texts.is_empty() {
             object.insert("content".to_owned(), texts.join("\n").into());
         }
         let calls = items(message, "tool_calls");
-        let calls: Vec<Value> = calls.iter().map(|call| call.get("tool_call").unwrap_or(call).clone()).collect();
+        let calls: Vec<Value> = calls
+            .iter()
+            .map(|call| call.get("tool_call").unwrap_or(call).clone())
+            .collect();
         object.insert("tool_calls".to_owned(), calls.into());
     }
     shaped

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, first_at, list_at, list_of, openai_calls, say_content, str_of};
+use super::super::content::{
+    arguments, content_of, first_at, list_at, list_of, openai_calls, say_content, str_of,
+};
 use super::super::conversation::DropReason;
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
@@ -19,7 +21,14 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         for item in items {
             if item.get("messages").is_some() || item.get("input").is_some_and(Value::is_array) {
                 let stem = records.stem();
-                drafts.push(read_body(&item, if several { format!("{stem}-{}", drafts.len() + 1) } else { stem }));
+                drafts.push(read_body(
+                    &item,
+                    if several {
+                        format!("{stem}-{}", drafts.len() + 1)
+                    } else {
+                        stem
+                    },
+                ));
             } else {
                 read_message(&item, &mut loose);
             }
@@ -32,14 +41,21 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 /// A request body, with its response where one is logged.
 pub(super) fn read_body(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
-    draft.set_model(first_at(body, &["/model", "/kwargs/model", "/response/model"]));
+    draft.set_model(first_at(
+        body,
+        &["/model", "/kwargs/model", "/response/model"],
+    ));
     draft.set_tools(body.get("tools").or_else(|| body.pointer("/kwargs/tools")));
     let instructions = first_at(body, &["/instructions", "/system"]);
     if !instructions.is_empty() {
         draft.say(Role::System, instructions);
     }
     let mut items = CodexItems::default();
-    let lists = [list_of(body, "input"), list_at(body, "/response/output"), list_of(body, "output")];
+    let lists = [
+        list_of(body, "input"),
+        list_at(body, "/response/output"),
+        list_of(body, "output"),
+    ];
     for item in lists.into_iter().flatten() {
         items.read_item(item, &mut draft);
     }
@@ -47,7 +63,10 @@ pub(super) fn read_body(body: &Value, name: String) -> ConversationDraft {
     for item in list_of(body, "messages") {
         read_message(item, &mut draft);
     }
-    if let Some(reply) = body.pointer("/response/choices/0/message").or_else(|| body.pointer("/choices/0/message")) {
+    if let Some(reply) = body
+        .pointer("/response/choices/0/message")
+        .or_else(|| body.pointer("/choices/0/message"))
+    {
         read_message(reply, &mut draft);
     }
     draft
@@ -75,7 +94,10 @@ pub(super) fn read_message(item: &Value, draft: &mut ConversationDraft) {
 }
 
 fn read_assistant(item: &Value, draft: &mut ConversationDraft) {
-    for _ in list_of(item, "thinking_blocks").iter().filter(|block| str_of(block, "thinking").trim().is_empty()) {
+    for _ in list_of(item, "thinking_blocks")
+        .iter()
+        .filter(|block| str_of(block, "thinking").trim().is_empty())
+    {
         draft.count(DropReason::SealedReasoning);
     }
     let mut text = content_of(item, draft);
@@ -84,7 +106,11 @@ fn read_assistant(item: &Value, draft: &mut ConversationDraft) {
     }
     let mut calls = openai_calls(item, draft);
     if let Some(call) = item.get("function_call").filter(|call| call.is_object()) {
-        calls.push(ToolCall::new(draft.new_id(), str_of(call, "name"), arguments(call.get("arguments"))));
+        calls.push(ToolCall::new(
+            draft.new_id(),
+            str_of(call, "name"),
+            arguments(call.get("arguments")),
+        ));
     }
     draft.add_reply(text, calls);
 }

@@ -16,7 +16,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(session) = records.next_item() {
         let mut draft = ConversationDraft::new(records.stem());
-        list_of(&session, "messages").iter().for_each(|message| read_message(message, &mut draft));
+        list_of(&session, "messages")
+            .iter()
+            .for_each(|message| read_message(message, &mut draft));
         drafts.push(draft);
     }
     drafts
@@ -31,11 +33,18 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     draft.set_model(str_of(info, "modelID"));
     if let Some(tokens) = info.get("tokens") {
         let millisecond = info.pointer("/time/completed").and_then(Value::as_i64);
-        draft.count_request(usage_of(tokens), millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()));
+        draft.count_request(
+            usage_of(tokens),
+            millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()),
+        );
     }
     if is_true(info, "summary") {
         draft.note_request_of_compaction();
-        let texts: Vec<&str> = parts.iter().map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<&str> = parts
+            .iter()
+            .map(|part| str_of(part, "text"))
+            .filter(|text| !text.is_empty())
+            .collect();
         return draft.add_summary(&texts.join("\n"));
     }
     read_assistant(parts, draft);
@@ -43,10 +52,14 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
 
 /// `input` are the tokens that were neither read from the cache nor written to it; `output` is without reasoning.
 fn usage_of(tokens: &Value) -> Usage {
-    let (read, written) = (tokens_at(tokens, "/cache/read"), tokens_at(tokens, "/cache/write"));
+    let (read, written) = (
+        tokens_at(tokens, "/cache/read"),
+        tokens_at(tokens, "/cache/write"),
+    );
     let reasoning = tokens_at(tokens, "/reasoning");
     Usage {
-        input: tokens_at(tokens, "/input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        input: tokens_at(tokens, "/input")
+            .map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
         cached_input: read,
         cache_write: written,
         cache_write_hour: None,
@@ -73,7 +86,11 @@ fn read_user(parts: &[Value], draft: &mut ConversationDraft) {
 fn file(part: &Value) -> String {
     let url = str_of(part, "url");
     let name = str_of(part, "filename");
-    if url.starts_with("data:") { placeholder(name, str_of(part, "mime"), url) } else { format!("[file: {name}]") }
+    if url.starts_with("data:") {
+        placeholder(name, str_of(part, "mime"), url)
+    } else {
+        format!("[file: {name}]")
+    }
 }
 
 /// Text and reasoning before a tool part belong to the message that makes the call; text after tool parts begins a new
@@ -92,7 +109,8 @@ fn read_assistant(parts: &[Value], draft: &mut ConversationDraft) {
             "reasoning" => {}
             "tool" => turn.tool(part, draft),
             "file" => turn.texts.push(file(part)),
-            kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask" | "retry") => {
+            kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask"
+            | "retry") => {
                 draft.count_bookkeeping(format!("part {kind}"));
             }
             kind => draft.count_unknown(format!("part {kind}")),
@@ -113,10 +131,19 @@ struct OpencodeTurn {
 impl OpencodeTurn {
     fn tool(&mut self, part: &Value, draft: &mut ConversationDraft) {
         let id = non_empty(str_of(part, "callID")).unwrap_or_else(|| draft.new_id());
-        self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
+        self.calls.push(ToolCall::new(
+            id.clone(),
+            str_of(part, "tool"),
+            arguments(part.pointer("/state/input")),
+        ));
         match str_at(part, "/state/status") {
-            "completed" => self.results.push((id, str_at(part, "/state/output").to_owned())),
-            "error" => self.results.push((id, result_text(str_at(part, "/state/error").to_owned(), true))),
+            "completed" => self
+                .results
+                .push((id, str_at(part, "/state/output").to_owned())),
+            "error" => self.results.push((
+                id,
+                result_text(str_at(part, "/state/error").to_owned(), true),
+            )),
             _ => {}
         }
     }
@@ -126,7 +153,10 @@ impl OpencodeTurn {
         if self.texts.is_empty() && self.calls.is_empty() {
             return false;
         }
-        draft.add_reply(std::mem::take(&mut self.texts).join("\n"), std::mem::take(&mut self.calls));
+        draft.add_reply(
+            std::mem::take(&mut self.texts).join("\n"),
+            std::mem::take(&mut self.calls),
+        );
         for (id, result) in self.results.drain(..) {
             draft.add_result(&id, result);
         }

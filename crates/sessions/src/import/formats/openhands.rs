@@ -28,7 +28,11 @@ impl EventView {
     pub(crate) fn read_event(&mut self, event: &Value, draft: &mut ConversationDraft) {
         let (from, compactions) = (draft.len(), draft.compactions());
         add_event(event, draft);
-        if let Some(id) = event.get("id").filter(|_| draft.len() > from).map(plain_text) {
+        if let Some(id) = event
+            .get("id")
+            .filter(|_| draft.len() > from)
+            .map(plain_text)
+        {
             if let Ok(number) = id.parse::<u64>() {
                 self.numbered.entry(number).or_default().push(from);
             }
@@ -49,9 +53,12 @@ impl EventView {
     /// Takes out the entries of the events that a condensation names, and returns them.
     fn take_forgotten(&mut self, details: &Value) -> Vec<usize> {
         let listed = list_of(details, "forgotten_event_ids").iter();
-        let mut forgotten: Vec<usize> =
-            listed.filter_map(|id| self.entries.remove(&plain_text(id))).flatten().collect();
-        let bounds = ["/forgotten_events_start_id", "/forgotten_events_end_id"].map(|key| number_at(details, key));
+        let mut forgotten: Vec<usize> = listed
+            .filter_map(|id| self.entries.remove(&plain_text(id)))
+            .flatten()
+            .collect();
+        let bounds = ["/forgotten_events_start_id", "/forgotten_events_end_id"]
+            .map(|key| number_at(details, key));
         if let [Some(first), Some(last)] = bounds {
             // Of the events that were read: the log may name any numbers.
             while let Some(number) = self.first_numbered(first, last) {
@@ -63,7 +70,11 @@ impl EventView {
 
     /// The first number from `first` to `last` that is in the view.
     fn first_numbered(&self, first: u64, last: u64) -> Option<u64> {
-        self.numbered.range(first..).next().map(|(number, _)| *number).filter(|number| *number <= last)
+        self.numbered
+            .range(first..)
+            .next()
+            .map(|(number, _)| *number)
+            .filter(|number| *number <= last)
     }
 }
 
@@ -84,14 +95,20 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 
 fn read_evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
     let instance = str_of(line, "instance_id");
-    let suffix = if instance.is_empty() { number.to_string() } else { plain_name(instance) };
+    let suffix = if instance.is_empty() {
+        number.to_string()
+    } else {
+        plain_name(instance)
+    };
     let mut draft = ConversationDraft::new(format!("{stem}-{suffix}"));
     draft.set_model(str_at(line, "/metadata/llm_config/model"));
     let mut view = EventView::default();
     for item in list_of(line, "history") {
         match item {
             // The oldest outputs hold pairs of an action and its observation.
-            Value::Array(pair) => pair.iter().for_each(|event| view.read_event(event, &mut draft)),
+            Value::Array(pair) => pair
+                .iter()
+                .for_each(|event| view.read_event(event, &mut draft)),
             event => view.read_event(event, &mut draft),
         }
     }
@@ -122,7 +139,8 @@ fn read_action(name: &str, event: &Value, draft: &mut ConversationDraft) {
             draft.say(Role::System, str_of(args, "content"));
         }
         "message" => read_message(event, args, draft),
-        "condensation" => draft.note_compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
+        "condensation" => draft
+            .note_compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
         "recall" | "null" | "change_agent_state" | "condensation_request" => {
             draft.count_bookkeeping(format!("action {name}"));
         }
@@ -133,10 +151,16 @@ fn read_action(name: &str, event: &Value, draft: &mut ConversationDraft) {
 
 /// Adds the last words. They are not a call, since nothing answers them.
 fn add_last_words(event: &Value, args: &Value, draft: &mut ConversationDraft) {
-    let thought = str_at(event, "/tool_call_metadata/model_response/choices/0/message/content");
+    let thought = str_at(
+        event,
+        "/tool_call_metadata/model_response/choices/0/message/content",
+    );
     let last = first_at(args, &["/final_thought", "/thought", "/reason"]);
-    let text =
-        if thought.is_empty() || last.contains(thought) { last.to_owned() } else { format!("{thought}\n{last}") };
+    let text = if thought.is_empty() || last.contains(thought) {
+        last.to_owned()
+    } else {
+        format!("{thought}\n{last}")
+    };
     draft.add_reply(text, Vec::new());
 }
 
@@ -146,7 +170,11 @@ fn read_message(event: &Value, args: &Value, draft: &mut ConversationDraft) {
         text.push('\n');
         text.push_str(&placeholder("image", "", url.as_str().unwrap_or("")));
     }
-    if str_of(event, "source") == "user" { draft.say(Role::User, text) } else { draft.add_reply(text, Vec::new()) }
+    if str_of(event, "source") == "user" {
+        draft.say(Role::User, text)
+    } else {
+        draft.add_reply(text, Vec::new())
+    }
 }
 
 /// All actions of one reply of the model are one message.
@@ -155,9 +183,16 @@ fn read_call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDr
     draft.set_model(response.map_or("", |response| str_of(response, "model")));
     let asked = response.and_then(|response| response.pointer("/choices/0/message"));
     let thought = asked.map_or("", |message| str_of(message, "content"));
-    let thought = if thought.is_empty() { str_of(args, "thought") } else { thought };
-    let made = asked.and_then(|message| native_call(message, str_at(event, "/tool_call_metadata/tool_call_id")));
-    let call = made.unwrap_or_else(|| ToolCall::new(call_id(event, "id"), name, plain_arguments(args)));
+    let thought = if thought.is_empty() {
+        str_of(args, "thought")
+    } else {
+        thought
+    };
+    let made = asked.and_then(|message| {
+        native_call(message, str_at(event, "/tool_call_metadata/tool_call_id"))
+    });
+    let call =
+        made.unwrap_or_else(|| ToolCall::new(call_id(event, "id"), name, plain_arguments(args)));
     let key = response.map_or("", |response| str_of(response, "id"));
     if key.is_empty() {
         return draft.add_reply(thought, vec![call]);
@@ -168,15 +203,31 @@ fn read_call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDr
 
 /// The call as the model made it.
 fn native_call(message: &Value, id: &str) -> Option<ToolCall> {
-    let made = list_of(message, "tool_calls").iter().find(|call| str_of(call, "id") == id && !id.is_empty())?;
-    Some(ToolCall::new(id, str_at(made, "/function/name"), arguments(made.pointer("/function/arguments"))))
+    let made = list_of(message, "tool_calls")
+        .iter()
+        .find(|call| str_of(call, "id") == id && !id.is_empty())?;
+    Some(ToolCall::new(
+        id,
+        str_at(made, "/function/name"),
+        arguments(made.pointer("/function/arguments")),
+    ))
 }
 
 /// The arguments without the fields that the program added for itself.
 fn plain_arguments(args: &Value) -> String {
     const ADDED: [&str; 12] = [
-        "thought", "is_input", "blocking", "is_static", "hidden", "confirmation_state", "impl_source",
-        "translated_ipython_code", "security_risk", "action", "source", "timestamp",
+        "thought",
+        "is_input",
+        "blocking",
+        "is_static",
+        "hidden",
+        "confirmation_state",
+        "impl_source",
+        "translated_ipython_code",
+        "security_risk",
+        "action",
+        "source",
+        "timestamp",
     ];
     let mut args = args.clone();
     if let Some(object) = args.as_object_mut() {
@@ -190,7 +241,9 @@ fn call_id(event: &Value, key: &str) -> String {
     if !id.is_empty() {
         return id.to_owned();
     }
-    event.get(key).map_or_else(String::new, |number| format!("event_{number}"))
+    event
+        .get(key)
+        .map_or_else(String::new, |number| format!("event_{number}"))
 }
 
 fn read_observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
@@ -198,8 +251,14 @@ fn read_observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
         return draft.count_bookkeeping(format!("observation {name}"));
     }
     let content = first_at(event, &["/content", "/message"]);
-    let code = event.pointer("/extras/metadata/exit_code").and_then(Value::as_i64);
+    let code = event
+        .pointer("/extras/metadata/exit_code")
+        .and_then(Value::as_i64);
     let content = with_exit_code(content.to_owned(), code);
     let id = call_id(event, "cause");
-    if id.is_empty() && draft.waiting() > 0 { draft.add_next_result(content) } else { draft.add_result(&id, content) }
+    if id.is_empty() && draft.waiting() > 0 {
+        draft.add_next_result(content)
+    } else {
+        draft.add_result(&id, content)
+    }
 }

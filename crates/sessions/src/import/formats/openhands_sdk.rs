@@ -15,23 +15,42 @@ pub(super) fn read_event(event: &Value, draft: &mut ConversationDraft) {
         "MessageEvent" => read_message(event, draft),
         "ActionEvent" => read_action(event, draft),
         "ObservationEvent" => {
-            let content = event.pointer("/observation/content").or_else(|| event.pointer("/observation/output"));
+            let content = event
+                .pointer("/observation/content")
+                .or_else(|| event.pointer("/observation/output"));
             let text = text_of(content.unwrap_or(&Value::Null), draft);
             let code = ["/observation/metadata/exit_code", "/observation/exit_code"];
-            let code = code.into_iter().find_map(|path| event.pointer(path)?.as_i64());
+            let code = code
+                .into_iter()
+                .find_map(|path| event.pointer(path)?.as_i64());
             let text = with_exit_code(text, code);
-            let is_marked = event.pointer("/observation/is_error").and_then(Value::as_bool) != Some(true)
+            let is_marked = event
+                .pointer("/observation/is_error")
+                .and_then(Value::as_bool)
+                != Some(true)
                 || text.starts_with("[An error occurred");
-            let text = if is_marked { text } else { format!("[An error occurred during execution.]\n{text}") };
+            let text = if is_marked {
+                text
+            } else {
+                format!("[An error occurred during execution.]\n{text}")
+            };
             draft.add_result(str_of(event, "tool_call_id"), text);
         }
         "AgentErrorEvent" => {
             let error = str_of(event, "error");
-            let error = if error.starts_with("Error") { error.to_owned() } else { format!("Error: {error}") };
+            let error = if error.starts_with("Error") {
+                error.to_owned()
+            } else {
+                format!("Error: {error}")
+            };
             draft.add_result(str_of(event, "tool_call_id"), error);
         }
-        "UserRejectObservation" => draft.add_result(str_of(event, "tool_call_id"), str_of(event, "rejection_reason")),
-        "Condensation" => draft.note_compaction(Some(str_of(event, "summary")).filter(|summary| !summary.is_empty())),
+        "UserRejectObservation" => draft.add_result(
+            str_of(event, "tool_call_id"),
+            str_of(event, "rejection_reason"),
+        ),
+        "Condensation" => draft
+            .note_compaction(Some(str_of(event, "summary")).filter(|summary| !summary.is_empty())),
         kind @ ("CondensationRequest"
         | "ConversationStateUpdateEvent"
         | "PauseEvent"
@@ -71,9 +90,16 @@ fn read_message(event: &Value, draft: &mut ConversationDraft) {
 fn read_action(event: &Value, draft: &mut ConversationDraft) {
     let thought = text_of(event.get("thought").unwrap_or(&Value::Null), draft);
     let id = str_of(event, "tool_call_id");
-    let given =
-        [event.pointer("/tool_call/function/arguments"), event.pointer("/tool_call/arguments"), event.get("action")];
-    let call = ToolCall::new(id, str_of(event, "tool_name"), arguments(given.into_iter().flatten().next()));
+    let given = [
+        event.pointer("/tool_call/function/arguments"),
+        event.pointer("/tool_call/arguments"),
+        event.get("action"),
+    ];
+    let call = ToolCall::new(
+        id,
+        str_of(event, "tool_name"),
+        arguments(given.into_iter().flatten().next()),
+    );
     match str_of(event, "llm_response_id") {
         "" => draft.add_reply(thought, vec![call]),
         key => draft.add_piece(key, &thought, vec![call]),

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, first_at, is_true, list_of, non_empty, number_at, result_text, say_content, str_of, text_of,
-    time_of, tokens_at,
+    arguments, content_of, first_at, is_true, list_of, non_empty, number_at, result_text,
+    say_content, str_of, text_of, time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -31,7 +31,10 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         tree.add(&record, from..draft.len());
     }
     let abandoned = tree.abandoned();
-    draft.drop_entries(|entry| abandoned.contains(&entry), &DropReason::AbandonedBranch);
+    draft.drop_entries(
+        |entry| abandoned.contains(&entry),
+        &DropReason::AbandonedBranch,
+    );
     vec![draft]
 }
 
@@ -54,7 +57,11 @@ impl PiTree {
         let parent = str_of(record, "parentId");
         let known = self.index.get(parent).copied();
         // A parent that is not in the file: the log begins in the middle, or a line was lost. Go on from the line before.
-        let parent = if known.is_none() && !parent.is_empty() { self.nodes.len().checked_sub(1) } else { known };
+        let parent = if known.is_none() && !parent.is_empty() {
+            self.nodes.len().checked_sub(1)
+        } else {
+            known
+        };
         self.index.insert(id.to_owned(), self.nodes.len());
         self.nodes.push((parent, entries));
     }
@@ -62,9 +69,14 @@ impl PiTree {
     /// The first entry that stays in the context after a compaction, if it is known. Version 1 has no ids: it counts the
     /// records from 0.
     fn first_kept(&self, compaction: &Value) -> Option<usize> {
-        let node = self.index.get(str_of(compaction, "firstKeptEntryId")).and_then(|at| self.nodes.get(*at));
-        let record = number_at(compaction, "/firstKeptEntryIndex").and_then(|record| usize::try_from(record).ok());
-        node.map(|(_, entries)| entries.start).or_else(|| self.starts.get(record?).copied())
+        let node = self
+            .index
+            .get(str_of(compaction, "firstKeptEntryId"))
+            .and_then(|at| self.nodes.get(*at));
+        let record = number_at(compaction, "/firstKeptEntryIndex")
+            .and_then(|record| usize::try_from(record).ok());
+        node.map(|(_, entries)| entries.start)
+            .or_else(|| self.starts.get(record?).copied())
     }
 
     fn abandoned(&self) -> HashSet<usize> {
@@ -78,14 +90,22 @@ impl PiTree {
         if live.len() <= 1 && self.nodes.iter().all(|node| node.0.is_none()) {
             return HashSet::new();
         }
-        let left = self.nodes.iter().enumerate().filter(|(index, _)| !live.contains(index));
+        let left = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !live.contains(index));
         left.flat_map(|(_, node)| node.1.clone()).collect()
     }
 }
 
 fn read_entry(record: &Value, draft: &mut ConversationDraft) {
     match str_of(record, "type") {
-        "message" => read_message(record.get("message").unwrap_or(&Value::Null), time_of(record), draft),
+        "message" => read_message(
+            record.get("message").unwrap_or(&Value::Null),
+            time_of(record),
+            draft,
+        ),
         "compaction" => {
             draft.note_compaction(Some(str_of(record, "summary")));
             if let Some(last) = draft.last_compaction() {
@@ -129,10 +149,16 @@ fn read_message(message: &Value, time: Option<Timestamp>, draft: &mut Conversati
             draft.add_result(str_of(message, "toolCallId"), text);
         }
         "bashExecution" if is_true(message, "excludeFromContext") => {
-            draft.count(DropReason::Injected("command hidden from the model".to_owned()));
+            draft.count(DropReason::Injected(
+                "command hidden from the model".to_owned(),
+            ));
         }
         "bashExecution" => {
-            let text = format!("Ran `{}`\n{}", str_of(message, "command"), str_of(message, "output"));
+            let text = format!(
+                "Ran `{}`\n{}",
+                str_of(message, "command"),
+                str_of(message, "output")
+            );
             draft.say(Role::User, text);
         }
         "compactionSummary" => draft.add_summary(str_of(message, "summary")),
@@ -151,7 +177,11 @@ fn read_assistant(message: &Value, time: Option<Timestamp>, draft: &mut Conversa
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in list_of(message, "content") {
         if str_of(block, "type") == "toolCall" {
-            calls.push(ToolCall::new(str_of(block, "id"), str_of(block, "name"), arguments(block.get("arguments"))));
+            calls.push(ToolCall::new(
+                str_of(block, "id"),
+                str_of(block, "name"),
+                arguments(block.get("arguments")),
+            ));
         } else {
             texts.push(text_of(block, draft));
         }
@@ -162,9 +192,13 @@ fn read_assistant(message: &Value, time: Option<Timestamp>, draft: &mut Conversa
 
 /// `input` are the tokens that were neither read from the cache nor written to it.
 fn usage_of(usage: &Value) -> Usage {
-    let (read, written) = (tokens_at(usage, "/cacheRead"), tokens_at(usage, "/cacheWrite"));
+    let (read, written) = (
+        tokens_at(usage, "/cacheRead"),
+        tokens_at(usage, "/cacheWrite"),
+    );
     Usage {
-        input: tokens_at(usage, "/input").map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
+        input: tokens_at(usage, "/input")
+            .map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
         cached_input: read,
         cache_write: written,
         cache_write_hour: None,

@@ -39,12 +39,22 @@ fn model_of(run: &Value) -> Option<String> {
 fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
     let first = drafts.len();
     let mut agents: HashMap<&str, usize> = HashMap::new();
-    let query = list_of(run, "trajectory").last().map_or(&[] as &[Value], |step| list_of(step, "query"));
-    let history = if list_of(run, "history").is_empty() { query } else { list_of(run, "history") };
+    let query = list_of(run, "trajectory")
+        .last()
+        .map_or(&[] as &[Value], |step| list_of(step, "query"));
+    let history = if list_of(run, "history").is_empty() {
+        query
+    } else {
+        list_of(run, "history")
+    };
     for item in history {
         let agent = str_of(item, "agent");
         let at = *agents.entry(agent).or_insert_with(|| {
-            let name = if drafts.len() == first { stem.to_owned() } else { format!("{stem}-{agent}") };
+            let name = if drafts.len() == first {
+                stem.to_owned()
+            } else {
+                format!("{stem}-{agent}")
+            };
             drafts.push(ConversationDraft::new(name));
             drafts.len() - 1
         });
@@ -54,10 +64,13 @@ fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>)
     }
     if history.is_empty() {
         let mut draft = ConversationDraft::new(stem);
-        list_of(run, "trajectory").iter().for_each(|step| read_step(step, &mut draft));
+        list_of(run, "trajectory")
+            .iter()
+            .for_each(|step| read_step(step, &mut draft));
         drafts.push(draft);
     } else if list_of(run, "history").is_empty()
-        && let (Some(step), Some(draft)) = (list_of(run, "trajectory").last(), drafts.get_mut(first))
+        && let (Some(step), Some(draft)) =
+            (list_of(run, "trajectory").last(), drafts.get_mut(first))
     {
         read_step(step, draft);
     }
@@ -76,12 +89,22 @@ fn read_message(item: &Value, draft: &mut ConversationDraft) {
     if is_true(item, "is_demo") || str_of(item, "message_type") == "demonstration" {
         return draft.count(DropReason::Demonstration);
     }
-    let native = item.get("tool_calls").is_some_and(|calls| calls.as_array().is_some_and(|list| !list.is_empty()));
+    let native = item
+        .get("tool_calls")
+        .is_some_and(|calls| calls.as_array().is_some_and(|list| !list.is_empty()));
     match str_of(item, "role") {
         "assistant" if !native => {
             let content = content_of(item, draft);
             let thought = str_of(item, "thought");
-            add_action(if thought.is_empty() { &content } else { thought }, str_of(item, "action"), draft);
+            add_action(
+                if thought.is_empty() {
+                    &content
+                } else {
+                    thought
+                },
+                str_of(item, "action"),
+                draft,
+            );
         }
         "tool" => {
             let text = content_of(item, draft);
@@ -109,11 +132,15 @@ fn add_action(thought: &str, action: &str, draft: &mut ConversationDraft) {
 
 /// Adds a result. It may answer several calls: the first gets its text.
 fn add_results(item: &Value, text: String, draft: &mut ConversationDraft) {
-    let ids = list_of(item, "tool_call_ids").iter().filter_map(Value::as_str);
+    let ids = list_of(item, "tool_call_ids")
+        .iter()
+        .filter_map(Value::as_str);
     let single = Some(str_of(item, "tool_call_id")).filter(|id| !id.is_empty());
     let mut ids: Vec<&str> = ids.chain(single).collect();
     ids.dedup();
-    let Some((first, others)) = ids.split_first() else { return draft.add_next_result(text) };
+    let Some((first, others)) = ids.split_first() else {
+        return draft.add_next_result(text);
+    };
     draft.add_result(first, text);
     for id in others {
         draft.add_result(id, format!("[answered together with {first}]"));

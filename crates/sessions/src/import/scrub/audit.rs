@@ -64,9 +64,10 @@ impl SuspicionKind {
     /// to look at.
     pub fn is_certain(&self) -> bool {
         match self {
-            SuspicionKind::Secret(_) | SuspicionKind::HomeFolder | SuspicionKind::Address | SuspicionKind::Mention => {
-                true
-            }
+            SuspicionKind::Secret(_)
+            | SuspicionKind::HomeFolder
+            | SuspicionKind::Address
+            | SuspicionKind::Mention => true,
             SuspicionKind::Machine
             | SuspicionKind::Reasoning
             | SuspicionKind::NetworkAddress
@@ -110,7 +111,8 @@ pub struct Suspicion {
     pub place: Range<usize>,
 }
 
-static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
+static MENTION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
 static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"\b[A-Za-z][A-Za-z0-9-]*(?:MacBook|iMac|Laptop|Desktop|ThinkPad|-PC|-mbp)[A-Za-z0-9-]*(?:\.(?:local|lan|home))?\b",
@@ -122,18 +124,43 @@ static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}")
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     let mut suspicions = Vec::new();
-    add_suspicions(&fixture.description, None, Field::Description, &mut suspicions);
+    add_suspicions(
+        &fixture.description,
+        None,
+        Field::Description,
+        &mut suspicions,
+    );
     add_suspicions(&fixture.model, None, Field::Model, &mut suspicions);
     if !fixture.notes.is_null() {
-        add_suspicions(&fixture.notes.to_string(), None, Field::Notes, &mut suspicions);
+        add_suspicions(
+            &fixture.notes.to_string(),
+            None,
+            Field::Notes,
+            &mut suspicions,
+        );
     }
     if !fixture.tools.is_empty() {
-        add_suspicions(&Value::from(fixture.tools.clone()).to_string(), None, Field::Tools, &mut suspicions);
+        add_suspicions(
+            &Value::from(fixture.tools.clone()).to_string(),
+            None,
+            Field::Tools,
+            &mut suspicions,
+        );
     }
     for (index, message) in fixture.messages.iter().enumerate() {
-        add_suspicions(&message.content, Some(index), Field::Content, &mut suspicions);
+        add_suspicions(
+            &message.content,
+            Some(index),
+            Field::Content,
+            &mut suspicions,
+        );
         for (number, call) in message.tool_calls.iter().enumerate() {
-            add_suspicions(&call.function.arguments, Some(index), Field::Arguments(number), &mut suspicions);
+            add_suspicions(
+                &call.function.arguments,
+                Some(index),
+                Field::Arguments(number),
+                &mut suspicions,
+            );
         }
         let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
         add_suspicions(&recorded, Some(index), Field::References, &mut suspicions);
@@ -141,21 +168,46 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     suspicions
 }
 
-fn add_suspicions(text: &str, message: Option<usize>, field: Field, suspicions: &mut Vec<Suspicion>) {
+fn add_suspicions(
+    text: &str,
+    message: Option<usize>,
+    field: Field,
+    suspicions: &mut Vec<Suspicion>,
+) {
     let plain = unescaped(text);
     let mut all: Vec<(Range<usize>, SuspicionKind)> = Vec::new();
-    all.extend(secrets::secrets_and_doubts(text).into_iter().map(|one| match one.is_doubtful {
-        true => (one.range, SuspicionKind::Password),
-        false => (one.range, SuspicionKind::Secret(one.kind.to_owned())),
-    }));
+    all.extend(
+        secrets::secrets_and_doubts(text)
+            .into_iter()
+            .map(|one| match one.is_doubtful {
+                true => (one.range, SuspicionKind::Password),
+                false => (one.range, SuspicionKind::Secret(one.kind.to_owned())),
+            }),
+    );
     all.extend(personal::find_homes(text).map(|name| (name.range(), SuspicionKind::HomeFolder)));
-    all.extend(personal::find_addresses(&plain).into_iter().map(|range| (range, SuspicionKind::Address)));
+    all.extend(
+        personal::find_addresses(&plain)
+            .into_iter()
+            .map(|range| (range, SuspicionKind::Address)),
+    );
     all.extend(personal::find_reasoning_tags(text).map(|range| (range, SuspicionKind::Reasoning)));
-    all.extend(MENTION.find_iter(text).map(|mention| (mention.range(), SuspicionKind::Mention)));
-    all.extend(MACHINE.find_iter(&plain).map(|name| (name.range(), SuspicionKind::Machine)));
-    let public = NETWORK.find_iter(&plain).filter(|address| is_public(address.as_str()));
+    all.extend(
+        MENTION
+            .find_iter(text)
+            .map(|mention| (mention.range(), SuspicionKind::Mention)),
+    );
+    all.extend(
+        MACHINE
+            .find_iter(&plain)
+            .map(|name| (name.range(), SuspicionKind::Machine)),
+    );
+    let public = NETWORK
+        .find_iter(&plain)
+        .filter(|address| is_public(address.as_str()));
     all.extend(public.map(|address| (address.range(), SuspicionKind::NetworkAddress)));
-    let random = RANDOM.find_iter(&plain).filter(|run| is_random(run.as_str()));
+    let random = RANDOM
+        .find_iter(&plain)
+        .filter(|run| is_random(run.as_str()));
     all.extend(random.map(|run| (run.range(), SuspicionKind::Random)));
     all.sort_by_key(|(range, _)| range.start);
     let mut end = 0;
@@ -166,17 +218,34 @@ fn add_suspicions(text: &str, message: Option<usize>, field: Field, suspicions: 
         }
         end = place.end;
         let excerpt = masked(text.get(place.clone()).unwrap_or(""));
-        suspicions.push(Suspicion { message, kind, excerpt, field, place });
+        suspicions.push(Suspicion {
+            message,
+            kind,
+            excerpt,
+            field,
+            place,
+        });
     }
 }
 
 /// Whether this is an address in the public network, and not an example, a local address or a version number.
 fn is_public(text: &str) -> bool {
-    let parts: Vec<u8> = text.split('.').filter_map(|part| part.parse().ok()).collect();
-    let Ok([a, b, c, d]) = <[u8; 4]>::try_from(parts) else { return false };
-    let local = matches!((a, b), (0 | 10 | 127, _) | (192, 168) | (169, 254) | (100, 64..=127) | (172, 16..=31));
+    let parts: Vec<u8> = text
+        .split('.')
+        .filter_map(|part| part.parse().ok())
+        .collect();
+    let Ok([a, b, c, d]) = <[u8; 4]>::try_from(parts) else {
+        return false;
+    };
+    let local = matches!(
+        (a, b),
+        (0 | 10 | 127, _) | (192, 168) | (169, 254) | (100, 64..=127) | (172, 16..=31)
+    );
     let example = matches!((a, b, c), (192, 0, 2) | (198, 51, 100) | (203, 0, 113)) || a >= 224;
-    let known = matches!((a, b, c, d), (8, 8, 8, 8) | (8, 8, 4, 4) | (1, 1, 1, 1) | (1, 0, 0, 1) | (9, 9, 9, 9));
+    let known = matches!(
+        (a, b, c, d),
+        (8, 8, 8, 8) | (8, 8, 4, 4) | (1, 1, 1, 1) | (1, 0, 0, 1) | (9, 9, 9, 9)
+    );
     // Four small numbers are a version more often than an address.
     let version = [a, b, c, d].iter().all(|part| *part < 30);
     !(local || example || known || version)
@@ -184,7 +253,11 @@ fn is_public(text: &str) -> bool {
 
 /// Whether a run has letters of both cases and digits, about evenly spread, unlike a hash or an identifier.
 fn is_random(run: &str) -> bool {
-    let tests = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
+    let tests = [
+        u8::is_ascii_uppercase,
+        u8::is_ascii_lowercase,
+        u8::is_ascii_digit,
+    ];
     let mixed = tests.into_iter().all(|test| shape::has_byte(run, test));
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
     mixed && digits * 20 > run.len() && shape::entropy(run) > 4.5 && !shape::is_placeholder(run)
@@ -194,7 +267,10 @@ fn is_random(run: &str) -> bool {
 fn masked(text: &str) -> String {
     let length = text.chars().count();
     let shown: String = text.chars().take((length / 3).min(4)).collect();
-    say!("{shown}… ({length} characters)", "{shown}……（{length} 个字符）")
+    say!(
+        "{shown}… ({length} characters)",
+        "{shown}……（{length} 个字符）"
+    )
 }
 
 #[cfg(test)]
@@ -221,8 +297,14 @@ mod tests {
 
     #[test]
     fn machines_and_addresses_are_for_a_person_to_see() {
-        assert_eq!(kinds("ssh Janes-MacBook-Pro.local"), [SuspicionKind::Machine]);
-        assert_eq!(kinds("from 93.184.216.34 and 10.0.0.7, v1.2.3.4"), [SuspicionKind::NetworkAddress]);
+        assert_eq!(
+            kinds("ssh Janes-MacBook-Pro.local"),
+            [SuspicionKind::Machine]
+        );
+        assert_eq!(
+            kinds("from 93.184.216.34 and 10.0.0.7, v1.2.3.4"),
+            [SuspicionKind::NetworkAddress]
+        );
         assert_eq!(kinds("commit 5e667811b374954bb1a7119424ea70bf749eced6"), []);
     }
 }

@@ -45,13 +45,22 @@ pub(crate) fn shorten_while_reading(text: String) -> String {
             tail = found.range.start;
         }
     }
-    let placed = secrets.into_iter().filter(|found| !found.by_form).map(|found| found.range);
-    let passwords: Vec<Range<usize>> = placed.filter(|range| head <= range.start && range.end <= tail).collect();
+    let placed = secrets
+        .into_iter()
+        .filter(|found| !found.by_form)
+        .map(|found| found.range);
+    let passwords: Vec<Range<usize>> = placed
+        .filter(|range| head <= range.start && range.end <= tail)
+        .collect();
     match (text.get(..head), text.get(tail..)) {
         (Some(start), Some(end)) if head < tail && passwords.len() <= MOST_PASSWORDS => {
             let middle = references_in(text.get(head..tail).unwrap_or(""));
             let passwords = passwords.iter().map(|password| introduced(&text, password));
-            let kept: Vec<&str> = middle.iter().map(|reference| reference.text.as_str()).chain(passwords).collect();
+            let kept: Vec<&str> = middle
+                .iter()
+                .map(|reference| reference.text.as_str())
+                .chain(passwords)
+                .collect();
             let [open, of, close] = GAP;
             format!("{start}{open}{}{of}{length}{close}{end}", kept.join("\n"))
         }
@@ -65,12 +74,15 @@ fn introduced<'t>(text: &'t str, password: &Range<usize>) -> &'t str {
     const AFTER: usize = 32;
     let before = last_bytes(text.get(..password.start).unwrap_or(""), BEFORE);
     let after = first_bytes(text.get(password.end..).unwrap_or(""), AFTER);
-    text.get(password.start - before.len()..password.end + after.len()).unwrap_or("")
+    text.get(password.start - before.len()..password.end + after.len())
+        .unwrap_or("")
 }
 
 /// The byte at which a character begins, or the end of the text.
 fn byte_of(text: &str, character: usize) -> usize {
-    text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
+    text.char_indices()
+        .nth(character)
+        .map_or(text.len(), |(at, _)| at)
 }
 
 /// The number of characters that a text had in the log.
@@ -95,14 +107,19 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     if gap.is_none() && (length <= LIMIT || text.contains(CUT_MARK)) {
         return None;
     }
-    let mut kept = vec![0..byte_of(text, HEAD), byte_of(text, length.saturating_sub(TAIL))..text.len()];
+    let mut kept = vec![
+        0..byte_of(text, HEAD),
+        byte_of(text, length.saturating_sub(TAIL))..text.len(),
+    ];
     let (gap, length) = gap.unwrap_or((0..0, length));
     for range in facts.iter().flat_map(|fact| places(text, fact)) {
         kept.push(widened(text, range));
     }
     let note = format!("\n[... cut, {}{CUT_MARK}\n", grouped(length as u64));
     // Near ones are joined, because a note would be as long as the text that it replaces.
-    let kept = joined_ranges(kept, CUT_MARK.len()).into_iter().flat_map(|range| without(range, &gap));
+    let kept = joined_ranges(kept, CUT_MARK.len())
+        .into_iter()
+        .flat_map(|range| without(range, &gap));
     let parts: Vec<&str> = kept.filter_map(|range| text.get(range)).collect();
     let short = parts.join(&note);
     (parts.len() > 1).then_some(short)
@@ -115,12 +132,25 @@ fn places(text: &str, fact: &str) -> Vec<Range<usize>> {
         return Vec::new();
     }
     let (lower, fact) = (text.to_ascii_lowercase(), fact.to_ascii_lowercase());
-    lower.match_indices(&fact).map(|(at, found)| at..at + found.len()).collect()
+    lower
+        .match_indices(&fact)
+        .map(|(at, found)| at..at + found.len())
+        .collect()
 }
 
 fn widened(text: &str, range: Range<usize>) -> Range<usize> {
-    let before = text.get(..range.start).unwrap_or("").char_indices().rev().take(AROUND).last();
-    let after = text.get(range.end..).unwrap_or("").char_indices().nth(AROUND);
+    let before = text
+        .get(..range.start)
+        .unwrap_or("")
+        .char_indices()
+        .rev()
+        .take(AROUND)
+        .last();
+    let after = text
+        .get(range.end..)
+        .unwrap_or("")
+        .char_indices()
+        .nth(AROUND);
     before.map_or(range.start, |(at, _)| at)..after.map_or(text.len(), |(at, _)| range.end + at)
 }
 
@@ -132,7 +162,10 @@ fn without(range: Range<usize>, gap: &Range<usize>) -> Vec<Range<usize>> {
     let outside = [range.start..gap.start, gap.end..range.end];
     // A range over the whole gap stays two, even if one is empty: the note is between them.
     let is_over = range.start <= gap.start && gap.end <= range.end;
-    outside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
+    outside
+        .into_iter()
+        .filter(|part| part.start < part.end || (is_over && part.start == part.end))
+        .collect()
 }
 
 #[cfg(test)]
@@ -162,10 +195,20 @@ mod tests {
     fn what_marks_a_shortened_output_never_stays() {
         let text = format!("{}near{}", "é".repeat(READ - 10), "y ".repeat(4000));
         let short = cut(&shorten_while_reading(text), &["near".into()]).expect("is long");
-        assert!(short.contains("near") && !short.contains('\u{F8FF}'), "{short}");
-        assert_eq!(short.matches("[... cut, 10,042 characters").count(), 3, "{short}");
+        assert!(
+            short.contains("near") && !short.contains('\u{F8FF}'),
+            "{short}"
+        );
+        assert_eq!(
+            short.matches("[... cut, 10,042 characters").count(),
+            3,
+            "{short}"
+        );
         let shrunk = shorten_while_reading(format!("a{}b", "\t".repeat(9000))).replace('\t', "");
-        assert_eq!(cut(&shrunk, &[]).expect("was long"), "a\n[... cut, 9,002 characters in the original ...]\nb");
+        assert_eq!(
+            cut(&shrunk, &[]).expect("was long"),
+            "a\n[... cut, 9,002 characters in the original ...]\nb"
+        );
     }
 
     #[test]
@@ -178,15 +221,26 @@ mod tests {
     #[test]
     fn no_secret_is_divided_while_reading() {
         let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7x1y2z3A4b5C6\n".repeat(90);
-        let key = format!("-----BEGIN {0} KEY-----\n{lines}-----END {0} KEY-----\n", "PRIVATE");
+        let key = format!(
+            "-----BEGIN {0} KEY-----\n{lines}-----END {0} KEY-----\n",
+            "PRIVATE"
+        );
         let text = format!("{}{key}done", "a line of output\n".repeat(2000));
         let short = shorten_while_reading(text);
-        assert!(short.contains("-----BEGIN") && short.len() < 16_000, "{}", short.len());
+        assert!(
+            short.contains("-----BEGIN") && short.len() < 16_000,
+            "{}",
+            short.len()
+        );
     }
 
     #[test]
     fn a_fact_in_the_middle_is_kept_whole() {
-        let text = format!("{} ERROR: port 8081 taken {}", "x ".repeat(2000), "y ".repeat(2000));
+        let text = format!(
+            "{} ERROR: port 8081 taken {}",
+            "x ".repeat(2000),
+            "y ".repeat(2000)
+        );
         let short = cut(&text, &["error: port 8081".into()]).expect("is long");
         assert!(short.contains("ERROR: port 8081 taken"));
         assert_eq!(short.matches("[... cut").count(), 2);
@@ -196,6 +250,10 @@ mod tests {
     #[test]
     fn a_fact_on_the_edge_is_kept_whole() {
         let text = format!("{}needle in the hay{}", "x".repeat(995), "y".repeat(3000));
-        assert!(cut(&text, &["needle in the hay".into()]).expect("is long").contains("needle in the hay"));
+        assert!(
+            cut(&text, &["needle in the hay".into()])
+                .expect("is long")
+                .contains("needle in the hay")
+        );
     }
 }

@@ -15,10 +15,20 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     let mut at = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
-        if let Some(quote @ (b'"' | b'\'' | b'`')) = rest.get(slashes).copied().filter(|_| slashes > 0) {
+        if let Some(quote @ (b'"' | b'\'' | b'`')) =
+            rest.get(slashes).copied().filter(|_| slashes > 0)
+        {
             // The quote comes first, directly after the text that it closes.
-            bytes.iter_mut().skip(at).take(slashes + 1).for_each(|byte| *byte = b' ');
-            bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = quote);
+            bytes
+                .iter_mut()
+                .skip(at)
+                .take(slashes + 1)
+                .for_each(|byte| *byte = b' ');
+            bytes
+                .iter_mut()
+                .skip(at)
+                .take(1)
+                .for_each(|byte| *byte = quote);
             at += slashes + 1;
             continue;
         }
@@ -29,7 +39,11 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
         } else {
             escape(rest)
         };
-        bytes.iter_mut().skip(at).take(blanked).for_each(|byte| *byte = filler);
+        bytes
+            .iter_mut()
+            .skip(at)
+            .take(blanked)
+            .for_each(|byte| *byte = filler);
         at += blanked.max(1);
     }
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
@@ -61,7 +75,10 @@ pub(super) fn joined(text: &str) -> Cow<'_, str> {
         out.push_str(before);
         rest = run.trim_start_matches(WIDTHLESS);
         let beside = [out.chars().next_back(), rest.chars().next()];
-        if !beside.iter().all(|c| c.is_some_and(|c| c.is_ascii_graphic())) {
+        if !beside
+            .iter()
+            .all(|c| c.is_some_and(|c| c.is_ascii_graphic()))
+        {
             out.push_str(run.strip_suffix(rest).unwrap_or(run));
         }
     }
@@ -86,7 +103,14 @@ fn escape(rest: &[u8]) -> (usize, u8) {
         (Some(b'\\'), Some(b'e')) if rest.get(2) == Some(&b'[') => (2, true),
         _ => return (0, b' '),
     };
-    if is_colour { (length + colour_length(rest.get(length..).unwrap_or(&[])), b' ') } else { (length, b'\n') }
+    if is_colour {
+        (
+            length + colour_length(rest.get(length..).unwrap_or(&[])),
+            b' ',
+        )
+    } else {
+        (length, b'\n')
+    }
 }
 
 fn hex_digits(bytes: Option<&[u8]>) -> Option<&[u8]> {
@@ -98,8 +122,16 @@ fn colour_length(rest: &[u8]) -> usize {
     if rest.first() != Some(&b'[') {
         return 0;
     }
-    let numbers = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
-    if rest.get(numbers + 1).is_some_and(u8::is_ascii_alphabetic) { numbers + 2 } else { 0 }
+    let numbers = rest
+        .iter()
+        .skip(1)
+        .take_while(|byte| byte.is_ascii_digit() || **byte == b';')
+        .count();
+    if rest.get(numbers + 1).is_some_and(u8::is_ascii_alphabetic) {
+        numbers + 2
+    } else {
+        0
+    }
 }
 
 /// The first bytes of a text, at most `most`, up to the end of a character. What looks ahead from every place of a text
@@ -110,18 +142,26 @@ pub(super) fn first_bytes(text: &str, most: usize) -> &str {
 
 /// The last bytes of a text, for what looks back.
 pub(super) fn last_bytes(text: &str, most: usize) -> &str {
-    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..).unwrap_or(text)
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..)
+        .unwrap_or(text)
 }
 
 /// The text with each range replaced. Of overlapping ranges the first is replaced; ranges that change nothing are
 /// skipped.
-pub(super) fn replaced<'a>(text: &'a str, mut edits: Vec<(Range<usize>, &str)>, count: &mut usize) -> Cow<'a, str> {
+pub(super) fn replaced<'a>(
+    text: &'a str,
+    mut edits: Vec<(Range<usize>, &str)>,
+    count: &mut usize,
+) -> Cow<'a, str> {
     edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut out = String::new();
     let mut last = 0;
     let mut changed = false;
     for (range, new) in edits {
-        let (Some(between), Some(old)) = (text.get(last..range.start), text.get(range.clone())) else { continue };
+        let (Some(between), Some(old)) = (text.get(last..range.start), text.get(range.clone()))
+        else {
+            continue;
+        };
         if old == new {
             continue;
         }
@@ -144,7 +184,10 @@ mod tests {
 
     #[test]
     fn escapes_are_blanked_and_backslashes_of_paths_are_not() {
-        assert_eq!(unescaped(r"a\nb \\new \u4f60x"), "a\n\nb \\\\new \n\n\n\n\n\nx");
+        assert_eq!(
+            unescaped(r"a\nb \\new \u4f60x"),
+            "a\n\nb \\\\new \n\n\n\n\n\nx"
+        );
         assert_eq!(unescaped("plain"), "plain");
         assert_eq!(unescaped("a\u{1b}[32mb"), "a     b");
         assert_eq!(unescaped(r"\u001b[1;32mb"), format!("{}b", " ".repeat(12)));
@@ -153,7 +196,10 @@ mod tests {
 
     #[test]
     fn zero_width_characters_are_removed_only_between_ascii() {
-        assert_eq!(joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"), "ghp 喜\u{200b}欢 a\u{200b}欢");
+        assert_eq!(
+            joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"),
+            "ghp 喜\u{200b}欢 a\u{200b}欢"
+        );
     }
 
     #[test]

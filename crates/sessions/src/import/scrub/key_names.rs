@@ -24,8 +24,19 @@ fn is_word_byte(byte: u8) -> bool {
 pub(super) fn identifier(text: &str, hit: Range<usize>) -> Range<usize> {
     const LONGEST: usize = 80;
     let bytes = text.as_bytes();
-    let before = bytes.iter().take(hit.start).rev().take(LONGEST).take_while(|byte| is_word_byte(**byte)).count();
-    let after = bytes.iter().skip(hit.end).take(LONGEST).take_while(|byte| is_word_byte(**byte)).count();
+    let before = bytes
+        .iter()
+        .take(hit.start)
+        .rev()
+        .take(LONGEST)
+        .take_while(|byte| is_word_byte(**byte))
+        .count();
+    let after = bytes
+        .iter()
+        .skip(hit.end)
+        .take(LONGEST)
+        .take_while(|byte| is_word_byte(**byte))
+        .count();
     let mut end = hit.end + after;
     // A full stop ends a sentence, a hyphen or an arrow follows.
     while end > hit.end && matches!(bytes.get(end - 1), Some(b'.' | b'-')) {
@@ -42,7 +53,8 @@ pub(super) fn words(identifier: &str) -> Vec<String> {
     for (at, &byte) in bytes.iter().enumerate() {
         let next = bytes.get(at + 1).copied().unwrap_or(b'_');
         let starts = byte.is_ascii_uppercase()
-            && (last.is_ascii_lowercase() || last.is_ascii_uppercase() && next.is_ascii_lowercase())
+            && (last.is_ascii_lowercase()
+                || last.is_ascii_uppercase() && next.is_ascii_lowercase())
             || byte.is_ascii_digit() != last.is_ascii_digit() && last.is_ascii_alphanumeric();
         if !byte.is_ascii_alphanumeric() {
             last = b'_';
@@ -62,21 +74,36 @@ pub(super) fn words(identifier: &str) -> Vec<String> {
 /// The class of one word, given the word before it; `None` if it does not name a secret.
 pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     const ENDS: [&str; 12] = [
-        "password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "wachtwoord", "contrasena", "userpwd",
-        "pswd", "passwrd", "motdepasse",
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "passwort",
+        "kennwort",
+        "wachtwoord",
+        "contrasena",
+        "userpwd",
+        "pswd",
+        "passwrd",
+        "motdepasse",
     ];
     const OWNERS: [&str; 42] = [
-        "db", "user", "root", "my", "admin", "ftp", "smtp", "mail", "key", "store", "sudo", "vault", "http", "auth",
-        "login", "wifi", "become", "pg", "mysql", "redis", "rabbit", "mongo", "proxy", "ldap", "imap", "trust", "smb",
-        "ssh", "sftp", "pop", "oracle", "sql", "jdbc", "app", "web", "svc", "bind", "domain", "cert", "ssl", "zip",
-        "net",
+        "db", "user", "root", "my", "admin", "ftp", "smtp", "mail", "key", "store", "sudo",
+        "vault", "http", "auth", "login", "wifi", "become", "pg", "mysql", "redis", "rabbit",
+        "mongo", "proxy", "ldap", "imap", "trust", "smb", "ssh", "sftp", "pop", "oracle", "sql",
+        "jdbc", "app", "web", "svc", "bind", "domain", "cert", "ssl", "zip", "net",
     ];
     if ENDS.iter().any(|end| word.ends_with(end))
-        || ["pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic"].contains(&word)
+        || [
+            "pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic",
+        ]
+        .contains(&word)
     {
         return Some(KeywordClass::Password);
     }
-    let mut owners = ["pass", "pwd", "pw"].iter().filter_map(|end| word.strip_suffix(end));
+    let mut owners = ["pass", "pwd", "pw"]
+        .iter()
+        .filter_map(|end| word.strip_suffix(end));
     if owners.any(|owner| OWNERS.contains(&owner)) {
         return Some(KeywordClass::Password);
     }
@@ -87,10 +114,15 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     if word == "key" && KEY_MODIFIERS.contains(&before) {
         return Some(KeywordClass::Secret);
     }
-    if word.strip_suffix("key").is_some_and(|modifier| KEY_MODIFIERS.contains(&modifier)) || word.ends_with("secret") {
+    if word
+        .strip_suffix("key")
+        .is_some_and(|modifier| KEY_MODIFIERS.contains(&modifier))
+        || word.ends_with("secret")
+    {
         return Some(KeywordClass::Secret);
     }
-    let token = word.ends_with("token") || ["cred", "creds", "credential", "credentials", "jwt"].contains(&word);
+    let token = word.ends_with("token")
+        || ["cred", "creds", "credential", "credentials", "jwt"].contains(&word);
     token.then_some(KeywordClass::Token)
 }
 
@@ -98,12 +130,21 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
 pub(super) fn class_of(identifier: &str) -> Option<KeywordClass> {
     let words = words(identifier);
     let at = words.iter().enumerate().rev().find_map(|(at, word)| {
-        let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", String::as_str);
+        let before = at
+            .checked_sub(1)
+            .and_then(|at| words.get(at))
+            .map_or("", String::as_str);
         Some((at, class_of_word(word, before)?))
     });
     let (at, class) = at?;
-    let qualified = words.iter().skip(at + 1).any(|word| NOT_AFTER.contains(&word.as_str()));
-    let negated = words.iter().take(at).any(|word| NOT_BEFORE.contains(&word.as_str()));
+    let qualified = words
+        .iter()
+        .skip(at + 1)
+        .any(|word| NOT_AFTER.contains(&word.as_str()));
+    let negated = words
+        .iter()
+        .take(at)
+        .any(|word| NOT_BEFORE.contains(&word.as_str()));
     (!qualified && !negated).then_some(class)
 }
 
@@ -120,7 +161,11 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
         return None;
     }
     let before = text.get(..key.start)?.strip_suffix([' ', '-'])?;
-    let start = before.rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |at| at + 1);
+    let start = before
+        .rfind(|c: char| !c.is_ascii_alphabetic())
+        .map_or(0, |at| at + 1);
     let modifier = before.get(start..)?.to_ascii_lowercase();
-    KEY_MODIFIERS.contains(&modifier.as_str()).then_some(KeywordClass::Secret)
+    KEY_MODIFIERS
+        .contains(&modifier.as_str())
+        .then_some(KeywordClass::Secret)
 }

@@ -66,7 +66,9 @@ pub const SCRUBBED_AT: &str = "scrubbed_at";
 
 /// Records in the fixture that it was scrubbed, and when.
 pub fn record_scrubbing(fixture: &mut Fixture, at: &str) {
-    fixture.extra.insert("scrubbing_passes".to_owned(), PASSES.to_vec().into());
+    fixture
+        .extra
+        .insert("scrubbing_passes".to_owned(), PASSES.to_vec().into());
     fixture.extra.insert(SCRUBBED_AT.to_owned(), at.into());
 }
 
@@ -179,9 +181,15 @@ pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
         if fingerprint(fixture) == before {
             break;
         }
-        scrubber = Scrubber { accounts: scrubber.accounts, ..Scrubber::learn(fixture, settings) };
+        scrubber = Scrubber {
+            accounts: scrubber.accounts,
+            ..Scrubber::learn(fixture, settings)
+        };
     }
-    report.paraphrase = fixture.messages.iter().position(|message| message.role == Role::User);
+    report.paraphrase = fixture
+        .messages
+        .iter()
+        .position(|message| message.role == Role::User);
     report.left = left_over(&scrubber.accounts, &fixture.messages);
     report
 }
@@ -190,8 +198,15 @@ pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
 /// replaced in the texts too.
 pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
     let mut scrubber = Scrubber::default();
-    let of_calls = session.iter().flat_map(|message| &message.tool_calls).map(|call| &call.function.arguments);
-    session.iter().map(|message| &message.content).chain(of_calls).for_each(|text| scrubber.learn_text(text));
+    let of_calls = session
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+        .map(|call| &call.function.arguments);
+    session
+        .iter()
+        .map(|message| &message.content)
+        .chain(of_calls)
+        .for_each(|text| scrubber.learn_text(text));
     texts.iter().for_each(|text| scrubber.learn_text(text));
     scrubber.end_learning();
     let mut report = ScrubReport::default();
@@ -211,14 +226,19 @@ pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
 fn fingerprint(fixture: &Fixture) -> u64 {
     let mut hasher = DefaultHasher::new();
     fixture.messages.len().hash(&mut hasher);
-    texts(fixture).into_iter().for_each(|text| text.hash(&mut hasher));
+    texts(fixture)
+        .into_iter()
+        .for_each(|text| text.hash(&mut hasher));
     hasher.finish()
 }
 
 impl Scrubber {
     /// Finds all secrets of the fixture first, so that each is replaced everywhere.
     fn learn(fixture: &Fixture, settings: &ScrubSettings) -> Scrubber {
-        let mut scrubber = Scrubber { handles: HandleMatcher::new(&settings.handles), ..Scrubber::default() };
+        let mut scrubber = Scrubber {
+            handles: HandleMatcher::new(&settings.handles),
+            ..Scrubber::default()
+        };
         scrubber.numbers = used_numbers(fixture);
         for text in texts(fixture) {
             scrubber.learn_text(text);
@@ -238,7 +258,8 @@ impl Scrubber {
     }
 
     fn end_learning(&mut self) {
-        self.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+        self.known
+            .sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         self.known.dedup();
         // It fails only for gigabytes of secrets.
         self.finder = AhoCorasick::new(self.known.iter().map(|(secret, _)| secret)).ok();
@@ -263,7 +284,9 @@ impl Scrubber {
             message.content = self.scrub_text(&message.content, report);
             for call in &mut message.tool_calls {
                 let name = std::mem::take(&mut call.function.name);
-                let scrubbed = names.entry(name).or_insert_with_key(|name| self.scrub_text(name, report));
+                let scrubbed = names
+                    .entry(name)
+                    .or_insert_with_key(|name| self.scrub_text(name, report));
                 call.function.name = scrubbed.clone();
                 call.function.arguments = self.scrub_text(&call.function.arguments, report);
             }
@@ -272,7 +295,8 @@ impl Scrubber {
             }
             if message.role == Role::Assistant {
                 let mut count = 0;
-                message.content = personal::without_reasoning(&message.content, &mut count).into_owned();
+                message.content =
+                    personal::without_reasoning(&message.content, &mut count).into_owned();
                 report.add(Replacement::Reasoning, count);
             }
             let mut count = 0;
@@ -282,7 +306,9 @@ impl Scrubber {
         fixture.description = self.scrub_text(&fixture.description, report);
         // The model of a local server is often a path.
         fixture.model = self.scrub_text(&fixture.model, report);
-        each_string(&mut fixture.notes, &mut |text| *text = self.scrub_text(text, report));
+        each_string(&mut fixture.notes, &mut |text| {
+            *text = self.scrub_text(text, report)
+        });
         for tool in &mut fixture.tools {
             each_string(tool, &mut |text| *text = self.scrub_text(text, report));
         }
@@ -333,21 +359,31 @@ impl Scrubber {
     /// the first in order. All are found in one pass: a log may hold tens of thousands. Of those that begin at one place
     /// only the longest is held: a thousand that begin alike would be found a thousand times at each.
     fn known_in(&self, text: &str) -> Vec<(Range<usize>, &str)> {
-        let Some(finder) = &self.finder else { return Vec::new() };
+        let Some(finder) = &self.finder else {
+            return Vec::new();
+        };
         let mut longest: HashMap<usize, (usize, usize)> = HashMap::new();
-        for hit in finder.find_overlapping_iter(text).filter(|hit| is_alone(text, &hit.range())) {
+        for hit in finder
+            .find_overlapping_iter(text)
+            .filter(|hit| is_alone(text, &hit.range()))
+        {
             let found = (hit.pattern().as_usize(), hit.end());
             let known = longest.entry(hit.start()).or_insert(found);
             *known = found.min(*known);
         }
-        let mut hits: Vec<(usize, Range<usize>)> =
-            longest.into_iter().map(|(start, (known, end))| (known, start..end)).collect();
+        let mut hits: Vec<(usize, Range<usize>)> = longest
+            .into_iter()
+            .map(|(start, (known, end))| (known, start..end))
+            .collect();
         hits.sort_unstable_by_key(|(known, place)| (*known, place.start));
         // The ends of the places that are taken, by their starts.
         let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
         let mut places = Vec::new();
         for (known, place) in hits {
-            let is_free = taken.range(..place.end).next_back().is_none_or(|(_, end)| *end <= place.start);
+            let is_free = taken
+                .range(..place.end)
+                .next_back()
+                .is_none_or(|(_, end)| *end <= place.start);
             if let Some((_, name)) = self.known.get(known).filter(|_| is_free) {
                 taken.insert(place.start, place.end);
                 places.push((place, name.as_str()));
@@ -359,18 +395,31 @@ impl Scrubber {
 
 /// Whether a secret at `place` is there by itself. A short one inside a longer word is part of that word.
 fn is_alone(text: &str, place: &Range<usize>) -> bool {
-    let before = text.get(..place.start).and_then(|text| text.chars().next_back());
+    let before = text
+        .get(..place.start)
+        .and_then(|text| text.chars().next_back());
     let after = text.get(place.end..).and_then(|text| text.chars().next());
-    place.len() >= 16 || ![before, after].iter().flatten().any(char::is_ascii_alphanumeric)
+    place.len() >= 16
+        || ![before, after]
+            .iter()
+            .flatten()
+            .any(char::is_ascii_alphanumeric)
 }
 
 /// The references recorded of a message.
 fn recorded(message: &Message) -> impl Iterator<Item = &str> {
-    message.cut_references.iter().chain(&message.attached_references).map(String::as_str)
+    message
+        .cut_references
+        .iter()
+        .chain(&message.attached_references)
+        .map(String::as_str)
 }
 
 fn recorded_mut(message: &mut Message) -> impl Iterator<Item = &mut String> {
-    message.cut_references.iter_mut().chain(&mut message.attached_references)
+    message
+        .cut_references
+        .iter_mut()
+        .chain(&mut message.attached_references)
 }
 
 /// Records the references in what is about to be replaced or cut, once: a fixture that was cut before keeps its record,
@@ -379,12 +428,23 @@ fn record_references(fixture: &mut Fixture, facts: &[String]) {
     if fixture.reference_patterns.is_some() || fixture.has_cut_outputs() {
         return;
     }
-    let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
-    let is_cut: Vec<bool> = fixture.messages.iter().map(|message| is_to_be_cut(message, facts)).collect();
+    let leading = fixture
+        .messages
+        .iter()
+        .take_while(|message| message.role == Role::System)
+        .count();
+    let is_cut: Vec<bool> = fixture
+        .messages
+        .iter()
+        .map(|message| is_to_be_cut(message, facts))
+        .collect();
     let mut system = fixture.messages.iter().take(leading);
     let is_complete = !is_cut.contains(&true)
         && system.all(|message| message.content == SYSTEM_PLACEHOLDER)
-        && fixture.messages.iter().all(|message| message.attached_references.is_empty());
+        && fixture
+            .messages
+            .iter()
+            .all(|message| message.attached_references.is_empty());
     if is_complete {
         return;
     }
@@ -421,18 +481,31 @@ struct ReferenceUse {
 impl ReferenceUse {
     fn from_messages(messages: &[Message]) -> ReferenceUse {
         let mut last: BTreeMap<String, (usize, Reference)> = BTreeMap::new();
-        for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
-            last.extend(used_in(message).into_iter().map(|reference| (reference.key(), (at, reference))));
+        for (at, message) in messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| message.role == Role::Assistant)
+        {
+            last.extend(
+                used_in(message)
+                    .into_iter()
+                    .map(|reference| (reference.key(), (at, reference))),
+            );
         }
         let (last, references): (Vec<usize>, Vec<Reference>) = last.into_values().unzip();
-        ReferenceUse { index: ReferenceIndex::new(&references), references, last }
+        ReferenceUse {
+            index: ReferenceIndex::new(&references),
+            references,
+            last,
+        }
     }
 
     /// The references that occur in `text`, the text of message `at`, and are used after it.
     fn used_after(&self, at: usize, text: &str) -> Vec<String> {
         let occurrences = self.index.occurrences_in(text).into_iter();
         let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
-        used.filter_map(|place| Some(self.references.get(place)?.text.clone())).collect()
+        used.filter_map(|place| Some(self.references.get(place)?.text.clone()))
+            .collect()
     }
 }
 
@@ -441,11 +514,23 @@ fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str(), fixture.model.as_str()];
     for message in &fixture.messages {
         texts.push(&message.content);
-        texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
+        texts.extend(
+            message
+                .tool_calls
+                .iter()
+                .map(|call| call.function.arguments.as_str()),
+        );
         texts.extend(recorded(message));
     }
-    let calls = fixture.messages.iter().flat_map(|message| &message.tool_calls);
-    texts.extend(calls.map(|call| call.function.name.as_str()).collect::<BTreeSet<&str>>());
+    let calls = fixture
+        .messages
+        .iter()
+        .flat_map(|message| &message.tool_calls);
+    texts.extend(
+        calls
+            .map(|call| call.function.name.as_str())
+            .collect::<BTreeSet<&str>>(),
+    );
     let mut open: Vec<&Value> = fixture.tools.iter().chain([&fixture.notes]).collect();
     while let Some(value) = open.pop() {
         match value {
@@ -466,11 +551,14 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
     for text in texts(fixture) {
         for (at, _) in text.match_indices("REDACTED_") {
             let rest = edit::first_bytes(text.get(at..).unwrap_or(""), LONGEST_NAME);
-            let end =
-                rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))
+                .unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or("");
             // A larger number is not from an earlier scrubbing, and leaves none for the next secret.
-            if let Some((base, Ok(number))) = word.rsplit_once('_').map(|(base, number)| (base, number.parse::<u32>()))
+            if let Some((base, Ok(number))) = word
+                .rsplit_once('_')
+                .map(|(base, number)| (base, number.parse::<u32>()))
             {
                 let known = numbers.entry(base.to_owned()).or_default();
                 *known = (number as usize).max(*known);
@@ -483,11 +571,24 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
 /// Step 8: replaces the leading system messages by one placeholder. A later one is context that the tool inserted; it
 /// stays, scrubbed.
 fn replace_system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
-    let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
-    let Some(first) = fixture.messages.first_mut().filter(|first| first.role == Role::System) else { return };
+    let leading = fixture
+        .messages
+        .iter()
+        .take_while(|message| message.role == Role::System)
+        .count();
+    let Some(first) = fixture
+        .messages
+        .first_mut()
+        .filter(|first| first.role == Role::System)
+    else {
+        return;
+    };
     let changed = first.content != SYSTEM_PLACEHOLDER;
     first.content = SYSTEM_PLACEHOLDER.to_owned();
-    report.add(Replacement::SystemPrompt, usize::from(changed) + leading - 1);
+    report.add(
+        Replacement::SystemPrompt,
+        usize::from(changed) + leading - 1,
+    );
     retain(fixture, |index, _| index == 0 || index >= leading);
 }
 
@@ -497,16 +598,24 @@ fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
     let mut open: VecDeque<String> = VecDeque::new();
     retain(fixture, |_, message| {
         if message.role == Role::Tool {
-            let Some(at) = open.iter().position(|id| message.tool_call_id.as_ref() == Some(id)) else {
+            let Some(at) = open
+                .iter()
+                .position(|id| message.tool_call_id.as_ref() == Some(id))
+            else {
                 orphans += 1;
                 return false;
             };
             open.remove(at);
             return true;
         }
-        open = message.tool_calls.iter().map(|call| call.id.clone()).collect();
-        let silent =
-            message.role == Role::Assistant && message.content.trim().is_empty() && message.tool_calls.is_empty();
+        open = message
+            .tool_calls
+            .iter()
+            .map(|call| call.id.clone())
+            .collect();
+        let silent = message.role == Role::Assistant
+            && message.content.trim().is_empty()
+            && message.tool_calls.is_empty();
         empty += usize::from(silent);
         !silent
     });
@@ -516,7 +625,12 @@ fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
 
 /// Keeps the messages that `keep` selects and moves the points along.
 fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) {
-    let kept: Vec<bool> = fixture.messages.iter().enumerate().map(|(index, message)| keep(index, message)).collect();
+    let kept: Vec<bool> = fixture
+        .messages
+        .iter()
+        .enumerate()
+        .map(|(index, message)| keep(index, message))
+        .collect();
     if kept.iter().all(|kept| *kept) {
         return;
     }
@@ -527,7 +641,9 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
         Some(*count)
     }));
     for places in [&mut fixture.points, &mut fixture.compactions] {
-        let moved = places.iter().filter_map(|point| before.get((*point).min(kept.len())).copied());
+        let moved = places
+            .iter()
+            .filter_map(|point| before.get((*point).min(kept.len())).copied());
         *places = moved.filter(|point| *point > 0).collect();
         places.dedup();
     }
@@ -539,7 +655,10 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
 fn output_of(message: &Message) -> Option<&str> {
     match message.role {
         Role::Tool => Some(message.content.as_str()),
-        Role::User => message.content.strip_prefix(ORPHAN_HEAD).and_then(|rest| rest.strip_prefix('\n')),
+        Role::User => message
+            .content
+            .strip_prefix(ORPHAN_HEAD)
+            .and_then(|rest| rest.strip_prefix('\n')),
         Role::System | Role::Assistant => None,
     }
 }
@@ -547,10 +666,16 @@ fn output_of(message: &Message) -> Option<&str> {
 /// Step 10: cuts long tool outputs.
 fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport) {
     for message in &mut fixture.messages {
-        if let Some((output, short)) = output_of(message).and_then(|output| Some((output, cut(output, facts)?))) {
-            message.content.replace_range(message.content.len() - output.len().., &short);
+        if let Some((output, short)) =
+            output_of(message).and_then(|output| Some((output, cut(output, facts)?)))
+        {
+            message
+                .content
+                .replace_range(message.content.len() - output.len().., &short);
             report.add(Replacement::LongOutput, 1);
-            fixture.extra.insert("outputs_cut_to".to_owned(), cut::LIMIT.into());
+            fixture
+                .extra
+                .insert("outputs_cut_to".to_owned(), cut::LIMIT.into());
         }
     }
 }
@@ -559,8 +684,20 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
     /// The bytes of a name that is looked for; a longer one is not an account.
     const LENGTHS: Range<usize> = 3..64;
-    let accounts: Vec<&str> =
-        accounts.iter().map(String::as_str).filter(|account| LENGTHS.contains(&account.len())).collect();
-    let of_calls = messages.iter().flat_map(|message| &message.tool_calls).map(|call| call.function.arguments.as_str());
-    personal::count_handles(&accounts, messages.iter().map(|message| message.content.as_str()).chain(of_calls))
+    let accounts: Vec<&str> = accounts
+        .iter()
+        .map(String::as_str)
+        .filter(|account| LENGTHS.contains(&account.len()))
+        .collect();
+    let of_calls = messages
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+        .map(|call| call.function.arguments.as_str());
+    personal::count_handles(
+        &accounts,
+        messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .chain(of_calls),
+    )
 }

@@ -23,7 +23,9 @@ use super::patterns::{HintedRules, ascii, compiled};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut_value, trimmed, value_after, value_at};
 use super::shape::is_identifier;
-use super::values::{ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge};
+use super::values::{
+    ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge,
+};
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +40,27 @@ pub(super) struct FoundSecret {
 
 static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let hints = [
-        "pass", "pwd", "secret", "token", "key", "cred", "psk", "kennwort", "senha", "wachtwoord", "mnemonic", "jwt",
-        "contrasena", "haslo", "pw", "clave",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "cred",
+        "psk",
+        "kennwort",
+        "senha",
+        "wachtwoord",
+        "mnemonic",
+        "jwt",
+        "contrasena",
+        "haslo",
+        "pw",
+        "clave",
     ];
-    AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .build(hints)
+        .ok()
 });
 
 /// Words for a password in other scripts and with accents. What is between the word and the value is a connector
@@ -53,8 +72,13 @@ static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
 });
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
     LazyLock::new(|| PAIRS.iter().filter_map(|pattern| ascii(pattern)).collect());
-static POSITION_SET: LazyLock<HintedRules<&PositionRule>> =
-    LazyLock::new(|| HintedRules::new(POSITIONS.iter().map(|rule| (rule, rule.hints, || with_values(rule.pattern)))));
+static POSITION_SET: LazyLock<HintedRules<&PositionRule>> = LazyLock::new(|| {
+    HintedRules::new(
+        POSITIONS
+            .iter()
+            .map(|rule| (rule, rule.hints, || with_values(rule.pattern))),
+    )
+});
 static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
     ascii(
         r#"(?i)(?:\b(?:set-)?cookies?["']?[ \t]*[:=,][ \t]*|\s(?:-b|--cookie)[ =]+)["']?([^\s"'=;]{1,64}=[^\r\n"']+)"#,
@@ -64,7 +88,10 @@ static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
 /// Writes out the short forms of the rules: `{V}` is a value, quoted or not, `{Q}` a quoted one.
 fn with_values(pattern: &str) -> String {
     pattern
-        .replace("{V}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'|;<>`]{1,200}))"#)
+        .replace(
+            "{V}",
+            r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'|;<>`]{1,200}))"#,
+        )
         .replace("{Q}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})')"#)
 }
 
@@ -83,14 +110,26 @@ pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
 fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
     for (rule, regex) in POSITION_SET.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
-            let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
+            let Some(value) = captures.iter().skip(1).flatten().next() else {
+                continue;
+            };
             let range = trimmed(text, value.range());
-            let Some(inside) = text.get(range.clone()) else { continue };
-            let is_port = inside.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'/'))
+            let Some(inside) = text.get(range.clone()) else {
+                continue;
+            };
+            let is_port = inside
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'/'))
                 && rule.pattern.contains("-p");
-            let is_value = inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
+            let is_value =
+                inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
             if is_value && (!rule.must_be_strong || is_strong(inside)) {
-                found.push(FoundSecret { by_form: false, kind: rule.kind, range, is_doubtful: false });
+                found.push(FoundSecret {
+                    by_form: false,
+                    kind: rule.kind,
+                    range,
+                    is_doubtful: false,
+                });
             }
         }
     }
@@ -99,21 +138,37 @@ fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
 /// The values of cookies that identify a session or look random.
 fn add_cookies(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(regex) = &*COOKIE else { return };
-    for list in regex.captures_iter(text.as_bytes()).filter_map(|captures| captures.get(1)) {
+    for list in regex
+        .captures_iter(text.as_bytes())
+        .filter_map(|captures| captures.get(1))
+    {
         let mut at = list.start();
         for pair in text.get(list.range()).unwrap_or("").split(';') {
             let begin = at;
             at += pair.len() + 1;
-            let Some((name, value)) = pair.split_once('=') else { continue };
+            let Some((name, value)) = pair.split_once('=') else {
+                continue;
+            };
             let value = value.split_whitespace().next().unwrap_or("");
             let names = words(name.trim());
-            let attribute = ["path", "domain", "expires", "max", "samesite", "theme", "lang", "locale"];
+            let attribute = [
+                "path", "domain", "expires", "max", "samesite", "theme", "lang", "locale",
+            ];
             if names.iter().any(|word| attribute.contains(&word.as_str())) {
                 continue;
             }
-            let telling = ["sess", "sid", "auth", "token", "jwt", "login", "remember", "csrf", "xsrf", "secret", "id"];
-            let is_telling = telling.iter().any(|part| name.to_ascii_lowercase().contains(part));
-            let is_secret = if is_telling { value.len() >= 6 } else { value.len() >= 16 } && is_strong(value);
+            let telling = [
+                "sess", "sid", "auth", "token", "jwt", "login", "remember", "csrf", "xsrf",
+                "secret", "id",
+            ];
+            let is_telling = telling
+                .iter()
+                .any(|part| name.to_ascii_lowercase().contains(part));
+            let is_secret = if is_telling {
+                value.len() >= 6
+            } else {
+                value.len() >= 16
+            } && is_strong(value);
             if is_secret && !is_blank(value) && !is_reference(value) {
                 let start = begin + name.len() + 1;
                 found.push(FoundSecret {
@@ -129,36 +184,63 @@ fn add_cookies(text: &str, found: &mut Vec<FoundSecret>) {
 
 /// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
 fn add_pairs(text: &str, found: &mut Vec<FoundSecret>) {
-    if !["alue", "efault", "<", "set -"].iter().any(|hint| text.contains(hint)) {
+    if !["alue", "efault", "<", "set -"]
+        .iter()
+        .any(|hint| text.contains(hint))
+    {
         return;
     }
-    for captures in PAIR_SET.iter().flat_map(|regex| regex.captures_iter(text.as_bytes())) {
-        let (Some(key), Some(value)) = (captures.name("k"), captures.name("v").or_else(|| captures.name("w"))) else {
+    for captures in PAIR_SET
+        .iter()
+        .flat_map(|regex| regex.captures_iter(text.as_bytes()))
+    {
+        let (Some(key), Some(value)) = (
+            captures.name("k"),
+            captures.name("v").or_else(|| captures.name("w")),
+        ) else {
             continue;
         };
-        let Some(class) = text.get(key.range()).and_then(class_of) else { continue };
+        let Some(class) = text.get(key.range()).and_then(class_of) else {
+            continue;
+        };
         let range = trimmed(text, value.range());
-        let Some(inside) = text.get(range.clone()) else { continue };
+        let Some(inside) = text.get(range.clone()) else {
+            continue;
+        };
         push_if_secret(text, class, inside, range, ValueSyntax::Quoted, found);
     }
 }
 
 /// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
 fn add_inserts(text: &str, found: &mut Vec<FoundSecret>) {
-    static INSERT: LazyLock<Option<bytes::Regex>> =
-        LazyLock::new(|| ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)"));
+    static INSERT: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
+        ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)")
+    });
     let is_insert = text.contains("INTO") || text.contains("into");
-    let Some(regex) = INSERT.as_ref().filter(|_| is_insert) else { return };
+    let Some(regex) = INSERT.as_ref().filter(|_| is_insert) else {
+        return;
+    };
     for captures in regex.captures_iter(text.as_bytes()) {
-        let (Some(columns), Some(rows)) = (captures.get(1), captures.get(2)) else { continue };
-        let classes: Vec<Option<KeywordClass>> =
-            text.get(columns.range()).unwrap_or("").split(',').map(class_of).collect();
+        let (Some(columns), Some(rows)) = (captures.get(1), captures.get(2)) else {
+            continue;
+        };
+        let classes: Vec<Option<KeywordClass>> = text
+            .get(columns.range())
+            .unwrap_or("")
+            .split(',')
+            .map(class_of)
+            .collect();
         let mut at = rows.start();
         for row in text.get(rows.range()).unwrap_or("").split_inclusive(')') {
             let mut field = at + row.find('(').map_or(0, |open| open + 1);
-            for (cell, class) in row.trim_start_matches([',', ' ', '\n', '(']).split(',').zip(&classes) {
+            for (cell, class) in row
+                .trim_start_matches([',', ' ', '\n', '('])
+                .split(',')
+                .zip(&classes)
+            {
                 if let Some(class) = class
-                    && let Some((range, ValueSyntax::Quoted)) = value_at(text, field, ValueSyntax::Bare)
+                    && let Some((range, ValueSyntax::Quoted)) =
+                        value_at(text, field, ValueSyntax::Bare)
                     && let Some(value) = text.get(range.clone())
                 {
                     push_if_secret(text, *class, value, range, ValueSyntax::Quoted, found);
@@ -175,18 +257,25 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         return;
     }
     for captures in FOREIGN.captures_iter(text) {
-        let (Some(word), Some(between), Some(value)) = (captures.get(1), captures.get(2), captures.get(3)) else {
+        let (Some(word), Some(between), Some(value)) =
+            (captures.get(1), captures.get(2), captures.get(3))
+        else {
             continue;
         };
         let range = trimmed(text, cut_value(text, value.range(), false));
-        let Some(inside) = text.get(range.clone()) else { continue };
+        let Some(inside) = text.get(range.clone()) else {
+            continue;
+        };
         let is_assigned = between.as_str().contains([':', '：', '=', '＝']);
-        let class = if ["密钥", "密鑰", "令牌", "秘钥", "私钥", "私鑰"].contains(&word.as_str()) {
+        let class = if ["密钥", "密鑰", "令牌", "秘钥", "私钥", "私鑰"].contains(&word.as_str())
+        {
             KeywordClass::Secret
         } else {
             KeywordClass::Password
         };
-        let is_path = ["/", "./", "~/"].iter().any(|start| inside.starts_with(start));
+        let is_path = ["/", "./", "~/"]
+            .iter()
+            .any(|start| inside.starts_with(start));
         let is_value = inside.len() >= 3
             && !is_path
             && !is_blank(inside)
@@ -196,13 +285,25 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         let said = ["是", "为", "成", "用", "は", "는", "은", "est", "ist", "es"]
             .iter()
             .any(|word| between.as_str().contains(word));
-        let ends = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'', '”']).chars().next();
-        let is_last = ends.is_none_or(|c| matches!(c, '\n' | '。' | '，' | '；' | '！' | ',' | '.'));
-        let is_plain =
-            class == KeywordClass::Password && !is_label(inside) && (is_assigned || said && inside.len() >= 5);
+        let ends = text
+            .get(range.end..)
+            .unwrap_or("")
+            .trim_start_matches([' ', '"', '`', '\'', '”'])
+            .chars()
+            .next();
+        let is_last =
+            ends.is_none_or(|c| matches!(c, '\n' | '。' | '，' | '；' | '！' | ',' | '.'));
+        let is_plain = class == KeywordClass::Password
+            && !is_label(inside)
+            && (is_assigned || said && inside.len() >= 5);
         if is_value && (is_strong(inside) || is_plain) {
             let is_doubtful = !is_strong(inside) && !is_assigned && !is_last;
-            found.push(FoundSecret { by_form: false, kind: kind_of(class), range, is_doubtful });
+            found.push(FoundSecret {
+                by_form: false,
+                kind: kind_of(class),
+                range,
+                is_doubtful,
+            });
         }
     }
 }
@@ -216,11 +317,17 @@ fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
         }
         let key = identifier(text, hit.range());
         end_of_last = key.end;
-        let Some(class) = class_at(text, &key) else { continue };
+        let Some(class) = class_at(text, &key) else {
+            continue;
+        };
         if let Some((range, notation)) = value_after(text, &key, class) {
             let range = trimmed(text, range);
-            let Some(inside) = text.get(range.clone()) else { continue };
-            if text.get(key.clone()).is_some_and(|name| name.eq_ignore_ascii_case("pass"))
+            let Some(inside) = text.get(range.clone()) else {
+                continue;
+            };
+            if text
+                .get(key.clone())
+                .is_some_and(|name| name.eq_ignore_ascii_case("pass"))
                 && !is_password_of(text, &key, inside, notation)
             {
                 continue;
@@ -234,12 +341,18 @@ fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
 /// come before it.
 fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSyntax) -> bool {
     let near = last_bytes(text.get(..key.start).unwrap_or(""), 60).to_ascii_lowercase();
-    let has_user = ["user", "login", "account", "host", "uid"].iter().any(|word| near.contains(word));
-    let is_result =
-        text.get(key.clone()) == Some("PASS") && notation != ValueSyntax::Tight && notation != ValueSyntax::Quoted;
-    let is_plausible =
-        is_strong(value) && (notation == ValueSyntax::Quoted || !is_identifier(value) && !value.contains(['|', '(']));
-    let is_assigned = text.get(key.end..).is_some_and(|after| after.trim_start().starts_with('='));
+    let has_user = ["user", "login", "account", "host", "uid"]
+        .iter()
+        .any(|word| near.contains(word));
+    let is_result = text.get(key.clone()) == Some("PASS")
+        && notation != ValueSyntax::Tight
+        && notation != ValueSyntax::Quoted;
+    let is_plausible = is_strong(value)
+        && (notation == ValueSyntax::Quoted
+            || !is_identifier(value) && !value.contains(['|', '(']));
+    let is_assigned = text
+        .get(key.end..)
+        .is_some_and(|after| after.trim_start().starts_with('='));
     let is_literal = notation == ValueSyntax::Quoted && is_assigned && value.len() >= 5;
     notation != ValueSyntax::Prose && !is_result && (has_user || is_plausible || is_literal)
 }
@@ -275,44 +388,77 @@ mod tests {
 
     #[test]
     fn every_rule_compiles() {
-        assert_eq!(POSITION_SET.faulty().map(|rule| rule.pattern).collect::<Vec<_>>(), Vec::<&str>::new());
+        assert_eq!(
+            POSITION_SET
+                .faulty()
+                .map(|rule| rule.pattern)
+                .collect::<Vec<_>>(),
+            Vec::<&str>::new()
+        );
         assert_eq!(PAIR_SET.len(), PAIRS.len());
         assert!(COOKIE.is_some() && HINTS.is_some());
     }
 
     #[test]
     fn an_identifier_names_a_secret_by_its_words() {
-        for name in
-            ["DB_PASSWORD", "dbPassword", "userpass", "smtp.auth.pwd", "X-Api-Key", "clientSecret", "PASSWORD_OLD"]
-        {
+        for name in [
+            "DB_PASSWORD",
+            "dbPassword",
+            "userpass",
+            "smtp.auth.pwd",
+            "X-Api-Key",
+            "clientSecret",
+            "PASSWORD_OLD",
+        ] {
             assert!(class_of(name).is_some(), "{name}");
         }
-        for name in
-            ["password_min_length", "passwordResetTokenExpiresAt", "next_page_token", "tokens", "public_key", "compass"]
-        {
+        for name in [
+            "password_min_length",
+            "passwordResetTokenExpiresAt",
+            "next_page_token",
+            "tokens",
+            "public_key",
+            "compass",
+        ] {
             assert_eq!(class_of(name), None, "{name}");
         }
     }
 
     #[test]
     fn the_address_of_a_session_is_not_a_secret() {
-        assert_eq!(passwords(r#"session_key="agent:main:telegram:group:-1001:17585","#), []);
+        assert_eq!(
+            passwords(r#"session_key="agent:main:telegram:group:-1001:17585","#),
+            []
+        );
         assert_eq!(passwords(r#"session_key=\"agent:main:feishu:dm\","#), []);
         for random in ["k3v9xq2m7p4tz8wd", "9f8e7d6c5b4a3928:17:ab42"] {
-            assert_eq!(passwords(&format!("session_key=\"{random}\"")).len(), 1, "{random}");
+            assert_eq!(
+                passwords(&format!("session_key=\"{random}\"")).len(),
+                1,
+                "{random}"
+            );
         }
     }
 
     #[test]
     fn a_user_before_pass_is_seen_after_characters_of_several_bytes() {
         // The 60 bytes before `pass` begin inside a character.
-        assert_ne!(passwords("数据库的登录信息如下请不要外传谢谢大家 user bob pass=swordfish"), []);
+        assert_ne!(
+            passwords("数据库的登录信息如下请不要外传谢谢大家 user bob pass=swordfish"),
+            []
+        );
     }
 
     #[test]
     fn a_word_that_ends_a_sentence_is_doubtful() {
         let found = passwords("the wifi password is swordfish.");
-        assert_eq!(found.iter().map(|found| found.is_doubtful).collect::<Vec<_>>(), [true]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|found| found.is_doubtful)
+                .collect::<Vec<_>>(),
+            [true]
+        );
         assert_eq!(passwords("the password is wrong."), []);
     }
 }

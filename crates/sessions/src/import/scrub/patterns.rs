@@ -9,7 +9,8 @@ use regex::{Regex, RegexBuilder, bytes};
 pub(super) const SIZE: usize = 64 << 20;
 
 /// A pattern that is compiled at its first use.
-pub(super) type LazyAscii = LazyLock<Option<bytes::Regex>, Box<dyn FnOnce() -> Option<bytes::Regex> + Send>>;
+pub(super) type LazyAscii =
+    LazyLock<Option<bytes::Regex>, Box<dyn FnOnce() -> Option<bytes::Regex> + Send>>;
 
 /// A pattern whose word ends are ASCII: so are the secrets, and it makes the matcher faster.
 pub(super) fn with_ascii_word_ends(text: &str) -> String {
@@ -27,7 +28,11 @@ pub(super) fn compiled(text: &str) -> Regex {
 /// A pattern whose `\w`, `\s` and `\b` are ASCII, as Go reads them: faster to compile and to match. `None` if it is
 /// faulty; a test compiles all.
 pub(super) fn ascii(pattern: &str) -> Option<bytes::Regex> {
-    bytes::RegexBuilder::new(pattern).unicode(false).size_limit(SIZE).build().ok()
+    bytes::RegexBuilder::new(pattern)
+        .unicode(false)
+        .size_limit(SIZE)
+        .build()
+        .ok()
 }
 
 /// Rules, each with a pattern for [`ascii`] and hints. One of the hints occurs in every text that the pattern matches,
@@ -53,14 +58,28 @@ impl<R> HintedRules<R> {
             owners.resize(hints.len(), rules.len());
             rules.push((rule, LazyAscii::new(Box::new(move || ascii(&pattern())))));
         }
-        HintedRules { rules, hints: AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok(), owners }
+        HintedRules {
+            rules,
+            hints: AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .build(hints)
+                .ok(),
+            owners,
+        }
     }
 
     /// The rules that have a hint in `text`, in their order.
     pub(super) fn hinted_in(&self, text: &str) -> impl Iterator<Item = (&R, &bytes::Regex)> {
         let mut wanted = vec![false; self.rules.len()];
-        for hit in self.hints.iter().flat_map(|hints| hints.find_overlapping_iter(text)) {
-            let owner = self.owners.get(hit.pattern().as_usize()).and_then(|owner| wanted.get_mut(*owner));
+        for hit in self
+            .hints
+            .iter()
+            .flat_map(|hints| hints.find_overlapping_iter(text))
+        {
+            let owner = self
+                .owners
+                .get(hit.pattern().as_usize())
+                .and_then(|owner| wanted.get_mut(*owner));
             if let Some(owner) = owner {
                 *owner = true;
             }
@@ -78,6 +97,9 @@ impl<R> HintedRules<R> {
     #[cfg(test)]
     pub(super) fn faulty(&self) -> impl Iterator<Item = &R> {
         let has_hints = self.hints.is_some();
-        self.rules.iter().filter(move |(_, regex)| !has_hints || regex.is_none()).map(|(rule, _)| rule)
+        self.rules
+            .iter()
+            .filter(move |(_, regex)| !has_hints || regex.is_none())
+            .map(|(rule, _)| rule)
     }
 }

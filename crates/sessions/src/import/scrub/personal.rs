@@ -28,51 +28,80 @@ static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
         r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users|mnt-[a-z]-Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)",
     )
 });
-static EMAIL: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
+static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}")
+});
 static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?:Author|Commit|Committer|Tagger|(?:Co-authored|Signed-off|Reviewed|Acked|Tested|Reported)-by):[ \t]*([^<>\s\\:][^<>\n\\:]{0,80}?)[ \t]*<([^<>\s]*@[^<>\s]*)>",
     )
 });
-static MENTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
+static MENTION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
 /// The names of reasoning tags. A name without an attribute or an end is so common in prose that it must be one of these.
 const REASONING_TAGS: &str = "think|thinking|thought|thoughts|reasoning|reasoning_scratchpad|scratchpad|reflection|inner_monologue|antml:thinking";
 /// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag of the list ends it.
 static REASONING: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"(?is)<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*?</(?:{REASONING_TAGS})\s*>[ \t]*\n*"))
+    pattern(&format!(
+        r"(?is)<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*?</(?:{REASONING_TAGS})\s*>[ \t]*\n*"
+    ))
 });
 /// A block that begins a line and never ends: the log was cut.
-static UNCLOSED_REASONING: LazyLock<Regex> =
-    LazyLock::new(|| pattern(&format!(r"(?is)(?:^|\n)[ \t]*<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*$")));
+static UNCLOSED_REASONING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?is)(?:^|\n)[ \t]*<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*$"
+    ))
+});
 /// A remaining tag.
-static REASONING_TAG: LazyLock<Regex> =
-    LazyLock::new(|| pattern(&format!(r"(?i)</?(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>")));
+static REASONING_TAG: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?i)</?(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>"
+    ))
+});
 
 /// Names in home folders that do not belong to a person.
-const NO_PERSON: [&str; 9] =
-    ["user", "Shared", "Public", "Default", "USERNAME", "username", "YOUR_USERNAME", "NAME", "your-username"];
+const NO_PERSON: [&str; 9] = [
+    "user",
+    "Shared",
+    "Public",
+    "Default",
+    "USERNAME",
+    "username",
+    "YOUR_USERNAME",
+    "NAME",
+    "your-username",
+];
 
 /// Endings of file names that look like the end of an address.
 const FILE_ENDINGS: [&str; 28] = [
-    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx", "jsx", "json", "py",
-    "rs", "md", "html", "yaml", "yml", "service", "tgz", "gz", "zip", "whl", "avif", "mp4",
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx",
+    "jsx", "json", "py", "rs", "md", "html", "yaml", "yml", "service", "tgz", "gz", "zip", "whl",
+    "avif", "mp4",
 ];
 
 /// The most bytes of a URL before the host.
 const LONGEST_LOGIN: usize = 512;
 
 /// Replaces account names in home folders, and passes them to `seen`.
-pub(super) fn replace_homes<'a>(text: &'a str, seen: &mut BTreeSet<String>, count: &mut usize) -> Cow<'a, str> {
-    let plain = HOME.replace_all(text, |home: &Captures<'_>| without_account(home, seen, count));
-    match ENCODED_HOME.replace_all(&plain, |home: &Captures<'_>| without_account(home, seen, count)) {
+pub(super) fn replace_homes<'a>(
+    text: &'a str,
+    seen: &mut BTreeSet<String>,
+    count: &mut usize,
+) -> Cow<'a, str> {
+    let plain = HOME.replace_all(text, |home: &Captures<'_>| {
+        without_account(home, seen, count)
+    });
+    match ENCODED_HOME.replace_all(&plain, |home: &Captures<'_>| {
+        without_account(home, seen, count)
+    }) {
         Cow::Borrowed(_) => plain,
         Cow::Owned(text) => text.into(),
     }
 }
 
 fn without_account(home: &Captures<'_>, seen: &mut BTreeSet<String>, count: &mut usize) -> String {
-    let [whole, before, folder, name] = [0, 1, 2, 3].map(|group| home.get(group).map_or("", |part| part.as_str()));
+    let [whole, before, folder, name] =
+        [0, 1, 2, 3].map(|group| home.get(group).map_or("", |part| part.as_str()));
     // A full stop or a hyphen at the end belongs to the sentence.
     let account = name.trim_end_matches(['.', '-']);
     let rest = name.get(account.len()..).unwrap_or("");
@@ -92,36 +121,50 @@ pub(super) fn replace_addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
     let plain = unescaped(text);
     let mut edits = Vec::new();
     for author in AUTHOR.captures_iter(&plain) {
-        let address = author.get(2).filter(|address| is_person_address("", address.as_str(), ""));
+        let address = author
+            .get(2)
+            .filter(|address| is_person_address("", address.as_str(), ""));
         edits.extend(author.get(1).map(|name| (name.range(), USER)));
         edits.extend(address.map(|address| (address.range(), ADDRESS)));
     }
-    edits.extend(find_addresses(&plain).into_iter().map(|range| (range, ADDRESS)));
+    edits.extend(
+        find_addresses(&plain)
+            .into_iter()
+            .map(|range| (range, ADDRESS)),
+    );
     replaced(text, edits, count)
 }
 
 /// Whether this is somebody's address, and not the login of a remote, an example, a file name or the credentials of a
 /// URL.
 pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> bool {
-    let Some((local, domain)) = address.rsplit_once('@') else { return false };
+    let Some((local, domain)) = address.rsplit_once('@') else {
+        return false;
+    };
     let lower = domain.to_ascii_lowercase();
     let ending = lower.rsplit('.').next().unwrap_or("");
-    let example =
-        ["example.com", "example.org", "example.net"].iter().any(|d| lower == *d || lower.ends_with(&format!(".{d}")));
+    let example = ["example.com", "example.org", "example.net"]
+        .iter()
+        .any(|d| lower == *d || lower.ends_with(&format!(".{d}")));
     let reserved = matches!(ending, "example" | "test" | "invalid" | "localhost");
     let remote = after.starts_with(':') && matches!(local, "git" | "hg");
     // Only before the first slash of a URL an address is its login. A login is short: a list of addresses may be long.
     let run = last_bytes(before, LONGEST_LOGIN)
         .rsplit(|c: char| c.is_whitespace() || !c.is_ascii() || "\"'`<>()|,;".contains(c))
         .next();
-    let url = run.and_then(|run| run.rsplit_once("://")).is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
+    let url = run
+        .and_then(|run| run.rsplit_once("://"))
+        .is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
 
 /// The places of personal addresses in `text` without its escapes.
 pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
     let personal = EMAIL.find_iter(text).filter(|found| {
-        let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));
+        let (before, after) = (
+            text.get(..found.start()).unwrap_or(""),
+            text.get(found.end()..).unwrap_or(""),
+        );
         is_person_address(before, found.as_str(), after)
     });
     personal.map(|found| found.range()).collect()
@@ -149,17 +192,27 @@ pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
     if !text.contains('<') {
         return text.into();
     }
-    let mut edits: Vec<(Range<usize>, &str)> = REASONING.find_iter(text).map(|found| (found.range(), "")).collect();
+    let mut edits: Vec<(Range<usize>, &str)> = REASONING
+        .find_iter(text)
+        .map(|found| (found.range(), ""))
+        .collect();
     let ends = edits.last().map_or(0, |(range, _)| range.end);
     let rest = text.get(ends..).unwrap_or_default();
-    edits.extend(UNCLOSED_REASONING.find(rest).map(|found| (found.start() + ends..text.len(), "")));
+    edits.extend(
+        UNCLOSED_REASONING
+            .find(rest)
+            .map(|found| (found.start() + ends..text.len(), "")),
+    );
     edits.retain(|(range, _)| !follows_code_mark(text, range.start));
     replaced(text, edits, count)
 }
 
 /// The places of reasoning tags that are left in `text`, except in code marks.
 pub(super) fn find_reasoning_tags(text: &str) -> impl Iterator<Item = Range<usize>> {
-    REASONING_TAG.find_iter(text).map(|found| found.range()).filter(move |range| !follows_code_mark(text, range.start))
+    REASONING_TAG
+        .find_iter(text)
+        .map(|found| found.range())
+        .filter(move |range| !follows_code_mark(text, range.start))
 }
 
 fn follows_code_mark(text: &str, at: usize) -> bool {
@@ -172,32 +225,47 @@ pub(super) struct HandleMatcher(Option<Regex>);
 
 impl HandleMatcher {
     pub(super) fn new(handles: &[String]) -> HandleMatcher {
-        let mut sorted: Vec<&str> =
-            handles.iter().map(|h| h.trim().trim_start_matches('@')).filter(|h| !h.is_empty()).collect();
+        let mut sorted: Vec<&str> = handles
+            .iter()
+            .map(|h| h.trim().trim_start_matches('@'))
+            .filter(|h| !h.is_empty())
+            .collect();
         sorted.sort_by_key(|handle| std::cmp::Reverse(handle.len()));
         let variants: Vec<String> = sorted.into_iter().map(variants).collect();
         let pattern = format!("({})", variants.join("|"));
         HandleMatcher(if variants.is_empty() {
             None
         } else {
-            RegexBuilder::new(&pattern).case_insensitive(true).build().ok()
+            RegexBuilder::new(&pattern)
+                .case_insensitive(true)
+                .build()
+                .ok()
         })
     }
 
     /// Replaces every variant that is not part of a longer word.
     pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
-        let Some(regex) = &self.0 else { return text.into() };
+        let Some(regex) = &self.0 else {
+            return text.into();
+        };
         let plain = unescaped(text);
-        let whole = regex.find_iter(&plain).filter(|found| is_whole_word(&plain, &found.range()));
+        let whole = regex
+            .find_iter(&plain)
+            .filter(|found| is_whole_word(&plain, &found.range()));
         let edits = whole.map(|found| (found.range(), USER)).collect();
         replaced(text, edits, count)
     }
 }
 
 fn is_whole_word(text: &str, place: &Range<usize>) -> bool {
-    let before = text.get(..place.start).and_then(|text| text.chars().next_back());
+    let before = text
+        .get(..place.start)
+        .and_then(|text| text.chars().next_back());
     let after = text.get(place.end..).and_then(|text| text.chars().next());
-    ![before, after].iter().flatten().any(char::is_ascii_alphabetic)
+    ![before, after]
+        .iter()
+        .flatten()
+        .any(char::is_ascii_alphabetic)
 }
 
 const SEPARATORS: [char; 4] = [' ', '.', '-', '_'];
@@ -208,12 +276,18 @@ fn parts(handle: &str) -> impl Iterator<Item = &str> {
 
 /// `Jane Doe` is also `jane.doe`, `jane-doe`, `JaneDoe`.
 fn variants(handle: &str) -> String {
-    parts(handle).map(regex::escape).collect::<Vec<_>>().join("[ ._-]?")
+    parts(handle)
+        .map(regex::escape)
+        .collect::<Vec<_>>()
+        .join("[ ._-]?")
 }
 
 /// How often each handle that occurs in `texts` does, in the variants that a [`HandleMatcher`] replaces. There may be
 /// tens of thousands, so all are looked for in one pass, by their first parts.
-pub(super) fn count_handles<'t>(handles: &[&str], texts: impl Iterator<Item = &'t str>) -> BTreeMap<String, usize> {
+pub(super) fn count_handles<'t>(
+    handles: &[&str],
+    texts: impl Iterator<Item = &'t str>,
+) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let (mut cases, mut owners) = (Vec::new(), Vec::new());
     for handle in handles {
@@ -227,13 +301,20 @@ pub(super) fn count_handles<'t>(handles: &[&str], texts: impl Iterator<Item = &'
         owners.push(*handle);
         cases.push(lower);
     }
-    let Ok(finder) = AhoCorasick::builder().ascii_case_insensitive(true).build(cases) else { return counts };
+    let Ok(finder) = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .build(cases)
+    else {
+        return counts;
+    };
     for text in texts {
         let plain = unescaped(text);
         for hit in finder.find_overlapping_iter(&*plain) {
             let start = hit.start();
             let handle = owners.get(hit.pattern().as_usize()).copied();
-            let Some((handle, rest)) = handle.zip(plain.get(start..)) else { continue };
+            let Some((handle, rest)) = handle.zip(plain.get(start..)) else {
+                continue;
+            };
             let end = length_of_variant(rest, handle).map(|length| start + length);
             if end.is_some_and(|end| is_whole_word(&plain, &(start..end))) {
                 *counts.entry(handle.to_owned()).or_default() += 1;
@@ -251,8 +332,11 @@ fn length_of_variant(text: &str, handle: &str) -> Option<usize> {
             rest = rest.strip_prefix(SEPARATORS).unwrap_or(rest);
         }
         let mut chars = rest.chars();
-        let is_next =
-            part.chars().all(|wanted| chars.next().is_some_and(|c| c.to_lowercase().eq(wanted.to_lowercase())));
+        let is_next = part.chars().all(|wanted| {
+            chars
+                .next()
+                .is_some_and(|c| c.to_lowercase().eq(wanted.to_lowercase()))
+        });
         if !is_next {
             return None;
         }
@@ -271,28 +355,67 @@ mod tests {
 
     #[test]
     fn account_names_in_paths_are_replaced_in_every_notation() {
-        assert_eq!(home("cd /home/jdoe/src && ls /Users/jane.doe."), "cd /home/user/src && ls /Users/user.");
-        assert_eq!(home(r"C:\Users\Jane\x and C:\\Users\\Jane\\x"), r"C:\Users\user\x and C:\\Users\\user\\x");
-        assert_eq!(home("file:///home/jdoe/a \\n/home/jdoe"), "file:///home/user/a \\n/home/user");
-        assert_eq!(home("projects/-Users-jdoe-work-repo"), "projects/-Users-user-work-repo");
-        assert_eq!(home("cd /mnt/c/Users/jdoe/x; ls /c/Users/jdoe"), "cd /mnt/c/Users/user/x; ls /c/Users/user");
-        assert_eq!(home("file:///c%3A/Users/jdoe/x /home/josé/x"), "file:///c%3A/Users/user/x /home/user/x");
+        assert_eq!(
+            home("cd /home/jdoe/src && ls /Users/jane.doe."),
+            "cd /home/user/src && ls /Users/user."
+        );
+        assert_eq!(
+            home(r"C:\Users\Jane\x and C:\\Users\\Jane\\x"),
+            r"C:\Users\user\x and C:\\Users\\user\\x"
+        );
+        assert_eq!(
+            home("file:///home/jdoe/a \\n/home/jdoe"),
+            "file:///home/user/a \\n/home/user"
+        );
+        assert_eq!(
+            home("projects/-Users-jdoe-work-repo"),
+            "projects/-Users-user-work-repo"
+        );
+        assert_eq!(
+            home("cd /mnt/c/Users/jdoe/x; ls /c/Users/jdoe"),
+            "cd /mnt/c/Users/user/x; ls /c/Users/user"
+        );
+        assert_eq!(
+            home("file:///c%3A/Users/jdoe/x /home/josé/x"),
+            "file:///c%3A/Users/user/x /home/user/x"
+        );
         assert_eq!(home(r"a\n-Users-jdoe-x"), r"a\n-Users-user-x");
         assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
         assert_eq!(home("route('/m/home/start')"), "route('/m/home/start')");
-        assert_eq!(home("src/home/index.ts https://x.org/home/start"), "src/home/index.ts https://x.org/home/start");
+        assert_eq!(
+            home("src/home/index.ts https://x.org/home/start"),
+            "src/home/index.ts https://x.org/home/start"
+        );
     }
 
     #[test]
     fn addresses_and_authors_become_one() {
         let scrub = |text: &str| replace_addresses(text, &mut 0).into_owned();
-        assert_eq!(scrub("Author: Jane Doe <jane@corp.io>"), "Author: user <contributor@example.com>");
-        assert_eq!(scrub("mail jane@corp.io, a@example.com"), "mail contributor@example.com, a@example.com");
-        assert_eq!(scrub("1,https://x.org/a,jane@corp.io"), "1,https://x.org/a,contributor@example.com");
-        assert_eq!(scrub("见https://x.org，问jane@corp.io"), "见https://x.org，问contributor@example.com");
-        assert_eq!(scrub("https://x.org/?to=jane@corp.io"), "https://x.org/?to=contributor@example.com");
+        assert_eq!(
+            scrub("Author: Jane Doe <jane@corp.io>"),
+            "Author: user <contributor@example.com>"
+        );
+        assert_eq!(
+            scrub("mail jane@corp.io, a@example.com"),
+            "mail contributor@example.com, a@example.com"
+        );
+        assert_eq!(
+            scrub("1,https://x.org/a,jane@corp.io"),
+            "1,https://x.org/a,contributor@example.com"
+        );
+        assert_eq!(
+            scrub("见https://x.org，问jane@corp.io"),
+            "见https://x.org，问contributor@example.com"
+        );
+        assert_eq!(
+            scrub("https://x.org/?to=jane@corp.io"),
+            "https://x.org/?to=contributor@example.com"
+        );
         for text in [
-            "https://x.org/p@1.2.3.tgz", "git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3",
+            "https://x.org/p@1.2.3.tgz",
+            "git@github.com:o/r.git",
+            "icon@2x.png",
+            "pkg@1.2.3",
             "redis://u@cache.corp.io/0",
         ] {
             assert_eq!(scrub(text), text);
@@ -303,18 +426,26 @@ mod tests {
     fn handles_are_replaced_in_every_variant_but_not_inside_words() {
         let handles = HandleMatcher::new(&["Jane Doe".into(), "@jd".into()]);
         let scrub = |text: &str| handles.replace(text, &mut 0).into_owned();
-        assert_eq!(scrub("JANE_DOE jane.doe JaneDoe/x @jd JD-laptop"), "user user user/x @user user-laptop");
+        assert_eq!(
+            scrub("JANE_DOE jane.doe JaneDoe/x @jd JD-laptop"),
+            "user user user/x @user user-laptop"
+        );
         assert_eq!(scrub("adjdust jdk"), "adjdust jdk");
     }
 
     #[test]
     fn handles_are_counted_as_they_would_be_replaced() {
         let handles = ["jane.doe", "jane", "éva", "absent"];
-        let texts = ["JANE_DOE jane.doe JaneDoe/x", r"Éva and\nJane, janet, jane1"];
+        let texts = [
+            "JANE_DOE jane.doe JaneDoe/x",
+            r"Éva and\nJane, janet, jane1",
+        ];
         let counts = count_handles(&handles, texts.into_iter());
         for handle in handles {
             let (matcher, mut count) = (HandleMatcher::new(&[handle.to_owned()]), 0);
-            texts.iter().for_each(|text| drop(matcher.replace(text, &mut count)));
+            texts
+                .iter()
+                .for_each(|text| drop(matcher.replace(text, &mut count)));
             assert_eq!(counts.get(handle).copied().unwrap_or(0), count, "{handle}");
         }
         assert_eq!(counts["jane.doe"], 3);
@@ -322,13 +453,30 @@ mod tests {
 
     #[test]
     fn reasoning_is_removed_and_mentions_are_replaced() {
-        assert_eq!(without_reasoning("<think>hm\nhm</think>\nDone.", &mut 0), "Done.");
-        assert_eq!(without_reasoning("The tag `<think>` is never closed", &mut 0), "The tag `<think>` is never closed");
-        assert_eq!(without_reasoning("So <Thinking budget=\"9\">hm</THINKING > done.", &mut 0), "So done.");
-        assert_eq!(without_reasoning("Done.\n<reasoning>and then the log", &mut 0), "Done.");
-        assert_eq!(without_reasoning("a <think>1</think> b <think>2</think> c", &mut 0), "a b c");
         assert_eq!(
-            find_reasoning_tags("rest</think> of `<think>` it").map(|range| range.end).collect::<Vec<_>>(),
+            without_reasoning("<think>hm\nhm</think>\nDone.", &mut 0),
+            "Done."
+        );
+        assert_eq!(
+            without_reasoning("The tag `<think>` is never closed", &mut 0),
+            "The tag `<think>` is never closed"
+        );
+        assert_eq!(
+            without_reasoning("So <Thinking budget=\"9\">hm</THINKING > done.", &mut 0),
+            "So done."
+        );
+        assert_eq!(
+            without_reasoning("Done.\n<reasoning>and then the log", &mut 0),
+            "Done."
+        );
+        assert_eq!(
+            without_reasoning("a <think>1</think> b <think>2</think> c", &mut 0),
+            "a b c"
+        );
+        assert_eq!(
+            find_reasoning_tags("rest</think> of `<think>` it")
+                .map(|range| range.end)
+                .collect::<Vec<_>>(),
             [12]
         );
         assert_eq!(

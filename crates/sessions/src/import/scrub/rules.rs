@@ -16,58 +16,105 @@ pub(super) struct TokenRule {
 }
 
 const fn form(kind: &'static str, pattern: &'static str) -> TokenRule {
-    TokenRule { kind, pattern, by_form: true }
+    TokenRule {
+        kind,
+        pattern,
+        by_form: true,
+    }
 }
 
 const fn place(kind: &'static str, pattern: &'static str) -> TokenRule {
-    TokenRule { kind, pattern, by_form: false }
+    TokenRule {
+        kind,
+        pattern,
+        by_form: false,
+    }
 }
 
 /// All rules. Of two that match at one place the earlier names the kind.
 pub(super) const RULES: &[TokenRule] = &[
     // Keys. Blocks of private keys are found by code, see `private_keys`.
     form("age-key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,60}\b"),
-    place("wireguard-key", r"(?i)\b(?:Private|Preshared)Key\s*=\s*([A-Za-z0-9+/]{42,43}=)"),
-    place("kubernetes-key", r"\b(?:client-key-data|client-certificate-data|token-data):\s*([A-Za-z0-9+/=]{40,})"),
+    place(
+        "wireguard-key",
+        r"(?i)\b(?:Private|Preshared)Key\s*=\s*([A-Za-z0-9+/]{42,43}=)",
+    ),
+    place(
+        "kubernetes-key",
+        r"\b(?:client-key-data|client-certificate-data|token-data):\s*([A-Za-z0-9+/=]{40,})",
+    ),
     // Clouds.
     form("aws-access-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
     place(
         "aws-secret-key",
         r#"(?i)aws[a-z_ -]{0,20}(?:secret|key)[a-z_ -]{0,20}["']?\s*(?:=>|[:=])\s*\\?["']?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)"#,
     ),
-    place("aws-session-token", r#"(?i)aws_?session_?token["']?\s*[:=]\s*\\?["']?([A-Za-z0-9/+=]{80,})"#),
+    place(
+        "aws-session-token",
+        r#"(?i)aws_?session_?token["']?\s*[:=]\s*\\?["']?([A-Za-z0-9/+=]{80,})"#,
+    ),
     form("google-api-key", r"\bAIza[0-9A-Za-z_-]{35}"),
     form("google-oauth-token", r"\bya29\.[0-9A-Za-z_-]{20,}"),
     form("google-client-secret", r"\bGOCSPX-[0-9A-Za-z_-]{24,}"),
     form("google-refresh-token", r"\b1//0[0-9A-Za-z_-]{30,}"),
-    place("azure-storage-key", r"(?i)\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})"),
-    place("azure-signature", r"(?i)[?&;]sig=([A-Za-z0-9%+/]{30,}(?:%3D|=){0,2})"),
-    form("azure-client-secret", r"\b[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
+    place(
+        "azure-storage-key",
+        r"(?i)\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})",
+    ),
+    place(
+        "azure-signature",
+        r"(?i)[?&;]sig=([A-Za-z0-9%+/]{30,}(?:%3D|=){0,2})",
+    ),
+    form(
+        "azure-client-secret",
+        r"\b[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",
+    ),
     form("digitalocean-token", r"\bdo[oprt]_v1_[a-f0-9]{40,64}\b"),
     form("heroku-key", r"\bHRKU-[A-Za-z0-9_-]{30,}"),
     place(
         "heroku-key",
         r#"(?i)heroku[a-z_ -]{0,20}["']?\s*[:=]\s*\\?["']?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"#,
     ),
-    form("fly-token", r"\b(?:fm[12]_|fo1_|FlyV1 fm2_)[A-Za-z0-9+/=_-]{30,}"),
+    form(
+        "fly-token",
+        r"\b(?:fm[12]_|fo1_|FlyV1 fm2_)[A-Za-z0-9+/=_-]{30,}",
+    ),
     form("databricks-token", r"\bdapi[a-f0-9]{32}(?:-[0-9])?\b"),
     form("alibaba-key", r"\bLTAI[A-Za-z0-9]{16,24}\b"),
     form("tencent-key", r"\bAKID[A-Za-z0-9]{32}\b"),
     form("vault-token", r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}"),
-    form("terraform-token", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),
+    form(
+        "terraform-token",
+        r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+    ),
     form("pulumi-token", r"\bpul-[a-f0-9]{40}\b"),
-    form("doppler-token", r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{40,}"),
-    form("planetscale-token", r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}"),
+    form(
+        "doppler-token",
+        r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{40,}",
+    ),
+    form(
+        "planetscale-token",
+        r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}",
+    ),
     form("supabase-token", r"\bsb[ps]_[a-f0-9]{40}\b"),
     form("supabase-key", r"\bsb_secret_[A-Za-z0-9_-]{20,}"),
     form("render-key", r"\brnd_[A-Za-z0-9]{28,}"),
     form("netlify-token", r"\bnf[bcopu]_[A-Za-z0-9]{36,}"),
-    form("tailscale-key", r"\btskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{20,}"),
-    place("google-key-id", r#"\bprivate_key_id["']?\s*[:=]\s*\\?["']?([0-9a-f]{32,40})\b"#),
+    form(
+        "tailscale-key",
+        r"\btskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{20,}",
+    ),
+    place(
+        "google-key-id",
+        r#"\bprivate_key_id["']?\s*[:=]\s*\\?["']?([0-9a-f]{32,40})\b"#,
+    ),
     // Code hosts and package registries.
     form("github-token", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
     form("github-token", r"\bgithub_pat_[A-Za-z0-9_]{40,}"),
-    form("gitlab-token", r"\bgl(?:pat|dt|rt|ptt|cbt|soat|ft|imt|agent|oas)-[A-Za-z0-9_.-]{20,}"),
+    form(
+        "gitlab-token",
+        r"\bgl(?:pat|dt|rt|ptt|cbt|soat|ft|imt|agent|oas)-[A-Za-z0-9_.-]{20,}",
+    ),
     form("bitbucket-token", r"\bATBB[A-Za-z0-9]{24,}"),
     form("atlassian-token", r"\bATATT3[A-Za-z0-9_=-]{60,}"),
     form("npm-token", r"\bnpm_[A-Za-z0-9]{30,}"),
@@ -75,45 +122,102 @@ pub(super) const RULES: &[TokenRule] = &[
     form("rubygems-token", r"\brubygems_[a-f0-9]{48}\b"),
     form("crates-token", r"\bcio[A-Za-z0-9]{32}\b"),
     form("docker-token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
-    form("buildkite-token", r"\bbk(?:ua|ct|aj|at|pi|pt)_[A-Za-z0-9]{32,}"),
-    form("circleci-token", r"\bCCI(?:PAT|PRJ)_[A-Za-z0-9]{16,}_[a-f0-9]{40}\b"),
+    form(
+        "buildkite-token",
+        r"\bbk(?:ua|ct|aj|at|pi|pt)_[A-Za-z0-9]{32,}",
+    ),
+    form(
+        "circleci-token",
+        r"\bCCI(?:PAT|PRJ)_[A-Za-z0-9]{16,}_[a-f0-9]{40}\b",
+    ),
     // Messengers and mail.
-    form("slack-token", r"\bxox[abeoprs](?:-[A-Za-z0-9]+)*-[A-Za-z0-9-]{10,}"),
+    form(
+        "slack-token",
+        r"\bxox[abeoprs](?:-[A-Za-z0-9]+)*-[A-Za-z0-9-]{10,}",
+    ),
     form("slack-token", r"\bxapp-[0-9]-[A-Za-z0-9-]{20,}"),
-    form("slack-webhook", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}"),
-    form("discord-webhook", r"https://(?:[a-z]+\.)?discord(?:app)?\.com/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}"),
-    form("discord-token", r"\b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}"),
-    form("telegram-token", r"\b[0-9]{8,10}:[A-Za-z0-9_-]{35}(?:[^A-Za-z0-9_-]|$)"),
+    form(
+        "slack-webhook",
+        r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}",
+    ),
+    form(
+        "discord-webhook",
+        r"https://(?:[a-z]+\.)?discord(?:app)?\.com/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}",
+    ),
+    form(
+        "discord-token",
+        r"\b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}",
+    ),
+    form(
+        "telegram-token",
+        r"\b[0-9]{8,10}:[A-Za-z0-9_-]{35}(?:[^A-Za-z0-9_-]|$)",
+    ),
     form("twilio-key", r"\bSK[0-9a-f]{32}\b"),
-    place("twilio-token", r#"(?i)twilio[a-z_ -]{0,20}token["']?\s*[:=]\s*\\?["']?([0-9a-f]{32})"#),
-    form("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}"),
+    place(
+        "twilio-token",
+        r#"(?i)twilio[a-z_ -]{0,20}token["']?\s*[:=]\s*\\?["']?([0-9a-f]{32})"#,
+    ),
+    form(
+        "sendgrid-key",
+        r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}",
+    ),
     form("mailgun-key", r"\bkey-[0-9a-f]{32}\b"),
     form("mailchimp-key", r"\b[0-9a-f]{32}-us[0-9]{1,2}\b"),
-    form("teams-webhook", r"https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/_-]{40,}"),
-    form("feishu-webhook", r"https://open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/[A-Za-z0-9-]{20,}"),
-    form("dingtalk-webhook", r"https://oapi\.dingtalk\.com/robot/send\?access_token=[a-f0-9]{40,}"),
+    form(
+        "teams-webhook",
+        r"https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/_-]{40,}",
+    ),
+    form(
+        "feishu-webhook",
+        r"https://open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/[A-Za-z0-9-]{20,}",
+    ),
+    form(
+        "dingtalk-webhook",
+        r"https://oapi\.dingtalk\.com/robot/send\?access_token=[a-f0-9]{40,}",
+    ),
     // Models.
     form("anthropic-key", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
     form("openrouter-key", r"\bsk-or-(?:v1-)?[A-Za-z0-9]{32,}"),
-    form("openai-key", r"\bsk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,}"),
+    form(
+        "openai-key",
+        r"\bsk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,}",
+    ),
     form("huggingface-token", r"\b(?:hf|api_org)_[A-Za-z0-9]{30,}"),
     form("groq-key", r"\bgsk_[A-Za-z0-9]{40,}"),
     form("replicate-token", r"\br8_[A-Za-z0-9]{30,}"),
     form("perplexity-key", r"\bpplx-[A-Za-z0-9]{40,}"),
     form("xai-key", r"\bxai-[A-Za-z0-9]{60,}"),
-    form("langsmith-key", r"\blsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}\b"),
+    form(
+        "langsmith-key",
+        r"\blsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}\b",
+    ),
     // Money and shops.
     form("stripe-key", r"\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     form("stripe-webhook-secret", r"\bwhsec_[A-Za-z0-9+/]{24,}"),
-    form("square-token", r"\b(?:sq0[a-z]{3}-[A-Za-z0-9_-]{22,}|EAAA[A-Za-z0-9_-]{60})"),
+    form(
+        "square-token",
+        r"\b(?:sq0[a-z]{3}-[A-Za-z0-9_-]{22,}|EAAA[A-Za-z0-9_-]{60})",
+    ),
     form("shopify-token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b"),
-    form("plaid-token", r"\baccess-(?:sandbox|development|production)-[0-9a-f-]{36}\b"),
+    form(
+        "plaid-token",
+        r"\baccess-(?:sandbox|development|production)-[0-9a-f-]{36}\b",
+    ),
     // Tools.
     form("posthog-key", r"\bph[cxs]_[A-Za-z0-9]{32,}"),
-    form("asana-token", r"\b[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}\b"),
-    form("mapbox-token", r"\b[st]k\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}"),
+    form(
+        "asana-token",
+        r"\b[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}\b",
+    ),
+    form(
+        "mapbox-token",
+        r"\b[st]k\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}",
+    ),
     form("linear-key", r"\blin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
-    form("notion-token", r"\b(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})\b"),
+    form(
+        "notion-token",
+        r"\b(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})\b",
+    ),
     form("figma-token", r"\bfig[dou]_[A-Za-z0-9_-]{36,}"),
     form("airtable-token", r"\bpat[A-Za-z0-9]{14}\.[a-f0-9]{64}\b"),
     form("postman-key", r"\bPMAK-[a-f0-9]{24}-[a-f0-9]{34}\b"),
@@ -123,14 +227,23 @@ pub(super) const RULES: &[TokenRule] = &[
     form("dropbox-token", r"\bsl\.[A-Za-z0-9_-]{100,}"),
     form("facebook-token", r"\bEAACEdEose0cBA[A-Za-z0-9]{20,}"),
     // Tokens in general.
-    place("fernet-key", r#"(?:^|[\s"'`=(,])([A-Za-z0-9_-]{43}=)(?:[^A-Za-z0-9=_-]|$)"#),
+    place(
+        "fernet-key",
+        r#"(?:^|[\s"'`=(,])([A-Za-z0-9_-]{43}=)(?:[^A-Za-z0-9=_-]|$)"#,
+    ),
     // The first bytes of RSA and elliptic keys, whose header got lost; certificates begin otherwise.
     form(
         "private-key",
         r"\b(?:MII[A-Za-z0-9+/]{3}IBA(?:AK|DA)|MHcCAQEE|MIGHAgEA|MC4CAQAw|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{16,}(?:(?:\\r)?(?:\\n|\s){1,3}[A-Za-z0-9+/]{16,}={0,2})*={0,2}",
     ),
-    form("jwt", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    place("session-id", r#"(?i)\b(?:connect\.sid|PHPSESSID|JSESSIONID)=([A-Za-z0-9%._-]{20,})"#),
+    form(
+        "jwt",
+        r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    ),
+    place(
+        "session-id",
+        r#"(?i)\b(?:connect\.sid|PHPSESSID|JSESSIONID)=([A-Za-z0-9%._-]{20,})"#,
+    ),
 ];
 
 /// The rules of gitleaks, converted to JSON: without descriptions, without the leading context that only its report
@@ -151,11 +264,25 @@ pub(super) struct PositionRule {
 }
 
 const fn at(hints: &'static [&'static str], pattern: &'static str) -> PositionRule {
-    PositionRule { kind: "password", hints, pattern, must_be_strong: false }
+    PositionRule {
+        kind: "password",
+        hints,
+        pattern,
+        must_be_strong: false,
+    }
 }
 
-const fn strong(kind: &'static str, hints: &'static [&'static str], pattern: &'static str) -> PositionRule {
-    PositionRule { kind, hints, pattern, must_be_strong: true }
+const fn strong(
+    kind: &'static str,
+    hints: &'static [&'static str],
+    pattern: &'static str,
+) -> PositionRule {
+    PositionRule {
+        kind,
+        hints,
+        pattern,
+        must_be_strong: true,
+    }
 }
 
 pub(super) const POSITIONS: &[PositionRule] = &[
@@ -171,20 +298,56 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     at(
         &[
-            "mongo", "cqlsh", "evil-winrm", "crackmapexec", "netexec", "nxc", "influx", "snowsql", "arangosh", "cbq",
-            "couchbase", "mosquitto", "kinit", "smbmap", "clickhouse",
+            "mongo",
+            "cqlsh",
+            "evil-winrm",
+            "crackmapexec",
+            "netexec",
+            "nxc",
+            "influx",
+            "snowsql",
+            "arangosh",
+            "cbq",
+            "couchbase",
+            "mosquitto",
+            "kinit",
+            "smbmap",
+            "clickhouse",
         ],
         r#"\b(?:mongo\w*|cqlsh|evil-winrm|crackmapexec|netexec|nxc|influx|snowsql|arangosh|cbq|couchbase-cli|smbmap|clickhouse-client)\b[^\n|;&]*?\s-p[ =]+{V}"#,
     ),
     at(
-        &["sqlcmd", "bcp", "zip", "mosquitto", "ipmitool", "osql", "isql"],
+        &[
+            "sqlcmd",
+            "bcp",
+            "zip",
+            "mosquitto",
+            "ipmitool",
+            "osql",
+            "isql",
+        ],
         r#"\b(?:sqlcmd|bcp|osql|isql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool)\b[^\n|;&]*?\s-P\s*{V}"#,
     ),
-    at(&["7z", "rar"], r#"\b(?:7z[arz]?|rar|unrar)\b[^\n|;&]*?\s-h?p{V}"#),
-    at(&["redis-cli", "keydb-cli", "valkey-cli"], r#"\b(?:redis|keydb|valkey)-cli\b[^\n|;]*?\s-a\s+{V}"#),
-    at(&["ldap"], r#"\bldap(?:search|add|modify|delete|passwd|whoami|compare|modrdn)\b[^\n|;&]*?\s-w\s*{V}"#),
-    at(&["htpasswd"], r#"\bhtpasswd\s+-\w*b\w*\s+(?:-\S+\s+)*(?:(?:\./|/|\w+[./])\S+\s+)?[^\s"'-]\S*\s+{V}"#),
-    at(&["smbclient", "rpcclient", "smbget", "winexe", "net "], r#"\s(?:-U|--user)[ =]*["']?[^\s%"']+%([^\s"']+)"#),
+    at(
+        &["7z", "rar"],
+        r#"\b(?:7z[arz]?|rar|unrar)\b[^\n|;&]*?\s-h?p{V}"#,
+    ),
+    at(
+        &["redis-cli", "keydb-cli", "valkey-cli"],
+        r#"\b(?:redis|keydb|valkey)-cli\b[^\n|;]*?\s-a\s+{V}"#,
+    ),
+    at(
+        &["ldap"],
+        r#"\bldap(?:search|add|modify|delete|passwd|whoami|compare|modrdn)\b[^\n|;&]*?\s-w\s*{V}"#,
+    ),
+    at(
+        &["htpasswd"],
+        r#"\bhtpasswd\s+-\w*b\w*\s+(?:-\S+\s+)*(?:(?:\./|/|\w+[./])\S+\s+)?[^\s"'-]\S*\s+{V}"#,
+    ),
+    at(
+        &["smbclient", "rpcclient", "smbget", "winexe", "net "],
+        r#"\s(?:-U|--user)[ =]*["']?[^\s%"']+%([^\s"']+)"#,
+    ),
     at(
         &["curl", "wget", "http", "xh "],
         r#"\b(?:curl|wget|https?|xh|aria2c)\b[^\n]*?\s(?:-u|--user|-a|--auth|--proxy-user|-U)[ =]*(?:"[^\s:"']{1,64}:([^"\n]+)"|'[^\s:"']{1,64}:([^'\n]+)'|[^\s:"']{1,64}:([^\s"']+))"#,
@@ -193,14 +356,23 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["echo", "printf"],
         r#"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:["']?%s\\?n?["']?\s+)?{V}\s*\|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S\b|[^\n|]*(?:--password-stdin|--with-token|--passphrase-fd|--stdin|-pass stdin|cryptsetup|kinit|\bpasswd\b|vault login))"#,
     ),
-    at(&["chpasswd"], r#"[\w.$-]+:([^\s"'|]+)["']?\s*(?:\|\s*(?:sudo\s+)?chpasswd|$)"#),
+    at(
+        &["chpasswd"],
+        r#"[\w.$-]+:([^\s"'|]+)["']?\s*(?:\|\s*(?:sudo\s+)?chpasswd|$)"#,
+    ),
     at(
         &["<<<"],
         r#"(?:passwd|sudo\s+-S|--password-stdin|--with-token|kinit|cryptsetup|secret\s+create|psql\b[^\n]*\s-W)[^\n]*<<<\s*{V}"#,
     ),
-    at(&["NEO4J_AUTH"], r#"\bNEO4J_AUTH["']?\s*[=:]\s*["']?[\w.-]+/([^\s"']+)"#),
+    at(
+        &["NEO4J_AUTH"],
+        r#"\bNEO4J_AUTH["']?\s*[=:]\s*["']?[\w.-]+/([^\s"']+)"#,
+    ),
     at(&["addauth"], r#"\baddauth\s+digest\s+[^\s:]+:([^\s"']+)"#),
-    at(&["hydra", "medusa", "ncrack", "patator"], r#"\b(?:hydra|medusa|ncrack|patator)\b[^\n|;&]*?\s-p\s+{V}"#),
+    at(
+        &["hydra", "medusa", "ncrack", "patator"],
+        r#"\b(?:hydra|medusa|ncrack|patator)\b[^\n|;&]*?\s-p\s+{V}"#,
+    ),
     at(
         &["impacket", "secretsdump", "wmiexec", "smbexec", "psexec"],
         r#"\b(?:impacket-\w+|(?:secretsdump|wmiexec|smbexec|atexec|psexec)\.py)\b[^\n]*?\s["']?(?:[\w.-]+/)?[\w.$-]+:([^\s@"']+)@"#,
@@ -211,24 +383,67 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"\b(?:echo|printf)\s+(?:-\w+\s+)*["']?([^\s"'|;<>`]{8,})["']?\s*>+\s*[^\s|;&]*(?:token|secret|passw|credential)"#,
     ),
     at(&["lftp"], r#"\blftp\b[^\n]*?\s-u\s*["']?[^\s,"']+,{V}"#),
-    at(&["input_pw", "owner_pw", "user_pw"], r#"\b(?:input|owner|user)_pw\s+{V}"#),
-    at(&["mc alias", "mc config"], r#"\bmc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+\s+{V}"#),
-    at(&["config set"], r#"\bconfig\s+set\s+(?:--secret\s+[^\s-]\S*\s+{V}|[^\s-]\S*\s+{V}\s+--secret\b)"#),
+    at(
+        &["input_pw", "owner_pw", "user_pw"],
+        r#"\b(?:input|owner|user)_pw\s+{V}"#,
+    ),
+    at(
+        &["mc alias", "mc config"],
+        r#"\bmc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+\s+{V}"#,
+    ),
+    at(
+        &["config set"],
+        r#"\bconfig\s+set\s+(?:--secret\s+[^\s-]\S*\s+{V}|[^\s-]\S*\s+{V}\s+--secret\b)"#,
+    ),
     at(&["http-basic"], r#"\bhttp-basic\.\S+\s+\S+\s+{V}"#),
-    at(&["uci set"], r#"\buci\s+set\s+\S*\.(?:key|psk|sae_password|password)=["']?([^\s"']+)"#),
-    at(&["radtest"], r#"\bradtest\s+(?:-\S+\s+\S+\s+)*[^\s-]\S*\s+{V}"#),
-    at(&["secret set"], r#"\bsecrets?\s+set\s+\S+[^\n]*?\s(?:--body|-b)[ =]+{V}"#),
-    at(&["sonar."], r#"sonar\.(?:login|token|password)=["']?([^\s"']+)"#),
-    strong("token", &["cargo login"], r"\bcargo\s+login\s+(?:--\S+\s+)*([^\s-]\S{15,})"),
+    at(
+        &["uci set"],
+        r#"\buci\s+set\s+\S*\.(?:key|psk|sae_password|password)=["']?([^\s"']+)"#,
+    ),
+    at(
+        &["radtest"],
+        r#"\bradtest\s+(?:-\S+\s+\S+\s+)*[^\s-]\S*\s+{V}"#,
+    ),
+    at(
+        &["secret set"],
+        r#"\bsecrets?\s+set\s+\S+[^\n]*?\s(?:--body|-b)[ =]+{V}"#,
+    ),
+    at(
+        &["sonar."],
+        r#"sonar\.(?:login|token|password)=["']?([^\s"']+)"#,
+    ),
+    strong(
+        "token",
+        &["cargo login"],
+        r"\bcargo\s+login\s+(?:--\S+\s+)*([^\s-]\S{15,})",
+    ),
     strong("token", &["authtoken"], r#"\b(?:add-)?authtoken\s+{V}"#),
     strong(
         "token",
-        &["cloudflared", "doctl", "flyctl", "codecov", "netlify", "railway", "wrangler", "hcloud"],
+        &[
+            "cloudflared",
+            "doctl",
+            "flyctl",
+            "codecov",
+            "netlify",
+            "railway",
+            "wrangler",
+            "hcloud",
+        ],
         r#"\b(?:cloudflared|doctl|flyctl|codecov|netlify|railway|wrangler|hcloud)\b[^\n|;&]*?\s(?:-t|--auth|--token|token|install)[ =]+([A-Za-z0-9_.=-]{16,})"#,
     ),
-    at(&["openssl"], r#"\bopenssl\b[^\n]*?\s(?:-pass(?:in|out)?\s+["']?pass:|-k\s+|-K\s+){V}"#),
-    at(&["pass:"], r#"\s-(?:pass|passin|passout|password)\s+["']?pass:{V}"#),
-    at(&["wpa_passphrase"], r#"\bwpa_passphrase\s+(?:"[^"\n]*"|'[^'\n]*'|\S+)\s+{V}"#),
+    at(
+        &["openssl"],
+        r#"\bopenssl\b[^\n]*?\s(?:-pass(?:in|out)?\s+["']?pass:|-k\s+|-K\s+){V}"#,
+    ),
+    at(
+        &["pass:"],
+        r#"\s-(?:pass|passin|passout|password)\s+["']?pass:{V}"#,
+    ),
+    at(
+        &["wpa_passphrase"],
+        r#"\bwpa_passphrase\s+(?:"[^"\n]*"|'[^'\n]*'|\S+)\s+{V}"#,
+    ),
     // After `mysql -u root -p ` comes a database.
     at(
         &["-p"],
@@ -247,7 +462,13 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"(?i)(?:(?:btoa|b64encode|base64_encode|encodeBase64\w*|toBase64)\s*\(\s*(?:b|Buffer\.from\()?["'][\w.@-]+:([^"'\n]{3,})["']|\becho\s+(?:-\w+\s+)*["']?[\w.@-]+:([^\s"'|]+)["']?\s*\|\s*base64)"#,
     ),
     at(
-        &["kv put", "etcdctl", "put-secret", "secrets set", "secret set"],
+        &[
+            "kv put",
+            "etcdctl",
+            "put-secret",
+            "secrets set",
+            "secret set",
+        ],
         r#"(?i)\b(?:kv\s+put|etcdctl\s+put|put-secret\S*|secrets?\s+set)\s+(?:-\S+\s+)*["']?[\w./-]*(?:pass|password|passwd|secret|token|key)["']?\s+(?:--\S+[ =])?{V}"#,
     ),
     at(
@@ -258,15 +479,30 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["cred"],
         r#"(?i)\bcred(?:s|entials?)?\b(?:\s+\w+){0,3}\s*(?:[:=]|are|is)\s*["'`(]?[\w.@+-]{2,40}\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{4,64})"#,
     ),
-    at(&["storepass", "keypass"], r#"(?i)\s-(?:src|dest)?(?:store|key)pass(?:wd)?[ =]+{V}"#),
+    at(
+        &["storepass", "keypass"],
+        r#"(?i)\s-(?:src|dest)?(?:store|key)pass(?:wd)?[ =]+{V}"#,
+    ),
     at(
         &["jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"],
         r#"\bjwt\.(?:sign|verify|encode|decode)\([^()\n]*?,\s*{Q}"#,
     ),
-    at(&["hmac"], r#"(?i)\b(?:hmac\.new\(\s*b?|createHmac\(\s*["'][\w-]+["']\s*,\s*){Q}"#),
-    at(&["Sequelize"], r#"\bnew\s+Sequelize\(\s*["'][^"'\n]*["']\s*,\s*["'][^"'\n]*["']\s*,\s*{Q}"#),
-    at(&["passphrase for"], r#"(?i)\bpassphrase\s+for\s+(?:key\s+)?["']?[^\s"':]+["']?:[ \t]*([^\s"']+)"#),
-    at(&["pin"], r#"(?i)\bpin["']?(?:\s+(?:code|is))*\s*(?:[:=]|\sis\s)\s*["']?([0-9]{4,8})\b"#),
+    at(
+        &["hmac"],
+        r#"(?i)\b(?:hmac\.new\(\s*b?|createHmac\(\s*["'][\w-]+["']\s*,\s*){Q}"#,
+    ),
+    at(
+        &["Sequelize"],
+        r#"\bnew\s+Sequelize\(\s*["'][^"'\n]*["']\s*,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
+    ),
+    at(
+        &["passphrase for"],
+        r#"(?i)\bpassphrase\s+for\s+(?:key\s+)?["']?[^\s"':]+["']?:[ \t]*([^\s"']+)"#,
+    ),
+    at(
+        &["pin"],
+        r#"(?i)\bpin["']?(?:\s+(?:code|is))*\s*(?:[:=]|\sis\s)\s*["']?([0-9]{4,8})\b"#,
+    ),
     at(&["ssh-keygen"], r#"\bssh-keygen\b[^\n]*?\s-[NP]\s*{V}"#),
     at(
         &["type=\"password\"", "type='password'"],
@@ -274,8 +510,14 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     at(&[".auth("], r#"\.auth\(\s*{Q}\s*\)"#),
     at(&["nmcli"], r#"\bnmcli\b[^\n]*\bpassword\s+{V}"#),
-    at(&["net user", "net  user"], r#"(?i)\bnet\s+user\s+\S+\s+([^\s/*]\S*)"#),
-    at(&["net use"], r#"(?i)\bnet\s+use\s+(?:\S:\s+)?\\\\\S+\s+(?:/user:\S+\s+)?([^\s/]\S*)"#),
+    at(
+        &["net user", "net  user"],
+        r#"(?i)\bnet\s+user\s+\S+\s+([^\s/*]\S*)"#,
+    ),
+    at(
+        &["net use"],
+        r#"(?i)\bnet\s+use\s+(?:\S:\s+)?\\\\\S+\s+(?:/user:\S+\s+)?([^\s/]\S*)"#,
+    ),
     at(&["snmp"], r#"\bsnmp\w+\b[^\n]*?\s-(?:c|A|X)\s+{V}"#),
     at(
         &["add_user", "change_password", "authenticate_user"],
@@ -285,7 +527,10 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["expect"],
         r#"(?i)expect[^\n]*(?:password|passphrase)[^\n]*["'}]\s*;?\s*\n?\s*(?:exp_)?send(?:\s+--)?\s+["']([^"'\n\\]+)"#,
     ),
-    at(&["configure set"], r#"\bconfigure\s+set\s+\S*(?:secret|token|key)\S*\s+{V}"#),
+    at(
+        &["configure set"],
+        r#"\bconfigure\s+set\s+\S*(?:secret|token|key)\S*\s+{V}"#,
+    ),
     at(
         &["config set", "config --global", "config -g"],
         r#"\bconfig\s+(?:set\s+|--global\s+|-g\s+)+\S*(?:_auth\w*|password|token|secret|api-?key|apikey)\s+["']?([^\s"']{4,})"#,
@@ -296,14 +541,23 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"\b(?:vault\s+login|bw\s+unlock|bw\s+login\s+\S+)\s+(?:token=)?([^\s"'-]\S{5,})"#,
     ),
     // SQL and database consoles.
-    at(&["identified"], r#"(?i)\bidentified\s+(?:with\s+["'`]?\w+["'`]?\s+)?(?:by|as)\s+(?:password\s+)?{Q}"#),
-    at(&["identified"], r#"\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+(?:PASSWORD\s+)?{V}"#),
+    at(
+        &["identified"],
+        r#"(?i)\bidentified\s+(?:with\s+["'`]?\w+["'`]?\s+)?(?:by|as)\s+(?:password\s+)?{Q}"#,
+    ),
+    at(
+        &["identified"],
+        r#"\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+(?:PASSWORD\s+)?{V}"#,
+    ),
     at(
         &["password"],
         r#"(?i)\b(?:user|role|login|with|encrypted|unencrypted)\b[^\n;]{0,80}?\bpassword\s*=?\s*(?:N)?{Q}"#,
     ),
     at(&["password"], r#"(?i)\bpassword\s*\(\s*{Q}\s*\)"#),
-    at(&["set password"], r#"(?i)\bset\s+password\s+(?:for\s+[^=\n]{1,80}?)?=?\s*(?:password\s*\(\s*)?{Q}"#),
+    at(
+        &["set password"],
+        r#"(?i)\bset\s+password\s+(?:for\s+[^=\n]{1,80}?)?=?\s*(?:password\s*\(\s*)?{Q}"#,
+    ),
     at(
         &["AUTH"],
         r#"(?m)(?:^|>|\+|["'`])[ \t]*(?-i:AUTH|auth)[ \t]+(?:[\w-]+[ \t]+)?["']?([^\s"'`]{4,})["'`]?[ \t]*(?:$|["'`])"#,
@@ -322,10 +576,23 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"(?m)(?:\bUSER \S+\s*\n(?:[^\n]*\n){0,3}?[^\n]*?|^[^\n]{0,40}[>\]]\s*)(?-i:PASS) ([^\s"']{3,})[ \t]*$"#,
     ),
     at(&["pragma"], r#"(?i)\bpragma\s+(?:re)?key\s*=\s*{Q}"#),
-    at(&["sp_addlogin", "sp_password"], r#"(?i)\bsp_(?:addlogin|password)\s+N?["'][^"'\n]*["']\s*,\s*N?{Q}"#),
-    at(&["pass phrase"], r#"(?i)\bpass\s+phrase(?:\s+for\s+\S+)?\s*[:=]\s*{V}"#),
-    at(&["unseal key", "recovery key"], r"(?i)\b(?:unseal|recovery)\s+key(?:\s+\d+)?\s*:\s*(\S{20,})"),
-    strong("secret", &["secretid", "secret_id"], r#"(?i)\bsecret_?id["']?\s*[:=]\s*["']?([A-Za-z0-9-]{24,})"#),
+    at(
+        &["sp_addlogin", "sp_password"],
+        r#"(?i)\bsp_(?:addlogin|password)\s+N?["'][^"'\n]*["']\s*,\s*N?{Q}"#,
+    ),
+    at(
+        &["pass phrase"],
+        r#"(?i)\bpass\s+phrase(?:\s+for\s+\S+)?\s*[:=]\s*{V}"#,
+    ),
+    at(
+        &["unseal key", "recovery key"],
+        r"(?i)\b(?:unseal|recovery)\s+key(?:\s+\d+)?\s*:\s*(\S{20,})",
+    ),
+    strong(
+        "secret",
+        &["secretid", "secret_id"],
+        r#"(?i)\bsecret_?id["']?\s*[:=]\s*["']?([A-Za-z0-9-]{24,})"#,
+    ),
     at(
         &["private key", "privatekey", "private_key"],
         r#"(?i)\bprivate[ _]?key\b["']?[^\n:=]{0,20}[:=]\s*["']?(?:0x)?([0-9a-f]{32,})"#,
@@ -349,7 +616,10 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["code", "otp"],
         r#"(?i)\b(?:(?:verification|one[ -]time|security|login|sms|2fa|authentication|confirmation)\s+(?:pass)?code|otp)\b[^\n.,;:]{0,30}?(?:\s(?:is|was)\s+|:\s*)["'`]?([0-9]{4,8})\b"#,
     ),
-    at(&["验证码", "驗證碼"], r"(?:验证码|驗證碼)[ \t]*(?:是|为|為|：|:)?[ \t]*([0-9]{4,8})(?:[^0-9.]|$)"),
+    at(
+        &["验证码", "驗證碼"],
+        r"(?:验证码|驗證碼)[ \t]*(?:是|为|為|：|:)?[ \t]*([0-9]{4,8})(?:[^0-9.]|$)",
+    ),
     // Personal numbers in China: identity cards, mobile phones.
     PositionRule {
         kind: "id-number",
@@ -386,7 +656,12 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     strong(
         "secret",
-        &["key you need", "token you need", "key to use", "token to use"],
+        &[
+            "key you need",
+            "token you need",
+            "key to use",
+            "token to use",
+        ],
         r#"(?i)\b(?:api\s+)?(?:key|token|secret)\s+(?:you\s+need|to\s+use|we\s+use|for\s+\w+)\s+is\s+["'`]?([A-Za-z0-9_.~+/=-]{16,})"#,
     ),
     // Files with fixed columns.
@@ -398,28 +673,64 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["login", "user", "account", "ssid"],
         r#"(?i)\b(?:login|user(?:name)?|account|ssid)[ \t]+\S+\s+(?:privilege\s+\d+\s+)?(?:password|passwd|secret)\s+(?:[0-9]\s+)?["']?([^\s"']+)"#,
     ),
-    at(&["bindpw", "rootpw"], r#"(?m)^[ \t]*(?:bindpw|rootpw)[ \t]+{V}"#),
-    at(&["]:587", "]:465", "]:25"], r"\]:\d+[ \t]+[^\s:]+:(\S+)"),
-    at(&["register =>", "register=>"], r"\bregister\s*=>\s*[^\s:@/]+:([^\s:@/]+)"),
-    at(&["{noop}"], r#"\{noop\}([^\s"'<>]+)"#),
-    at(&["enable secret", "enable password"], r"(?i)\benable\s+(?:secret|password)\s+(?:[0-9]\s+)?(\S+)"),
-    at(&["community"], r"(?i)\b(?:snmp-server\s+community|rocommunity6?|rwcommunity6?|com2sec\s+\S+\s+\S+)\s+(\S+)"),
     at(
-        &["$apr1$", "$1$", "$2", "$5$", "$6$", "$y$", "{SHA}", "{SSHA}"],
+        &["bindpw", "rootpw"],
+        r#"(?m)^[ \t]*(?:bindpw|rootpw)[ \t]+{V}"#,
+    ),
+    at(&["]:587", "]:465", "]:25"], r"\]:\d+[ \t]+[^\s:]+:(\S+)"),
+    at(
+        &["register =>", "register=>"],
+        r"\bregister\s*=>\s*[^\s:@/]+:([^\s:@/]+)",
+    ),
+    at(&["{noop}"], r#"\{noop\}([^\s"'<>]+)"#),
+    at(
+        &["enable secret", "enable password"],
+        r"(?i)\benable\s+(?:secret|password)\s+(?:[0-9]\s+)?(\S+)",
+    ),
+    at(
+        &["community"],
+        r"(?i)\b(?:snmp-server\s+community|rocommunity6?|rwcommunity6?|com2sec\s+\S+\s+\S+)\s+(\S+)",
+    ),
+    at(
+        &[
+            "$apr1$", "$1$", "$2", "$5$", "$6$", "$y$", "{SHA}", "{SSHA}",
+        ],
         r"(?mi)^[A-Za-z0-9_.@-]+:(\$(?:apr1|1|2[abxy]?|5|6|y|7|gy)\$[^\s:]{8,}|\{S{1,2}HA(?:256|512)?\}[A-Za-z0-9+/=]{20,})",
     ),
-    at(&["_auth"], r#"\b_auth\s*=\s*["']?([A-Za-z0-9+/_-]{8,}={0,2})"#),
-    at(&["\"auth\"", "identitytoken"], r#""(?:auth|identitytoken)"\s*:\s*"([A-Za-z0-9+/_.=-]{8,})""#),
-    at(&["Private-Lines"], r"(?i)Private-Lines:\s*\d+\s+((?:[A-Za-z0-9+/=]{20,}\s*)+)"),
-    at(&["userPassword", "unicodePwd"], r"(?i)\b(?:userPassword|unicodePwd)::?\s+(\S+)"),
+    at(
+        &["_auth"],
+        r#"\b_auth\s*=\s*["']?([A-Za-z0-9+/_-]{8,}={0,2})"#,
+    ),
+    at(
+        &["\"auth\"", "identitytoken"],
+        r#""(?:auth|identitytoken)"\s*:\s*"([A-Za-z0-9+/_.=-]{8,})""#,
+    ),
+    at(
+        &["Private-Lines"],
+        r"(?i)Private-Lines:\s*\d+\s+((?:[A-Za-z0-9+/=]{20,}\s*)+)",
+    ),
+    at(
+        &["userPassword", "unicodePwd"],
+        r"(?i)\b(?:userPassword|unicodePwd)::?\s+(\S+)",
+    ),
     // URLs and addresses.
-    at(&["://"], r#"\b[A-Za-z][A-Za-z0-9+.-]{1,24}://[^\s/:@"'<>`]*:([^\s/"'<>`]+)@[\w.\[$%{-]"#),
+    at(
+        &["://"],
+        r#"\b[A-Za-z][A-Za-z0-9+.-]{1,24}://[^\s/:@"'<>`]*:([^\s/"'<>`]+)@[\w.\[$%{-]"#,
+    ),
     at(
         &["://"],
         r#"\b(?:https?|sftp|ftps?|postgres(?:ql)?|redis|mysql|amqps?|mongodb(?:\+srv)?)://[^\s/:@"'<>`]*:([^\s"'<>`@]+)@[\w.-]+(?::\d+)?(?:/|\s|["'`]|$)"#,
     ),
-    strong("token", &["://"], r"\bhttps?://([A-Za-z0-9_.~%-]{14,})(?::(?:x-oauth-basic|x-auth-token|x)?)?@"),
-    at(&["tcp(", "unix(", "@("], r#"[\w.-]+:([^\s:@/"'()`]+)@(?:tcp|unix|udp)?\("#),
+    strong(
+        "token",
+        &["://"],
+        r"\bhttps?://([A-Za-z0-9_.~%-]{14,})(?::(?:x-oauth-basic|x-auth-token|x)?)?@",
+    ),
+    at(
+        &["tcp(", "unix(", "@("],
+        r#"[\w.-]+:([^\s:@/"'()`]+)@(?:tcp|unix|udp)?\("#,
+    ),
     at(
         &["sqlplus", "jdbc:oracle", "expdp", "impdp", "rman"],
         r#"\b(?:sqlplus|expdp|impdp|exp|imp|rman\s+target|jdbc:oracle:\w+:)\s*(?:-\w+\s+)*["']?[\w$#]+/["']?([^\s@"'/]+)["']?@"#,
@@ -431,13 +742,33 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     strong(
         "signature",
-        &["sig=", "signature", "&key=", "?key=", "hmac", "code=", "security-token"],
+        &[
+            "sig=",
+            "signature",
+            "&key=",
+            "?key=",
+            "hmac",
+            "code=",
+            "security-token",
+        ],
         r#"(?i)[?&;](?:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|x-oss-signature|q-signature|hmac|key|code|auth)=([A-Za-z0-9%._~+/=-]{12,})"#,
     ),
-    strong("code", &["code="], r"\bcode=([A-Za-z0-9%._~+/-]{16,})&(?:redirect_uri|grant_type|client_id|state)="),
-    strong("webhook", &["://hooks."], r"https?://hooks\.[\w.-]+/\S*?/([A-Za-z0-9_-]{20,})"),
+    strong(
+        "code",
+        &["code="],
+        r"\bcode=([A-Za-z0-9%._~+/-]{16,})&(?:redirect_uri|grant_type|client_id|state)=",
+    ),
+    strong(
+        "webhook",
+        &["://hooks."],
+        r"https?://hooks\.[\w.-]+/\S*?/([A-Za-z0-9_-]{20,})",
+    ),
     at(&["@/"], r#"["'`=][\w.-]{1,32}:([^\s:@/"'`]{3,})@/[\w?]"#),
-    strong("signature", &["signature="], r#"(?i)\bsignature=["']?([A-Za-z0-9%+/=_-]{20,})"#),
+    strong(
+        "signature",
+        &["signature="],
+        r#"(?i)\bsignature=["']?([A-Za-z0-9%+/=_-]{20,})"#,
+    ),
     // Headers and code.
     at(
         &["authorization"],
@@ -448,18 +779,38 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["authorization"],
         r#"(?i)\bauthorization["']?\s*(?:[:=,]|=>)\s*["'`]?([A-Za-z0-9_.~+/:=-]{12,})["'`\s]"#,
     ),
-    strong("token", &["bearer", "Basic "], r#"(?i)\b(?:bearer|basic)\s+["']?([A-Za-z0-9_.~+/=-]{12,})"#),
-    at(&["ConvertTo-SecureString"], r"(?i)ConvertTo-SecureString\s+(?:-String\s+)?{Q}"),
+    strong(
+        "token",
+        &["bearer", "Basic "],
+        r#"(?i)\b(?:bearer|basic)\s+["']?([A-Za-z0-9_.~+/=-]{12,})"#,
+    ),
+    at(
+        &["ConvertTo-SecureString"],
+        r"(?i)ConvertTo-SecureString\s+(?:-String\s+)?{Q}",
+    ),
     at(
         &[
-            "Credential", "Authentication", "BasicAuth", "basic_auth", "login", "auth=", "auth =", "HTTPDigestAuth",
+            "Credential",
+            "Authentication",
+            "BasicAuth",
+            "basic_auth",
+            "login",
+            "auth=",
+            "auth =",
+            "HTTPDigestAuth",
             "WiFi.begin",
         ],
         r#"(?i)(?:WiFi\.begin|NetworkCredential|PasswordAuthentication|PSCredential|HTTP(?:Basic|Digest)Auth|BasicAuth(?:entication)?|basic_auth|SetBasicAuth|UsernamePasswordCredentials?|\.login|\bauth\s*=\s*)\s*\(\s*["'][^"'\n]*["']\s*,\s*(?:Some\()?{Q}\s*[,).]"#,
     ),
     at(
         &[
-            "make_password", "check_password", "hash_password", "password_hash", "password_verify", "hashpw", "bcrypt",
+            "make_password",
+            "check_password",
+            "hash_password",
+            "password_hash",
+            "password_verify",
+            "hashpw",
+            "bcrypt",
             "argon2",
         ],
         r#"(?i)\b(?:make_password|check_password|verify_password|hash_password|generate_password_hash|password_hash|password_verify|hashpw|(?:bcrypt|argon2)\w*\.(?:hash|compare|verify)(?:Sync)?)\s*\(\s*b?{Q}"#,
@@ -468,10 +819,20 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["create_user", "create_superuser"],
         r#"\bcreate_(?:super)?user\s*\(\s*["'][^"'\n]*["']\s*,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
     ),
-    at(&["Credentials("], r#"\bCredentials\(\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*{Q}"#),
+    at(
+        &["Credentials("],
+        r#"\bCredentials\(\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*{Q}"#,
+    ),
     // What tests type into forms.
     at(
-        &[".type(", ".fill(", "send_keys(", "sendKeys(", "setValue(", "set_value("],
+        &[
+            ".type(",
+            ".fill(",
+            "send_keys(",
+            "sendKeys(",
+            "setValue(",
+            "set_value(",
+        ],
         r#"(?i)(?:pass(?:word|wd|phrase)?|pwd)\b[^\n;]{0,40}?\.(?:type|fill|send_?keys|set_?value)\s*\(\s*{Q}"#,
     ),
     at(
@@ -482,9 +843,20 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["fill_in"],
         r#"(?i)\bfill_in\s*\(?\s*:?["']?[^"',\n]*(?:pass|pwd)[^"',\n]*["']?\s*,\s*(?:with:|:with\s*=>)\s*{Q}"#,
     ),
-    at(&["PlainAuth"], r#"\bPlainAuth\(\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*{Q}"#),
-    strong("key", &["Fernet(", "AESGCM(", "ChaCha20Poly1305("], r#"\b(?:Fernet|AESGCM|ChaCha20Poly1305)\(\s*b?{Q}"#),
-    strong("password", &["toCharArray"], r#"(?:"([^"\n]{4,64})")\s*\.\s*toCharArray\(\)"#),
+    at(
+        &["PlainAuth"],
+        r#"\bPlainAuth\(\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*{Q}"#,
+    ),
+    strong(
+        "key",
+        &["Fernet(", "AESGCM(", "ChaCha20Poly1305("],
+        r#"\b(?:Fernet|AESGCM|ChaCha20Poly1305)\(\s*b?{Q}"#,
+    ),
+    strong(
+        "password",
+        &["toCharArray"],
+        r#"(?:"([^"\n]{4,64})")\s*\.\s*toCharArray\(\)"#,
+    ),
     strong(
         "cookie",
         &["cookie"],
@@ -499,12 +871,29 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"(?i)\b(?:login|account)\s*[:=]\s*["'`]?[\w.+-]+@[\w.-]+["'`]?\s?[:/|]\s?["'`]?([^\s"'`,;/()]{5,64})"#,
     ),
     at(
-        &["mysqli", "mysql_connect", "getConnection", "PDO(", "ftp_login", "ssh2_auth"],
+        &[
+            "mysqli",
+            "mysql_connect",
+            "getConnection",
+            "PDO(",
+            "ftp_login",
+            "ssh2_auth",
+        ],
         r#"(?i)(?:mysqli(?:_connect)?|mysql_connect|getConnection|\bPDO|ftp_login|ssh2_auth_password)\s*\(\s*[^,()\n]+,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
     ),
     strong(
         "password",
-        &["cred", "login", "log in", "logged in", "sign in", "account", "admin", "default user", "root"],
+        &[
+            "cred",
+            "login",
+            "log in",
+            "logged in",
+            "sign in",
+            "account",
+            "admin",
+            "default user",
+            "root",
+        ],
         r#"(?i)\b(?:creds?|credentials?|log\s?in(?:\s+(?:with|as|using))?|logged\s+in\s+(?:with|as)|sign(?:ed)?\s+in\s+(?:with|as)|account|defaults?|admin|root)\b(?:\s+(?:are|is|was))?(?:\s*[:=]\s*|\s+)["'`(]?[\w.@+-]{2,40}["'`]?\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{5,64})"#,
     ),
     strong(
@@ -512,7 +901,10 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["password", "passphrase", "passcode"],
         r#"(?i)\b(?:with|the|my|your|its|our|using|by)\s+(?:the\s+)?(?:password|passphrase|passcode|pin)\s+(?:of\s+|to\s+|is\s+)?(?:["'`]|“)?([^\s"'`<>]{4,64})"#,
     ),
-    at(&["passcode", "pin"], r"(?i)\b(?:passcode|pin(?:\s+code)?)\s*(?:is|:|=)\s*([0-9]{4,8})\b"),
+    at(
+        &["passcode", "pin"],
+        r"(?i)\b(?:passcode|pin(?:\s+code)?)\s*(?:is|:|=)\s*([0-9]{4,8})\b",
+    ),
     strong(
         "session-id",
         &["PHPSESSID", "JSESSIONID", "connect.sid"],

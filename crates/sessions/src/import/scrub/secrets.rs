@@ -25,7 +25,8 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
         .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
 });
 
-static EACH: LazyLock<Vec<Regex>> = LazyLock::new(|| RULES.iter().map(|rule| compiled(rule.pattern)).collect());
+static EACH: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| RULES.iter().map(|rule| compiled(rule.pattern)).collect());
 static KEY_BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(PRIVATE_KEY));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
@@ -45,7 +46,12 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     found.extend(in_base64(text));
     found.extend(passwords(text));
     found.sort_by_key(|found| {
-        (found.is_doubtful, found.range.start, std::cmp::Reverse(found.range.end), !found.by_form)
+        (
+            found.is_doubtful,
+            found.range.start,
+            std::cmp::Reverse(found.range.end),
+            !found.by_form,
+        )
     });
     let (mut sure, mut doubtful): (Vec<FoundSecret>, Vec<FoundSecret>) = (Vec::new(), Vec::new());
     for one in found {
@@ -53,10 +59,15 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
         // can overlap it.
         let next = sure.get(sure.partition_point(|other| other.range.end <= one.range.start));
         let mut near = next.into_iter().chain(doubtful.last());
-        if near.any(|other| one.range.start < other.range.end && other.range.start < one.range.end) {
+        if near.any(|other| one.range.start < other.range.end && other.range.start < one.range.end)
+        {
             continue;
         }
-        if one.is_doubtful { doubtful.push(one) } else { sure.push(one) }
+        if one.is_doubtful {
+            doubtful.push(one)
+        } else {
+            sure.push(one)
+        }
     }
     sure.append(&mut doubtful);
     sure.sort_by_key(|found| found.range.start);
@@ -66,14 +77,29 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
 fn by_rules(text: &str) -> Vec<FoundSecret> {
     let mut secrets = Vec::new();
     for index in SET.matches(text) {
-        let (Some(rule), Some(regex)) = (RULES.get(index), EACH.get(index)) else { continue };
+        let (Some(rule), Some(regex)) = (RULES.get(index), EACH.get(index)) else {
+            continue;
+        };
         for captures in regex.captures_iter(text) {
-            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
+            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else {
+                continue;
+            };
             let range = trimmed(secret.range(), secret.as_str());
             let value = text.get(range.clone()).unwrap_or("");
             let by_form = rule.by_form;
-            if !is_placeholder(value) && if by_form { !is_words(value) } else { is_value(value) } {
-                secrets.push(FoundSecret { kind: rule.kind, range, by_form, is_doubtful: false });
+            if !is_placeholder(value)
+                && if by_form {
+                    !is_words(value)
+                } else {
+                    is_value(value)
+                }
+            {
+                secrets.push(FoundSecret {
+                    kind: rule.kind,
+                    range,
+                    by_form,
+                    is_doubtful: false,
+                });
             }
         }
     }
@@ -96,9 +122,13 @@ struct GitleaksRule {
 /// it leaves an empty list rather than a panic.
 static GITLEAKS_RULES: LazyLock<HintedRules<GitleaksRule>> = LazyLock::new(|| {
     let mut file: Value = serde_json::from_str(GITLEAKS).unwrap_or_default();
-    let listed: Vec<GitleaksRule> = serde_json::from_value(file["rules"].take()).unwrap_or_default();
+    let listed: Vec<GitleaksRule> =
+        serde_json::from_value(file["rules"].take()).unwrap_or_default();
     HintedRules::new(listed.into_iter().map(|mut rule| {
-        let (keywords, regex) = (std::mem::take(&mut rule.keywords), std::mem::take(&mut rule.regex));
+        let (keywords, regex) = (
+            std::mem::take(&mut rule.keywords),
+            std::mem::take(&mut rule.regex),
+        );
         (rule, keywords, move || regex)
     }))
 });
@@ -111,13 +141,30 @@ fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
                 Some(group) => captures.get(group),
                 None => captures.iter().skip(1).flatten().next(),
             };
-            let Some(range) = secret.or_else(|| captures.get(0)).map(|secret| secret.range()) else { continue };
-            let Some(value) = text.get(range.clone()) else { continue };
+            let Some(range) = secret
+                .or_else(|| captures.get(0))
+                .map(|secret| secret.range())
+            else {
+                continue;
+            };
+            let Some(value) = text.get(range.clone()) else {
+                continue;
+            };
             let range = trimmed(range, value);
             let value = text.get(range.clone()).unwrap_or("");
             let is_random = rule.entropy.is_none_or(|least| entropy(value) >= least);
-            if value.len() >= 8 && is_random && !is_placeholder(value) && !is_words(value) && is_value(value) {
-                secrets.push(FoundSecret { kind: &rule.id, range, by_form: false, is_doubtful: false });
+            if value.len() >= 8
+                && is_random
+                && !is_placeholder(value)
+                && !is_words(value)
+                && is_value(value)
+            {
+                secrets.push(FoundSecret {
+                    kind: &rule.id,
+                    range,
+                    by_form: false,
+                    is_doubtful: false,
+                });
             }
         }
     }
@@ -127,7 +174,10 @@ fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
 /// Blocks of private keys, up to their end or, in a text that was cut, as far as the base64 goes. Lines may be escaped
 /// in JSON, quoted, numbered, or carry the marks of a diff. A block without a key is documentation.
 fn private_keys(text: &str) -> Vec<FoundSecret> {
-    KEY_BLOCK.find_iter(text).filter_map(|begin| private_key(text, begin.range())).collect()
+    KEY_BLOCK
+        .find_iter(text)
+        .filter_map(|begin| private_key(text, begin.range()))
+        .collect()
 }
 
 /// The block that begins with the line `begin`.
@@ -141,11 +191,23 @@ fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
     let body = near.find("-----");
     let length = body.unwrap_or_else(|| near.find(|c| !may_be_in_key(c)).unwrap_or(near.len()));
     let key = near.get(..length)?;
-    let end = body.and_then(|at| first_bytes(rest.get(at + 5..)?, LAST_LINE).find("-----").map(|end| at + end + 10));
-    let letters = key.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).count();
+    let end = body.and_then(|at| {
+        first_bytes(rest.get(at + 5..)?, LAST_LINE)
+            .find("-----")
+            .map(|end| at + end + 10)
+    });
+    let letters = key
+        .bytes()
+        .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        .count();
     let range = begin.start..begin.end + end.unwrap_or(key.trim_end().len());
     let is_key = letters >= SHORTEST && !is_placeholder(key);
-    is_key.then_some(FoundSecret { kind: "private-key", range, by_form: true, is_doubtful: false })
+    is_key.then_some(FoundSecret {
+        kind: "private-key",
+        range,
+        by_form: true,
+        is_doubtful: false,
+    })
 }
 
 /// Whether a character is base64, or can stand between lines of it.
@@ -155,8 +217,9 @@ fn may_be_in_key(c: char) -> bool {
 
 /// The range without a delimiter at its end: some patterns match the character after the secret too.
 fn trimmed(range: Range<usize>, text: &str) -> Range<usize> {
-    let end =
-        text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '`' | ')' | ',' | ';'));
+    let end = text.trim_end_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '`' | ')' | ',' | ';')
+    });
     range.start..range.start + end.len()
 }
 
@@ -169,10 +232,21 @@ fn in_base64(text: &str) -> Vec<FoundSecret> {
     });
     let found = hidden.filter_map(|run| {
         let decoded = String::from_utf8(decode(run.as_str())?).ok()?;
-        let sure = passwords(&decoded).into_iter().find(|position| !position.is_doubtful).map(|position| position.kind);
-        let formed =
-            [by_rules(&decoded), private_keys(&decoded)].into_iter().flatten().next().map(|secret| secret.kind);
-        Some(FoundSecret { kind: formed.or(sure)?, range: run.range(), by_form: true, is_doubtful: false })
+        let sure = passwords(&decoded)
+            .into_iter()
+            .find(|position| !position.is_doubtful)
+            .map(|position| position.kind);
+        let formed = [by_rules(&decoded), private_keys(&decoded)]
+            .into_iter()
+            .flatten()
+            .next()
+            .map(|secret| secret.kind);
+        Some(FoundSecret {
+            kind: formed.or(sure)?,
+            range: run.range(),
+            by_form: true,
+            is_doubtful: false,
+        })
     });
     found.collect()
 }
@@ -182,11 +256,21 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
-    let alphabet = if text.contains(['-', '_']) { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
+    let alphabet = if text.contains(['-', '_']) {
+        &alphabet::URL_SAFE
+    } else {
+        &alphabet::STANDARD
+    };
     let whole = text.trim_end_matches('=');
     // A run of one character too many is not base64, but a run that was cut is still read.
-    let length = if whole.len() % 4 == 1 { whole.len() - 1 } else { whole.len() };
-    GeneralPurpose::new(alphabet, config).decode(whole.get(..length)?).ok()
+    let length = if whole.len() % 4 == 1 {
+        whole.len() - 1
+    } else {
+        whole.len()
+    };
+    GeneralPurpose::new(alphabet, config)
+        .decode(whole.get(..length)?)
+        .ok()
 }
 
 #[cfg(test)]
@@ -242,10 +326,18 @@ mod tests {
     #[test]
     fn a_password_ends_where_the_sentence_goes_on() {
         let value = ["aB3#fG6", "&kL9@"].concat();
-        for text in [format!("您的密码是：{value}。请确保将其保存好。"), format!("密码为{value}，请保存")]
-        {
+        for text in [
+            format!("您的密码是：{value}。请确保将其保存好。"),
+            format!("密码为{value}，请保存"),
+        ] {
             let found = secrets(&text);
-            assert_eq!(found.iter().map(|f| &text[f.range.clone()]).collect::<Vec<_>>(), [value.as_str()]);
+            assert_eq!(
+                found
+                    .iter()
+                    .map(|f| &text[f.range.clone()])
+                    .collect::<Vec<_>>(),
+                [value.as_str()]
+            );
         }
     }
 
@@ -258,6 +350,12 @@ mod tests {
     #[test]
     fn every_rule_of_gitleaks_compiles() {
         assert!(GITLEAKS_RULES.len() > 180);
-        assert_eq!(GITLEAKS_RULES.faulty().map(|rule| &rule.id).collect::<Vec<_>>(), Vec::<&String>::new());
+        assert_eq!(
+            GITLEAKS_RULES
+                .faulty()
+                .map(|rule| &rule.id)
+                .collect::<Vec<_>>(),
+            Vec::<&String>::new()
+        );
     }
 }

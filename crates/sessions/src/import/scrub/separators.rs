@@ -24,14 +24,20 @@ const NEAR: usize = 1024;
 const LONGEST_ROW: usize = 64 << 10;
 
 /// The value after a key, if one follows.
-pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<ValuePlace> {
+pub(super) fn value_after(
+    text: &str,
+    key: &Range<usize>,
+    class: KeywordClass,
+) -> Option<ValuePlace> {
     let name = text.get(key.clone())?;
     let before = text.get(..key.start)?;
     let is_quoted = starts_literal(text.get(key.end..)?);
     let at = end_of_key(text, key.end, class, is_quoted);
     let gap = after_blanks(text, at);
     let after = tail(text, gap);
-    if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"].iter().find(|sign| after.starts_with(**sign))
+    if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"]
+        .iter()
+        .find(|sign| after.starts_with(**sign))
     {
         return value_at(text, gap + sign.len(), ValueSyntax::Bare);
     }
@@ -39,9 +45,16 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
         return None;
     }
     // Defaults: `env.DB_PASSWORD || "X"`, `${DB_PASSWORD:-X}`.
-    if let Some(sign) = ["||", "??", "or "].iter().find(|sign| gap > at && after.starts_with(**sign)) {
-        let is_literal = after.get(sign.len()..).is_some_and(|tail| starts_literal(tail.trim_start()));
-        return is_literal.then(|| value_at(text, gap + sign.len(), ValueSyntax::Bare)).flatten();
+    if let Some(sign) = ["||", "??", "or "]
+        .iter()
+        .find(|sign| gap > at && after.starts_with(**sign))
+    {
+        let is_literal = after
+            .get(sign.len()..)
+            .is_some_and(|tail| starts_literal(tail.trim_start()));
+        return is_literal
+            .then(|| value_at(text, gap + sign.len(), ValueSyntax::Bare))
+            .flatten();
     }
     if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
         let end = first_bytes(tail, LONGEST_VALUE).find('}')?;
@@ -49,7 +62,15 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
     }
     if after.starts_with('=') {
         let is_tight = gap == at && !after.starts_with("= ") && !after.starts_with("=\t");
-        return value_at(text, gap + 1, if is_tight { ValueSyntax::Tight } else { ValueSyntax::Bare });
+        return value_at(
+            text,
+            gap + 1,
+            if is_tight {
+                ValueSyntax::Tight
+            } else {
+                ValueSyntax::Bare
+            },
+        );
     }
     if after.starts_with(':') && !after.starts_with("://") {
         return after_colon(text, gap, is_quoted);
@@ -57,7 +78,10 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
     let is_flag = name.starts_with('-');
     if is_flag && is_quoted {
         let next = after_blanks(text, gap + 1);
-        return after.starts_with(',').then(|| value_at(text, next, ValueSyntax::Tight)).flatten();
+        return after
+            .starts_with(',')
+            .then(|| value_at(text, next, ValueSyntax::Tight))
+            .flatten();
     }
     if is_flag && gap > at {
         return value_at(text, gap, ValueSyntax::Tight);
@@ -71,7 +95,17 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
     if after.starts_with('(') && gap == at {
         return called(text, name, gap);
     }
-    (gap > at).then(|| in_prose(text, last_line(last_bytes(before, NEAR)), gap, class, is_quoted)).flatten()
+    (gap > at)
+        .then(|| {
+            in_prose(
+                text,
+                last_line(last_bytes(before, NEAR)),
+                gap,
+                class,
+                is_quoted,
+            )
+        })
+        .flatten()
 }
 
 fn starts_literal(text: &str) -> bool {
@@ -87,85 +121,158 @@ fn tail(text: &str, at: usize) -> &str {
 }
 
 fn after_blanks(text: &str, at: usize) -> usize {
-    at + text.as_bytes().iter().skip(at).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+    at + text
+        .as_bytes()
+        .iter()
+        .skip(at)
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count()
 }
 
 /// The end of a key with the quotes, brackets, marks or note around it.
 fn end_of_key(text: &str, end: usize, class: KeywordClass, is_quoted: bool) -> usize {
     if is_quoted {
         let bracket = after_blanks(text, end + 1);
-        return if tail(text, bracket).starts_with(']') { bracket + 1 } else { end + 1 };
+        return if tail(text, bracket).starts_with(']') {
+            bracket + 1
+        } else {
+            end + 1
+        };
     }
-    let is_markdown = ["**", "__"].iter().any(|mark| tail(text, end).starts_with(mark));
+    let is_markdown = ["**", "__"]
+        .iter()
+        .any(|mark| tail(text, end).starts_with(mark));
     let at = if is_markdown { end + 2 } else { end };
     // `password (root): X`, `password for bob is X`.
-    if class == KeywordClass::Password { after_note(text, at) } else { at }
+    if class == KeywordClass::Password {
+        after_note(text, at)
+    } else {
+        at
+    }
 }
 
 fn after_colon(text: &str, colon: usize, is_quoted: bool) -> Option<ValuePlace> {
     let start = colon + 1;
-    let start = start + tail(text, start).chars().take_while(|c| matches!(c, ':' | '*' | '_')).count();
+    let start = start
+        + tail(text, start)
+            .chars()
+            .take_while(|c| matches!(c, ':' | '*' | '_'))
+            .count();
     let is_tight = !is_quoted && tail(text, start).starts_with(|c: char| !c.is_whitespace());
     // In `a:b` a bare word is a value of a flag or a field; `::` is a path.
     if is_tight && tail(text, colon).starts_with("::") {
         return None;
     }
     match after_type(text, start) {
-        Some(typed) => {
-            value_at(text, typed, ValueSyntax::Bare).filter(|(_, notation)| *notation == ValueSyntax::Quoted)
-        }
+        Some(typed) => value_at(text, typed, ValueSyntax::Bare)
+            .filter(|(_, notation)| *notation == ValueSyntax::Quoted),
         None => value_at(text, start, ValueSyntax::Bare).or_else(|| block_scalar(text, start)),
     }
 }
 
 /// The cell after the `bar`, in a row of a table that begins with `line`.
 fn table_cell(text: &str, line: &str, bar: usize) -> Option<ValuePlace> {
-    let cell = text.get(bar + 1..)?.split(['|', '\n']).next().unwrap_or("").trim();
+    let cell = text
+        .get(bar + 1..)?
+        .split(['|', '\n'])
+        .next()
+        .unwrap_or("")
+        .trim();
     let is_row = line.trim_start().starts_with('|');
-    (is_row && !cell.is_empty() && !cell.contains(' ')).then(|| value_at(text, bar + 1, ValueSyntax::Bare)).flatten()
+    (is_row && !cell.is_empty() && !cell.contains(' '))
+        .then(|| value_at(text, bar + 1, ValueSyntax::Bare))
+        .flatten()
 }
 
 /// `the password is X`, `set password X`: the value after a blank and perhaps a verb, on a line that begins with
 /// `line`.
-fn in_prose(text: &str, line: &str, gap: usize, class: KeywordClass, is_quoted: bool) -> Option<ValuePlace> {
+fn in_prose(
+    text: &str,
+    line: &str,
+    gap: usize,
+    class: KeywordClass,
+    is_quoted: bool,
+) -> Option<ValuePlace> {
     const AFTER: [&str; 14] = [
-        "is set to ", "was set to ", "set to ", "is now ", "is: ", "is ", "was ", "to ", "of ", "will be ", "lautet: ",
-        "lautet ", "ist: ", "ist ",
+        "is set to ",
+        "was set to ",
+        "set to ",
+        "is now ",
+        "is: ",
+        "is ",
+        "was ",
+        "to ",
+        "of ",
+        "will be ",
+        "lautet: ",
+        "lautet ",
+        "ist: ",
+        "ist ",
     ];
-    const BEFORE: [&str; 9] = ["setenv", "env", "arg", "setx", "set", "export", "with", "using", "use"];
+    const BEFORE: [&str; 9] = [
+        "setenv", "env", "arg", "setx", "set", "export", "with", "using", "use",
+    ];
     let after = text.get(gap..)?;
     let mut verbs = AFTER.iter();
-    if let Some(verb) = verbs.find(|verb| after.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb)))
-    {
+    if let Some(verb) = verbs.find(|verb| {
+        after
+            .get(..verb.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(verb))
+    }) {
         return value_at(text, gap + verb.len(), ValueSyntax::Prose);
     }
-    let last = line.split_whitespace().next_back().unwrap_or("").to_ascii_lowercase();
-    let is_alone = line.trim_matches([' ', '\t', '-', '*', '#', '>']).is_empty();
+    let last = line
+        .split_whitespace()
+        .next_back()
+        .unwrap_or("")
+        .to_ascii_lowercase();
+    let is_alone = line
+        .trim_matches([' ', '\t', '-', '*', '#', '>'])
+        .is_empty();
     let is_setting = BEFORE.contains(&last.as_str()) || is_alone || last.ends_with(',');
     let is_literal = starts_literal(after) && class != KeywordClass::Token;
     let is_value = !is_quoted && (is_literal || is_setting || class == KeywordClass::Password);
-    is_value.then(|| value_at(text, gap, ValueSyntax::Prose)).flatten()
+    is_value
+        .then(|| value_at(text, gap, ValueSyntax::Prose))
+        .flatten()
 }
 
 /// Past ` (root)` and ` for the admin user`, where a separator follows.
 fn after_note(text: &str, at: usize) -> usize {
-    let line = first_bytes(tail(text, at), NEAR).split('\n').next().unwrap_or("");
+    let line = first_bytes(tail(text, at), NEAR)
+        .split('\n')
+        .next()
+        .unwrap_or("");
     let trimmed = line.trim_start_matches([' ', '\t']);
     for (open, close) in [('(', ')'), ('（', '）')] {
         if let Some(note) = trimmed.strip_prefix(open)
             && let Some(end) = note.find(close).filter(|end| *end < 40)
-            && note.get(end + close.len_utf8()..).is_some_and(|tail| tail.trim_start().starts_with([':', '=', '：']))
+            && note
+                .get(end + close.len_utf8()..)
+                .is_some_and(|tail| tail.trim_start().starts_with([':', '=', '：']))
         {
             return at + (line.len() - trimmed.len()) + open.len_utf8() + end + close.len_utf8();
         }
     }
-    let prefix = ["for ", "of ", "on ", "is generated for ", "was generated for ", "generated for "]
-        .iter()
-        .find(|word| trimmed.starts_with(**word));
+    let prefix = [
+        "for ",
+        "of ",
+        "on ",
+        "is generated for ",
+        "was generated for ",
+        "generated for ",
+    ]
+    .iter()
+    .find(|word| trimmed.starts_with(**word));
     let Some(_) = prefix else { return at };
     let end = trimmed.find([':', '=']).or_else(|| trimmed.find(" is "));
     match end.filter(|end| *end < 48) {
-        Some(end) if !trimmed.get(..end).unwrap_or("").contains(['"', '(', '{', ',', '.', ';']) => {
+        Some(end)
+            if !trimmed
+                .get(..end)
+                .unwrap_or("")
+                .contains(['"', '(', '{', ',', '.', ';']) =>
+        {
             at + (line.len() - trimmed.len()) + end
         }
         _ => at,
@@ -181,29 +288,39 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
     });
     let end = at + TYPED.find(first_bytes(text.get(at..)?, NEAR))?.end();
     // What looks like `= ` may be the padding of base64.
-    let is_padding = text.get(end..).is_none_or(|rest| rest.is_empty() || rest.starts_with(['=', '\n']));
+    let is_padding = text
+        .get(end..)
+        .is_none_or(|rest| rest.is_empty() || rest.starts_with(['=', '\n']));
     (!is_padding).then_some(end)
 }
 
 /// A block of YAML: `password: |` and the value on the next line.
 fn block_scalar(text: &str, at: usize) -> Option<ValuePlace> {
-    static BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)"));
+    static BLOCK: LazyLock<Regex> =
+        LazyLock::new(|| compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)"));
     let value = BLOCK.captures(text.get(at..)?)?.get(1)?;
     Some((at + value.start()..at + value.end(), ValueSyntax::Bare))
 }
 
 /// `("password", "X")`: the argument after a quoted key, alone with it between brackets.
 fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<ValuePlace> {
-    const VERBS: [&str; 13] =
-        ["fill", "type", "send", "set", "put", "add", "update", "insert", "append", "define", "env", "getenv", "get"];
+    const VERBS: [&str; 13] = [
+        "fill", "type", "send", "set", "put", "add", "update", "insert", "append", "define", "env",
+        "getenv", "get",
+    ];
     let before = text.get(..key.start)?;
     let (range, notation) = value_at(text, comma + 1, ValueSyntax::Bare)?;
     let after = text.get(range.end + 1..)?.trim_start();
     let value = text.get(range.clone())?;
     let is_pair = notation == ValueSyntax::Quoted && after.starts_with([')', ',']);
-    let called = before.trim_end_matches(['#', '.', '[', '"', '\'', ' ']).strip_suffix('(')?;
-    let verb =
-        called.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("").to_ascii_lowercase();
+    let called = before
+        .trim_end_matches(['#', '.', '[', '"', '\'', ' '])
+        .strip_suffix('(')?;
+    let verb = called
+        .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .next()
+        .unwrap_or("")
+        .to_ascii_lowercase();
     let is_setter = VERBS.iter().any(|known| verb.starts_with(known));
     (is_pair && (is_setter || is_strong(value))).then_some((range, notation))
 }
@@ -213,12 +330,14 @@ fn called(text: &str, name: &str, bracket: usize) -> Option<ValuePlace> {
     const VERBS: [&str; 5] = ["set", "with", "use", "new", "add"];
     let words = words(name.rsplit('.').next().unwrap_or(name));
     let first = words.first()?.as_str();
-    let is_setter = words.len() == 1 || VERBS.contains(&first) || class_of_word(first, "").is_some();
+    let is_setter =
+        words.len() == 1 || VERBS.contains(&first) || class_of_word(first, "").is_some();
     let (range, notation) = value_at(text, bracket + 1, ValueSyntax::Bare)?;
     let after = text.get(range.end + 1..)?.trim_start();
     let is_literal = notation == ValueSyntax::Quoted && after.starts_with(')');
     let value = text.get(range.clone())?;
-    (is_setter && is_literal && !value.contains(' ') && !value.ends_with(':')).then_some((range, notation))
+    (is_setter && is_literal && !value.contains(' ') && !value.ends_with(':'))
+        .then_some((range, notation))
 }
 
 /// The value that begins at `at`, quoted or bare.
@@ -227,9 +346,15 @@ pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<V
     let start = at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
     let start = start + wrapper(text.get(start..)?);
     let rest = text.get(start..)?;
-    let prefix = rest.bytes().take(2).take_while(|byte| b"bBrRuUfFnNlL@$".contains(byte)).count();
+    let prefix = rest
+        .bytes()
+        .take(2)
+        .take_while(|byte| b"bBrRuUfFnNlL@$".contains(byte))
+        .count();
     for skip in [0, prefix] {
-        let Some(literal) = rest.get(skip..) else { continue };
+        let Some(literal) = rest.get(skip..) else {
+            continue;
+        };
         for (open, close) in [
             ("\"\"\"", "\"\"\""),
             ("\"", "\""),
@@ -240,7 +365,9 @@ pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<V
             ("‘", "’"),
             ("**", "**"),
         ] {
-            let Some(inside) = literal.strip_prefix(open) else { continue };
+            let Some(inside) = literal.strip_prefix(open) else {
+                continue;
+            };
             let end = first_bytes(inside, LONGEST_VALUE + close.len()).find(close)?;
             if inside.get(..end)?.contains('\n') {
                 return None;
@@ -253,7 +380,9 @@ pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<V
     let length = rest
         .chars()
         .take(LONGEST_BARE)
-        .take_while(|c| c.is_ascii() && !c.is_whitespace() && !matches!(c, '"' | '\'' | '`' | '<' | '>' | '\\'))
+        .take_while(|c| {
+            c.is_ascii() && !c.is_whitespace() && !matches!(c, '"' | '\'' | '`' | '<' | '>' | '\\')
+        })
         .count();
     if ["|", ">", "|-", ">-", "|+", ">+"].contains(&rest.get(..length).unwrap_or("")) {
         return None;
@@ -276,7 +405,10 @@ fn wrapper(value: &str) -> usize {
 pub(super) fn cut_value(text: &str, range: Range<usize>, is_tight: bool) -> Range<usize> {
     let value = text.get(range.clone()).unwrap_or("");
     let before = last_bytes(text.get(..range.start).unwrap_or(""), NEAR);
-    let token = before.rsplit(|c: char| c.is_whitespace() || c == '"').next().unwrap_or("");
+    let token = before
+        .rsplit(|c: char| c.is_whitespace() || c == '"')
+        .next()
+        .unwrap_or("");
     let is_query = token.contains(['?', '&']);
     let is_connection = token.contains(';') || value.contains(';') && value.contains('=');
     let end = value.char_indices().find_map(|(at, c)| {
@@ -285,7 +417,11 @@ pub(super) fn cut_value(text: &str, range: Range<usize>, is_tight: bool) -> Rang
             '&' => is_query,
             '#' => is_query,
             ';' => is_connection || next.is_none() || !is_tight,
-            ',' => next.is_none() || !is_tight || value.get(at + 1..).is_some_and(|rest| rest.contains('=')),
+            ',' => {
+                next.is_none()
+                    || !is_tight
+                    || value.get(at + 1..).is_some_and(|rest| rest.contains('='))
+            }
             _ => false,
         };
         ends.then_some(at)

@@ -56,7 +56,12 @@ pub(super) fn judge(
     }
 }
 
-fn password(text: &str, value: &str, range: &Range<usize>, notation: ValueSyntax) -> Option<ValueVerdict> {
+fn password(
+    text: &str,
+    value: &str,
+    range: &Range<usize>,
+    notation: ValueSyntax,
+) -> Option<ValueVerdict> {
     let is_path = value.starts_with(['/', '~']) && value.matches('/').count() > 1
         || value.starts_with("./")
         || value.contains("://");
@@ -68,7 +73,9 @@ fn password(text: &str, value: &str, range: &Range<usize>, notation: ValueSyntax
         ValueSyntax::Bare if is_plain_word(value) => bare_word(text, value, range),
         ValueSyntax::Bare => Some(ValueVerdict::Secret),
         // `Password forgotten?` asks.
-        ValueSyntax::Prose if is_strong(value.trim_end_matches(['?', '!'])) && !is_identifier_like(value) => {
+        ValueSyntax::Prose
+            if is_strong(value.trim_end_matches(['?', '!'])) && !is_identifier_like(value) =>
+        {
             Some(ValueVerdict::Secret)
         }
         ValueSyntax::Prose => prose_word(text, value, range),
@@ -77,12 +84,19 @@ fn password(text: &str, value: &str, range: &Range<usize>, notation: ValueSyntax
 
 /// A plain word after `password is`: doubtful if the sentence ends with it.
 fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdict> {
-    let after = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'']);
+    let after = text
+        .get(range.end..)
+        .unwrap_or("")
+        .trim_start_matches([' ', '"', '`', '\'']);
     let lower = value.to_ascii_lowercase();
     let is_last = after.is_empty() || after.starts_with(['.', '\n', ',', ';', ')']);
-    let is_adjective =
-        ["ed", "ing", "ly", "ive", "able", "ory", "ional", "less"].iter().any(|end| lower.ends_with(end));
-    let is_name = is_plain_word(value) && value.len() >= 5 && !is_adjective && !CODE_WORDS.contains(&lower.as_str());
+    let is_adjective = ["ed", "ing", "ly", "ive", "able", "ory", "ional", "less"]
+        .iter()
+        .any(|end| lower.ends_with(end));
+    let is_name = is_plain_word(value)
+        && value.len() >= 5
+        && !is_adjective
+        && !CODE_WORDS.contains(&lower.as_str());
     (is_name && is_last).then_some(ValueVerdict::Doubtful)
 }
 
@@ -99,7 +113,10 @@ fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdi
     match (is_last, is_code_word) {
         (true, false) => Some(ValueVerdict::Secret),
         (false, false)
-            if rest.starts_with(['"', '\'', '/', '|', '(', '。']) || rest == "," || rest == ";" || rest == "." =>
+            if rest.starts_with(['"', '\'', '/', '|', '(', '。'])
+                || rest == ","
+                || rest == ";"
+                || rest == "." =>
         {
             Some(ValueVerdict::Doubtful)
         }
@@ -121,23 +138,29 @@ fn secret(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
         ValueSyntax::Quoted | ValueSyntax::Tight if !names => Some(ValueVerdict::Secret),
         ValueSyntax::Quoted | ValueSyntax::Tight => Some(ValueVerdict::Doubtful),
         ValueSyntax::Bare | ValueSyntax::Prose => {
-            (is_strong(value) && !is_identifier_like(value) && value.len() >= 8).then_some(ValueVerdict::Secret)
+            (is_strong(value) && !is_identifier_like(value) && value.len() >= 8)
+                .then_some(ValueVerdict::Secret)
         }
     }
 }
 
 fn has_key_word(words: &[String]) -> bool {
-    words.iter().any(|word| class_of_word(word, "").is_some() || word == "key")
+    words
+        .iter()
+        .any(|word| class_of_word(word, "").is_some() || word == "key")
 }
 
 fn token(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
-    let is_number =
-        value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+'));
-    let is_name = value.contains("://") || value.starts_with(['/', '.', '~', '-']) || is_address(value);
+    let is_number = value.bytes().all(|byte| {
+        byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+')
+    });
+    let is_name =
+        value.contains("://") || value.starts_with(['/', '.', '~', '-']) || is_address(value);
     if is_number || is_name || value.len() < 8 {
         return None;
     }
-    let is_random = !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
+    let is_random =
+        !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
     let is_literal = matches!(notation, ValueSyntax::Quoted | ValueSyntax::Tight);
     if notation == ValueSyntax::Tight && value.len() >= 12 && is_strong(value) && !is_path(value) {
         return Some(ValueVerdict::Secret);
@@ -146,7 +169,8 @@ fn token(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
         return Some(ValueVerdict::Secret);
     }
     // A long literal of words may be the name of something.
-    (is_literal && value.len() >= 12 && !value.contains(['.', '/', '('])).then_some(ValueVerdict::Doubtful)
+    (is_literal && value.len() >= 12 && !value.contains(['.', '/', '(']))
+        .then_some(ValueVerdict::Doubtful)
 }
 
 /// Three or more names and numbers between colons, as in `agent:main:telegram:group:-1001:17585`: an address.
@@ -155,7 +179,8 @@ fn is_address(value: &str) -> bool {
     for part in value.split(':') {
         let digits = part.strip_prefix('-').unwrap_or(part);
         names += usize::from(part.len() > 2 && part.bytes().all(|byte| byte.is_ascii_lowercase()));
-        numbers += usize::from(!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        numbers +=
+            usize::from(!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
         parts += 1;
     }
     parts > 2 && names > 1 && names + numbers == parts
@@ -164,15 +189,80 @@ fn is_address(value: &str) -> bool {
 /// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
 fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
     const PHRASES: [&str; 62] = [
-        "password", "passwort", "enter", "your", "you", "must", "required", "please", "invalid", "is", "the", "at",
-        "least", "minimum", "should", "cannot", "can", "not", "be", "and", "or", "to", "for", "of", "with", "token",
-        "secret", "key", "user", "a", "an", "in", "on", "too", "short", "long", "characters", "forgot", "confirm",
-        "repeat", "new", "wrong", "incorrect", "need", "needs", "from", "was", "has", "have", "will", "stored", "set",
-        "change", "reset", "login", "missing", "used", "this", "that", "it", "are", "if",
+        "password",
+        "passwort",
+        "enter",
+        "your",
+        "you",
+        "must",
+        "required",
+        "please",
+        "invalid",
+        "is",
+        "the",
+        "at",
+        "least",
+        "minimum",
+        "should",
+        "cannot",
+        "can",
+        "not",
+        "be",
+        "and",
+        "or",
+        "to",
+        "for",
+        "of",
+        "with",
+        "token",
+        "secret",
+        "key",
+        "user",
+        "a",
+        "an",
+        "in",
+        "on",
+        "too",
+        "short",
+        "long",
+        "characters",
+        "forgot",
+        "confirm",
+        "repeat",
+        "new",
+        "wrong",
+        "incorrect",
+        "need",
+        "needs",
+        "from",
+        "was",
+        "has",
+        "have",
+        "will",
+        "stored",
+        "set",
+        "change",
+        "reset",
+        "login",
+        "missing",
+        "used",
+        "this",
+        "that",
+        "it",
+        "are",
+        "if",
     ];
-    let words: Vec<String> =
-        value.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()).collect();
-    let spoken = words.iter().filter(|word| PHRASES.contains(&word.as_str())).count();
+    let words: Vec<String> = value
+        .split_whitespace()
+        .map(|word| {
+            word.trim_matches(|c: char| !c.is_alphanumeric())
+                .to_lowercase()
+        })
+        .collect();
+    let spoken = words
+        .iter()
+        .filter(|word| PHRASES.contains(&word.as_str()))
+        .count();
     let is_phrase = (2..=25).contains(&words.len())
         && spoken == 0
         && !value.contains(['{', '(', '=', '<', '%'])
@@ -184,7 +274,9 @@ fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
 pub(super) fn is_blank(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    let alike = lower.bytes().all(|byte| Some(&byte) == lower.as_bytes().first());
+    let alike = lower
+        .bytes()
+        .all(|byte| Some(&byte) == lower.as_bytes().first());
     if UNSAID.contains(&bare)
         || alike
         || value.starts_with('<') && value.ends_with('>')
@@ -193,21 +285,40 @@ pub(super) fn is_blank(value: &str) -> bool {
         return true;
     }
     const FILLERS: [&str; 14] = [
-        "your", "example", "placeholder", "changeme", "changeit", "dummy", "insert", "replace", "redacted", "todo",
-        "fixme", "xxxx", "here", "sample",
+        "your",
+        "example",
+        "placeholder",
+        "changeme",
+        "changeit",
+        "dummy",
+        "insert",
+        "replace",
+        "redacted",
+        "todo",
+        "fixme",
+        "xxxx",
+        "here",
+        "sample",
     ];
     let parts = words(value);
-    let filler =
-        parts.iter().any(|word| FILLERS.contains(&word.as_str()) || word.starts_with("your") && word.len() > 6);
+    let filler = parts
+        .iter()
+        .any(|word| FILLERS.contains(&word.as_str()) || word.starts_with("your") && word.len() > 6);
     let change_me = parts.iter().zip(parts.iter().skip(1)).any(|(a, b)| {
-        matches!(a.as_str(), "change" | "replace" | "set" | "fill") && matches!(b.as_str(), "me" | "this" | "it" | "in")
+        matches!(a.as_str(), "change" | "replace" | "set" | "fill")
+            && matches!(b.as_str(), "me" | "this" | "it" | "in")
     });
     filler || change_me || is_placeholder_sign(value)
 }
 
 fn is_placeholder_sign(value: &str) -> bool {
-    let filler = value.bytes().filter(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_')).count();
-    ["***", "...", "…", "[REDACTED", "REDACTED_", "••"].iter().any(|sign| value.contains(sign))
+    let filler = value
+        .bytes()
+        .filter(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_'))
+        .count();
+    ["***", "...", "…", "[REDACTED", "REDACTED_", "••"]
+        .iter()
+        .any(|sign| value.contains(sign))
         || filler * 10 >= value.len() * 8
 }
 
@@ -219,7 +330,9 @@ pub(super) fn is_reference(value: &str) -> bool {
         )
     });
     static INTERPOLATED: LazyLock<Regex> = LazyLock::new(|| {
-        compiled(r"\$\{|\#\{|\{\{|\{[a-zA-Z_][\w.]*\}|\{\}|\$\(|<[a-zA-Z_-]+>|%\([a-z_]+\)s|\$[A-Z][A-Z_]{3,}")
+        compiled(
+            r"\$\{|\#\{|\{\{|\{[a-zA-Z_][\w.]*\}|\{\}|\$\(|<[a-zA-Z_-]+>|%\([a-z_]+\)s|\$[A-Z][A-Z_]{3,}",
+        )
     });
     REFERENCE.is_match(value) || INTERPOLATED.is_match(value)
 }
@@ -228,16 +341,32 @@ pub(super) fn is_reference(value: &str) -> bool {
 pub(super) fn is_label(value: &str) -> bool {
     let parts = words(value);
     // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
-    parts.iter().all(|word| LABEL_WORDS.contains(&word.as_str()) || names_secret(word))
-        && parts.iter().any(|word| names_secret(word) || word == "bearer" || word == "csrf")
+    parts
+        .iter()
+        .all(|word| LABEL_WORDS.contains(&word.as_str()) || names_secret(word))
+        && parts
+            .iter()
+            .any(|word| names_secret(word) || word == "bearer" || word == "csrf")
         && !value.contains(|c: char| c.is_ascii_digit() || "!@#%^&*?".contains(c))
 }
 
 /// Whether a word names a secret, alone or after a word about secrets: `password`, `userpassword`.
 fn names_secret(word: &str) -> bool {
-    const ENDS: [&str; 9] =
-        ["password", "passwd", "passphrase", "pass", "pwd", "secret", "token", "key", "credentials"];
-    ENDS.iter().any(|end| word.strip_suffix(end).is_some_and(|owner| LABEL_WORDS.contains(&owner)))
+    const ENDS: [&str; 9] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "credentials",
+    ];
+    ENDS.iter().any(|end| {
+        word.strip_suffix(end)
+            .is_some_and(|owner| LABEL_WORDS.contains(&owner))
+    })
 }
 
 /// Whether this is code: a call, an index, a member, a type, an operator.
@@ -254,32 +383,51 @@ pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
     let is_name = is_identifier_word(value)
         && (parts.len() > 1 && has_key_word(&parts) || is_label(value))
         && !value.bytes().any(|byte| byte.is_ascii_digit());
-    let is_concatenated = after.trim_start_matches([' ', '\t']).starts_with(['+', '?']) && is_identifier_word(value);
-    CODE.is_match(value) || is_called || TYPES.contains(&lower.as_str()) || is_name || is_concatenated
+    let is_concatenated = after
+        .trim_start_matches([' ', '\t'])
+        .starts_with(['+', '?'])
+        && is_identifier_word(value);
+    CODE.is_match(value)
+        || is_called
+        || TYPES.contains(&lower.as_str())
+        || is_name
+        || is_concatenated
 }
 
 fn is_identifier_word(value: &str) -> bool {
-    value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    value
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
 fn is_plain_word(value: &str) -> bool {
-    value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    value
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         || value.starts_with(|c: char| c.is_ascii_uppercase())
             && value.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
 }
 
 /// Whether the value can hardly be a word: letters with digits, with signs, or in mixed case; or many digits.
 pub(super) fn is_strong(value: &str) -> bool {
-    let (digit, letter) = (has_byte(value, u8::is_ascii_digit), has_byte(value, u8::is_ascii_alphabetic));
+    let (digit, letter) = (
+        has_byte(value, u8::is_ascii_digit),
+        has_byte(value, u8::is_ascii_alphabetic),
+    );
     let sign = value.bytes().any(|byte| {
-        byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',' | b'(' | b')')
+        byte.is_ascii_punctuation()
+            && !matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',' | b'(' | b')')
     });
     let inner = value
         .as_bytes()
         .windows(2)
         .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
-    let mixed = if letter { digit || sign } else { digit && value.len() >= 6 };
+    let mixed = if letter {
+        digit || sign
+    } else {
+        digit && value.len() >= 6
+    };
     mixed || inner && value.len() >= 8 && entropy(value) > 3.0 && !is_identifier(value)
 }
 

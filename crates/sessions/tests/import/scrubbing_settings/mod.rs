@@ -64,16 +64,30 @@ fn tokens() -> Vec<String> {
     let letters = ["q7Rk2Zt9Lm4Xc8Vb3N", "w6Ys1Hd5Jf0GpTaEuIoKlMzBv"].concat();
     let part = |range: std::ops::Range<usize>| letters.get(range).unwrap_or_default().to_owned();
     let hex = ["9f3a7c1e5b2d8046", "fa17ce39bd528e60"].concat();
-    vec![part(0..40), part(5..29), hex, part(3..20) + "_" + &part(20..40), ["gh", "p_", &part(0..36)].concat()]
+    vec![
+        part(0..40),
+        part(5..29),
+        hex,
+        part(3..20) + "_" + &part(20..40),
+        ["gh", "p_", &part(0..36)].concat(),
+    ]
 }
 
 /// The texts of a file, each filled with `each` of the secrets in turn, and with the secret that it was filled with.
-fn filled(settings: &str, secrets: &[String], each: usize, step: (usize, usize)) -> Vec<(String, String)> {
+fn filled(
+    settings: &str,
+    secrets: &[String],
+    each: usize,
+    step: (usize, usize),
+) -> Vec<(String, String)> {
     let lines = settings.lines().filter(|line| !line.is_empty()).enumerate();
     let fill = |(index, line): (usize, &str)| {
-        let chosen = (0..each).filter_map(move |turn| secrets.get((index * step.0 + turn * step.1) % secrets.len()));
+        let chosen = (0..each)
+            .filter_map(move |turn| secrets.get((index * step.0 + turn * step.1) % secrets.len()));
         let line = line.to_owned();
-        chosen.map(move |secret| (unfolded(&line).replace('§', secret), secret.clone())).collect::<Vec<_>>()
+        chosen
+            .map(move |secret| (unfolded(&line).replace('§', secret), secret.clone()))
+            .collect::<Vec<_>>()
     };
     lines.flat_map(fill).collect()
 }
@@ -84,12 +98,16 @@ pub(crate) fn unfolded(line: &str) -> String {
     if line.starts_with("\"{") {
         return line.to_owned();
     }
-    line.replace("\\r", "\r").replace("\\n", "\n").replace("\\t", "\t").replace("\\u001b", "\u{1b}")
+    line.replace("\\r", "\r")
+        .replace("\\n", "\n")
+        .replace("\\t", "\t")
+        .replace("\\u001b", "\u{1b}")
 }
 
 fn fixture(text: &str) -> Fixture {
     let messages = vec![Message::text(Role::User, text)];
-    serde_json::from_value(serde_json::json!({"name": "f", "messages": messages})).expect("a fixture")
+    serde_json::from_value(serde_json::json!({"name": "f", "messages": messages}))
+        .expect("a fixture")
 }
 
 /// A text after scrubbing.
@@ -97,19 +115,34 @@ fn fixture(text: &str) -> Fixture {
 pub(crate) fn scrubbed(text: &str) -> String {
     let mut fixture = fixture(text);
     scrub(&mut fixture, &ScrubSettings::default());
-    fixture.messages.first().map(|message| message.content.clone()).unwrap_or_default()
+    fixture
+        .messages
+        .first()
+        .map(|message| message.content.clone())
+        .unwrap_or_default()
 }
 
 /// Scrubs every text of the corpus in a fixture of its own.
 pub(crate) fn measure() -> Measured {
     let mut all = filled(PASSWORDS, &passwords(), 3, (5, 7));
     all.extend(filled(TOKENS, &tokens(), 2, (1, 2)));
-    let mut measured = Measured { secrets: all.len(), ..Measured::default() };
-    measured.settings = PASSWORDS.lines().chain(TOKENS.lines()).filter(|line| !line.is_empty()).count();
+    let mut measured = Measured {
+        secrets: all.len(),
+        ..Measured::default()
+    };
+    measured.settings = PASSWORDS
+        .lines()
+        .chain(TOKENS.lines())
+        .filter(|line| !line.is_empty())
+        .count();
     for (text, secret) in &all {
         let mut fixture = fixture(text);
         scrub(&mut fixture, &ScrubSettings::default());
-        let after = fixture.messages.first().map(|message| message.content.clone()).unwrap_or_default();
+        let after = fixture
+            .messages
+            .first()
+            .map(|message| message.content.clone())
+            .unwrap_or_default();
         if after.contains(secret.as_str()) {
             measured.listed += usize::from(!audit(&fixture).is_empty());
             measured.missed.push(text.clone());
@@ -118,7 +151,11 @@ pub(crate) fn measure() -> Measured {
     for line in DECOYS.lines().filter(|line| !line.is_empty()) {
         let mut fixture = fixture(&unfolded(line));
         scrub(&mut fixture, &ScrubSettings::default());
-        let after = fixture.messages.first().map(|message| message.content.clone()).unwrap_or_default();
+        let after = fixture
+            .messages
+            .first()
+            .map(|message| message.content.clone())
+            .unwrap_or_default();
         measured.decoys += 1;
         if after.contains("REDACTED_") {
             measured.harmed.push(format!("{line} -> {after}"));

@@ -15,18 +15,27 @@ pub(crate) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item> {
     let value = match key {
         ItemKey::Action(action) => match (tables.find(&action), tables.removed.get(&action)) {
             (Some(record), _) => Some(encode_record(&record)?),
-            (None, Some(why)) => Some(postcard::to_extend(why, vec![REMOVED]).map_err(IndexFault::broken)?),
+            (None, Some(why)) => {
+                Some(postcard::to_extend(why, vec![REMOVED]).map_err(IndexFault::broken)?)
+            }
             (None, None) => None,
         },
         ItemKey::Place(place) => tables.latest_of(&place).map(|key| key.0.0.to_vec()),
         ItemKey::Text(digest) => tables.texts.get(&digest).map(encoded).transpose()?,
         ItemKey::Count(digest) => tables.counts.get(&digest).map(encoded).transpose()?,
         ItemKey::Use(key) => tables.days.get(&key).map(encoded).transpose()?,
-        ItemKey::Step(nonce, step) => tables.journal.get(&(nonce, step)).map(encoded).transpose()?,
+        ItemKey::Step(nonce, step) => tables
+            .journal
+            .get(&(nonce, step))
+            .map(encoded)
+            .transpose()?,
         ItemKey::Total => Some(encoded(&tables.item_count())?),
         ItemKey::Pack(_) => None,
     };
-    Ok(Item { key: key.encode()?, value })
+    Ok(Item {
+        key: key.encode()?,
+        value,
+    })
 }
 
 /// Adds an item of the tree to the tables.
@@ -34,15 +43,14 @@ pub(super) fn add_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> Index
     match key {
         ItemKey::Action(action) => match value.strip_prefix(&[REMOVED]) {
             Some(why) => tables.remove(&action, decoded(why)?),
-            None => tables.set_record(
-                Record::decode(action, value)
-                    .ok_or_else(|| IndexFault::broken(localized("a record cannot be read", "无法读取一条记录")))?,
-            ),
+            None => tables.set_record(Record::decode(action, value).ok_or_else(|| {
+                IndexFault::broken(localized("a record cannot be read", "无法读取一条记录"))
+            })?),
         },
         ItemKey::Place(place) => {
-            let key = value
-                .try_into()
-                .map_err(|_| IndexFault::broken(localized("a key has the wrong length", "一个键的长度有误")))?;
+            let key = value.try_into().map_err(|_| {
+                IndexFault::broken(localized("a key has the wrong length", "一个键的长度有误"))
+            })?;
             tables.set_latest(place, ActionKey(Digest(key)));
         }
         ItemKey::Text(digest) => tables.set_text(digest, decoded(value)?),
@@ -60,13 +68,26 @@ fn encode_record(record: &Record) -> IndexResult<Vec<u8>> {
     let encoded = match &record.status {
         EntryStatus::Unparsed | EntryStatus::Output { .. } => record.encode(),
         EntryStatus::Malformed { parser, fault } => {
-            let status = EntryStatus::Malformed { parser: *parser, fault: clip_to(fault, SHORT).into() };
-            Record { status, ..record.clone() }.encode()
+            let status = EntryStatus::Malformed {
+                parser: *parser,
+                fault: clip_to(fault, SHORT).into(),
+            };
+            Record {
+                status,
+                ..record.clone()
+            }
+            .encode()
         }
         EntryStatus::Failed { class, message } => {
-            let status =
-                EntryStatus::Failed { class: clip_to(class, SHORT).into(), message: clip_to(message, SHORT).into() };
-            Record { status, ..record.clone() }.encode()
+            let status = EntryStatus::Failed {
+                class: clip_to(class, SHORT).into(),
+                message: clip_to(message, SHORT).into(),
+            };
+            Record {
+                status,
+                ..record.clone()
+            }
+            .encode()
         }
     };
     encoded.map_err(IndexFault::broken)

@@ -3,16 +3,18 @@
 //! All reads of the cache go to these tables. The process that holds the lock fills them from the sled tree (`tree`),
 //! all others from the headers of the packs (`scan`). They note what changed, so that the tree can be updated.
 
+pub(super) mod index_folder;
 pub(super) mod item_key;
 pub(super) mod items;
-pub(super) mod index_folder;
 pub(super) mod scan;
 pub(super) mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason, prefix_of};
+use crate::cache::entry::{
+    Day, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason, prefix_of,
+};
 use crate::cache::error::Damage;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
@@ -51,7 +53,12 @@ struct PackedRecord(Box<[u8]>);
 
 impl PackedRecord {
     fn new(record: &Record) -> PackedRecord {
-        PackedRecord(record.encode().expect("encoding into memory cannot fail").into())
+        PackedRecord(
+            record
+                .encode()
+                .expect("encoding into memory cannot fail")
+                .into(),
+        )
     }
 
     fn unpack(&self, key: &ActionKey) -> Record {
@@ -83,7 +90,10 @@ impl Tables {
 
     /// The changes since the last call.
     fn take_changes(&mut self) -> HashSet<ItemKey> {
-        self.changed.as_mut().map(std::mem::take).unwrap_or_default()
+        self.changed
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     fn note(&mut self, item: ItemKey) {
@@ -94,19 +104,37 @@ impl Tables {
 
     /// The number of items that these tables have in the sled tree.
     pub(super) fn item_count(&self) -> u64 {
-        let maps = [self.records.len(), self.removed.len(), self.latest.len(), self.texts.len(), self.counts.len()];
+        let maps = [
+            self.records.len(),
+            self.removed.len(),
+            self.latest.len(),
+            self.texts.len(),
+            self.counts.len(),
+        ];
         (maps.iter().sum::<usize>() + self.days.len() + self.journal.len()) as u64
     }
 
     /// The keys of all these items.
     fn item_keys(&self) -> impl Iterator<Item = ItemKey> {
-        let actions = self.records.keys().chain(self.removed.keys()).map(|key| ItemKey::Action(*key));
+        let actions = self
+            .records
+            .keys()
+            .chain(self.removed.keys())
+            .map(|key| ItemKey::Action(*key));
         let places = self.latest.keys().map(|place| ItemKey::Place(*place));
         let texts = self.texts.keys().map(|digest| ItemKey::Text(*digest));
         let counts = self.counts.keys().map(|digest| ItemKey::Count(*digest));
         let days = self.days.keys().map(|key| ItemKey::Use(*key));
-        let steps = self.journal.keys().map(|(nonce, step)| ItemKey::Step(*nonce, *step));
-        actions.chain(places).chain(texts).chain(counts).chain(days).chain(steps)
+        let steps = self
+            .journal
+            .keys()
+            .map(|(nonce, step)| ItemKey::Step(*nonce, *step));
+        actions
+            .chain(places)
+            .chain(texts)
+            .chain(counts)
+            .chain(days)
+            .chain(steps)
     }
 
     /// Applies the frame at `at`. Frames are applied in the order of the packs: later ones replace earlier ones.
@@ -136,12 +164,18 @@ impl Tables {
             }
             FrameContent::ParseResults(results) => {
                 for parsed in results {
-                    self.set_parse_result(&parsed.key, &parsed.result, |record| parsed.is_result_for(record));
+                    self.set_parse_result(&parsed.key, &parsed.result, |record| {
+                        parsed.is_result_for(record)
+                    });
                 }
             }
             FrameContent::Text => self.set_text(header.key, at),
-            FrameContent::Counts(counts) => counts.iter().for_each(|(digest, count)| self.set_count(*digest, *count)),
-            FrameContent::Touch { day, keys } => keys.iter().for_each(|key| self.set_day(*key, *day)),
+            FrameContent::Counts(counts) => counts
+                .iter()
+                .for_each(|(digest, count)| self.set_count(*digest, *count)),
+            FrameContent::Touch { day, keys } => {
+                keys.iter().for_each(|key| self.set_day(*key, *day))
+            }
             FrameContent::Remove { why, keys } => {
                 for (key, place) in keys {
                     self.remove(key, *why);
@@ -152,7 +186,9 @@ impl Tables {
                 }
             }
             FrameContent::Latest(places) => {
-                places.iter().for_each(|(place, key)| self.set_latest(prefix_of(place), *key));
+                places
+                    .iter()
+                    .for_each(|(place, key)| self.set_latest(prefix_of(place), *key));
             }
             FrameContent::Journal(nonce, step) => self.set_step(*nonce, *step, at),
             FrameContent::Fields(_) | FrameContent::Unknown => {}
@@ -167,9 +203,20 @@ impl Tables {
     }
 
     /// Sets the status of the record of a key, if its body is the one that was parsed.
-    fn set_parse_result(&mut self, key: &ActionKey, result: &ParseResult, is_of: impl Fn(&Record) -> bool) {
-        if let Some(record) = self.find(key).filter(|record| is_of(record) && !record.is_failed()) {
-            self.set_record(Record { status: EntryStatus::from(result), ..record });
+    fn set_parse_result(
+        &mut self,
+        key: &ActionKey,
+        result: &ParseResult,
+        is_of: impl Fn(&Record) -> bool,
+    ) {
+        if let Some(record) = self
+            .find(key)
+            .filter(|record| is_of(record) && !record.is_failed())
+        {
+            self.set_record(Record {
+                status: EntryStatus::from(result),
+                ..record
+            });
         }
     }
 
@@ -251,7 +298,10 @@ impl Tables {
     /// The damage that was found, worded for the user.
     pub(super) fn damage_notices(&self) -> impl Iterator<Item = String> {
         self.damage.iter().map(|damage| {
-            say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
+            say!(
+                "{damage}. `compeval cache verify` removes it",
+                "{damage}。`compeval cache verify` 会删除它"
+            )
         })
     }
 
@@ -282,7 +332,8 @@ impl Tables {
     /// Whether these tables refer to anything in a pack.
     fn uses(&self, pack: u32) -> bool {
         let mut places = self.texts.values().chain(self.journal.values());
-        self.records().any(|record| record.location.pack == pack) || places.any(|at| at.pack == pack)
+        self.records().any(|record| record.location.pack == pack)
+            || places.any(|at| at.pack == pack)
     }
 
     /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs.
@@ -296,8 +347,17 @@ impl Tables {
     /// Whether the record of this key has the same body at the same place, and the same kind of status.
     fn has_alike(&self, record: &Record) -> bool {
         self.find(&record.key).is_some_and(|known| {
-            let known = (known.location, known.raw, std::mem::discriminant(&known.status));
-            known == (record.location, record.raw, std::mem::discriminant(&record.status))
+            let known = (
+                known.location,
+                known.raw,
+                std::mem::discriminant(&known.status),
+            );
+            known
+                == (
+                    record.location,
+                    record.raw,
+                    std::mem::discriminant(&record.status),
+                )
         })
     }
 }

@@ -25,7 +25,10 @@ pub(crate) struct PackState {
 }
 
 /// Scans the frame headers of all packs.
-pub(crate) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tables, Vec<PackState>), CacheError> {
+pub(crate) fn scan(
+    layout: &Layout,
+    packs: &PackFiles,
+) -> Result<(Tables, Vec<PackState>), CacheError> {
     /// A prune in another process may remove packs during the scan, after it has copied their live frames to a new one.
     const ATTEMPTS: usize = 5;
     let mut attempt = 0;
@@ -40,21 +43,39 @@ pub(crate) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tables, Vec<Pa
     }
 }
 
-fn scan_all(tables: &mut Tables, ids: &[u32], packs: &PackFiles) -> Result<Vec<PackState>, (u32, io::Error)> {
+fn scan_all(
+    tables: &mut Tables,
+    ids: &[u32],
+    packs: &PackFiles,
+) -> Result<Vec<PackState>, (u32, io::Error)> {
     let mut states = Vec::with_capacity(ids.len());
     for id in ids {
         let is_newest = ids.last() == Some(id);
-        states.push(scan_pack(tables, *id, PackHeader::LEN as u64, is_newest, packs).map_err(|error| (*id, error))?);
+        states.push(
+            scan_pack(tables, *id, PackHeader::LEN as u64, is_newest, packs)
+                .map_err(|error| (*id, error))?,
+        );
     }
     Ok(states)
 }
 
 /// Applies the frames of a pack from an offset on. A cut-off end is damage, but in the newest pack, where it is an
 /// interrupted write.
-fn scan_pack(tables: &mut Tables, id: u32, from: u64, is_newest: bool, packs: &PackFiles) -> io::Result<PackState> {
+fn scan_pack(
+    tables: &mut Tables,
+    id: u32,
+    from: u64,
+    is_newest: bool,
+    packs: &PackFiles,
+) -> io::Result<PackState> {
     let file = packs.file(id)?;
     let len = file.metadata()?.len();
-    let mut state = PackState { id, nonce: 0, good: len, len };
+    let mut state = PackState {
+        id,
+        nonce: 0,
+        good: len,
+        len,
+    };
     match read_pack_header(&file, len)? {
         Ok(header) => state.nonce = header.nonce,
         Err(what) => tables.damage.push(packs.damage_at(id, 0, what)),
@@ -63,7 +84,9 @@ fn scan_pack(tables: &mut Tables, id: u32, from: u64, is_newest: bool, packs: &P
     while let Some(item) = scanner.next()? {
         match item {
             PackItem::Frame(at, header) => tables.apply(at, &header),
-            PackItem::Damaged { from, what, .. } => tables.damage.push(packs.damage_at(id, from, what)),
+            PackItem::Damaged { from, what, .. } => {
+                tables.damage.push(packs.damage_at(id, from, what))
+            }
             PackItem::Torn { from, what } => {
                 state.good = from;
                 if !is_newest {
@@ -81,12 +104,21 @@ pub(crate) fn watermark(file: &File, nonce: u64, good: u64) -> io::Result<Waterm
     let covered = good.min(TAIL);
     let mut bytes = vec![0; covered as usize];
     read_at(file, &mut bytes, good - covered)?;
-    Ok(Watermark { nonce, good, tail: crc32fast::hash(&bytes) })
+    Ok(Watermark {
+        nonce,
+        good,
+        tail: crc32fast::hash(&bytes),
+    })
 }
 
 /// The watermarks of packs whose frames are all in the tables.
 pub(crate) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<Watermarks> {
-    let marks = states.iter().map(|state| Ok((state.id, watermark(&*packs.file(state.id)?, state.nonce, state.good)?)));
+    let marks = states.iter().map(|state| {
+        Ok((
+            state.id,
+            watermark(&*packs.file(state.id)?, state.nonce, state.good)?,
+        ))
+    });
     marks.collect()
 }
 
@@ -98,7 +130,10 @@ pub(crate) fn catch_up(
     ids: &[u32],
     packs: &PackFiles,
 ) -> Result<Vec<PackState>, String> {
-    if let Some((id, _)) = marks.iter().find(|(id, _)| !ids.contains(id) && tables.uses(**id)) {
+    if let Some((id, _)) = marks
+        .iter()
+        .find(|(id, _)| !ids.contains(id) && tables.uses(**id))
+    {
         return Err(say!("pack {id} is missing", "缺少包 {id}"));
     }
     let newest_mark = marks.keys().next_back().copied().unwrap_or(0);

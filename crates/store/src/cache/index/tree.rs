@@ -83,7 +83,11 @@ impl ActionTree {
         check_available(THREADS).map_err(IndexFault::broken)?;
         check_memory()?;
         let began = Instant::now();
-        let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
+        let config = sled::Config::new()
+            .path(folder)
+            .cache_capacity(CACHE)
+            .segment_size(SEGMENT)
+            .flush_every_ms(None);
         let db = loop {
             match catch_panics(|| config.open()) {
                 Err(IndexFault::Locked(_)) if began.elapsed() < PATIENCE => {
@@ -94,11 +98,16 @@ impl ActionTree {
         };
         let actions = catch_panics(|| db.open_tree(TREE))?;
         make_files_private(folder);
-        Ok(ActionTree { folder: folder.to_owned(), open: Some(OpenTree { db, actions }) })
+        Ok(ActionTree {
+            folder: folder.to_owned(),
+            open: Some(OpenTree { db, actions }),
+        })
     }
 
     fn open_tree(&self) -> IndexResult<&OpenTree> {
-        self.open.as_ref().ok_or_else(|| IndexFault::broken(localized("it is closed", "已关闭")))
+        self.open
+            .as_ref()
+            .ok_or_else(|| IndexFault::broken(localized("it is closed", "已关闭")))
     }
 
     /// Reads the whole tree, in order.
@@ -106,8 +115,9 @@ impl ActionTree {
         let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
         let mut items = self.open_tree()?.actions.iter();
         while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
-            let key = ItemKey::decode(&key)
-                .ok_or_else(|| IndexFault::broken(localized("a key in it is unknown", "其中有未知的键")))?;
+            let key = ItemKey::decode(&key).ok_or_else(|| {
+                IndexFault::broken(localized("a key in it is unknown", "其中有未知的键"))
+            })?;
             match key {
                 ItemKey::Total => total = Some(decoded::<u64>(&value)?),
                 ItemKey::Pack(id) => {
@@ -117,7 +127,10 @@ impl ActionTree {
             }
         }
         if total != Some(tables.item_count()) {
-            return Err(IndexFault::broken(localized("entries are missing from it", "其中缺少条目")));
+            return Err(IndexFault::broken(localized(
+                "entries are missing from it",
+                "其中缺少条目",
+            )));
         }
         Ok((tables, packs))
     }
@@ -125,21 +138,33 @@ impl ActionTree {
     /// Writes all of `tables` into an empty tree.
     pub(crate) fn fill(&self, tables: &Tables, packs: &Watermarks) -> IndexResult<()> {
         const BATCH: usize = 2048;
-        let mut items = tables.item_keys().map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
+        let mut items = tables
+            .item_keys()
+            .map(|key| item(tables, key))
+            .collect::<IndexResult<Vec<_>>>()?;
         items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         let mut items = items.into_iter().peekable();
         while items.peek().is_some() {
             self.apply(items.by_ref().take(BATCH))?;
         }
-        let marks = packs.iter().map(|(id, mark)| mark_of(*id, Some(mark))).collect::<IndexResult<Vec<_>>>()?;
+        let marks = packs
+            .iter()
+            .map(|(id, mark)| mark_of(*id, Some(mark)))
+            .collect::<IndexResult<Vec<_>>>()?;
         self.apply(marks.into_iter().chain([item(tables, ItemKey::Total)?]))?;
         self.flush()
     }
 
     /// Writes the changes of `tables` together with the new watermarks of packs; `None` for a pack that is gone.
-    pub(crate) fn update(&self, tables: &mut Tables, packs: &[(u32, Option<Watermark>)]) -> IndexResult<()> {
+    pub(crate) fn update(
+        &self,
+        tables: &mut Tables,
+        packs: &[(u32, Option<Watermark>)],
+    ) -> IndexResult<()> {
         let changes = tables.take_changes().into_iter().chain([ItemKey::Total]);
-        let mut items = changes.map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
+        let mut items = changes
+            .map(|key| item(tables, key))
+            .collect::<IndexResult<Vec<_>>>()?;
         for (id, mark) in packs {
             items.push(mark_of(*id, mark.as_ref())?);
         }
@@ -163,7 +188,10 @@ impl ActionTree {
         let open = self.open_tree()?;
         catch_panics(|| open.db.flush())?;
         // some systems sync only what is open for writing
-        let log = File::options().write(true).open(self.folder.join("db")).map_err(IndexFault::broken)?;
+        let log = File::options()
+            .write(true)
+            .open(self.folder.join("db"))
+            .map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)?;
         sync_folder(&self.folder).map_err(IndexFault::broken)?;
         make_files_private(&self.folder);
@@ -176,7 +204,12 @@ fn check_memory() -> IndexResult<()> {
     let reserved = memory.try_reserve_exact(MEMORY);
     // An allocation that nobody uses would be optimised away.
     std::hint::black_box(&memory);
-    reserved.map_err(|_| IndexFault::broken(localized("there is not enough memory to open it", "内存不足，无法打开")))
+    reserved.map_err(|_| {
+        IndexFault::broken(localized(
+            "there is not enough memory to open it",
+            "内存不足，无法打开",
+        ))
+    })
 }
 
 /// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged
@@ -184,7 +217,10 @@ fn check_memory() -> IndexResult<()> {
 fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "generating") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "generating")
+        {
             fs::remove_file(path)?;
         }
     }
@@ -192,7 +228,10 @@ fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
 }
 
 fn mark_of(id: u32, mark: Option<&Watermark>) -> IndexResult<Item> {
-    Ok(Item { key: ItemKey::Pack(id).encode()?, value: mark.map(encoded).transpose()? })
+    Ok(Item {
+        key: ItemKey::Pack(id).encode()?,
+        value: mark.map(encoded).transpose()?,
+    })
 }
 
 /// Calls sled; a panic becomes a fault and is not printed.
@@ -212,15 +251,28 @@ fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> IndexResult<T> {
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(fault(&error)),
-        Err(_) => Err(IndexFault::broken(localized("sled stopped on damaged data", "sled 因数据损坏而停止"))),
+        Err(_) => Err(IndexFault::broken(localized(
+            "sled stopped on damaged data",
+            "sled 因数据损坏而停止",
+        ))),
     }
 }
 
 fn fault(error: &sled::Error) -> IndexFault {
     let text = error.to_string();
-    let text = text.split_once(" backtrace").map_or(text.as_str(), |(text, _)| text).to_owned();
+    let text = text
+        .split_once(" backtrace")
+        .map_or(text.as_str(), |(text, _)| text)
+        .to_owned();
     // The system's message is within the debug text of its error.
-    let quoted = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"')).map(|(message, _)| message);
+    let quoted = text
+        .split_once("message: \"")
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map(|(message, _)| message);
     let message = quoted.unwrap_or(&text).to_owned();
-    if text.contains("could not acquire lock") { IndexFault::Locked(message) } else { IndexFault::Broken(message) }
+    if text.contains("could not acquire lock") {
+        IndexFault::Locked(message)
+    } else {
+        IndexFault::Broken(message)
+    }
 }

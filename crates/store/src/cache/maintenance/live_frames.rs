@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason};
+use crate::cache::entry::{
+    Day, EntryStatus, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason,
+};
 use crate::cache::index::Tables;
 use crate::cache::packs::frame::{self, FrameContent, FrameHeader, KeyPrefix};
 use crate::cache::packs::packed::PortableFrame;
@@ -54,9 +56,15 @@ impl LiveFrames<'_> {
             (&header.content, self.tables.find(&ActionKey(header.key)))
         {
             if let Some(result) = ParseResult::from_status(&record.status) {
-                frames.push(PortableFrame::Parsed(vec![ParsedBody::new(record.key, record.raw, result)]));
+                frames.push(PortableFrame::Parsed(vec![ParsedBody::new(
+                    record.key, record.raw, result,
+                )]));
             }
-            if let Some(latest) = self.tables.latest_at(&summary.place).filter(|latest| *latest != record.key) {
+            if let Some(latest) = self
+                .tables
+                .latest_at(&summary.place)
+                .filter(|latest| *latest != record.key)
+            {
                 let latest = frame::latest(&[(summary.place, latest)]).map_err(io::Error::other)?;
                 frames.push(PortableFrame::Other(latest));
             }
@@ -67,15 +75,21 @@ impl LiveFrames<'_> {
     fn fate(&self, at: FrameLocation, header: &FrameHeader) -> FrameAction {
         let key = ActionKey(header.key);
         let alive = match &header.content {
-            FrameContent::Reply(_) | FrameContent::Failure { .. } => {
-                self.tables.find(&key).is_some_and(|record| record.location == at)
-            }
+            FrameContent::Reply(_) | FrameContent::Failure { .. } => self
+                .tables
+                .find(&key)
+                .is_some_and(|record| record.location == at),
             FrameContent::ParseResult(result) => {
-                let record = self.tables.find(&key).filter(|record| record.raw == header.digest);
+                let record = self
+                    .tables
+                    .find(&key)
+                    .filter(|record| record.raw == header.digest);
                 record.is_some_and(|record| has_result(&record, result))
             }
             FrameContent::Text => self.tables.text(&header.key) == Some(at),
-            FrameContent::Journal(nonce, step) => self.tables.journal.get(&(*nonce, *step)) == Some(&at),
+            FrameContent::Journal(nonce, step) => {
+                self.tables.journal.get(&(*nonce, *step)) == Some(&at)
+            }
             FrameContent::Counts(_) | FrameContent::Unknown => true,
             // written anew for the entries that are copied
             FrameContent::Fields(_) => false,
@@ -84,39 +98,64 @@ impl LiveFrames<'_> {
             FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),
             FrameContent::Latest(places) => return self.latest(places),
         };
-        if alive { FrameAction::Copy } else { FrameAction::Drop }
+        if alive {
+            FrameAction::Copy
+        } else {
+            FrameAction::Drop
+        }
     }
 
     /// Keeps the parse results that entries have.
     fn results(&self, results: &[ParsedBody]) -> FrameAction {
-        shortened(results, |parsed| self.is_current(parsed), frame::parse_results)
+        shortened(
+            results,
+            |parsed| self.is_current(parsed),
+            frame::parse_results,
+        )
     }
 
     fn is_current(&self, parsed: &ParsedBody) -> bool {
-        let record = self.tables.find(&parsed.key).filter(|record| parsed.is_result_for(record));
+        let record = self
+            .tables
+            .find(&parsed.key)
+            .filter(|record| parsed.is_result_for(record));
         record.is_some_and(|record| has_result(&record, &parsed.result))
     }
 
     /// Keeps only the last use of each entry.
     fn touches(&self, day: Day, keys: &[KeyPrefix]) -> FrameAction {
-        shortened(keys, |key| self.tables.day(key) == Some(day), |last| frame::touch(day, last))
+        shortened(
+            keys,
+            |key| self.tables.day(key) == Some(day),
+            |last| frame::touch(day, last),
+        )
     }
 
     /// Keeps the actions that are the latest of their places and exist.
     fn latest(&self, places: &[(Digest, ActionKey)]) -> FrameAction {
         shortened(
             places,
-            |(place, key)| self.tables.latest_at(place) == Some(*key) && self.tables.find(key).is_some(),
+            |(place, key)| {
+                self.tables.latest_at(place) == Some(*key) && self.tables.find(key).is_some()
+            },
             frame::latest,
         )
     }
 
     /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its
     /// place.
-    fn tombstones(&self, at: FrameLocation, why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> FrameAction {
+    fn tombstones(
+        &self,
+        at: FrameLocation,
+        why: RemovalReason,
+        keys: &[(ActionKey, Option<Digest>)],
+    ) -> FrameAction {
         let is_remembered = self.remember_from.is_some_and(|from| at >= from);
         let mut kept = Vec::new();
-        for (key, place) in keys.iter().filter(|(key, _)| self.tables.find(key).is_none()) {
+        for (key, place) in keys
+            .iter()
+            .filter(|(key, _)| self.tables.find(key).is_none())
+        {
             let latest = place.filter(|place| self.tables.latest_at(place) == Some(*key));
             if !self.older_go || (is_remembered && latest.is_some()) {
                 kept.push((*key, latest));
@@ -135,7 +174,9 @@ impl LiveFrames<'_> {
 /// beginning of it.
 fn has_result(record: &Record, result: &ParseResult) -> bool {
     match (&record.status, result) {
-        (EntryStatus::Malformed { parser: known, .. }, ParseResult::Malformed { parser, .. }) => known == parser,
+        (EntryStatus::Malformed { parser: known, .. }, ParseResult::Malformed { parser, .. }) => {
+            known == parser
+        }
         (status, result) => *status == EntryStatus::from(result),
     }
 }

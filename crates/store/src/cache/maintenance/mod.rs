@@ -45,7 +45,11 @@ const BATCH: usize = 512;
 const REMEMBERED: usize = 2 * BATCH;
 
 /// Removes entries and the texts that neither an entry nor `kept` names; unknown keys are ignored.
-pub(super) fn prune(store: &StoreInner, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
+pub(super) fn prune(
+    store: &StoreInner,
+    keys: &[ActionKey],
+    kept: &HashSet<Digest>,
+) -> Result<PruneCounts, CacheError> {
     let mut records = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
         records.extend(store.tables().find(key));
@@ -56,7 +60,10 @@ pub(super) fn prune(store: &StoreInner, keys: &[ActionKey], kept: &HashSet<Diges
         remove(store, active, &records, RemovalReason::Pruned)?;
         reclaim(store, active, &records, kept)
     })?;
-    Ok(PruneCounts { entries: records.len() as u64, bytes: records.iter().map(Record::stored_bytes).sum() })
+    Ok(PruneCounts {
+        entries: records.len() as u64,
+        bytes: records.iter().map(Record::stored_bytes).sum(),
+    })
 }
 
 /// Writes tombstones, durably, and removes the records from the tables.
@@ -67,7 +74,10 @@ pub(super) fn remove(
     why: RemovalReason,
 ) -> Result<(), CacheError> {
     for batch in records.chunks(BATCH) {
-        let keys: Vec<_> = batch.iter().map(|record| (record.key, latest_place(store, record))).collect();
+        let keys: Vec<_> = batch
+            .iter()
+            .map(|record| (record.key, latest_place(store, record)))
+            .collect();
         let frame = frame::remove(why, &keys).map_err(|e| store.poisoned(&e.to_string()))?;
         store.append(active, &[frame], true)?;
     }
@@ -96,11 +106,18 @@ fn reclaim(
     let done = removable_steps(stored_steps(store)?);
     ids.extend(done.iter().map(|stored| stored.pack));
     let mut tables = store.tables_mut();
-    unused.iter().for_each(|(digest, _)| tables.forget_text(digest));
-    done.iter().for_each(|stored| tables.forget_step(stored.nonce, stored.step));
+    unused
+        .iter()
+        .for_each(|(digest, _)| tables.forget_text(digest));
+    done.iter()
+        .for_each(|stored| tables.forget_step(stored.nonce, stored.step));
     drop(tables);
     // an empty cache has nothing to remember
-    let remember_from = if live.is_empty() { None } else { newest_removals(store)? };
+    let remember_from = if live.is_empty() {
+        None
+    } else {
+        newest_removals(store)?
+    };
     remove_packs(store, active, &ids, remember_from)?;
     // removals make the tree larger at first
     store.flush_tree(active);
@@ -127,13 +144,23 @@ fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheErr
 /// The texts that no entry was made from.
 fn unused_texts(store: &StoreInner, live: &[Record]) -> Vec<(Digest, FrameLocation)> {
     // the sources of a damaged entry are unknown, so every text is kept
-    let Some(used) = used_texts(&store.packs, live) else { return Vec::new() };
+    let Some(used) = used_texts(&store.packs, live) else {
+        return Vec::new();
+    };
     let tables = store.tables();
-    tables.texts.iter().filter(|(digest, _)| !used.contains(digest)).map(|(digest, at)| (*digest, *at)).collect()
+    tables
+        .texts
+        .iter()
+        .filter(|(digest, _)| !used.contains(digest))
+        .map(|(digest, at)| (*digest, *at))
+        .collect()
 }
 
 /// The texts that entries were made from; `None` if a header cannot be read.
-fn used_texts<'r>(packs: &PackFiles, records: impl IntoIterator<Item = &'r Record>) -> Option<HashSet<Digest>> {
+fn used_texts<'r>(
+    packs: &PackFiles,
+    records: impl IntoIterator<Item = &'r Record>,
+) -> Option<HashSet<Digest>> {
     let mut used = HashSet::new();
     for record in records {
         match packs.decoded_header(record).ok()? {
@@ -154,7 +181,9 @@ fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, Cac
     let mut dead = BTreeSet::new();
     for id in store.layout.pack_ids()? {
         let path = store.layout.pack(id);
-        let bytes = fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+        let bytes = fs::metadata(&path)
+            .map_err(CacheError::io("read", &path))?
+            .len();
         if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
             dead.insert(id);
         }
@@ -179,7 +208,14 @@ fn stored_steps(store: &StoreInner) -> Result<Vec<StoredStep>, CacheError> {
         FrameContent::Journal(nonce, step) => Some((*nonce, *step)),
         _ => None,
     })?;
-    Ok(steps.into_iter().map(|((nonce, step), at)| StoredStep { nonce, step, pack: at.pack }).collect())
+    Ok(steps
+        .into_iter()
+        .map(|((nonce, step), at)| StoredStep {
+            nonce,
+            step,
+            pack: at.pack,
+        })
+        .collect())
 }
 
 /// The steps of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
@@ -187,7 +223,11 @@ fn stored_steps(store: &StoreInner) -> Result<Vec<StoredStep>, CacheError> {
 fn removable_steps(steps: Vec<StoredStep>) -> Vec<StoredStep> {
     let (mut closed, mut opened) = (BTreeSet::new(), BTreeSet::new());
     for StoredStep { nonce, step, .. } in &steps {
-        let nonces = if *step == BatchStep::Closed { &mut closed } else { &mut opened };
+        let nonces = if *step == BatchStep::Closed {
+            &mut closed
+        } else {
+            &mut opened
+        };
         nonces.insert(*nonce);
     }
     let removable = steps.into_iter().filter(|StoredStep { nonce, step, .. }| {
@@ -203,7 +243,8 @@ fn find_frames<T>(
 ) -> Result<Vec<(T, FrameLocation)>, CacheError> {
     let mut found = Vec::new();
     for id in store.layout.pack_ids()? {
-        let picked = find_frames_in(&store.packs, id, &pick).map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        let picked = find_frames_in(&store.packs, id, &pick)
+            .map_err(CacheError::io("read", &store.layout.pack(id)))?;
         found.extend(picked);
     }
     Ok(found)
@@ -271,15 +312,29 @@ fn append_live(
 ) -> Result<(), CacheError> {
     const BYTES: u64 = 4 << 20;
     let path = store.layout.pack(id);
-    let file = store.packs.file(id).map_err(CacheError::io("read", &path))?;
-    let len = file.metadata().map_err(CacheError::io("read", &path))?.len();
-    let shared = store.packs.fields(id, len).map_err(CacheError::io("read", &path))?;
+    let file = store
+        .packs
+        .file(id)
+        .map_err(CacheError::io("read", &path))?;
+    let len = file
+        .metadata()
+        .map_err(CacheError::io("read", &path))?
+        .len();
+    let shared = store
+        .packs
+        .fields(id, len)
+        .map_err(CacheError::io("read", &path))?;
     let mut scanner = PackScanner::new(id, &file, 0, len);
     loop {
-        let (mut frames, mut bytes, mut is_end): (Vec<PortableFrame>, u64, bool) = (Vec::new(), 0, false);
+        let (mut frames, mut bytes, mut is_end): (Vec<PortableFrame>, u64, bool) =
+            (Vec::new(), 0, false);
         // held for a part of the pack at a time, because appending changes the tables
         let tables = store.tables();
-        let live = LiveFrames { tables: &tables, older_go, remember_from };
+        let live = LiveFrames {
+            tables: &tables,
+            older_go,
+            remember_from,
+        };
         while bytes < BYTES && frames.len() < BATCH {
             match scanner.next().map_err(CacheError::io("read", &path))? {
                 None => {

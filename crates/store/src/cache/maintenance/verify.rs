@@ -41,8 +41,14 @@ impl DamageReport {
             .unwrap_or_default();
         match self.lost.len() {
             0 => copy,
-            1 => say!("{copy}; the next run makes the entry again", "{copy}；下次运行会重新产生该条目"),
-            n => say!("{copy}; the next run makes {n} entries again", "{copy}；下次运行会重新产生 {n} 个条目"),
+            1 => say!(
+                "{copy}; the next run makes the entry again",
+                "{copy}；下次运行会重新产生该条目"
+            ),
+            n => say!(
+                "{copy}; the next run makes {n} entries again",
+                "{copy}；下次运行会重新产生 {n} 个条目"
+            ),
         }
     }
 }
@@ -60,25 +66,41 @@ impl DamagedRange {
 }
 
 /// Verifies everything and removes what is damaged.
-pub(crate) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
+pub(crate) fn verify(
+    store: &StoreInner,
+    active: &mut ActivePack,
+) -> Result<Vec<DamageReport>, CacheError> {
     let mut reports = Vec::new();
     check_packs(store, active, &mut reports)?;
     check_index(store, active, &mut reports)?;
     Ok(reports)
 }
 
-fn check_packs(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+fn check_packs(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    reports: &mut Vec<DamageReport>,
+) -> Result<(), CacheError> {
     let mut damaged = BTreeSet::new();
     for id in store.layout.pack_ids()? {
         // opened again, to read what is on the disk now
         store.packs.close(id);
-        let file = store.packs.file(id).map_err(CacheError::io("read", &store.layout.pack(id)))?;
-        for range in check_pack(id, &file).map_err(CacheError::io("read", &store.layout.pack(id)))? {
+        let file = store
+            .packs
+            .file(id)
+            .map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        for range in
+            check_pack(id, &file).map_err(CacheError::io("read", &store.layout.pack(id)))?
+        {
             reports.push(remove_damaged(store, active, &range)?);
             damaged.insert(id);
         }
     }
-    if damaged.is_empty() { Ok(()) } else { remove_packs(store, active, &damaged, newest_removals(store)?) }
+    if damaged.is_empty() {
+        Ok(())
+    } else {
+        remove_packs(store, active, &damaged, newest_removals(store)?)
+    }
 }
 
 /// Copies a damaged range aside and removes what was there from the index.
@@ -89,27 +111,64 @@ fn remove_damaged(
 ) -> Result<DamageReport, CacheError> {
     let kept = copy_damaged(&store.layout, range.at.pack, range.at.offset, range.to)?;
     let records = store.tables().all_records();
-    let lost: Vec<_> = records.into_iter().filter(|record| range.overlaps(&record.location)).collect();
+    let lost: Vec<_> = records
+        .into_iter()
+        .filter(|record| range.overlaps(&record.location))
+        .collect();
     remove(store, active, &lost, RemovalReason::Damaged)?;
     let mut tables = store.tables_mut();
-    let texts: Vec<_> = tables.texts.iter().filter(|(_, at)| range.overlaps(at)).map(|(digest, _)| *digest).collect();
+    let texts: Vec<_> = tables
+        .texts
+        .iter()
+        .filter(|(_, at)| range.overlaps(at))
+        .map(|(digest, _)| *digest)
+        .collect();
     texts.iter().for_each(|digest| tables.forget_text(digest));
-    let steps: Vec<_> = tables.journal.iter().filter(|(_, at)| range.overlaps(at)).map(|(place, _)| *place).collect();
-    steps.into_iter().for_each(|(nonce, step)| tables.forget_step(nonce, step));
+    let steps: Vec<_> = tables
+        .journal
+        .iter()
+        .filter(|(_, at)| range.overlaps(at))
+        .map(|(place, _)| *place)
+        .collect();
+    steps
+        .into_iter()
+        .for_each(|(nonce, step)| tables.forget_step(nonce, step));
     drop(tables);
     let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
-    let damage = store.packs.damage(lost.first().copied(), range.at, range.what);
-    Ok(DamageReport { damage, lost, set_aside: Some(kept) })
+    let damage = store
+        .packs
+        .damage(lost.first().copied(), range.at, range.what);
+    Ok(DamageReport {
+        damage,
+        lost,
+        set_aside: Some(kept),
+    })
 }
 
 /// Compares the index with the packs, which are intact by now.
-fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+fn check_index(
+    store: &StoreInner,
+    active: &mut ActivePack,
+    reports: &mut Vec<DamageReport>,
+) -> Result<(), CacheError> {
     if store.check_tables(active)? {
-        let what =
-            localized("it does not agree with the packs and was rebuilt from them", "与各包不一致，已由它们重建")
-                .to_owned();
-        let damage = Damage { key: None, path: store.layout.index(), offset: 0, what, is_unread: false };
-        reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
+        let what = localized(
+            "it does not agree with the packs and was rebuilt from them",
+            "与各包不一致，已由它们重建",
+        )
+        .to_owned();
+        let damage = Damage {
+            key: None,
+            path: store.layout.index(),
+            offset: 0,
+            what,
+            is_unread: false,
+        };
+        reports.push(DamageReport {
+            damage,
+            lost: Vec::new(),
+            set_aside: None,
+        });
     }
     Ok(())
 }
@@ -124,16 +183,28 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
         Ok(header) if header.id == id => {}
         Ok(_) => {
             let what = localized("its header is that of another pack", "其头部属于另一个包");
-            damaged.push(DamagedRange { at, to: start, what });
+            damaged.push(DamagedRange {
+                at,
+                to: start,
+                what,
+            });
         }
-        Err(what) => damaged.push(DamagedRange { at, to: start.min(len), what }),
+        Err(what) => damaged.push(DamagedRange {
+            at,
+            to: start.min(len),
+            what,
+        }),
     }
     let mut scanner = PackScanner::new(id, file, 0, len);
     while let Some(item) = scanner.next()? {
         let (at, to, what) = match item {
             PackItem::Frame(at, header) => (at, at.end(), check_frame(file, at, &header)?),
-            PackItem::Damaged { from, to, what } => (FrameLocation::without_frame(id, from), to, Some(what)),
-            PackItem::Torn { from, what } => (FrameLocation::without_frame(id, from), len, Some(what)),
+            PackItem::Damaged { from, to, what } => {
+                (FrameLocation::without_frame(id, from), to, Some(what))
+            }
+            PackItem::Torn { from, what } => {
+                (FrameLocation::without_frame(id, from), len, Some(what))
+            }
         };
         damaged.extend(what.map(|what| DamagedRange { at, to, what }));
     }
@@ -141,14 +212,28 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
 }
 
 /// What is wrong with a frame that has a valid header.
-fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io::Result<Option<&'static str>> {
+fn check_frame(
+    file: &File,
+    at: FrameLocation,
+    header: &FrameHeader,
+) -> std::io::Result<Option<&'static str>> {
     let bytes = read_frame(file, at)?;
     let head = at.head as usize;
     let is_entry = header.content.summary().is_some();
     // a shared field that is damaged is reported at its own place
     if is_entry && decode_header(header, &bytes[..head], &SharedFields::default()).is_none() {
-        return Ok(Some(localized("its header cannot be read", "无法读取其头部")));
+        return Ok(Some(localized(
+            "its header cannot be read",
+            "无法读取其头部",
+        )));
     }
-    let has_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
-    Ok(if has_body { decode_body(header, Bytes::from(bytes).slice(head..)).err() } else { None })
+    let has_body = matches!(
+        header.content,
+        FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..)
+    );
+    Ok(if has_body {
+        decode_body(header, Bytes::from(bytes).slice(head..)).err()
+    } else {
+        None
+    })
 }

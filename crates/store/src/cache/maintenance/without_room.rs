@@ -53,18 +53,35 @@ pub fn prune_without_room(
     let packs = PackFiles::new(layout.clone());
     let (mut tables, _) = scan(&layout, &packs)?;
     let mut counts = PruneCounts::default();
-    for record in keys.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|key| tables.forget_record(key)) {
+    for record in keys
+        .iter()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .filter_map(|key| tables.forget_record(key))
+    {
         counts.entries += 1;
         counts.bytes += record.stored_bytes();
     }
     // the sources of a damaged entry are unknown, so every text is kept
     if let Some(used) = used_texts(&packs, tables.all_records().iter()) {
-        tables.texts.retain(|digest, _| used.contains(digest) || kept.contains(digest));
+        tables
+            .texts
+            .retain(|digest, _| used.contains(digest) || kept.contains(digest));
     }
-    let live = LiveFrames { tables: &tables, older_go: true, remember_from: None };
+    let live = LiveFrames {
+        tables: &tables,
+        older_go: true,
+        remember_from: None,
+    };
     let ids = layout.pack_ids()?;
     let id = ids.last().map_or(1, |id| id + 1);
-    let mut target = CompactedPack { layout: &layout, id, file: None, len: 0, numbers: FieldNumbers::default() };
+    let mut target = CompactedPack {
+        layout: &layout,
+        id,
+        file: None,
+        len: 0,
+        numbers: FieldNumbers::default(),
+    };
     for id in ids {
         empty_pack(&layout, &packs, id, &live, &mut target)?;
     }
@@ -83,7 +100,10 @@ struct CompactedPack<'l> {
 
 impl CompactedPack<'_> {
     fn append(&mut self, frames: Vec<PortableFrame>) -> io::Result<()> {
-        let bytes = pack(frames, &mut self.numbers).map_err(io::Error::other)?.frames.concat();
+        let bytes = pack(frames, &mut self.numbers)
+            .map_err(io::Error::other)?
+            .frames
+            .concat();
         let written = self.write(&bytes);
         if written.is_err() {
             self.numbers.forget();
@@ -99,7 +119,11 @@ impl CompactedPack<'_> {
             Some(file) => file,
             None => {
                 let path = self.layout.pack(self.id);
-                let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
+                let mut file = open_options(&path)
+                    .read(true)
+                    .append(true)
+                    .create(true)
+                    .open(&path)?;
                 let header = PackHeader::new(self.id)?.encode();
                 // An attempt before this one may have left a part of a header.
                 cut(&path, 0)?;
@@ -127,7 +151,10 @@ fn empty_pack(
 ) -> Result<(), CacheError> {
     let path = layout.pack(id);
     let file = packs.file(id).map_err(CacheError::io("read", &path))?;
-    let len = file.metadata().map_err(CacheError::io("read", &path))?.len();
+    let len = file
+        .metadata()
+        .map_err(CacheError::io("read", &path))?
+        .len();
     let mut scanner = PackScanner::new(id, &file, 0, len);
     let mut frames = Vec::new();
     while let Some(item) = scanner.next().map_err(CacheError::io("read", &path))? {
@@ -138,8 +165,13 @@ fn empty_pack(
     if !frames.iter().any(|(at, header)| live.is_dead(*at, header)) {
         return Ok(());
     }
-    let shrinking = File::options().write(true).open(&path).map_err(CacheError::io("open", &path))?;
-    let shared = packs.fields(id, len).map_err(CacheError::io("read", &path))?;
+    let shrinking = File::options()
+        .write(true)
+        .open(&path)
+        .map_err(CacheError::io("open", &path))?;
+    let shared = packs
+        .fields(id, len)
+        .map_err(CacheError::io("read", &path))?;
     let mut most = PART;
     while !frames.is_empty() {
         let from = last_part(&frames, most);
@@ -160,7 +192,9 @@ fn empty_pack(
             continue;
         }
         let start = frames.get(from).map_or(0, |(at, _)| at.offset);
-        shrinking.set_len(start).map_err(CacheError::io("shorten", &path))?;
+        shrinking
+            .set_len(start)
+            .map_err(CacheError::io("shorten", &path))?;
         frames.truncate(from);
     }
     packs.close(id);

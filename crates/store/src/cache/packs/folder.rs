@@ -37,7 +37,9 @@ pub(crate) enum FolderKind {
 
 impl Layout {
     pub(crate) fn new(root: &Path) -> Layout {
-        Layout { root: root.to_owned() }
+        Layout {
+            root: root.to_owned(),
+        }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -72,7 +74,8 @@ impl Layout {
 
     /// Whether entries may have been imported.
     pub(crate) fn has_imports(&self) -> bool {
-        self.known_writers().map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
+        self.known_writers()
+            .map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
     }
 
     /// All writers whose entries were ever pulled; `None` if the list is missing: then only the entries name them.
@@ -88,14 +91,26 @@ impl Layout {
     /// Adds a writer to the list before entries of that writer are stored. A missing list stays missing: a new one
     /// would lack the other writers.
     pub(crate) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
-        let Some(mut writers) = self.known_writers()? else { return Ok(()) };
+        let Some(mut writers) = self.known_writers()? else {
+            return Ok(());
+        };
         let is_new = writers.insert(key.unwrap_or(UNSIGNED).to_owned());
-        if is_new { self.write_writers(&writers) } else { Ok(()) }
+        if is_new {
+            self.write_writers(&writers)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the list of all writers whose entries were ever pulled.
     pub(crate) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
-        let (path, text) = (self.writers(), writers.iter().flat_map(|key| [key, "\n"]).collect::<String>());
+        let (path, text) = (
+            self.writers(),
+            writers
+                .iter()
+                .flat_map(|key| [key, "\n"])
+                .collect::<String>(),
+        );
         write_synced(&path, &text).map_err(CacheError::io("write", &path))?;
         // An older list would lack a writer whose entries are about to be stored.
         self.sync_folder(&self.root)
@@ -119,11 +134,20 @@ impl Layout {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
             Ok(bytes) => match parse_format(&bytes) {
-                Some(found) if found > FORMAT => Err(CacheError::NewerFormat { path, found, known: FORMAT }),
+                Some(found) if found > FORMAT => Err(CacheError::NewerFormat {
+                    path,
+                    found,
+                    known: FORMAT,
+                }),
                 Some(_) => Ok(FolderKind::Cache),
                 None => self.inspect_unlabelled("FORMAT".into()),
             },
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 match self.foreign_entry()? {
                     None if self.pack_ids()?.is_empty() => Ok(FolderKind::Empty),
                     found => self.inspect_unlabelled(found.unwrap_or_else(|| "packs".into())),
@@ -136,7 +160,11 @@ impl Layout {
     /// The name of a file that a cache folder would not contain before it has a FORMAT file.
     fn foreign_entry(&self) -> Result<Option<String>, CacheError> {
         for entry in list(&self.root)? {
-            let name = entry.map_err(CacheError::io("list", &self.root))?.file_name().to_string_lossy().into_owned();
+            let name = entry
+                .map_err(CacheError::io("list", &self.root))?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
             let is_own = match &*name {
                 "LOCK" | "LOCK.held" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
                 "packs" => self.has_only(&name, is_of_packs)?,
@@ -172,8 +200,8 @@ impl Layout {
         let mut has_content = false;
         for id in &ids {
             let mut start = Vec::new();
-            let read =
-                File::open(self.pack(*id)).and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
+            let read = File::open(self.pack(*id))
+                .and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
             let header = start.first_chunk().map(PackHeader::decode);
             if read.is_ok() && matches!(header, Some(Ok(_))) {
                 return Ok(FolderKind::Unlabelled);
@@ -181,7 +209,14 @@ impl Layout {
             has_content |= read.is_err() || header.is_some();
         }
         let is_half_made = !ids.is_empty() && !has_content && self.foreign_entry()?.is_none();
-        if is_half_made { Ok(FolderKind::Empty) } else { Err(CacheError::NotACache { path: self.root.clone(), found }) }
+        if is_half_made {
+            Ok(FolderKind::Empty)
+        } else {
+            Err(CacheError::NotACache {
+                path: self.root.clone(),
+                found,
+            })
+        }
     }
 
     /// Creates what is missing in the folder, durably. FORMAT is written before the folder of packs, so that no pack is
@@ -206,16 +241,23 @@ impl Layout {
 
     /// Creates the folder itself, and makes its name and those of the folders above it durable.
     pub(crate) fn create_root(&self) -> Result<(), CacheError> {
-        let ancestors = self.root.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
+        let ancestors = self
+            .root
+            .ancestors()
+            .take_while(|folder| !folder.as_os_str().is_empty());
         let missing: Vec<&Path> = ancestors.take_while(|folder| !folder.exists()).collect();
         create_private_folder(&self.root)?;
-        missing.into_iter().try_for_each(|folder| self.sync_folder(folder_of(folder)))
+        missing
+            .into_iter()
+            .try_for_each(|folder| self.sync_folder(folder_of(folder)))
     }
 
     /// Makes created, renamed and removed names in a folder durable.
     pub(crate) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
         if cfg!(unix) {
-            File::open(folder).and_then(|f| f.sync_all()).map_err(CacheError::io("sync", folder))?;
+            File::open(folder)
+                .and_then(|f| f.sync_all())
+                .map_err(CacheError::io("sync", folder))?;
         }
         Ok(())
     }
@@ -224,7 +266,11 @@ impl Layout {
 /// Writes a small file completely or not at all, and durably: without FORMAT the folder would be refused.
 fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = open_options(&temporary).write(true).create(true).truncate(true).open(&temporary)?;
+    let mut file = open_options(&temporary)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_data()?;
     fs::rename(&temporary, path)
@@ -251,17 +297,27 @@ fn is_of_index(name: &str) -> bool {
 
 fn pack_id(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(".pack")?;
-    (digits.len() >= 8 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+    (digits.len() >= 8 && digits.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| digits.parse().ok())?
 }
 
 fn parse_format(bytes: &[u8]) -> Option<u32> {
-    std::str::from_utf8(bytes).ok()?.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok().filter(|n| *n > 0)
+    std::str::from_utf8(bytes)
+        .ok()?
+        .strip_prefix(FORMAT_PREFIX)?
+        .trim_end()
+        .parse()
+        .ok()
+        .filter(|n| *n > 0)
 }
 
 /// Acquires the exclusive right to write to the cache in `folder`. `command` is shown to other processes that try to.
 pub(crate) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock, CacheError> {
     FileLock::acquire(path, command).map_err(|error| match error {
-        LockError::Held(holder) => CacheError::Locked { path: folder.to_owned(), holder },
+        LockError::Held(holder) => CacheError::Locked {
+            path: folder.to_owned(),
+            holder,
+        },
         LockError::Io(error) => CacheError::io("lock", path)(error),
     })
 }
@@ -270,7 +326,10 @@ pub(crate) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock
 /// or cannot be read counts as 0.
 pub fn disk_bytes(folder: &Path) -> u64 {
     let entries = walkdir::WalkDir::new(folder).into_iter().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| allocated(&meta)).sum()
+    entries
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|meta| allocated(&meta))
+        .sum()
 }
 
 #[cfg(unix)]

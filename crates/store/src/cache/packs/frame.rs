@@ -14,8 +14,8 @@ use super::journal_steps::{BatchNonce, BatchStep};
 use super::provenance::EncodedProvenance;
 use super::shared_fields::NewFields;
 use crate::cache::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult, ParsedBody, Record,
-    RemovalReason, clip, prefix_of,
+    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult,
+    ParsedBody, Record, RemovalReason, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest};
 use base::locale::localized;
@@ -60,7 +60,10 @@ impl PackHeader {
     pub(crate) fn new(id: u32) -> std::io::Result<PackHeader> {
         let mut nonce = [0; 8];
         getrandom::fill(&mut nonce).map_err(|error| std::io::Error::other(error.to_string()))?;
-        Ok(PackHeader { id, nonce: u64::from_le_bytes(nonce) })
+        Ok(PackHeader {
+            id,
+            nonce: u64::from_le_bytes(nonce),
+        })
     }
 
     pub(crate) fn encode(self) -> [u8; PackHeader::LEN] {
@@ -76,7 +79,10 @@ impl PackHeader {
     pub(crate) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let [id, low, high, crc] = [8, 12, 16, 20].map(|at| u32_at(bytes, at));
         if crc32fast::hash(&bytes[..20]) != crc || bytes[..7] != PackHeader::MAGIC[..7] {
-            return Err(localized("the header of the pack does not match its checksum", "包的头部与其校验和不符"));
+            return Err(localized(
+                "the header of the pack does not match its checksum",
+                "包的头部与其校验和不符",
+            ));
         }
         if bytes[7] != PackHeader::MAGIC[7] {
             return Err(localized(
@@ -84,7 +90,10 @@ impl PackHeader {
                 "包的版本不受本程序支持",
             ));
         }
-        Ok(PackHeader { id, nonce: u64::from(low) | u64::from(high) << 32 })
+        Ok(PackHeader {
+            id,
+            nonce: u64::from(low) | u64::from(high) << 32,
+        })
     }
 }
 
@@ -105,7 +114,10 @@ impl Codec {
         match byte {
             0 => Ok(Codec::Plain),
             1 => Ok(Codec::Zstd),
-            _ => Err(FrameHeaderError::Damaged(localized("its compression is unknown", "其压缩方式未知"))),
+            _ => Err(FrameHeaderError::Damaged(localized(
+                "its compression is unknown",
+                "其压缩方式未知",
+            ))),
         }
     }
 }
@@ -121,7 +133,12 @@ pub(crate) struct EncodedBody {
 
 impl EncodedBody {
     pub(crate) fn empty() -> EncodedBody {
-        EncodedBody { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
+        EncodedBody {
+            codec: Codec::Plain,
+            digest: Digest([0; 32]),
+            raw_len: 0,
+            bytes: Vec::new(),
+        }
     }
 }
 
@@ -137,7 +154,11 @@ pub(crate) enum FrameContent {
     /// Fields that entries of the pack share.
     Fields(NewFields),
     /// An action failed permanently; there is no body.
-    Failure { summary: EntrySummary, class: String, message: String },
+    Failure {
+        summary: EntrySummary,
+        class: String,
+        message: String,
+    },
     /// The body is a text; the key is the digest it is stored under.
     Text,
     /// Token counts, by the digests of their texts.
@@ -145,7 +166,10 @@ pub(crate) enum FrameContent {
     /// Entries used on a day.
     Touch { day: Day, keys: Vec<KeyPrefix> },
     /// Removed entries, each with its place if it was the latest there.
-    Remove { why: RemovalReason, keys: Vec<(ActionKey, Option<Digest>)> },
+    Remove {
+        why: RemovalReason,
+        keys: Vec<(ActionKey, Option<Digest>)>,
+    },
     /// Actions that are in use again at their places, after others were.
     Latest(Vec<(Digest, ActionKey)>),
     /// The body is a record of a batch.
@@ -201,16 +225,33 @@ pub(crate) enum FrameHeaderError {
 impl FrameHeader {
     /// The location of the frame if it begins at `offset` of a pack.
     pub(crate) fn location(&self, pack: u32, offset: u64) -> FrameLocation {
-        FrameLocation { pack, offset, head: self.head_len, body: self.body_len }
+        FrameLocation {
+            pack,
+            offset,
+            head: self.head_len,
+            body: self.body_len,
+        }
     }
 
     /// Decodes the header at the beginning of `bytes`.
     pub(crate) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
-        let FrameStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
-            FrameStart::decode(bytes)?;
+        let FrameStart {
+            note_at,
+            note_len,
+            body_len,
+            raw_len,
+            body_crc,
+            codec,
+            key,
+            digest,
+        } = FrameStart::decode(bytes)?;
         let head_len = note_at + note_len + CRC;
-        let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
-        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
+        let head = bytes
+            .get(..head_len)
+            .ok_or(FrameHeaderError::Short(head_len))?;
+        let (covered, crc) = head
+            .split_last_chunk::<CRC>()
+            .ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
             return Err(FrameHeaderError::Damaged(localized(
                 "its header does not match its checksum",
@@ -218,11 +259,25 @@ impl FrameHeader {
             )));
         }
         let codec = codec?;
-        let content = covered.get(4).and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
-        let content =
-            content.ok_or(FrameHeaderError::Damaged(localized("its header cannot be read", "无法读取其头部")))?;
+        let content = covered
+            .get(4)
+            .and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
+        let content = content.ok_or(FrameHeaderError::Damaged(localized(
+            "its header cannot be read",
+            "无法读取其头部",
+        )))?;
         let head_len = u32::try_from(head_len).map_err(|_| impossible())?;
-        Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, note_at, content })
+        Ok(FrameHeader {
+            key,
+            digest,
+            codec,
+            raw_len,
+            body_crc,
+            body_len,
+            head_len,
+            note_at,
+            content,
+        })
     }
 
     /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begins with
@@ -231,14 +286,20 @@ impl FrameHeader {
         let note = bytes.get(self.note_at..(self.head_len as usize).checked_sub(CRC)?)?;
         match self.content {
             FrameContent::Reply(_) => Some(postcard::take_from_bytes::<EntrySummary>(note).ok()?.1),
-            FrameContent::Failure { .. } => Some(postcard::take_from_bytes::<(EntrySummary, &str, &str)>(note).ok()?.1),
+            FrameContent::Failure { .. } => Some(
+                postcard::take_from_bytes::<(EntrySummary, &str, &str)>(note)
+                    .ok()?
+                    .1,
+            ),
             _ => None,
         }
     }
 
     /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
     pub(crate) fn models(&self, head: &[u8]) -> Option<ModelNames> {
-        let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
+        let FrameContent::Reply(_) = self.content else {
+            return Some(ModelNames::default());
+        };
         Some(postcard::take_from_bytes(self.details(head)?).ok()?.0)
     }
 
@@ -246,9 +307,10 @@ impl FrameHeader {
     pub(crate) fn record(&self, location: FrameLocation) -> Option<Record> {
         let summary = self.content.summary()?;
         let status = match &self.content {
-            FrameContent::Failure { class, message, .. } => {
-                EntryStatus::Failed { class: class.as_str().into(), message: message.as_str().into() }
-            }
+            FrameContent::Failure { class, message, .. } => EntryStatus::Failed {
+                class: class.as_str().into(),
+                message: message.as_str().into(),
+            },
             _ => EntryStatus::Unparsed,
         };
         Some(Record {
@@ -268,7 +330,10 @@ impl FrameHeader {
 }
 
 fn impossible() -> FrameHeaderError {
-    FrameHeaderError::Damaged(localized("its header has impossible lengths", "其头部的长度不可能"))
+    FrameHeaderError::Damaged(localized(
+        "its header has impossible lengths",
+        "其头部的长度不可能",
+    ))
 }
 
 /// The part of a frame's header before the note.
@@ -286,9 +351,18 @@ struct FrameStart {
 
 impl FrameStart {
     fn decode(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
-        let start = if bytes.starts_with(&PACKED) { FrameStart::packed(bytes) } else { FrameStart::fixed(bytes) }?;
-        let is_possible = start.note_len <= MAX_NOTE && start.body_len.max(start.raw_len) as usize <= MAX_BODY;
-        if is_possible { Ok(start) } else { Err(impossible()) }
+        let start = if bytes.starts_with(&PACKED) {
+            FrameStart::packed(bytes)
+        } else {
+            FrameStart::fixed(bytes)
+        }?;
+        let is_possible =
+            start.note_len <= MAX_NOTE && start.body_len.max(start.raw_len) as usize <= MAX_BODY;
+        if is_possible {
+            Ok(start)
+        } else {
+            Err(impossible())
+        }
     }
 
     fn packed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
@@ -322,7 +396,10 @@ impl FrameStart {
     fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
         if fixed[..4] != MAGIC {
-            return Err(FrameHeaderError::Damaged(localized("there is no frame", "没有帧")));
+            return Err(FrameHeaderError::Damaged(localized(
+                "there is no frame",
+                "没有帧",
+            )));
         }
         let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
         let [key, digest] = [24, 56].map(|at| {
@@ -331,11 +408,23 @@ impl FrameStart {
             Digest(bytes)
         });
         let (note_len, codec) = (note_len as usize, Codec::decode(fixed[5]));
-        Ok(FrameStart { note_at: FIXED, note_len, body_len, raw_len, body_crc, codec, key, digest })
+        Ok(FrameStart {
+            note_at: FIXED,
+            note_len,
+            body_len,
+            raw_len,
+            body_crc,
+            codec,
+            key,
+            digest,
+        })
     }
 }
 
-fn take_number(rest: &mut &[u8], short: impl Fn() -> FrameHeaderError) -> Result<u32, FrameHeaderError> {
+fn take_number(
+    rest: &mut &[u8],
+    short: impl Fn() -> FrameHeaderError,
+) -> Result<u32, FrameHeaderError> {
     match postcard::take_from_bytes(rest) {
         Ok((number, after)) => {
             *rest = after;
@@ -375,7 +464,11 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
         kind::PARSE_RESULT => FrameContent::ParseResult(postcard::from_bytes(bytes).ok()?),
         kind::FAILURE => {
             let (summary, class, message) = postcard::take_from_bytes(bytes).ok()?.0;
-            FrameContent::Failure { summary, class, message }
+            FrameContent::Failure {
+                summary,
+                class,
+                message,
+            }
         }
         kind::TEXT => FrameContent::Text,
         kind::COUNTS => FrameContent::Counts(postcard::from_bytes(bytes).ok()?),
@@ -399,9 +492,18 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
 }
 
 /// Encodes the output of an action.
-pub(crate) fn reply(key: ActionKey, header: &EntryHeader, body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn reply(
+    key: ActionKey,
+    header: &EntryHeader,
+    body: &EncodedBody,
+) -> Result<Vec<u8>, postcard::Error> {
     let note = postcard::to_stdvec(&header.summary())?;
-    Ok(assemble(kind::REPLY, key.0, body, &append_details(note, header)?))
+    Ok(assemble(
+        kind::REPLY,
+        key.0,
+        body,
+        &append_details(note, header)?,
+    ))
 }
 
 pub(crate) fn failure(
@@ -411,7 +513,12 @@ pub(crate) fn failure(
     message: &str,
 ) -> Result<Vec<u8>, postcard::Error> {
     let note = postcard::to_stdvec(&(header.summary(), clip(class), clip(message)))?;
-    Ok(assemble(kind::FAILURE, key.0, &EncodedBody::empty(), &append_details(note, header)?))
+    Ok(assemble(
+        kind::FAILURE,
+        key.0,
+        &EncodedBody::empty(),
+        &append_details(note, header)?,
+    ))
 }
 
 /// Appends the models of an entry and all that it was made from.
@@ -421,14 +528,27 @@ fn append_details(note: Vec<u8>, header: &EntryHeader) -> Result<Vec<u8>, postca
 }
 
 /// Encodes the result of parsing the body `raw` of `key`.
-pub(crate) fn parse_result(key: ActionKey, raw: Digest, result: &ParseResult) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn parse_result(
+    key: ActionKey,
+    raw: Digest,
+    result: &ParseResult,
+) -> Result<Vec<u8>, postcard::Error> {
     let note = match result {
         ParseResult::Output { .. } => postcard::to_stdvec(result)?,
-        ParseResult::Malformed { parser, fault } => {
-            postcard::to_stdvec(&ParseResult::Malformed { parser: *parser, fault: clip(fault).to_owned() })?
-        }
+        ParseResult::Malformed { parser, fault } => postcard::to_stdvec(&ParseResult::Malformed {
+            parser: *parser,
+            fault: clip(fault).to_owned(),
+        })?,
     };
-    Ok(assemble(kind::PARSE_RESULT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
+    Ok(assemble(
+        kind::PARSE_RESULT,
+        key.0,
+        &EncodedBody {
+            digest: raw,
+            ..EncodedBody::empty()
+        },
+        &note,
+    ))
 }
 
 pub(crate) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
@@ -436,23 +556,54 @@ pub(crate) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
 }
 
 pub(crate) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::COUNTS, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(counts)?))
+    Ok(assemble(
+        kind::COUNTS,
+        Digest([0; 32]),
+        &EncodedBody::empty(),
+        &postcard::to_stdvec(counts)?,
+    ))
 }
 
 pub(crate) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::TOUCH, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(day, keys))?))
+    Ok(assemble(
+        kind::TOUCH,
+        Digest([0; 32]),
+        &EncodedBody::empty(),
+        &postcard::to_stdvec(&(day, keys))?,
+    ))
 }
 
-pub(crate) fn remove(why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::REMOVE, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(why, keys))?))
+pub(crate) fn remove(
+    why: RemovalReason,
+    keys: &[(ActionKey, Option<Digest>)],
+) -> Result<Vec<u8>, postcard::Error> {
+    Ok(assemble(
+        kind::REMOVE,
+        Digest([0; 32]),
+        &EncodedBody::empty(),
+        &postcard::to_stdvec(&(why, keys))?,
+    ))
 }
 
 pub(crate) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::LATEST, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(places)?))
+    Ok(assemble(
+        kind::LATEST,
+        Digest([0; 32]),
+        &EncodedBody::empty(),
+        &postcard::to_stdvec(places)?,
+    ))
 }
 
-pub(crate) fn journal(place: &(BatchNonce, BatchStep), body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::JOURNAL, Digest([0; 32]), body, &postcard::to_stdvec(place)?))
+pub(crate) fn journal(
+    place: &(BatchNonce, BatchStep),
+    body: &EncodedBody,
+) -> Result<Vec<u8>, postcard::Error> {
+    Ok(assemble(
+        kind::JOURNAL,
+        Digest([0; 32]),
+        body,
+        &postcard::to_stdvec(place)?,
+    ))
 }
 
 /// Encodes fields that entries of a pack share.
@@ -477,11 +628,22 @@ fn bare(kind: u8, note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
 
 /// Encodes a packed entry with the header of the frame that it is from. The checksum of the body is kept, so that a
 /// damaged body stays recognizable. The note was redacted when it was first encoded.
-pub(super) fn packed_entry(header: &FrameHeader, body: &[u8], note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
-    let kind = if header.content.is_failure() { kind::FAILURE } else { kind::REPLY };
+pub(super) fn packed_entry(
+    header: &FrameHeader,
+    body: &[u8],
+    note: &[u8],
+) -> Result<Vec<u8>, postcard::Error> {
+    let kind = if header.content.is_failure() {
+        kind::FAILURE
+    } else {
+        kind::REPLY
+    };
     let mut frame = PACKED.to_vec();
     frame.extend([kind, header.codec as u8]);
-    frame = postcard::to_extend(&(note.len() as u32, body.len() as u32, header.raw_len), frame)?;
+    frame = postcard::to_extend(
+        &(note.len() as u32, body.len() as u32, header.raw_len),
+        frame,
+    )?;
     frame.extend(header.body_crc.to_le_bytes());
     frame.extend(header.key.0);
     frame.extend(header.digest.0);
@@ -496,7 +658,12 @@ fn assemble(kind: u8, key: Digest, body: &EncodedBody, note: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FIXED + note.len() + CRC + body.bytes.len());
     frame.extend(MAGIC);
     frame.extend([kind, body.codec as u8, 0, 0]);
-    for number in [note.len() as u32, body.bytes.len() as u32, body.raw_len, crc32fast::hash(&body.bytes)] {
+    for number in [
+        note.len() as u32,
+        body.bytes.len() as u32,
+        body.raw_len,
+        crc32fast::hash(&body.bytes),
+    ] {
         frame.extend(number.to_le_bytes());
     }
     frame.extend(key.0);

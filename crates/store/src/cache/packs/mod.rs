@@ -1,12 +1,12 @@
 //! Packs, the source of truth: append-only files of self-describing frames, in a locked folder. This file reads single
 //! frames, scans frame headers, and compresses bodies.
 
-pub(super) mod shared_fields;
-pub(super) mod provenance;
-pub(super) mod frame;
-pub(super) mod packed;
 pub(super) mod folder;
+pub(super) mod frame;
 pub(super) mod journal_steps;
+pub(super) mod packed;
+pub(super) mod provenance;
+pub(super) mod shared_fields;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +25,8 @@ use base::locale::localized;
 use base::redaction::redact_bytes;
 use folder::Layout;
 use frame::{
-    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
+    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, LEAST, MAGIC, MAX_BODY,
+    PACKED, PackHeader,
 };
 use packed::{DecodedHeader, decode_header};
 use shared_fields::SharedFields;
@@ -41,22 +42,39 @@ thread_local! {
 /// Redacts keys from a body, hashes it and compresses it, unless that makes it longer.
 pub(super) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     let raw = &*redact_bytes(raw);
-    match COMPRESSOR.with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw))) {
-        Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(EncodedBody { codec: Codec::Zstd, bytes, ..hash_body(raw)? }),
+    match COMPRESSOR
+        .with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw)))
+    {
+        Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(EncodedBody {
+            codec: Codec::Zstd,
+            bytes,
+            ..hash_body(raw)?
+        }),
         _ => plain_body(raw),
     }
 }
 
 /// Hashes a body and stores it uncompressed.
 pub(super) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
-    Ok(EncodedBody { bytes: raw.to_vec(), ..hash_body(raw)? })
+    Ok(EncodedBody {
+        bytes: raw.to_vec(),
+        ..hash_body(raw)?
+    })
 }
 
 fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     if raw.len() > MAX_BODY {
-        return Err(CacheError::TooLarge { bytes: raw.len() as u64, limit: MAX_BODY as u64 });
+        return Err(CacheError::TooLarge {
+            bytes: raw.len() as u64,
+            limit: MAX_BODY as u64,
+        });
     }
-    Ok(EncodedBody { codec: Codec::Plain, digest: Digest::hash(raw), raw_len: raw.len() as u32, bytes: Vec::new() })
+    Ok(EncodedBody {
+        codec: Codec::Plain,
+        digest: Digest::hash(raw),
+        raw_len: raw.len() as u32,
+        bytes: Vec::new(),
+    })
 }
 
 /// Decompresses a body and verifies its digest; the error says what is wrong.
@@ -65,7 +83,10 @@ pub(super) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, 
     if Digest::hash(&raw) == header.digest {
         Ok(raw)
     } else {
-        Err(localized("its body does not match its digest", "其正文与摘要值不符"))
+        Err(localized(
+            "its body does not match its digest",
+            "其正文与摘要值不符",
+        ))
     }
 }
 
@@ -76,9 +97,14 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
         Codec::Plain => stored,
         Codec::Zstd => {
             let raw = DECOMPRESSOR.with_borrow_mut(|context| {
-                context.as_mut().map(|context| context.decompress(&stored, header.raw_len as usize))
+                context
+                    .as_mut()
+                    .map(|context| context.decompress(&stored, header.raw_len as usize))
             });
-            Bytes::from(raw.and_then(Result::ok).ok_or(localized("its body cannot be decompressed", "无法解压其正文"))?)
+            Bytes::from(raw.and_then(Result::ok).ok_or(localized(
+                "its body cannot be decompressed",
+                "无法解压其正文",
+            ))?)
         }
     };
     if raw.len() == header.raw_len as usize {
@@ -91,7 +117,14 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
 /// Verifies the checksum of a body as it is stored.
 pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
     let matches = crc32fast::hash(stored) == header.body_crc;
-    if matches { Ok(()) } else { Err(localized("its body does not match its checksum", "其正文与校验和不符")) }
+    if matches {
+        Ok(())
+    } else {
+        Err(localized(
+            "its body does not match its checksum",
+            "其正文与校验和不符",
+        ))
+    }
 }
 
 /// A zstd stream to write to, for an entry that is packed for another cache.
@@ -113,7 +146,11 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     {
         let mut done = 0;
         while done < buffer.len() {
-            match std::os::windows::fs::FileExt::seek_read(file, &mut buffer[done..], offset + done as u64)? {
+            match std::os::windows::fs::FileExt::seek_read(
+                file,
+                &mut buffer[done..],
+                offset + done as u64,
+            )? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 n => done += n,
             }
@@ -133,7 +170,10 @@ fn read_bytes(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads the header of a pack, or says what is wrong with it.
-pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
+pub(super) fn read_pack_header(
+    file: &File,
+    len: u64,
+) -> io::Result<Result<PackHeader, &'static str>> {
     let mut start = [0; PackHeader::LEN];
     if len < start.len() as u64 {
         return Ok(Err(localized("the pack is cut off", "包被截断")));
@@ -153,21 +193,39 @@ pub(crate) struct PackFiles {
 
 impl PackFiles {
     pub(super) fn new(layout: Layout) -> PackFiles {
-        PackFiles { layout, files: RwLock::default(), fields: Mutex::default() }
+        PackFiles {
+            layout,
+            files: RwLock::default(),
+            fields: Mutex::default(),
+        }
     }
 
     /// Closes a pack that was replaced, so that its next use opens the new file.
     pub(super) fn close(&self, id: u32) {
-        self.fields.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        self.files.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.fields
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id);
+        self.files
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id);
     }
 
     pub(super) fn file(&self, id: u32) -> io::Result<Arc<File>> {
-        if let Some(file) = self.files.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+        if let Some(file) = self
+            .files
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+        {
             return Ok(file.clone());
         }
         let file = Arc::new(File::open(self.layout.pack(id))?);
-        self.files.write().unwrap_or_else(PoisonError::into_inner).insert(id, file.clone());
+        self.files
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, file.clone());
         Ok(file)
     }
 
@@ -182,7 +240,9 @@ impl PackFiles {
             let mut all = SharedFields::clone(fields);
             let mut end = *collected;
             while let Some(item) = scanner.next()? {
-                let PackItem::Frame(at, header) = item else { continue };
+                let PackItem::Frame(at, header) = item else {
+                    continue;
+                };
                 end = at.end();
                 if let FrameContent::Fields(new) = header.content {
                     all.add(new);
@@ -193,8 +253,19 @@ impl PackFiles {
         Ok(fields.clone())
     }
 
-    pub(super) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
-        Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.to_string(), is_unread: false }
+    pub(super) fn damage(
+        &self,
+        key: Option<ActionKey>,
+        at: FrameLocation,
+        what: impl ToString,
+    ) -> Damage {
+        Damage {
+            key,
+            path: self.layout.pack(at.pack),
+            offset: at.offset,
+            what: what.to_string(),
+            is_unread: false,
+        }
     }
 
     /// Damage where no frame is known.
@@ -204,32 +275,56 @@ impl PackFiles {
 
     /// Reports a failed read. A pack that is gone or has become shorter is damaged; otherwise the bytes may be sound.
     fn unread(&self, key: Option<ActionKey>, at: FrameLocation, error: &io::Error) -> Damage {
-        let is_unread = !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof);
-        Damage { is_unread, ..self.damage(key, at, error) }
+        let is_unread = !matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
+        );
+        Damage {
+            is_unread,
+            ..self.damage(key, at, error)
+        }
     }
 
     /// Reads the first `length` bytes of the frame at `at` and checks that it is the expected frame.
-    fn frame(&self, key: Option<ActionKey>, at: FrameLocation, length: u64) -> Result<(FrameHeader, Vec<u8>), Damage> {
-        let bytes = self.file(at.pack).and_then(|file| read_bytes(&file, at.offset, length));
+    fn frame(
+        &self,
+        key: Option<ActionKey>,
+        at: FrameLocation,
+        length: u64,
+    ) -> Result<(FrameHeader, Vec<u8>), Damage> {
+        let bytes = self
+            .file(at.pack)
+            .and_then(|file| read_bytes(&file, at.offset, length));
         let bytes = bytes.map_err(|error| self.unread(key, at, &error))?;
         let header = FrameHeader::decode(&bytes).map_err(|error| match error {
             FrameHeaderError::Short(_) => self.damage(
                 key,
                 at,
-                localized("its header has other lengths than the index says", "其头部的长度与索引所说的不同"),
+                localized(
+                    "its header has other lengths than the index says",
+                    "其头部的长度与索引所说的不同",
+                ),
             ),
             FrameHeaderError::Damaged(what) => self.damage(key, at, what),
         })?;
         let is_same = header.head_len == at.head && header.body_len == at.body;
         if !is_same || key.is_some_and(|key| key.0 != header.key) {
-            return Err(self.damage(key, at, localized("another entry is there", "那里是另一个条目")));
+            return Err(self.damage(
+                key,
+                at,
+                localized("another entry is there", "那里是另一个条目"),
+            ));
         }
         Ok((header, bytes))
     }
 
     /// The header of a record's frame and the bytes of that header.
     fn head(&self, record: &Record) -> Result<(FrameHeader, Vec<u8>), Damage> {
-        self.frame(Some(record.key), record.location, u64::from(record.location.head))
+        self.frame(
+            Some(record.key),
+            record.location,
+            u64::from(record.location.head),
+        )
     }
 
     /// The verified body of a record and the models of the call.
@@ -247,14 +342,25 @@ impl PackFiles {
     }
 
     fn stored_body(&self, record: &Record) -> Result<(FrameHeader, Bytes, ModelNames), Damage> {
-        let (header, bytes) = self.frame(Some(record.key), record.location, record.location.len())?;
+        let (header, bytes) =
+            self.frame(Some(record.key), record.location, record.location.len())?;
         if header.digest != record.raw {
-            return Err(self.damage_of(record, localized("another body is there", "那里是另一份正文")));
+            return Err(self.damage_of(
+                record,
+                localized("another body is there", "那里是另一份正文"),
+            ));
         }
-        let models = header
-            .models(&bytes)
-            .ok_or_else(|| self.damage_of(record, localized("its header cannot be read", "无法读取其头部")))?;
-        Ok((header, Bytes::from(bytes).slice(record.location.head as usize..), models))
+        let models = header.models(&bytes).ok_or_else(|| {
+            self.damage_of(
+                record,
+                localized("its header cannot be read", "无法读取其头部"),
+            )
+        })?;
+        Ok((
+            header,
+            Bytes::from(bytes).slice(record.location.head as usize..),
+            models,
+        ))
     }
 
     fn damage_of(&self, record: &Record, what: &str) -> Damage {
@@ -278,29 +384,47 @@ impl PackFiles {
     pub(super) fn decoded_header(&self, record: &Record) -> Result<DecodedHeader, Damage> {
         let (header, head) = self.head(record)?;
         let at = record.location;
-        let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
+        let fields = if head.starts_with(&PACKED) {
+            self.fields(at.pack, at.offset)
+        } else {
+            Ok(Arc::default())
+        };
         let fields = fields.map_err(|error| self.unread(Some(record.key), at, &error))?;
-        decode_header(&header, &head, &fields)
-            .ok_or_else(|| self.damage_of(record, localized("its header cannot be read", "无法读取其头部")))
+        decode_header(&header, &head, &fields).ok_or_else(|| {
+            self.damage_of(
+                record,
+                localized("its header cannot be read", "无法读取其头部"),
+            )
+        })
     }
 
     /// The place of a record.
     pub(super) fn place(&self, record: &Record) -> Result<Digest, Damage> {
         let (header, _) = self.head(record)?;
-        let summary = header
-            .content
-            .summary()
-            .ok_or_else(|| self.damage_of(record, localized("another entry is there", "那里是另一个条目")))?;
+        let summary = header.content.summary().ok_or_else(|| {
+            self.damage_of(
+                record,
+                localized("another entry is there", "那里是另一个条目"),
+            )
+        })?;
         Ok(summary.place)
     }
 
     /// What a step of a batch recorded, verified and decoded.
-    pub(super) fn step<T>(&self, at: FrameLocation, decode: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, Damage> {
+    pub(super) fn step<T>(
+        &self,
+        at: FrameLocation,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<T, Damage> {
         let (header, bytes) = self.frame(None, at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         let body = decode_body(&header, body).map_err(|what| self.damage(None, at, what))?;
         decode(&body).ok_or_else(|| {
-            self.damage(None, at, localized("the record of a batch cannot be read", "无法读取批次的记录"))
+            self.damage(
+                None,
+                at,
+                localized("the record of a batch cannot be read", "无法读取批次的记录"),
+            )
         })
     }
 
@@ -350,7 +474,15 @@ impl<'a> PackScanner<'a> {
     /// Scans `file` from `position` to `len`.
     pub(super) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> PackScanner<'a> {
         let position = position.max(PackHeader::LEN as u64);
-        PackScanner { pack, file, len, position, window: Vec::new(), window_at: 0, step: MAX_READ }
+        PackScanner {
+            pack,
+            file,
+            len,
+            position,
+            window: Vec::new(),
+            window_at: 0,
+            step: MAX_READ,
+        }
     }
 
     /// The next range; `None` at the end.
@@ -376,8 +508,14 @@ impl<'a> PackScanner<'a> {
         loop {
             let available = self.bytes(at, needed)?;
             match FrameHeader::decode(available) {
-                Err(FrameHeaderError::Short(more)) if more > needed && at + more as u64 <= self.len => needed = more,
-                Err(FrameHeaderError::Short(_)) => return Ok(Err(localized("the frame is cut off", "帧被截断"))),
+                Err(FrameHeaderError::Short(more))
+                    if more > needed && at + more as u64 <= self.len =>
+                {
+                    needed = more
+                }
+                Err(FrameHeaderError::Short(_)) => {
+                    return Ok(Err(localized("the frame is cut off", "帧被截断")));
+                }
                 Err(FrameHeaderError::Damaged(what)) => return Ok(Err(what)),
                 Ok(header) if header.location(0, at).end() > self.len => {
                     return Ok(Err(localized("the frame is cut off", "帧被截断")));
@@ -393,7 +531,11 @@ impl<'a> PackScanner<'a> {
         let end = self.len.min(at + needed as u64);
         if at < self.window_at || end > window_end {
             let skipped = at > window_end;
-            self.step = if skipped { MIN_READ } else { (self.step * 2).min(MAX_READ) };
+            self.step = if skipped {
+                MIN_READ
+            } else {
+                (self.step * 2).min(MAX_READ)
+            };
             let length = (self.len - at.min(self.len)).min(self.step.max(needed) as u64) as usize;
             self.window.resize(length, 0);
             read_at(self.file, &mut self.window, at)?;

@@ -36,19 +36,30 @@ pub(crate) enum PortableFrame {
 impl PortableFrame {
     /// Reads a frame of either version. `shared` has the fields of the pack that it is from.
     pub(crate) fn read(mut frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
-        let Ok(header) = FrameHeader::decode(&frame) else { return PortableFrame::Other(frame) };
+        let Ok(header) = FrameHeader::decode(&frame) else {
+            return PortableFrame::Other(frame);
+        };
         match header.content {
-            FrameContent::ParseResult(result) => {
-                PortableFrame::Parsed(vec![ParsedBody::new(ActionKey(header.key), header.digest, result)])
-            }
+            FrameContent::ParseResult(result) => PortableFrame::Parsed(vec![ParsedBody::new(
+                ActionKey(header.key),
+                header.digest,
+                result,
+            )]),
             FrameContent::ParseResults(results) => PortableFrame::Parsed(results),
-            FrameContent::Reply(_) | FrameContent::Failure { .. } => match read_details(&header, &frame, shared) {
-                Some((models, provenance)) => {
-                    frame.drain(..header.head_len as usize);
-                    PortableFrame::Entry(Box::new(PortableEntry { header, body: frame, models, provenance }))
+            FrameContent::Reply(_) | FrameContent::Failure { .. } => {
+                match read_details(&header, &frame, shared) {
+                    Some((models, provenance)) => {
+                        frame.drain(..header.head_len as usize);
+                        PortableFrame::Entry(Box::new(PortableEntry {
+                            header,
+                            body: frame,
+                            models,
+                            provenance,
+                        }))
+                    }
+                    None => PortableFrame::Other(frame),
                 }
-                None => PortableFrame::Other(frame),
-            },
+            }
             _ => PortableFrame::Other(frame),
         }
     }
@@ -77,11 +88,17 @@ pub(crate) enum DecodedHeader {
 }
 
 /// Decodes the header of an entry. `head` are its bytes. `None` if it is not the header of an entry.
-pub(crate) fn decode_header(header: &FrameHeader, head: &[u8], shared: &SharedFields) -> Option<DecodedHeader> {
+pub(crate) fn decode_header(
+    header: &FrameHeader,
+    head: &[u8],
+    shared: &SharedFields,
+) -> Option<DecodedHeader> {
     let (models, provenance) = read_details(header, head, shared)?;
     let known = provenance.zip(header.content.summary());
     let entry = known.and_then(|(provenance, summary)| provenance.header(*summary, models));
-    Some(entry.map_or(DecodedHeader::FieldLost, |entry| DecodedHeader::Whole(Box::new(entry))))
+    Some(entry.map_or(DecodedHeader::FieldLost, |entry| {
+        DecodedHeader::Whole(Box::new(entry))
+    }))
 }
 
 /// Frames as they are written to a pack.
@@ -96,7 +113,10 @@ pub(crate) struct PackedFrames {
 }
 
 /// Packs frames for a pack. `numbers` has the fields that its frames share already.
-pub(crate) fn pack(frames: Vec<PortableFrame>, numbers: &mut FieldNumbers) -> Result<PackedFrames, postcard::Error> {
+pub(crate) fn pack(
+    frames: Vec<PortableFrame>,
+    numbers: &mut FieldNumbers,
+) -> Result<PackedFrames, postcard::Error> {
     let mut packed = PackedFrames::default();
     for frame in frames {
         // whether a failure counts depends on the results before it
@@ -139,8 +159,16 @@ impl PackedFrames {
 
 impl PortableEntry {
     fn encode(&self, numbers: &mut FieldNumbers) -> Result<Vec<u8>, postcard::Error> {
-        let PortableEntry { header, body, models, provenance } = self;
-        let mut note = header.content.summary().map_or(Ok(Vec::new()), postcard::to_stdvec)?;
+        let PortableEntry {
+            header,
+            body,
+            models,
+            provenance,
+        } = self;
+        let mut note = header
+            .content
+            .summary()
+            .map_or(Ok(Vec::new()), postcard::to_stdvec)?;
         if let FrameContent::Failure { class, message, .. } = &header.content {
             note = postcard::to_extend(&(clip(class), clip(message)), note)?;
         }

@@ -30,11 +30,33 @@ impl EncodedProvenance {
 
     /// The whole header of an entry; `None` if the fields cannot be decoded.
     pub(crate) fn header(&self, summary: EntrySummary, models: ModelNames) -> Option<EntryHeader> {
-        let EntrySummary { created, kind, usage, cost, latency_ms, place, format } = summary;
+        let EntrySummary {
+            created,
+            kind,
+            usage,
+            cost,
+            latency_ms,
+            place,
+            format,
+        } = summary;
         let (origin, fields) = self.fields.split_first()?;
         let origin: Option<ImportOrigin> = postcard::from_bytes(origin).ok()?;
-        let fields = fields.iter().map(|field| decode_field(field)).collect::<Option<_>>()?;
-        Some(EntryHeader { kind, format, created, usage, cost, latency_ms, place, models, origin, fields })
+        let fields = fields
+            .iter()
+            .map(|field| decode_field(field))
+            .collect::<Option<_>>()?;
+        Some(EntryHeader {
+            kind,
+            format,
+            created,
+            usage,
+            cost,
+            latency_ms,
+            place,
+            models,
+            origin,
+            fields,
+        })
     }
 
     /// Appends the fields to a note. `number` returns the number of a field that entries share.
@@ -78,7 +100,10 @@ impl EncodedProvenance {
 
 fn decode_field(bytes: &[u8]) -> Option<Field> {
     let (text, content) = postcard::take_from_bytes(bytes).ok()?;
-    Some(Field { text, content: content.to_owned() })
+    Some(Field {
+        text,
+        content: content.to_owned(),
+    })
 }
 
 fn crc(fields: &[Vec<u8>]) -> u32 {

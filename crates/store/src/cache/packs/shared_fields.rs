@@ -45,14 +45,29 @@ pub(crate) struct FieldNumbers {
 impl FieldNumbers {
     /// The numbers of a pack that has these fields already.
     pub(crate) fn from_shared(shared: &SharedFields) -> FieldNumbers {
-        let next = shared.0.keys().max().map_or(0, |last| last.saturating_add(1));
-        let numbers = shared.0.iter().map(|(number, field)| (Digest::hash(field), *number)).collect();
-        FieldNumbers { numbers, next, ..FieldNumbers::default() }
+        let next = shared
+            .0
+            .keys()
+            .max()
+            .map_or(0, |last| last.saturating_add(1));
+        let numbers = shared
+            .0
+            .iter()
+            .map(|(number, field)| (Digest::hash(field), *number))
+            .collect();
+        FieldNumbers {
+            numbers,
+            next,
+            ..FieldNumbers::default()
+        }
     }
 
     /// Forgets all numbers, because the frames that define them were not written. None of them is used again.
     pub(crate) fn forget(&mut self) {
-        *self = FieldNumbers { next: self.next, ..FieldNumbers::default() };
+        *self = FieldNumbers {
+            next: self.next,
+            ..FieldNumbers::default()
+        };
     }
 
     /// The number of a field; `None` if it is to be written out.
@@ -82,7 +97,12 @@ impl FieldNumbers {
     /// The fields that got a number since they were last taken; `None` if none did.
     pub(super) fn take_new(&mut self) -> Option<NewFields> {
         let fields = std::mem::take(&mut self.new);
-        let count = u32::try_from(fields.len()).ok().filter(|count| *count > 0)?;
-        Some(NewFields { first: self.next.checked_sub(count)?, fields })
+        let count = u32::try_from(fields.len())
+            .ok()
+            .filter(|count| *count > 0)?;
+        Some(NewFields {
+            first: self.next.checked_sub(count)?,
+            fields,
+        })
     }
 }

@@ -32,7 +32,12 @@ pub(crate) struct ActivePack {
 
 impl ActivePack {
     pub(crate) fn state(&self) -> PackState {
-        PackState { id: self.id, nonce: self.nonce, good: self.len, len: self.len }
+        PackState {
+            id: self.id,
+            nonce: self.nonce,
+            good: self.len,
+            len: self.len,
+        }
     }
 
     pub(crate) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
@@ -40,15 +45,34 @@ impl ActivePack {
         let (file, nonce) = create_file(&path, id).map_err(CacheError::io("create", &path))?;
         layout.sync_folder(&layout.packs())?;
         let len = PackHeader::LEN as u64;
-        Ok(ActivePack { file, id, nonce, len, flushed: len, numbers: None })
+        Ok(ActivePack {
+            file,
+            id,
+            nonce,
+            len,
+            flushed: len,
+            numbers: None,
+        })
     }
 
     /// Continues a pack after its last whole frame; what follows is cut off.
     pub(super) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
         let path = layout.pack(state.id);
         let file = open_cut(&path, state.good).map_err(CacheError::io("open", &path))?;
-        let PackState { id, nonce, good: len, .. } = state;
-        Ok(ActivePack { file, id, nonce, len, flushed: len, numbers: None })
+        let PackState {
+            id,
+            nonce,
+            good: len,
+            ..
+        } = state;
+        Ok(ActivePack {
+            file,
+            id,
+            nonce,
+            len,
+            flushed: len,
+            numbers: None,
+        })
     }
 
     /// The pack to continue with after a scan.
@@ -57,7 +81,9 @@ impl ActivePack {
         packs: &[PackState],
         notices: &mut Vec<String>,
     ) -> Result<ActivePack, CacheError> {
-        let Some(last) = packs.last() else { return ActivePack::create(layout, 1) };
+        let Some(last) = packs.last() else {
+            return ActivePack::create(layout, 1);
+        };
         if last.good < last.len {
             let kept = copy_damaged(layout, last.id, last.good, last.len)?;
             notices.push(say!(
@@ -75,7 +101,11 @@ impl ActivePack {
 /// Creates the file of a pack, where there is none yet: no pack is ever overwritten. Returns it with its nonce.
 fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
     let header = PackHeader::new(id)?;
-    let mut file = open_options(path).read(true).append(true).create_new(true).open(path)?;
+    let mut file = open_options(path)
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .open(path)?;
     file.write_all(&header.encode())?;
     file.sync_data()?;
     Ok((file, header.nonce))
@@ -111,7 +141,12 @@ pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<
 }
 
 /// Copies a range of a pack into the folder for damaged data.
-pub(crate) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
+pub(crate) fn copy_damaged(
+    layout: &Layout,
+    id: u32,
+    from: u64,
+    to: u64,
+) -> Result<PathBuf, CacheError> {
     let folder = layout.damaged();
     create_private_folder(&folder)?;
     let path = folder.join(format!("{id:08}-{from}.bin"));
@@ -122,7 +157,11 @@ pub(crate) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Resu
 fn copy_range(source: &Path, from: u64, to: u64, target: &Path) -> io::Result<()> {
     let mut source = File::open(source)?;
     source.seek(SeekFrom::Start(from))?;
-    let mut target = open_options(target).write(true).create(true).truncate(true).open(target)?;
+    let mut target = open_options(target)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(target)?;
     io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
     target.sync_data()
 }

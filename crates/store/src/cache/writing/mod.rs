@@ -10,7 +10,9 @@ pub(super) mod writer;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::{CacheError, IndexFault, IndexResult};
@@ -64,7 +66,12 @@ impl StoreInner {
         layout.create()?;
         remove_leftovers(&layout)?;
         let packs = PackFiles::new(layout.clone());
-        let Opened { tables, tree, marks, active } = open_index(&layout, &packs, &mut notices)?;
+        let Opened {
+            tables,
+            tree,
+            marks,
+            active,
+        } = open_index(&layout, &packs, &mut notices)?;
         let store = StoreInner {
             layout,
             packs,
@@ -107,7 +114,10 @@ impl StoreInner {
     }
 
     pub(super) fn poisoned(&self, cause: &str) -> CacheError {
-        CacheError::Poisoned { path: self.layout.root().to_owned(), cause: cause.to_owned() }
+        CacheError::Poisoned {
+            path: self.layout.root().to_owned(),
+            cause: cause.to_owned(),
+        }
     }
 
     /// Records the first failure; nothing is written after it.
@@ -125,11 +135,17 @@ impl StoreInner {
 
     /// An error if an earlier write failed.
     pub(super) fn check(&self) -> Result<(), CacheError> {
-        self.fault.get().map_or(Ok(()), |cause| Err(self.poisoned(cause)))
+        self.fault
+            .get()
+            .map_or(Ok(()), |cause| Err(self.poisoned(cause)))
     }
 
     /// Writes frames as one batch and notes them in the tables. If `durable`, they are on disk when this returns.
-    pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
+    pub(super) fn commit(
+        &self,
+        frames: &[Vec<u8>],
+        durable: bool,
+    ) -> Result<Vec<FrameLocation>, CacheError> {
         self.check()?;
         self.exclusively(|active| self.append(active, frames, durable))
     }
@@ -149,7 +165,9 @@ impl StoreInner {
         frames: &[Vec<u8>],
         durable: bool,
     ) -> Result<Vec<FrameLocation>, CacheError> {
-        let frames = frames.iter().map(|frame| PortableFrame::read(frame.clone(), &SharedFields::default()));
+        let frames = frames
+            .iter()
+            .map(|frame| PortableFrame::read(frame.clone(), &SharedFields::default()));
         self.append_portable(active, frames.collect(), durable)
     }
 
@@ -178,7 +196,9 @@ impl StoreInner {
             self.check_in_place(active)?;
         }
         let mut tables = self.tables_mut();
-        located.iter().for_each(|(at, header)| tables.apply(*at, header));
+        located
+            .iter()
+            .for_each(|(at, header)| tables.apply(*at, header));
         drop(tables);
         self.pending.store(true, Ordering::Release);
         if durable {
@@ -188,16 +208,26 @@ impl StoreInner {
             self.sync_pack(active)?;
             self.flush_tree(active);
         }
-        Ok(packed.places.iter().filter_map(|place| located.get(*place)).map(|(at, _)| *at).collect())
+        Ok(packed
+            .places
+            .iter()
+            .filter_map(|place| located.get(*place))
+            .map(|(at, _)| *at)
+            .collect())
     }
 
     /// Encodes frames for the active pack.
-    fn pack(&self, active: &mut ActivePack, frames: Vec<PortableFrame>) -> Result<PackedFrames, CacheError> {
+    fn pack(
+        &self,
+        active: &mut ActivePack,
+        frames: Vec<PortableFrame>,
+    ) -> Result<PackedFrames, CacheError> {
         let numbers = match &mut active.numbers {
             Some(numbers) => numbers,
             numbers => {
                 let fields = self.packs.fields(active.id, active.len);
-                let fields = fields.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
+                let fields =
+                    fields.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
                 numbers.insert(FieldNumbers::from_shared(&fields))
             }
         };
@@ -208,7 +238,8 @@ impl StoreInner {
     pub(super) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
         let mut active = self.active();
-        self.check_in_place(&active).map_err(|error| self.fail(&error))?;
+        self.check_in_place(&active)
+            .map_err(|error| self.fail(&error))?;
         if !self.pending.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
@@ -223,12 +254,17 @@ impl StoreInner {
         if is_at(&active.file, &path) {
             Ok(())
         } else {
-            Err(CacheError::Removed { path: self.layout.root().to_owned() })
+            Err(CacheError::Removed {
+                path: self.layout.root().to_owned(),
+            })
         }
     }
 
     pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
-        active.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(active.id)))
+        active
+            .file
+            .sync_data()
+            .map_err(CacheError::io("write to", &self.layout.pack(active.id)))
     }
 
     /// Closes the active pack and starts the next one. The tree has all of it first.
@@ -242,7 +278,8 @@ impl StoreInner {
     /// Writes to the tree what changed in the tables. All of the active pack is synced.
     fn update_tree(&self, active: &ActivePack) {
         self.with_tree(|tree| {
-            let mark = watermark(&active.file, active.nonce, active.len).map_err(IndexFault::broken)?;
+            let mark =
+                watermark(&active.file, active.nonce, active.len).map_err(IndexFault::broken)?;
             tree.update(&mut self.tables_mut(), &[(active.id, Some(mark))])
         });
     }
@@ -264,10 +301,15 @@ impl StoreInner {
     /// Uses the tree, if there is one. If it fails, it is set aside and not used any more.
     fn with_tree(&self, change: impl FnOnce(&ActionTree) -> IndexResult<()>) {
         let mut slot = self.tree();
-        let Some(Err(fault)) = slot.as_ref().map(change) else { return };
+        let Some(Err(fault)) = slot.as_ref().map(change) else {
+            return;
+        };
         // not dropped: after a panic, sled may panic again when it closes
         std::mem::forget(slot.take());
-        let aside = set_aside(&self.layout).err().map(|error| say!("; {error}", "；{error}")).unwrap_or_default();
+        let aside = set_aside(&self.layout)
+            .err()
+            .map(|error| say!("; {error}", "；{error}"))
+            .unwrap_or_default();
         self.notice(say!("{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}", "{}：索引出错（{}）。没有丢失内容：下次打开缓存时由各包重新建立{aside}",
             self.layout.root().display(),
             fault.text()
@@ -278,7 +320,8 @@ impl StoreInner {
     pub(super) fn shrink_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
         let states = self.states(active)?;
-        let marks = watermarks(&states, &self.packs).map_err(CacheError::io("read", &self.layout.packs()))?;
+        let marks = watermarks(&states, &self.packs)
+            .map_err(CacheError::io("read", &self.layout.packs()))?;
         let mut slot = self.tree();
         drop(slot.take());
         match replace_index(&self.layout, &self.tables(), &marks, OldIndex::Remove) {
@@ -313,7 +356,8 @@ impl StoreInner {
         if agrees {
             return Ok(false);
         }
-        let marks = watermarks(&states, &self.packs).map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
+        let marks = watermarks(&states, &self.packs)
+            .map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
         let mut slot = self.tree();
         std::mem::forget(slot.take());
         scanned.damage.clear();

@@ -41,7 +41,11 @@ impl From<IndexFault> for RebuildReason {
     }
 }
 
-pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<String>) -> Result<Opened, CacheError> {
+pub(super) fn open_index(
+    layout: &Layout,
+    packs: &PackFiles,
+    notices: &mut Vec<String>,
+) -> Result<Opened, CacheError> {
     let ids = usable_packs(layout)?;
     match open_tree(layout, packs, &ids) {
         Ok((tables, tree, known, states)) => {
@@ -50,10 +54,21 @@ pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<S
                 None => ActivePack::create(layout, 1)?,
             };
             notices.extend(tables.damage_notices());
-            let current = watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
-            let gone = known.keys().filter(|id| !current.contains_key(id)).map(|id| (*id, None));
-            let marks = gone.chain(current.iter().map(|(id, mark)| (*id, Some(*mark)))).collect();
-            Ok(Opened { tables, tree: Some(tree), marks, active })
+            let current =
+                watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
+            let gone = known
+                .keys()
+                .filter(|id| !current.contains_key(id))
+                .map(|id| (*id, None));
+            let marks = gone
+                .chain(current.iter().map(|(id, mark)| (*id, Some(*mark))))
+                .collect();
+            Ok(Opened {
+                tables,
+                tree: Some(tree),
+                marks,
+                active,
+            })
         }
         Err(reason) => rebuild(layout, packs, &reason, notices),
     }
@@ -66,7 +81,9 @@ fn open_tree(
     ids: &[u32],
 ) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
     if !ActionTree::is_in(&layout.index()) {
-        return Err(RebuildReason::Unreadable(localized("it was missing", "索引缺失").into()));
+        return Err(RebuildReason::Unreadable(
+            localized("it was missing", "索引缺失").into(),
+        ));
     }
     let tree = ActionTree::open(&layout.index())?;
     let (mut tables, marks) = match tree.load() {
@@ -105,7 +122,9 @@ fn rebuild(
     };
     let (why, is_new) = match reason {
         // a new cache, or what a process left that was killed while it made one
-        RebuildReason::Unreadable(why) => (why, tables.item_count() == 0 && tables.damage.is_empty()),
+        RebuildReason::Unreadable(why) => {
+            (why, tables.item_count() == 0 && tables.damage.is_empty())
+        }
         RebuildReason::OtherPacks(why) => (why, false),
     };
     if tree.is_some() && !is_new {
@@ -117,7 +136,12 @@ fn rebuild(
     }
     notices.extend(tables.damage_notices());
     tables.track_changes();
-    Ok(Opened { tables, tree, marks: Vec::new(), active })
+    Ok(Opened {
+        tables,
+        tree,
+        marks: Vec::new(),
+        active,
+    })
 }
 
 /// The numbers of the packs. If the newest has no complete header, its creation was interrupted: it is removed and
@@ -126,7 +150,9 @@ fn usable_packs(layout: &Layout) -> Result<Vec<u32>, CacheError> {
     let mut ids = layout.pack_ids()?;
     if let Some(newest) = ids.last().copied() {
         let path = layout.pack(newest);
-        let len = fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+        let len = fs::metadata(&path)
+            .map_err(CacheError::io("read", &path))?
+            .len();
         if len < PackHeader::LEN as u64 {
             fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
             ids.pop();

@@ -17,7 +17,10 @@ use base::locale::localized;
 #[derive(Debug)]
 pub(crate) enum WriteRequest {
     /// A frame whose caller waits until it is on disk.
-    Put { frame: Vec<u8>, ack: oneshot::Sender<Result<FrameLocation, CacheError>> },
+    Put {
+        frame: Vec<u8>,
+        ack: oneshot::Sender<Result<FrameLocation, CacheError>>,
+    },
     /// A frame that can be derived again: written in order, durable with the next `Put` or `Sync`.
     Background(Vec<u8>),
     /// Makes everything before it durable.
@@ -35,8 +38,13 @@ pub(crate) struct WriterThread {
 impl WriterThread {
     pub(crate) fn start(store: Arc<StoreInner>) -> std::io::Result<WriterThread> {
         let (requests, queue) = unbounded_channel();
-        let thread = std::thread::Builder::new().name("cache".into()).spawn(move || write_all(&store, queue))?;
-        Ok(WriterThread { requests: Some(requests), thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("cache".into())
+            .spawn(move || write_all(&store, queue))?;
+        Ok(WriterThread {
+            requests: Some(requests),
+            thread: Some(thread),
+        })
     }
 
     /// Queues a request. If the thread has ended the request is dropped, which its sender sees from its channel.
@@ -98,14 +106,20 @@ impl WriteBatch {
     }
 
     fn commit(self, store: &StoreInner) {
-        let result =
-            if self.frames.is_empty() { Ok(Vec::new()) } else { store.commit(&self.frames, !self.puts.is_empty()) };
+        let result = if self.frames.is_empty() {
+            Ok(Vec::new())
+        } else {
+            store.commit(&self.frames, !self.puts.is_empty())
+        };
         for (index, ack) in self.puts {
             let outcome = match &result {
                 Ok(locations) => {
                     let location = locations.get(index).copied();
                     location.ok_or_else(|| {
-                        store.fail(&store.poisoned(localized("a frame was not written", "有一个帧没有写入")))
+                        store.fail(
+                            &store
+                                .poisoned(localized("a frame was not written", "有一个帧没有写入")),
+                        )
                     })
                 }
                 Err(error) => Err(store.fail(error)),

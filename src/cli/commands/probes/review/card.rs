@@ -108,12 +108,22 @@ impl Card {
                 Subject::Probe(Box::new(ProbeCard::new(probe, source, session, bank)))
             }
             None => {
-                let index = usize::try_from(session.fixture.notes.get(PARAPHRASE)?.as_u64()?).ok()?;
+                let index =
+                    usize::try_from(session.fixture.notes.get(PARAPHRASE)?.as_u64()?).ok()?;
                 let message = session.fixture.messages.get(index)?;
-                Subject::Message { message: index, role: message.role, text: message.content.clone() }
+                Subject::Message {
+                    message: index,
+                    role: message.role,
+                    text: message.content.clone(),
+                }
             }
         };
-        Some(Card { fixture: item.fixture.clone(), number, of, subject })
+        Some(Card {
+            fixture: item.fixture.clone(),
+            number,
+            of,
+            subject,
+        })
     }
 }
 
@@ -121,11 +131,20 @@ impl ProbeCard {
     fn new(probe: &Probe, source: &str, session: &SearchableFixture, bank: &BankText) -> ProbeCard {
         let points = session.fixture.effective_points();
         let point = probe.point.map_or(points.len(), |point| point.0 as usize);
-        let end = points.get(point.wrapping_sub(1)).copied().unwrap_or(session.history.len());
-        let [facts, superseded] = [&probe.expected_facts, &probe.superseded_facts]
-            .map(|facts| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect::<Vec<_>>());
+        let end = points
+            .get(point.wrapping_sub(1))
+            .copied()
+            .unwrap_or(session.history.len());
+        let [facts, superseded] = [&probe.expected_facts, &probe.superseded_facts].map(|facts| {
+            facts
+                .iter()
+                .map(|fact| FactPlace::new(fact, session, end))
+                .collect::<Vec<_>>()
+        });
         let findings = check_bank(bank.parsed(), &session.fixture, &session.history, false);
-        let findings = findings.into_iter().filter(|finding| finding.probe.as_ref() == Some(&probe.id));
+        let findings = findings
+            .into_iter()
+            .filter(|finding| finding.probe.as_ref() == Some(&probe.id));
         ProbeCard {
             id: probe.id.to_string(),
             kind: probe.kind,
@@ -137,7 +156,9 @@ impl ProbeCard {
             facts,
             superseded,
             reference_answer: probe.reference_answer.clone(),
-            findings: findings.map(|finding| format!("{}: {}", finding.message, finding.help)).collect(),
+            findings: findings
+                .map(|finding| format!("{}: {}", finding.message, finding.help))
+                .collect(),
             source: source.to_owned(),
             probe: probe.clone(),
         }
@@ -154,15 +175,28 @@ fn proposed_forms(
     bank: &BankText,
 ) -> Vec<LiteralForm> {
     let facts = (0..).zip(&probe.expected_facts).zip(places);
-    let missing: Vec<(usize, &Fact)> =
-        facts.filter(|(_, place)| place.message.is_none()).map(|(fact, _)| fact).collect();
+    let missing: Vec<(usize, &Fact)> = facts
+        .filter(|(_, place)| place.message.is_none())
+        .map(|(fact, _)| fact)
+        .collect();
     let is_last = missing.len() == 1;
     let mut proposed = Vec::new();
     for (at, fact) in missing {
-        for form in literal_forms(fact, &probe.question, history, &fixture.messages, fixture.start()..end) {
-            let Ok(edited) = bank.with_literal_form(&probe.id, at, &form, is_last) else { continue };
+        for form in literal_forms(
+            fact,
+            &probe.question,
+            history,
+            &fixture.messages,
+            fixture.start()..end,
+        ) {
+            let Ok(edited) = bank.with_literal_form(&probe.id, at, &form, is_last) else {
+                continue;
+            };
             if let Some((_, source)) = edited.probe(&probe.id) {
-                proposed.push(LiteralForm { source: source.to_owned(), form });
+                proposed.push(LiteralForm {
+                    source: source.to_owned(),
+                    form,
+                });
             }
         }
     }
@@ -170,15 +204,30 @@ fn proposed_forms(
 }
 
 impl FactPlace {
-    fn new(fact: &Fact, SearchableFixture { fixture, history }: &SearchableFixture, end: usize) -> FactPlace {
+    fn new(
+        fact: &Fact,
+        SearchableFixture { fixture, history }: &SearchableFixture,
+        end: usize,
+    ) -> FactPlace {
         let finder = FactFinder::within(fact, history.paths());
         let mut holders = history.holders(&finder, fixture.start()..end);
         let message = holders.next();
         let others = holders.count();
-        let place = FactPlace { spellings: fact.spellings.clone(), message, others, ..FactPlace::default() };
-        let Some(holder) = message.and_then(|index| fixture.messages.get(index)) else { return place };
+        let place = FactPlace {
+            spellings: fact.spellings.clone(),
+            message,
+            others,
+            ..FactPlace::default()
+        };
+        let Some(holder) = message.and_then(|index| fixture.messages.get(index)) else {
+            return place;
+        };
         let text = holder.countable_text();
-        let range = finder.find(&MappedFold::new(&text)).into_iter().next().unwrap_or(0..0);
+        let range = finder
+            .find(&MappedFold::new(&text))
+            .into_iter()
+            .next()
+            .unwrap_or(0..0);
         let (before, rest) = text.split_at_checked(range.start).unwrap_or(("", &text));
         let (found, after) = rest.split_at_checked(range.len()).unwrap_or(("", rest));
         let skipped = before.chars().count().saturating_sub(AROUND);

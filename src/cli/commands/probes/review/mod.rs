@@ -37,7 +37,9 @@ pub(crate) struct ReviewArgs {
 pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Result<Exit, Failure> {
     let mut review = Review::open(project_paths_of(common)?, &args.fixtures, args.all)?;
     if console.is_json {
-        let cards = (0..review.items.len()).map(|at| review.card(at)).collect::<Result<Vec<Card>, _>>()?;
+        let cards = (0..review.items.len())
+            .map(|at| review.card(at))
+            .collect::<Result<Vec<Card>, _>>()?;
         console.json(&json!({ "pending": cards }));
         return Ok(Exit::Done);
     }
@@ -56,14 +58,24 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
             "run it in a terminal, or in a browser with --open; --json lists what is to be reviewed",
             "请在终端中运行，或用 --open 在浏览器中运行；--json 列出待审内容",
         );
-        return Err(Failure::input(localized("a review needs a terminal", "审阅需要终端")).hinted(hint));
+        return Err(
+            Failure::input(localized("a review needs a terminal", "审阅需要终端")).hinted(hint),
+        );
     }
     terminal::review(&mut review, console)?;
     Ok(conclude(review.counts, review.left(), console))
 }
 
 fn conclude(counts: ReviewCounts, left: usize, console: &Console) -> Exit {
-    console.note(&say!("{counts}, {} left", "{counts}，剩余 {}", count(left, Noun::Question)));
-    console.next(CommandLine::current().of_project().command(if left > 0 { "probes review" } else { "run" }));
+    console.note(&say!(
+        "{counts}, {} left",
+        "{counts}，剩余 {}",
+        count(left, Noun::Question)
+    ));
+    console.next(CommandLine::current().of_project().command(if left > 0 {
+        "probes review"
+    } else {
+        "run"
+    }));
     Exit::Done
 }

@@ -49,17 +49,26 @@ struct Shown {
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
 pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewCounts, usize), Failure> {
     let (over, is_over) = mpsc::channel();
-    let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
+    let site = Arc::new(ReviewSite {
+        review: Mutex::new(review),
+        over,
+    });
     let server = LoopbackServer::start(site.clone());
-    let server = server
-        .map_err(|error| Failure::error(say!("the page cannot be served: {}", "无法提供页面：{}", chain(&error))))?;
+    let server = server.map_err(|error| {
+        Failure::error(say!(
+            "the page cannot be served: {}",
+            "无法提供页面：{}",
+            chain(&error)
+        ))
+    })?;
     let address = server.address();
     console.eprint(&say!(
         "review: {address}   (Ctrl-C ends it; decisions are saved immediately)",
         "审阅：{address}   （Ctrl-C 结束；决定立即保存）"
     ));
     // Other users see the arguments of programs, so the browser gets a file that only this user can read.
-    let redirect = temporary_file(&redirect_page(&address), ".html").map_err(|error| Failure::error(chain(&error)))?;
+    let redirect = temporary_file(&redirect_page(&address), ".html")
+        .map_err(|error| Failure::error(chain(&error)))?;
     open_in_browser(redirect.path().as_os_str());
     // The site keeps a sender, so this waits until the last question was answered.
     let _ = is_over.recv();
@@ -105,12 +114,17 @@ impl ReviewSite {
         }
         let Some(at) = review.next_open(from) else {
             let over = json_reply(&json!({ "over": true, "tally": review.counts.to_string() }));
-            return PageReply { is_last: true, ..over };
+            return PageReply {
+                is_last: true,
+                ..over
+            };
         };
         let decided = review.items.len() - review.left();
         let progress = review.progress();
         match review.card(at) {
-            Ok(card) => json_reply(&json!({ "decided": decided, "progress": progress, "card": card })),
+            Ok(card) => {
+                json_reply(&json!({ "decided": decided, "progress": progress, "card": card }))
+            }
             Err(failure) => refusal(&failure),
         }
     }
@@ -122,7 +136,11 @@ impl ReviewSite {
             Err(error) => return refusal(&Failure::input(error.to_string())),
         };
         let mut review = self.review();
-        if review.items.get(shown.at).is_none_or(|item| item.probe.is_none() || item.probe != shown.id) {
+        if review
+            .items
+            .get(shown.at)
+            .is_none_or(|item| item.probe.is_none() || item.probe != shown.id)
+        {
             return refusal(&Failure::input(localized(
                 "this question is no longer asked: load the page again",
                 "该问题不再询问：请重新载入页面",
@@ -140,7 +158,11 @@ impl ReviewSite {
             Err(error) => return refusal(&Failure::input(error.to_string())),
         };
         let mut review = self.review();
-        if review.items.get(decided.at).is_none_or(|item| item.probe != decided.id) {
+        if review
+            .items
+            .get(decided.at)
+            .is_none_or(|item| item.probe != decided.id)
+        {
             return refusal(&Failure::input(localized(
                 "this question is no longer asked: load the page again",
                 "该问题不再询问：请重新载入页面",
@@ -158,9 +180,15 @@ fn page() -> String {
     let texts = [
         ("{{ground}}", GROUND),
         ("{{language}}", localized("en", "zh-Hans")),
-        ("{{title}}", localized("compeval: review of probes", "compeval：审阅问题")),
+        (
+            "{{title}}",
+            localized("compeval: review of probes", "compeval：审阅问题"),
+        ),
         ("{{heading}}", localized("Review of probes", "审阅问题")),
-        ("{{decided}}", localized("Decided questions", "已决定的问题")),
+        (
+            "{{decided}}",
+            localized("Decided questions", "已决定的问题"),
+        ),
         ("{{decision}}", localized("Decision", "决定")),
         (
             "{{keys}}",
@@ -170,7 +198,9 @@ fn page() -> String {
             ),
         ),
     ];
-    texts.iter().fold(PAGE.to_owned(), |page, (place, text)| page.replace(place, text))
+    texts.iter().fold(PAGE.to_owned(), |page, (place, text)| {
+        page.replace(place, text)
+    })
 }
 
 /// A page that leads to an address.
@@ -190,5 +220,9 @@ fn refusal(failure: &Failure) -> PageReply {
         Failure::Message { message, .. } => message.clone(),
         Failure::Problems(problems) => problems.to_string(),
     };
-    PageReply::new("422 Unprocessable Content", "application/json", json!({ "error": words }).to_string())
+    PageReply::new(
+        "422 Unprocessable Content",
+        "application/json",
+        json!({ "error": words }).to_string(),
+    )
 }

@@ -82,19 +82,34 @@ struct WrittenFile {
 
 impl Review {
     /// The open questions of `names`, or of all fixtures with a bank; with `all`, also those that were reviewed.
-    pub(super) fn open(paths: ProjectPaths, names: &[String], all: bool) -> Result<Review, Failure> {
+    pub(super) fn open(
+        paths: ProjectPaths,
+        names: &[String],
+        all: bool,
+    ) -> Result<Review, Failure> {
         require_fixtures(&paths, names)?;
         if let Some(bare) = names.iter().find(|name| !paths.bank_of(name).is_file()) {
-            return Err(
-                Failure::input(say!("the fixture `{bare}` has no bank", "样本 `{bare}` 没有题库")).hinted(generate())
-            );
+            return Err(Failure::input(say!(
+                "the fixture `{bare}` has no bank",
+                "样本 `{bare}` 没有题库"
+            ))
+            .hinted(generate()));
         }
-        let meant = paths.files.keys().filter(|name| names.is_empty() || names.contains(*name));
-        let names: Vec<String> = meant.filter(|name| paths.bank_of(name).is_file()).cloned().collect();
+        let meant = paths
+            .files
+            .keys()
+            .filter(|name| names.is_empty() || names.contains(*name));
+        let names: Vec<String> = meant
+            .filter(|name| paths.bank_of(name).is_file())
+            .cloned()
+            .collect();
         if names.is_empty() {
-            return Err(Failure::input(localized("there is no bank to review", "没有可审阅的题库"))
-                .hinted(generate())
-                .exiting(Exit::EmptySelection));
+            return Err(Failure::input(localized(
+                "there is no bank to review",
+                "没有可审阅的题库",
+            ))
+            .hinted(generate())
+            .exiting(Exit::EmptySelection));
         }
         let mut review = Review {
             paths,
@@ -107,11 +122,20 @@ impl Review {
         for name in names {
             let fixture = review.read_session(&name)?.fixture;
             if fixture.notes.get(PARAPHRASE).is_some() {
-                review.items.push(ReviewItem { fixture: name.clone(), probe: None });
+                review.items.push(ReviewItem {
+                    fixture: name.clone(),
+                    probe: None,
+                });
             }
             let bank = &review.bank(&name)?.parsed().bank.clone();
-            let open = bank.probes.iter().filter(|probe| all || !bank.reviewed.contains(&probe.id));
-            review.items.extend(open.map(|probe| ReviewItem { fixture: name.clone(), probe: Some(probe.id.clone()) }));
+            let open = bank
+                .probes
+                .iter()
+                .filter(|probe| all || !bank.reviewed.contains(&probe.id));
+            review.items.extend(open.map(|probe| ReviewItem {
+                fixture: name.clone(),
+                probe: Some(probe.id.clone()),
+            }));
         }
         Ok(review)
     }
@@ -123,7 +147,13 @@ impl Review {
 
     /// How far the review is, in a line.
     pub(super) fn progress(&self) -> String {
-        say!("{} of {} decided ({})", "已决定 {}/{}（{}）", self.settled.len(), self.items.len(), self.counts)
+        say!(
+            "{} of {} decided ({})",
+            "已决定 {}/{}（{}）",
+            self.settled.len(),
+            self.items.len(),
+            self.counts
+        )
     }
 
     /// How many items are not settled.
@@ -147,14 +177,19 @@ impl Review {
     /// Writes a decision. Returns whether it settles the item: an edited probe is shown again.
     pub(super) fn decide(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
         self.begin_step(at);
-        self.settle(at, decision).inspect_err(|_| drop(self.steps.pop()))
+        self.settle(at, decision)
+            .inspect_err(|_| drop(self.steps.pop()))
     }
 
     /// Accepts the probes of a fixture that are not settled, from this place on. Returns how many there were.
     pub(super) fn accept_all(&mut self, at: usize) -> Result<usize, Failure> {
-        let Some(fixture) = self.items.get(at).map(|item| item.fixture.clone()) else { return Ok(0) };
+        let Some(fixture) = self.items.get(at).map(|item| item.fixture.clone()) else {
+            return Ok(0);
+        };
         let items = (0..).zip(&self.items).skip(at);
-        let of_fixture = items.filter(|(_, item)| item.fixture == fixture && item.probe.is_some()).map(|(at, _)| at);
+        let of_fixture = items
+            .filter(|(_, item)| item.fixture == fixture && item.probe.is_some())
+            .map(|(at, _)| at);
         let open: Vec<usize> = of_fixture.filter(|at| !self.settled.contains(at)).collect();
         self.begin_step(at);
         for at in &open {
@@ -169,7 +204,9 @@ impl Review {
 
     /// Takes the newest decision back, also an acceptance of many. Returns the question to show; `None` if there is none.
     pub(super) fn undo(&mut self) -> Result<Option<usize>, Failure> {
-        let Some(step) = self.steps.last() else { return Ok(None) };
+        let Some(step) = self.steps.last() else {
+            return Ok(None);
+        };
         for file in &step.files {
             if read_text(&file.path)? != file.after {
                 let path = self.paths.shown(&file.path);
@@ -182,14 +219,29 @@ impl Review {
         for file in step.files.iter().rev() {
             write_whole(&file.path, &file.before)?;
         }
-        let Some(UndoStep { at, items, settled, counts, .. }) = self.steps.pop() else { return Ok(None) };
+        let Some(UndoStep {
+            at,
+            items,
+            settled,
+            counts,
+            ..
+        }) = self.steps.pop()
+        else {
+            return Ok(None);
+        };
         (self.items, self.settled, self.counts, self.session) = (items, settled, counts, None);
         Ok(Some(at))
     }
 
     fn begin_step(&mut self, at: usize) {
         let (items, settled) = (self.items.clone(), self.settled.clone());
-        self.steps.push(UndoStep { at, items, settled, counts: self.counts, files: Vec::new() });
+        self.steps.push(UndoStep {
+            at,
+            items,
+            settled,
+            counts: self.counts,
+            files: Vec::new(),
+        });
     }
 
     /// Writes a file and remembers what it was. Several writes of one file are one.
@@ -199,17 +251,26 @@ impl Review {
         if let Some(step) = self.steps.last_mut() {
             match step.files.iter_mut().find(|file| file.path == path) {
                 Some(file) => file.after = text,
-                None => step.files.push(WrittenFile { path, before, after: text }),
+                None => step.files.push(WrittenFile {
+                    path,
+                    before,
+                    after: text,
+                }),
             }
         }
         Ok(())
     }
 
     fn settle(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
-        let Some(item) = self.items.get(at).cloned() else { return Ok(true) };
+        let Some(item) = self.items.get(at).cloned() else {
+            return Ok(true);
+        };
         match (&item.probe, &decision) {
             (None, Decision::Reject) => {
-                return Err(Failure::input(localized("a message can only be rephrased or kept", "消息只能改写或保留")));
+                return Err(Failure::input(localized(
+                    "a message can only be rephrased or kept",
+                    "消息只能改写或保留",
+                )));
             }
             (None, Decision::Accept) => self.settle_message(&item.fixture, None)?,
             (None, Decision::Edit(words)) => self.settle_message(&item.fixture, Some(words))?,
@@ -238,10 +299,19 @@ impl Review {
     /// Rephrases or keeps the marked message; either way the mark is removed.
     fn settle_message(&mut self, fixture: &str, words: Option<&str>) -> Result<(), Failure> {
         let mut changed = self.read_session(fixture)?.fixture;
-        let index = changed.notes.get(PARAPHRASE).and_then(serde_json::Value::as_u64);
-        let message = index.and_then(|index| changed.messages.get_mut(usize::try_from(index).ok()?));
+        let index = changed
+            .notes
+            .get(PARAPHRASE)
+            .and_then(serde_json::Value::as_u64);
+        let message =
+            index.and_then(|index| changed.messages.get_mut(usize::try_from(index).ok()?));
         match (message, words.map(str::trim)) {
-            (_, Some("")) => return Err(Failure::input(localized("a message cannot be empty", "消息不能为空"))),
+            (_, Some("")) => {
+                return Err(Failure::input(localized(
+                    "a message cannot be empty",
+                    "消息不能为空",
+                )));
+            }
             (Some(message), Some(words)) => words.clone_into(&mut message.content),
             _ => {}
         }
@@ -272,11 +342,16 @@ impl Review {
     fn bank(&self, fixture: &str) -> Result<BankText, Failure> {
         let path = self.paths.bank_of(fixture);
         let text = read_text(&path)?;
-        BankText::read(text.clone()).map_err(|faults| problems(faults, self.paths.shown(&path), &text))
+        BankText::read(text.clone())
+            .map_err(|faults| problems(faults, self.paths.shown(&path), &text))
     }
 
     fn session(&mut self, name: &str) -> Result<&SearchableFixture, Failure> {
-        let session = match self.session.take().filter(|session| session.fixture.name == name) {
+        let session = match self
+            .session
+            .take()
+            .filter(|session| session.fixture.name == name)
+        {
             Some(session) => session,
             None => self.read_session(name)?,
         };
@@ -286,22 +361,35 @@ impl Review {
     fn read_session(&self, name: &str) -> Result<SearchableFixture, Failure> {
         let path = self.fixture_path(name);
         let text = read_text(&path)?;
-        let parsed = ParsedFixture::read(&text).map_err(|faults| problems(faults, self.paths.shown(&path), &text))?;
+        let parsed = ParsedFixture::read(&text)
+            .map_err(|faults| problems(faults, self.paths.shown(&path), &text))?;
         let history = History::new(&parsed.fixture.messages);
-        Ok(SearchableFixture { fixture: parsed.fixture, history })
+        Ok(SearchableFixture {
+            fixture: parsed.fixture,
+            history,
+        })
     }
 
     fn fixture_path(&self, name: &str) -> std::path::PathBuf {
-        self.paths.folder.join(self.paths.files.get(name).map_or(name, String::as_str))
+        self.paths
+            .folder
+            .join(self.paths.files.get(name).map_or(name, String::as_str))
     }
 }
 
 fn generate() -> &'static str {
-    localized("`compeval probes generate` writes banks", "`compeval probes generate` 编写题库")
+    localized(
+        "`compeval probes generate` writes banks",
+        "`compeval probes generate` 编写题库",
+    )
 }
 
 fn missing_probe(item: &ReviewItem) -> Failure {
-    let id = item.probe.as_ref().map(ToString::to_string).unwrap_or_default();
+    let id = item
+        .probe
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     Failure::input(say!(
         "the probe `{id}` is no longer in the bank of {}",
         "问题 `{id}` 已不在 {} 的题库中",
@@ -310,6 +398,16 @@ fn missing_probe(item: &ReviewItem) -> Failure {
 }
 
 fn problems(faults: Vec<Fault>, path: String, text: &str) -> Failure {
-    let source = SourceFile { path, digest: Digest::hash(text), text: text.into() };
-    Problems(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)).collect()).into()
+    let source = SourceFile {
+        path,
+        digest: Digest::hash(text),
+        text: text.into(),
+    };
+    Problems(
+        faults
+            .into_iter()
+            .map(|fault| Problem::from_fault(fault, &source))
+            .collect(),
+    )
+    .into()
 }

@@ -63,12 +63,16 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
             KeyChoice::Skip => Ok(at + 1),
             KeyChoice::Undo => review.undo().map(|before| before.unwrap_or(at)),
             KeyChoice::AcceptAll => review.accept_all(at).map(|_| at),
-            KeyChoice::Decide(decision) => review.decide(at, decision).map(|is_settled| at + usize::from(is_settled)),
+            KeyChoice::Decide(decision) => review
+                .decide(at, decision)
+                .map(|is_settled| at + usize::from(is_settled)),
         };
         match done {
             Ok(next) => at = next,
             // What cannot be read is asked again; nothing was written.
-            Err(Failure::Message { message, .. }) => console.error(localized("not written:", "未写入："), message),
+            Err(Failure::Message { message, .. }) => {
+                console.error(localized("not written:", "未写入："), message)
+            }
             Err(other) => return Err(other),
         }
     }
@@ -102,14 +106,18 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
         ),
     };
     loop {
-        let Some(answer) = ask(console, choices)? else { return Ok(KeyChoice::Quit) };
+        let Some(answer) = ask(console, choices)? else {
+            return Ok(KeyChoice::Quit);
+        };
         if let (Subject::Probe(_), true) = (&card.subject, answer.trim().starts_with('A')) {
             return Ok(KeyChoice::AcceptAll);
         }
         let letter = answer.trim().to_lowercase();
         let form_of = |card: &ProbeCard| {
             let number: usize = letter.parse().ok()?;
-            card.literal_forms.get(number.checked_sub(1)?).map(|form| form.source.clone())
+            card.literal_forms
+                .get(number.checked_sub(1)?)
+                .map(|form| form.source.clone())
         };
         let decision = match (&card.subject, letter.chars().next()) {
             (_, Some('?')) => {
@@ -119,14 +127,22 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             (_, Some('u')) => return Ok(KeyChoice::Undo),
             (_, Some('q')) => return Ok(KeyChoice::Quit),
             (_, Some('s')) => return Ok(KeyChoice::Skip),
-            (Subject::Probe(_), Some('a')) | (Subject::Message { .. }, Some('k')) => Some(Decision::Accept),
+            (Subject::Probe(_), Some('a')) | (Subject::Message { .. }, Some('k')) => {
+                Some(Decision::Accept)
+            }
             (Subject::Probe(_), Some('r')) => Some(Decision::Reject),
-            (Subject::Probe(card), _) if form_of(card).is_some() => form_of(card).map(Decision::Edit),
+            (Subject::Probe(card), _) if form_of(card).is_some() => {
+                form_of(card).map(Decision::Edit)
+            }
             (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
-            (Subject::Message { text, .. }, Some('p')) => edited_message(text, console)?.map(Decision::Edit),
+            (Subject::Message { text, .. }, Some('p')) => {
+                edited_message(text, console)?.map(Decision::Edit)
+            }
             _ => {
-                let unknown =
-                    localized("None of these; `?` lists what each key does.", "没有这个选择；`?` 列出各键的作用。");
+                let unknown = localized(
+                    "None of these; `?` lists what each key does.",
+                    "没有这个选择；`?` 列出各键的作用。",
+                );
                 console.eprint(unknown);
                 None
             }
@@ -139,9 +155,12 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
 
 fn ask(console: &Console, question: &str) -> Result<Option<String>, Failure> {
     let question = console.paint(TextStyle::Hint, question);
-    console
-        .ask(&question)
-        .map_err(|error| Failure::error(say!("the answer could not be read: {error}", "无法读取回答：{error}")))
+    console.ask(&question).map_err(|error| {
+        Failure::error(say!(
+            "the answer could not be read: {error}",
+            "无法读取回答：{error}"
+        ))
+    })
 }
 
 /// A line that is not blank.
@@ -161,7 +180,10 @@ fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, F
 /// The probe, asked for field by field: an empty line keeps what there is.
 fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     let mut edited = probe.clone();
-    console.eprint(localized("An empty line keeps the current text.", "空行保留现有文字。"));
+    console.eprint(localized(
+        "An empty line keeps the current text.",
+        "空行保留现有文字。",
+    ));
     if let Some(question) = ask_for_text(console, localized("question:", "问题："))? {
         edited.question = question;
     }
@@ -170,14 +192,25 @@ fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
         "预期事实，用 ; 分隔，同一事实的不同写法用 | 分隔：",
     );
     if let Some(facts) = ask_for_text(console, how)? {
-        let facts = facts.split(';').map(|fact| fact.split('|').map(|spelling| spelling.trim().to_owned()));
-        edited.expected_facts = facts.map(|spellings| Fact { spellings: spellings.collect() }).collect();
+        let facts = facts
+            .split(';')
+            .map(|fact| fact.split('|').map(|spelling| spelling.trim().to_owned()));
+        edited.expected_facts = facts
+            .map(|spellings| Fact {
+                spellings: spellings.collect(),
+            })
+            .collect();
     }
-    if let Some(answer) = ask_for_text(console, localized("reference answer:", "参考答案："))? {
+    if let Some(answer) = ask_for_text(console, localized("reference answer:", "参考答案："))?
+    {
         edited.reference_answer = Some(answer);
     }
-    serde_json::to_string_pretty(&edited)
-        .map_err(|error| Failure::error(say!("failed to write JSON: {error}", "无法写出 JSON：{error}")))
+    serde_json::to_string_pretty(&edited).map_err(|error| {
+        Failure::error(say!(
+            "failed to write JSON: {error}",
+            "无法写出 JSON：{error}"
+        ))
+    })
 }
 
 /// The rephrased message; `None` if it is the same or empty.
@@ -186,7 +219,10 @@ fn edited_message(message: &str, console: &Console) -> Result<Option<String>, Fa
         Some(editor) => in_editor(&editor, message, ".txt")?,
         None => {
             let mut lines = Vec::new();
-            console.eprint(localized("Rephrase it; an empty line ends the text.", "请改写；空行结束。"));
+            console.eprint(localized(
+                "Rephrase it; an empty line ends the text.",
+                "请改写；空行结束。",
+            ));
             while let Some(line) = ask_for_text(console, ">")? {
                 lines.push(line);
             }
@@ -210,16 +246,32 @@ fn in_editor(editor: &str, text: &str, suffix: &str) -> Result<String, Failure> 
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
-    Err(Failure::input(say!("the editor `{editor}` failed: {failure}", "编辑器 `{editor}` 失败：{failure}")))
+    Err(Failure::input(say!(
+        "the editor `{editor}` failed: {failure}",
+        "编辑器 `{editor}` 失败：{failure}"
+    )))
 }
 
 fn render(card: &Card, progress: &str, console: &Console) -> String {
-    let Card { fixture, number, of, subject } = card;
+    let Card {
+        fixture,
+        number,
+        of,
+        subject,
+    } = card;
     let progress = console.paint(TextStyle::Dim, progress);
     match subject {
         Subject::Probe(probe) => {
-            let head = say!("{fixture} · {number} of {of} · {}", "{fixture} · {number}/{of} · {}", probe.id);
-            format!("\n{}  {progress}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
+            let head = say!(
+                "{fixture} · {number} of {of} · {}",
+                "{fixture} · {number}/{of} · {}",
+                probe.id
+            );
+            format!(
+                "\n{}  {progress}\n{}",
+                console.paint(TextStyle::Strong, &head),
+                render_probe(probe, console)
+            )
         }
         Subject::Message { message, text, .. } => {
             let head = say!(
@@ -228,30 +280,63 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
                 message
             );
             let text = base::text::shortened(text, SHOWN);
-            format!("\n{}  {progress}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
+            format!(
+                "\n{}  {progress}\n\n{text}\n",
+                console.paint(TextStyle::Strong, &head)
+            )
         }
     }
 }
 
 fn render_probe(probe: &ProbeCard, console: &Console) -> String {
-    let kind =
-        say!("{}, asked after {}", "{}，在 {} 之后提问", probe_type(probe.kind), count(probe.messages, Noun::Message));
-    let mut lines = vec![console.paint(TextStyle::Dim, &kind), String::new(), probe.question.clone(), String::new()];
+    let kind = say!(
+        "{}, asked after {}",
+        "{}，在 {} 之后提问",
+        probe_type(probe.kind),
+        count(probe.messages, Noun::Message)
+    );
+    let mut lines = vec![
+        console.paint(TextStyle::Dim, &kind),
+        String::new(),
+        probe.question.clone(),
+        String::new(),
+    ];
     if !probe.answerable {
         lines.push(
-            localized("  the right answer: the transcript does not say", "  正确答案：会话记录中没有").to_owned(),
+            localized(
+                "  the right answer: the transcript does not say",
+                "  正确答案：会话记录中没有",
+            )
+            .to_owned(),
         );
     }
-    lines.extend(probe.facts.iter().map(|place| fact_lines(localized("expected", "预期"), place, console)));
-    for (number, LiteralForm { form, .. }) in (1..).zip(&probe.literal_forms) {
-        lines.push(say!("  literal form {number}: »{form}«", "  原文形式 {number}：»{form}«"));
-    }
-    lines.extend(probe.superseded.iter().map(|place| fact_lines(localized("superseded", "已被取代"), place, console)));
     lines.extend(
-        probe.reference_answer.iter().map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
+        probe
+            .facts
+            .iter()
+            .map(|place| fact_lines(localized("expected", "预期"), place, console)),
+    );
+    for (number, LiteralForm { form, .. }) in (1..).zip(&probe.literal_forms) {
+        lines.push(say!(
+            "  literal form {number}: »{form}«",
+            "  原文形式 {number}：»{form}«"
+        ));
+    }
+    lines.extend(
+        probe
+            .superseded
+            .iter()
+            .map(|place| fact_lines(localized("superseded", "已被取代"), place, console)),
+    );
+    lines.extend(
+        probe
+            .reference_answer
+            .iter()
+            .map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
     );
     for finding in &probe.findings {
-        let finding = console.labelled(TextStyle::Warning, localized("check:", "请核对："), finding);
+        let finding =
+            console.labelled(TextStyle::Warning, localized("check:", "请核对："), finding);
         lines.push(format!("  {finding}"));
     }
     lines.join("\n") + "\n"
@@ -266,16 +351,21 @@ fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
             "  {what}：{fact}\n    压缩点之前没有消息含有它"
         );
     };
-    let others =
-        if place.others > 0 { say!(", and in {} more", "，另见 {} 处", place.others) } else { String::new() };
+    let others = if place.others > 0 {
+        say!(", and in {} more", "，另见 {} 处", place.others)
+    } else {
+        String::new()
+    };
     let found = match console.colors {
         true => console.paint(TextStyle::Warning, &place.found),
         false => format!("»{}«", place.found),
     };
     // `one_line` drops the blanks next to the fact: each gap is put back as one blank.
-    let [gap_before, gap_after] =
-        [place.before.ends_with(char::is_whitespace), place.after.starts_with(char::is_whitespace)]
-            .map(|is_blank| if is_blank { " " } else { "" });
+    let [gap_before, gap_after] = [
+        place.before.ends_with(char::is_whitespace),
+        place.after.starts_with(char::is_whitespace),
+    ]
+    .map(|is_blank| if is_blank { " " } else { "" });
     let before = format!("{}{gap_before}", one_line(&place.before));
     let after = format!("{gap_after}{}", one_line(&place.after));
     say!(
