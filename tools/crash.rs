@@ -1,7 +1,7 @@
 //! A randomised crash test: it kills commands at random points, restarts them, and compares their results with those of
 //! a run that was not killed.
 //!
-//! `cargo build && cargo run --example crash [SECONDS] [SEED]`
+//! `cargo build && cargo run -p compeval-tools --bin crash [SECONDS] [SEED]`
 //!
 //! Each round may edit the project, starts a command, kills it (or lets it end), and checks:
 //! 1. The label always has complete results, which are byte for byte those of one of the designs.

@@ -1,7 +1,7 @@
 //! Measures the speed of economics: writes generated sessions, reads them like `observe --economics`, and prints the
 //! time and the peak memory.
 //!
-//! `cargo run --release -p compeval-sessions --example economics -- 1000` writes 1,000 MB to the folder for temporary
+//! `cargo run --release -p compeval-tools --bin economics -- 1000` writes 1,000 MB to the folder for temporary
 //! files, and removes them at the end.
 
 #![allow(

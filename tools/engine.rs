@@ -1,7 +1,7 @@
 //! Measures how much of a provider's limits the program uses. The binary runs with its cache and results against a
 //! provider on loopback that limits requests in many ways. For comparison, the pacing law alone is run in virtual time.
 //!
-//! `cargo build --release && cargo run --release --example engine -- [--law] [--seconds 60] [PART OF A TRIAL'S NAME]`
+//! `cargo build --release && cargo run --release -p compeval-tools --bin engine -- [--law] [--seconds 60] [PART OF A TRIAL'S NAME]`
 //!
 //! `--law` measures only the pacing law, which takes seconds.
 

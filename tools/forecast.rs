@@ -1,7 +1,7 @@
 //! Measures how close the forecast of `plan` is to the run, if nothing is cached. Five layouts are planned and then run
 //! against a server on loopback, which counts tokens like compeval.
 //!
-//! `cargo build && cargo run --example forecast`
+//! `cargo build && cargo run -p compeval-tools --bin forecast`
 //!
 //! The server summarizes in about 1,800 tokens, answers in about 150, and grades in the format of the judge. These
 //! lengths are those that a forecast assumes for what models write; it computes what they read.

@@ -1,7 +1,7 @@
 //! Makes a project of any size with which the program can be measured, and serves a provider for it on loopback.
 //!
 //! ```text
-//! cargo build --release --example matrix && M=target/release/examples/matrix
+//! cargo build --release -p compeval-tools --bin matrix && M=target/release/matrix
 //! $M write /tmp/m 10 5 20 3            # 10 fixtures, 5 methods, 20 probes, 3 runs: 6,150 actions
 //! $M serve &                           # answers at 127.0.0.1:8399 until it is stopped
 //! compeval -C /tmp/m run --label a --allow-weak-judge

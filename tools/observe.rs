@@ -1,7 +1,7 @@
 //! Simulates sessions with and without an effect of compactions, and shows in how many of them `compeval observe` finds
 //! one.
 //!
-//! `cargo run --release -p compeval-sessions --example observe [STUDIES]`
+//! `cargo run --release -p compeval-tools --bin observe [STUDIES]`
 //!
 //! Every study has 16 sessions with two compactions each. A session reads a known file in six of ten turns, and each
 //! such read is a re-read with a probability that depends on the turn. The random numbers have a fixed seed, so the

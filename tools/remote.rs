@@ -3,7 +3,7 @@
 //! `cache pull` and a dry `cache prune --remote`; and an upload of 6,000 entries. All of this is measured after one
 //! upload and after 500. The bucket is a simulator of S3 in this process; each machine is a process of its own.
 //!
-//! `cargo run --release --features object-stores --example remote`
+//! `cargo run --release -p compeval-tools --bin remote`
 
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]

@@ -2,7 +2,7 @@
 //! the self-test fifty scripted judges, most of which follow a rule instead of the ground truth in one dimension or in
 //! all.
 //!
-//! `cargo run --release --example selftest [SIMULATIONS]`
+//! `cargo run --release -p compeval-tools --bin selftest [SIMULATIONS]`
 //!
 //! The random numbers have a fixed seed, so the same number of simulations always gives the same output. The cases are
 //! drawn as in a run, and the verdict is the library's own. A simulated judge that is right about a label gives a score

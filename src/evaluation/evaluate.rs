@@ -21,7 +21,7 @@ use super::project::{
     commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project,
     report_notices, stage_models,
 };
-use super::publish::{PublishedResults, gather, publish, return_freed};
+use super::publish::{PublishedResults, gather, publish};
 use super::published_files::{PublishedFiles, made_files, source_of_files};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::Regrader;
@@ -204,7 +204,6 @@ fn publish_set(
     let few = lines.finish(&store)?;
     // Without rows in memory no context is needed, so the memory of the store is freed.
     let store = few.is_some().then_some(store);
-    return_freed();
     let PublishedResults {
         mut manifest,
         summary,

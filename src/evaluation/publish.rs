@@ -61,7 +61,6 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
         || {
             let set = gather(folder, manifest, rows)?;
             // A summary needs some large pieces, and what reading the rows left is in small ones.
-            return_freed();
             let lines = text_edits_in(cache);
             // The manifest has the tries and regradings from the end of the run.
             let (comparison, refused) = match compared_to_baseline(pipeline, &set, false, &lines) {
@@ -247,21 +246,4 @@ pub(super) fn sessions<'a>(
         is_same.then_some((loaded.name(), session))
     });
     sessions.collect()
-}
-
-/// Returns freed memory to the system. glibc keeps it, because a few bytes that are still used hold back all that lies below
-/// them; what comes next then needs new memory. Takes some milliseconds for 100 MB. Other allocators have no such call.
-pub(super) fn return_freed() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        #[expect(
-            unsafe_code,
-            reason = "a declaration; the function takes a number and is safe to call at any time"
-        )]
-        unsafe extern "C" {
-            safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
-        }
-        // Whether there was something to return.
-        let _ = malloc_trim(0);
-    }
 }

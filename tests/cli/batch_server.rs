@@ -11,8 +11,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, Response, Uri};
 use serde_json::{Value, json};
 
-use super::super::brain;
-use super::super::loopback::LoopbackServer;
+use super::brain;
+use super::loopback::LoopbackServer;
 
 /// The vendor whose API the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

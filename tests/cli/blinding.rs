@@ -1,6 +1,6 @@
 //! Blinding, proven on the bytes that a judge's provider sees.
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::Server;
 

@@ -1,6 +1,6 @@
 //! Budgets are never exceeded with many requests in flight; the run stops cleanly, and the next one goes on.
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::{PRICES, Project};
 use super::server::{Asked, Reply, Server, with_finish};
 
@@ -46,7 +46,7 @@ fn retries_count_as_requests() {
 fn spent(server: &Server) -> f64 {
     let asked = server.asked();
     let cost = |asked: &super::server::Asked| {
-        let output = super::super::brain::reply(&asked.json).len() / 4 + 1;
+        let output = super::brain::reply(&asked.json).len() / 4 + 1;
         (asked.body.len() / 4) as f64 * 100e-6 + output as f64 * 200e-6
     };
     asked.iter().map(cost).sum()

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::Command;
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::{Project, Running};
 use super::server::{Reply, Server};
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::brain::{Wanted, case_of, graded, material};
+use super::brain::{Wanted, case_of, graded, material};
 use super::gate::{compared, lose, sessions};
 use super::project::{Ended, Project};
 use super::server::{Asked, Reply, Server, wait_until};

@@ -1,7 +1,7 @@
 //! What an edit costs: nothing for names, places, comments and limits; for a word of a prompt, only the actions that it
 //! changes.
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Reply, Server};
 

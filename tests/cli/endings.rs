@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
@@ -12,7 +12,7 @@ fn indifferent(asked: &Asked) -> Reply {
         return Reply::Sensible;
     }
     let mut graded: Value =
-        serde_json::from_str(&super::super::brain::reply(&asked.json)).expect("grades");
+        serde_json::from_str(&super::brain::reply(&asked.json)).expect("grades");
     for result in graded["criterionResults"].as_array_mut().expect("a list") {
         result["score"] = json!(3);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::super::brain::{Wanted, graded, material};
+use super::brain::{Wanted, graded, material};
 use super::project::Project;
 use super::server::{Asked, Reply, Server, with_finish};
 

@@ -1,7 +1,7 @@
 //! The first minutes of a user: the sample anywhere, whether the models answer, and a label after a run without a
 //! reply.
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Reply, Server};
 

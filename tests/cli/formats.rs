@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::brain::{Wanted, graded, material};
+use super::brain::{Wanted, graded, material};
 use super::project::Project;
 use super::server::{Reply, Server};
 

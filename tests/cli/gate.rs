@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::brain::{self, Wanted, case_of, graded, material};
+use super::brain::{self, Wanted, case_of, graded, material};
 use super::project::{Ended, Project};
 use super::server::{Reply, Server, with_finish};
 

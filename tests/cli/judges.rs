@@ -3,7 +3,7 @@
 use compeval::judge::{CaseKind, Dimension, Quality};
 use serde_json::{Value, json};
 
-use super::super::brain::{self, Wanted, case_of, graded, graded_by, material};
+use super::brain::{self, Wanted, case_of, graded, graded_by, material};
 use super::matrix::SELFTEST;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};

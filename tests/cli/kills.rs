@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::{KEY, Project};
 use super::server::{Reply, Server, wait_until};
 

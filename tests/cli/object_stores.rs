@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::bucket::{BUCKET, KEY_ID, ObjectStore, Stored};
+use super::bucket::{BUCKET, KEY_ID, ObjectStore, Stored};
 use super::project::{Ended, Key, Project, key};
 use super::server::Server;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::kills::damage;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::brain::Wanted;
 use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
+use super::brain::Wanted;
 use super::open_book::{
     FINDS, books, calls, expected, may_search, project, question, returned, searched_by,
     searches_when_it_misses, seen, stated,

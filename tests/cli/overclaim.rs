@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 

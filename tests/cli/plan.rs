@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Reply, Server};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::brain::{self, Wanted};
+use super::brain::{self, Wanted};
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 

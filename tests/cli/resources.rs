@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::io::Write as _;
 
-use super::super::brain::{self, Wanted};
+use super::brain::{self, Wanted};
 use super::project::{Project, Running};
 use super::server::{Reply, Server, with_finish};
 

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
-use super::super::brain;
+use super::brain;
 use super::project::{Ended, KEY, Project};
 use super::server::{Reply, Server, with_finish};
 

@@ -12,8 +12,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
 use serde_json::{Value, json};
 
-use super::super::brain::{self, Wanted};
-use super::super::loopback::LoopbackServer;
+use super::brain::{self, Wanted};
+use super::loopback::LoopbackServer;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]

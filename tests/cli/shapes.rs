@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::super::brain::text_of;
+use super::brain::text_of;
 use super::project::Project;
 use super::server::{Reply, Server};
 

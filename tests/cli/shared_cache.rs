@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::{Ended, Key, Project, key};
 use super::server::{Reply, Server};
 
@@ -506,7 +506,7 @@ fn a_run_goes_on_where_the_remote_answers_differently() {
     let other = Remote::new();
     other.create();
     server.script(|asked| match asked.wanted {
-        super::super::brain::Wanted::Answer => Reply::Text("The port is 9999.".into()),
+        super::brain::Wanted::Answer => Reply::Text("The port is 9999.".into()),
         _ => Reply::Sensible,
     });
     writing(&server, &other, &[("ci", &ci)], &ci).expect(0, RUN);
@@ -572,7 +572,7 @@ fn generated_probes_are_pulled() {
     let probes = r#"{"probes": [{"type": "recall", "question": "Which listen port does the harbor service use at last?",
         "expected_facts": ["9091"], "reference_answer": "It listens on port 9091."}]}"#;
     server.script(move |asked| match asked.wanted {
-        super::super::brain::Wanted::Compression => Reply::Text(probes.into()),
+        super::brain::Wanted::Compression => Reply::Text(probes.into()),
         _ => Reply::Sensible,
     });
     let generating = |project: Project| {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::{Ended, Project};
 use super::server::{Reply, Server};
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::{KEY, Project, Running};
 use super::server::{Reply, Server};
 

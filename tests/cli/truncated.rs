@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::brain::{self, Wanted};
+use super::brain::{self, Wanted};
 use super::gate::{compared, lose, sessions};
 use super::kills::damage;
 use super::project::Project;

@@ -1,6 +1,6 @@
 //! `run --watch` runs what an edit makes stale, within one budget, and prints what changed.
 
-use super::super::brain::Wanted;
+use super::brain::Wanted;
 use super::project::Project;
 use super::server::Server;
 

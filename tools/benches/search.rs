@@ -1,7 +1,7 @@
 //! The cost of a search for open-book answers in a session of 2 MB: the index, which is built once for a session, and a
 //! query with its four excerpts.
 //!
-//! `cargo bench --bench search`; the target is 20 ms a query.
+//! `cargo bench -p compeval-tools --bench search`; the target is 20 ms a query.
 
 #![allow(missing_docs)]
 

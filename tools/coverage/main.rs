@@ -1,7 +1,7 @@
 //! Simulates how often the 95% intervals of compeval cover the truth, how often its verdicts are wrong, and what its
 //! gate detects.
 //!
-//! `cargo run --release -p compeval-stats --example coverage [SIMULATIONS [SECTION …]]`, where a section is
+//! `cargo run --release -p compeval-tools --bin coverage [SIMULATIONS [SECTION …]]`, where a section is
 //! `intervals`, `findings`, `gate`, `uniform`, `facts`, `detectable`, `shares`, `reliability` or `looks`
 //!
 //! The random numbers have a fixed seed, so the same number of simulations always gives the same output. Scores come

@@ -1,11 +1,11 @@
 //! Shows which figure reacts to which harm: contexts from the shipped banks are harmed by 25, 50 and 100%, and the
 //! slope of each figure is printed.
 //!
-//! `cargo run --example dose_response`
+//! `cargo run -p compeval-tools --bin dose_response`
 //!
 //! Nothing here is random. A context has an entry for each fact of a bank, and a harm changes a share of the entries.
 //! The strict reader is right about a fact if some entry states it and none contradicts it; this is known from how the
-//! entries were made, not from their words. `cargo test --example dose_response` fails if a slope that
+//! entries were made, not from their words. `cargo test -p compeval-tools --bin dose_response` fails if a slope that
 //! `docs/notes/harms.md` claims turns or vanishes.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]

@@ -2,7 +2,7 @@
 //! worker, eight compressors and eleven harms. For each figure it prints Spearman's correlation with success, and the
 //! success by thirds of the figure.
 //!
-//! `cargo run --example twelve_repositories`
+//! `cargo run -p compeval-tools --bin twelve_repositories`
 //!
 //! Nothing here is random and no model is asked. The worker searches values by fixed words and does not use the rules
 //! of the figures. So the table shows whether a figure follows success if only facts decide about success. It shows

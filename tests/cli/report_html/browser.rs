@@ -12,7 +12,7 @@ use compeval::report::html::PageInput;
 use super::page::LARGE;
 use super::sample::{Sample, SampleOptions, render};
 
-const WALK: &str = include_str!("../browser/walk.js");
+const WALK: &str = include_str!("walk.js");
 /// Markup that would run as an element, as an event handler and as a link.
 pub(crate) const INJECTION: &str = "</script><script>window.planted=1</script><img src=x onerror=\"window.planted=2\"><a href=javascript:1>&amp;\u{2028}'\"";
 

@@ -13,7 +13,10 @@ use super::crashed_files::{Recording, Semantics};
 use super::support::*;
 
 const FOLDER: &str = "COMPEVAL_TEST_POWER";
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cache/write_recorder.c");
+const SOURCE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/fast/cache/write_recorder.c"
+);
 /// States for each of the four semantics.
 const STATES: usize = 80;
 const ENTRIES: u64 = 24;

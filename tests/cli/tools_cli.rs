@@ -1,13 +1,5 @@
 //! The tools around a run, as a user meets them: the program itself, on projects of its own.
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::print_stderr
-)]
-
-#[path = "support/loopback.rs"]
-mod loopback;
+#![allow(clippy::print_stderr)]
 
 use std::fs;
 use std::io::Write;
@@ -16,8 +8,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::loopback::LoopbackServer;
 use axum::{Json, Router};
-use loopback::LoopbackServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! The architecture as a test: which module may import which, that no files depend on each other in a cycle, where the
 //! methods of a type are, and which files may use an outside crate or print.
 
-#[path = "support/module_graph.rs"]
+#[path = "../support/module_graph.rs"]
 mod module_graph;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,7 +175,7 @@ const HOMES: &[(&str, &[&str])] = &[
 ];
 
 /// The most lines of a file.
-const LONGEST: usize = 600;
+const LONGEST: usize = 800;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

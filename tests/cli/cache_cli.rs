@@ -1,7 +1,5 @@
 //! The cache, `show` and `why` as a user meets them: the program run in a project of its own.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -4,20 +4,11 @@
 //! targets, with seeds of their own. An input that makes a target panic is written to `target/fuzz`; with a copy of it in
 //! `tests/fuzz/TARGET` it is tried first from then on.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-#[path = "cache/support.rs"]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "shared with the tests of the cache"
-)]
-mod support;
-
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::cache::support;
 use base::units::Tokens;
 use compeval::compress::{CommandSpec, CompressOutput, Method, MethodName, Protocol, Strategy};
 use compeval::entries::{EntryLookup, key_of};

@@ -1,0 +1,12 @@
+//! The cache as its users meet it: through its public face, over real files.
+
+mod crashed_files;
+mod damage;
+mod journal;
+mod kill;
+mod maintenance;
+mod packed;
+mod power_loss;
+mod stored;
+pub(crate) mod support;
+mod without_locks;
