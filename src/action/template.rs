@@ -14,8 +14,7 @@ use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
 
 use super::value::InputValue;
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 use base::text::line_and_column;
 use store::{Digest, DigestBuilder};
 
@@ -66,11 +65,9 @@ impl Template {
             let (line, _) = line_and_column(text, at);
             return Err(TemplateFault {
                 line,
-                message: localized(
-                    "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template",
-                    "模板中不允许私用字符 U+F8F0 和 U+F8F1",
-                )
-                .into(),
+                message:
+                    "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template"
+                        .into(),
             });
         }
         let mut environment = Environment::empty();
@@ -114,10 +111,7 @@ impl Template {
         let known = self.variables.join("`, `");
         Err(TemplateFault {
             line,
-            message: say!(
-                "unknown variable `{name}`; this prompt may use `{known}`",
-                "未知变量 `{name}`；此提示词可用 `{known}`"
-            ),
+            message: format!("unknown variable `{name}`; this prompt may use `{known}`"),
         })
     }
 
@@ -246,9 +240,8 @@ fn only_insertions(text: &str) -> Result<(), TemplateFault> {
         if !allowed.is_match(found.as_str()) {
             let (line, _) = line_and_column(text, found.start());
             let tag_text = found.as_str().trim();
-            let message = say!(
-                "`{tag_text}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`",
-                "不允许 `{tag_text}`：模板以 `{{{{ 变量 }}}}` 插入，以 `{{% if %}}` 判断"
+            let message = format!(
+                "`{tag_text}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`"
             );
             return Err(TemplateFault { line, message });
         }

@@ -8,7 +8,6 @@ use crate::action::{
 };
 use crate::compress::{CommandSpec, ContextRef, SpanText};
 use base::locale::Locale;
-use base::say;
 use models::{CallResult, Endpoint, Lane, Operation, ToolOffer};
 use sessions::transcript::Role;
 
@@ -46,11 +45,13 @@ pub struct AnswerInput<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerFault {
     /// The prompt does not render with the values that happen to be empty here.
-    #[error("{}", say!("the answer prompt does not render: line {}: {}", "作答提示词无法渲染：第 {} 行：{}", _0.line, _0.message))]
+    #[error("the answer prompt does not render: line {}: {}", _0.line, _0.message)]
     Template(#[from] TemplateFault),
     /// The context belongs to another provider.
-    #[error("{}", say!("a context made at `{made}` can be read there only, but the answerer asks `{asked}`; \
-         use an answerer of the same provider", "在 `{made}` 产生的上下文只能在那里读取，而作答模型使用 `{asked}`；请用同一服务商的作答模型"))]
+    #[error(
+        "a context made at `{made}` can be read there only, but the answerer asks `{asked}`; \
+         use an answerer of the same provider"
+    )]
     OtherProvider {
         /// Where the context was made.
         made: Endpoint,

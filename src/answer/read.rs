@@ -11,8 +11,6 @@ use super::Recovery;
 use super::exchange::{Archive, Excerpt};
 use crate::action::Digest;
 use crate::search::{Ranking, excerpt};
-use base::locale::localized;
-use base::say;
 use base::text::shortened;
 use models::ReadFault;
 use sessions::transcript::{Message, estimate_tokens};
@@ -45,26 +43,24 @@ pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchFault {
     #[error(
-        "{}",
-        localized(
-            "the search returned nothing; where no message matches it is to return {\"excerpts\":[]}",
-            "检索没有返回内容；没有消息匹配时应返回 {\"excerpts\":[]}"
-        )
+        "the search returned nothing; where no message matches it is to return {{\"excerpts\":[]}}"
     )]
     Nothing,
-    #[error("{}", say!("the search broke its protocol: {found}; expected {{\"excerpts\":[{{\"text\":\"…\"}}]}}", "检索违反协议：{found}；应为 {{\"excerpts\":[{{\"text\":\"…\"}}]}}"))]
+    #[error(
+        "the search broke its protocol: {found}; expected {{\"excerpts\":[{{\"text\":\"…\"}}]}}"
+    )]
     Contract {
         /// What was there instead.
         found: String,
     },
-    #[error("{}", say!("excerpt {number} of the search stands in no message of the archive: {text:?}", "检索的第 {number} 段摘录不在存档的任何消息中：{text:?}"))]
+    #[error("excerpt {number} of the search stands in no message of the archive: {text:?}")]
     Invented {
         /// The number of the excerpt, from 1.
         number: usize,
         /// How it begins.
         text: String,
     },
-    #[error("{}", say!("the search returned {found} excerpts, and {allowed} were asked for", "检索返回 {found} 段摘录，只要求 {allowed} 段"))]
+    #[error("the search returned {found} excerpts, and {allowed} were asked for")]
     TooMany { found: usize, allowed: u32 },
 }
 
@@ -81,12 +77,12 @@ pub fn read_excerpts(
         return Err(SearchFault::Nothing);
     }
     let output: Value = serde_json::from_slice(stdout).map_err(|error| SearchFault::Contract {
-        found: say!("it is no JSON ({error})", "不是 JSON（{error}）"),
+        found: format!("it is no JSON ({error})"),
     })?;
     let list = output["excerpts"]
         .as_array()
         .ok_or_else(|| SearchFault::Contract {
-            found: localized("there is no list `excerpts`", "没有 `excerpts` 列表").to_owned(),
+            found: "there is no list `excerpts`".to_owned(),
         })?;
     if list.len() > recovery.results as usize {
         return Err(SearchFault::TooMany {
@@ -106,10 +102,7 @@ pub fn read_excerpts(
             .map(str::trim)
             .filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| SearchFault::Contract {
-            found: say!(
-                "excerpt {number} has no `text`",
-                "第 {number} 段摘录没有 `text`"
-            ),
+            found: format!("excerpt {number} has no `text`"),
         })?;
         let at = texts.iter().position(|whole| whole.contains(text));
         let at = at.ok_or_else(|| SearchFault::Invented {

@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
 use base::locale::Locale;
-use base::say;
 use models::Lane;
 
 /// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
@@ -139,13 +138,7 @@ fn stage_of_run() -> impl TypedValueParser<Value = Stage> {
 
 fn lane(text: &str) -> Result<Lane, String> {
     let lane = Lane::ALL.into_iter().find(|lane| lane.name() == text);
-    lane.ok_or_else(|| {
-        say!(
-            "expected one of {}",
-            "应为以下之一：{}",
-            Lane::ALL.map(Lane::name).join(", ")
-        )
-    })
+    lane.ok_or_else(|| format!("expected one of {}", Lane::ALL.map(Lane::name).join(", ")))
 }
 
 /// How far a run goes.

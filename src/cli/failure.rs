@@ -12,8 +12,6 @@ use crate::pipeline::{OpenError, Problems};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 use base::units::Usd;
 use store::cache::CacheError;
@@ -105,18 +103,12 @@ impl From<Ending> for Exit {
 
 /// How a signing key is made.
 pub(crate) fn new_key() -> &'static str {
-    localized(
-        "compeval cache key   makes a key",
-        "compeval cache key   产生密钥",
-    )
+    "compeval cache key   makes a key"
 }
 
 /// The failure for `--json` with a flag whose output is something else.
 pub(crate) fn not_as_json(flag: &str) -> Failure {
-    Failure::input(say!(
-        "{flag} prints no JSON: leave out --json",
-        "{flag} 不输出 JSON：请去掉 --json"
-    ))
+    Failure::input(format!("{flag} prints no JSON: leave out --json"))
 }
 
 /// Why a command could not do its work.
@@ -209,18 +201,15 @@ impl Failure {
     fn from_system(message: String, shortage: Option<Shortage>, space: &str) -> Failure {
         let hint = match shortage {
             Some(Shortage::Space) => space,
-            Some(Shortage::FileSize) => localized(
-                "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
-                "此处的 `ulimit -f` 限制了文件大小；`ulimit -f unlimited` 可解除",
-            ),
-            Some(Shortage::OpenFiles) => localized(
-                "`ulimit -n 1024` lets a process open that many files at once",
-                "`ulimit -n 1024` 允许进程同时打开这么多文件",
-            ),
-            Some(Shortage::ReadOnly) => localized(
-                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache",
-                "请在可写文件夹中的副本上操作；COMPEVAL_CACHE 可移动缓存",
-            ),
+            Some(Shortage::FileSize) => {
+                "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that"
+            }
+            Some(Shortage::OpenFiles) => {
+                "`ulimit -n 1024` lets a process open that many files at once"
+            }
+            Some(Shortage::ReadOnly) => {
+                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
+            }
             None => return Failure::error(message),
         };
         Failure::Message {
@@ -244,13 +233,9 @@ impl Failure {
                 hint,
                 ..
             } => {
-                console.error(localized("error:", "错误："), message);
+                console.error("error:", message);
                 if let Some(hint) = hint {
-                    console.eprint(&console.labelled(
-                        TextStyle::Hint,
-                        localized("hint:", "提示："),
-                        hint,
-                    ));
+                    console.eprint(&console.labelled(TextStyle::Hint, "hint:", hint));
                 }
                 *exit
             }
@@ -266,20 +251,14 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
-        let space = localized(
-            "free some space and run again; what was kept is safe",
-            "请释放一些空间后重新运行；已保存的内容不受影响",
-        );
+        let space = "free some space and run again; what was kept is safe";
         Failure::from_system(chain(&error), Shortage::in_error(&error), space)
     }
 }
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        let space = localized(
-            "free some space, or remove entries with `compeval cache prune`, which needs no free space",
-            "请释放一些空间，或用 `compeval cache prune` 删除条目（不需要空闲空间）",
-        );
+        let space = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
         let shortage = match &error {
             // These have only the words of the system.
             CacheError::Poisoned { cause, .. } => Shortage::in_text(cause),
@@ -347,36 +326,23 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
                 None => format!("--max-cost {limit}"),
                 Some(all) => {
                     let own = money(Some(Usd(limit)));
-                    say!(
-                        "the {own} that --max-cost {all} leaves here",
-                        "--max-cost {all} 在此留下的 {own}"
-                    )
+                    format!("the {own} that --max-cost {all} leaves here")
                 }
             };
-            say!(
+            format!(
                 "the next request could exceed {limit} ({} spent or reserved)",
-                "下一个请求可能超过 {limit}（已用或预留 {}）",
                 Usd(spent)
             )
         }
         BudgetReached::Requests { limit } => match allowed_in_all("max_requests", limit as f64) {
-            None => say!(
-                "--max-requests {limit} were sent",
-                "--max-requests {limit} 已用完"
-            ),
+            None => format!("--max-requests {limit} were sent"),
             Some(all) => {
                 let own = count(limit, Noun::Request);
-                say!(
-                    "{own} were sent, which --max-requests {all} leaves here",
-                    "--max-requests {all} 在此留下的 {own} 已用完"
-                )
+                format!("{own} were sent, which --max-requests {all} leaves here")
             }
         },
     };
-    say!(
-        "{why}; run again with a larger budget to continue",
-        "{why}；请用更大的预算重新运行以继续"
-    )
+    format!("{why}; run again with a larger budget to continue")
 }
 
 /// What a flag was typed with, if that is more than the limit of this process.
@@ -398,10 +364,7 @@ fn typed_value(flag: &str) -> Option<String> {
 fn message(error: &EvaluationError) -> String {
     match error {
         EvaluationError::UnknownPrice { model, .. } => {
-            say!(
-                "--max-cost needs known prices, and the price of `{model}` is unknown",
-                "--max-cost 需要已知价格，而 `{model}` 的价格未知"
-            )
+            format!("--max-cost needs known prices, and the price of `{model}` is unknown")
         }
         EvaluationError::CostLimit {
             limit,
@@ -409,26 +372,17 @@ fn message(error: &EvaluationError) -> String {
             expected,
             ..
         } => {
-            let estimate = expected.map(|usd| {
-                say!(
-                    ", and the run is estimated at {}",
-                    "；本次运行估计为 {}",
-                    money(Some(usd))
-                )
-            });
+            let estimate =
+                expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
             let limit = match allowed_in_all("max_cost", limit.0) {
-                None => say!("--max-cost {} is", "--max-cost {} ", limit.0),
+                None => format!("--max-cost {} is", limit.0),
                 Some(all) => {
                     let own = money(Some(*limit));
-                    say!(
-                        "--max-cost {all} leaves {own} here, which is",
-                        "--max-cost {all} 在此留下 {own}，"
-                    )
+                    format!("--max-cost {all} leaves {own} here, which is")
                 }
             };
-            say!(
+            format!(
                 "{limit} less than one reply of `{}` may cost: {} for {} tokens{}",
-                "{limit}低于 `{}` 一条回复的可能费用：{}（{} 个词元）{}",
                 reply.model,
                 money(Some(reply.usd)),
                 reply.tokens.0,
@@ -438,9 +392,8 @@ fn message(error: &EvaluationError) -> String {
         EvaluationError::TooFewFixtures { needed, found } => {
             let have = count(*found, Noun::Fixture);
             let are = if *found == 1 { "is" } else { "are" };
-            say!(
-                "--until-decided needs {needed} fixtures that the baseline has too: there {are} {have}",
-                "--until-decided 需要基线中也有的 {needed} 个样本，现有 {have}"
+            format!(
+                "--until-decided needs {needed} fixtures that the baseline has too: there {are} {have}"
             )
         }
         error => chain(error),
@@ -450,38 +403,26 @@ fn message(error: &EvaluationError) -> String {
 /// What to do about a request that cannot be evaluated.
 fn hint_for(error: &EvaluationError) -> Option<String> {
     Some(match error {
-        EvaluationError::UnknownPrice { model, file } => say!(
-            "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
-            "请在 {} 中声明：[prices.\"{model}\"]，给出每百万词元的 input 与 output（美元）",
-            file.display()
-        ),
+        EvaluationError::UnknownPrice { model, file } => format!("declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+            file.display()),
         EvaluationError::CostLimit { limit, share, reply, expected } => {
             cost_limit_hint(*limit, *share, reply, *expected)
         }
-        EvaluationError::MissingKey { variable, provider } => say!(
-            "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]",
-            "export {variable}=…，或在 [providers.{provider}] 中用 api_key_env 指定其他变量"
-        ),
-        EvaluationError::CacheIsFile(_) => localized(
-            "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away",
-            "在 [pipeline] 中用 `cache` 或用 COMPEVAL_CACHE 指定其他文件夹，或移走该文件",
-        )
+        EvaluationError::MissingKey { variable, provider } => format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]"),
+        EvaluationError::CacheIsFile(_) => "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away"
         .to_owned(),
-        EvaluationError::NoSelftest { .. } => say!(
-            "{}   asks them once, for all parts",
-            "{}   为所有分片只询问一次",
-            CommandLine::current().command("judge selftest")
-        ),
+        EvaluationError::NoSelftest { .. } => format!("{}   asks them once, for all parts",
+            CommandLine::current().command("judge selftest")),
         EvaluationError::NoParts { .. } => {
             let of = typed_value("parts").unwrap_or_else(|| "8".to_owned());
             let part = CommandLine::current().without("parts").with("part", &format!("--part 1/{of}"));
-            say!("{}   runs the first of {of}", "{}   运行 {of} 个分片中的第一个", part.command("run"))
+            format!("{}   runs the first of {of}", part.command("run"))
         }
         EvaluationError::RemoteSettings(SettingsError::NoKey) => {
-            say!("{}; --remote-mode read uploads nothing", "{}；--remote-mode read 不上传任何内容", new_key())
+            format!("{}; --remote-mode read uploads nothing", new_key())
         }
         EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
-            localized("--remote-mode read uploads nothing", "--remote-mode read 不上传任何内容").to_owned()
+            "--remote-mode read uploads nothing".to_owned()
         }
         error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),
     })
@@ -492,20 +433,14 @@ fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Optio
     let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
     let all = allowed_in_all("max_cost", limit.0).unwrap_or(limit.0);
     let least = all + (least - limit.0) / share;
-    let amount = say!(
-        "--max-cost {:.2} works",
-        "--max-cost {:.2} 即可",
-        (least * 100.0).ceil() / 100.0
-    );
+    let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
     match reply.is_limited {
-        true => say!(
+        true => format!(
             "{amount}, or a lower max_output_tokens where `{}` is asked",
-            "{amount}，或在使用 `{}` 处降低 max_output_tokens",
             reply.model
         ),
-        false => say!(
+        false => format!(
             "{amount}, or max_output_tokens where `{}` is asked: it is missing there",
-            "{amount}，或在使用 `{}` 处设置缺少的 max_output_tokens",
             reply.model
         ),
     }
@@ -514,30 +449,22 @@ fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Optio
 /// What to do about parts that cannot be run or merged.
 fn part_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
-        EvaluationError::BatchedPart { .. } => localized(
-            "--lane live or --lane flex, or run the matrix in one process",
-            "--lane live 或 --lane flex，或在一个进程中运行整个矩阵",
-        ),
-        EvaluationError::ModulesInParts { .. } => localized(
-            "list its files under `inputs`, without `inputs_from`, or run the matrix in one process",
-            "请去掉 `inputs_from`，在 `inputs` 中列出文件，或在一个进程中运行整个矩阵",
-        ),
-        EvaluationError::PartIsRunning { .. } => localized(
-            "give each process a number of its own, from 1/N to N/N",
-            "给每个进程各自的编号，从 1/N 到 N/N",
-        ),
-        EvaluationError::NoRemote => localized(
-            "--remote fs:///srv/compeval, or COMPEVAL_REMOTE",
-            "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE",
-        ),
-        EvaluationError::OtherParts { .. } => localized(
-            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again",
-            "请给出各分片运行时的选项（--runs、--methods、--model 等），或重新运行",
-        ),
-        EvaluationError::OtherAssignment { .. } => localized(
-            "give the number of parts that were run, or run them again with this project and version",
-            "请给出已运行的分片数，或用本项目和版本重新运行",
-        ),
+        EvaluationError::BatchedPart { .. } => {
+            "--lane live or --lane flex, or run the matrix in one process"
+        }
+        EvaluationError::ModulesInParts { .. } => {
+            "list its files under `inputs`, without `inputs_from`, or run the matrix in one process"
+        }
+        EvaluationError::PartIsRunning { .. } => {
+            "give each process a number of its own, from 1/N to N/N"
+        }
+        EvaluationError::NoRemote => "--remote fs:///srv/compeval, or COMPEVAL_REMOTE",
+        EvaluationError::OtherParts { .. } => {
+            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again"
+        }
+        EvaluationError::OtherAssignment { .. } => {
+            "give the number of parts that were run, or run them again with this project and version"
+        }
         _ => return None,
     })
 }
@@ -545,22 +472,17 @@ fn part_hint(error: &EvaluationError) -> Option<&'static str> {
 /// What to do about a comparison that cannot be made.
 fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
-        EvaluationError::TooManyCells(_) => {
-            localized("compare without --html", "不带 --html 进行比较")
-        }
-        EvaluationError::OtherBaseline(_) => localized(
+        EvaluationError::TooManyCells(_) => "compare without --html",
+        EvaluationError::OtherBaseline(_) => {
             "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
-             run is not compared",
-            "没有发送任何请求：请撤销这些差异，或按项目现在的样子重新运行基线；不带 --compare-to 的运行不作比较",
-        ),
-        EvaluationError::UsedFixtures { .. } => localized(
-            "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
-            "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",
-        ),
-        EvaluationError::TooFewFixtures { .. } => localized(
-            "run without --until-decided compares what there is",
-            "不带 --until-decided 的运行会比较现有内容",
-        ),
+             run is not compared"
+        }
+        EvaluationError::UsedFixtures { .. } => {
+            "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used"
+        }
+        EvaluationError::TooFewFixtures { .. } => {
+            "run without --until-decided compares what there is"
+        }
         _ => return None,
     })
 }
@@ -572,15 +494,13 @@ fn refused_writer(error: LabelWriterError) -> Failure {
     let hint = match &error {
         LabelWriterError::OtherDesign { label, .. } => {
             let replace = typed.with("replace", "--replace").command("run");
-            Some(say!(
+            Some(format!(
                 "{other}   keeps both\n      {replace}   keeps the old results as `{}`",
-                "{other}   两者都保留\n      {replace}   旧结果保留为 `{}`",
                 label.earlier(1)
             ))
         }
-        LabelWriterError::Protected(label) => Some(say!(
+        LabelWriterError::Protected(label) => Some(format!(
             "{other}   keeps both; `compeval labels protect --off {}` lifts the protection",
-            "{other}   两者都保留；`compeval labels protect --off {}` 解除保护",
             shell_word(label.as_str())
         )),
         _ => None,
@@ -625,7 +545,7 @@ impl From<FolderError> for Failure {
             FolderError::File(error) if !error.is_missing() => error.into(),
             error @ FolderError::Missing { near: None, .. } => {
                 let list = CommandLine::current().of_project().command("labels ls");
-                let hint = say!("{list}   lists what there is", "{list}   列出已有结果");
+                let hint = format!("{list}   lists what there is");
                 Failure::input(chain(&error)).hinted(hint)
             }
             error => Failure::input(chain(&error)),
@@ -661,7 +581,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
             .downcast_ref()
             .map_or_else(|| inner.to_string(), system_words);
         if !text.contains(&words) {
-            text.push_str(localized(": ", "："));
+            text.push_str(": ");
             text.push_str(&words);
         }
         cause = inner.source();

@@ -6,8 +6,7 @@ use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 
 /// Lines of a short list: with those around it there are about eight.
 const LINES: usize = 6;
@@ -23,9 +22,8 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
         [(first, alike)] => {
             let mut text = render(&Problems(vec![(*first).clone()]), console);
             if !alike.is_empty() {
-                text.push_str(&say!(
+                text.push_str(&format!(
                     "\n  and {} like it: {}",
-                    "\n  另有 {} 个同类：{}",
                     alike.len(),
                     places(alike)
                 ));
@@ -45,9 +43,8 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
             }
             if !rest.is_empty() {
                 let findings: usize = rest.iter().map(|(_, alike)| alike.len() + 1).sum();
-                lines.push(say!(
+                lines.push(format!(
                     "and {} of {}",
-                    "另有 {}，共 {}",
                     count(findings, Noun::Finding),
                     count(rest.len(), Noun::Kind)
                 ));
@@ -73,24 +70,23 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
 
 /// The command that lists each finding.
 pub(crate) fn every_finding() -> String {
-    say!(
+    format!(
         "each at its place: {}",
-        "逐项查看：{}",
         CommandLine::current().of_project().command("check --all")
     )
 }
 
 /// The lines of a kind of findings: how many, what and where; for errors, a second line says what to do.
 fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
-    let (style, [one, many], chinese) = match first.severity() {
-        Severity::Error => (TextStyle::Bad, ["error", "errors"], "错误"),
-        Severity::Warning => (TextStyle::Warning, ["warning", "warnings"], "警告"),
+    let (style, [one, many]) = match first.severity() {
+        Severity::Error => (TextStyle::Bad, ["error", "errors"]),
+        Severity::Warning => (TextStyle::Warning, ["warning", "warnings"]),
     };
     let label = match alike {
-        0 => say!("{one}:", "{chinese}："),
-        _ => say!("{} {many}:", "{} 个{chinese}：", alike + 1),
+        0 => format!("{one}:"),
+        _ => format!("{} {many}:", alike + 1),
     };
-    let more = (alike > 0).then(|| say!("and {alike} like it", "另有 {alike} 个同类"));
+    let more = (alike > 0).then(|| format!("and {alike} like it"));
     let place = place_of(first)
         .into_iter()
         .chain(more)
@@ -141,7 +137,7 @@ fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 fn pattern(problem: &Problem) -> String {
     let message = problem
         .message()
-        .split(localized(" in message ", "（第 "))
+        .split(" in message ")
         .next()
         .unwrap_or_default();
     let quoted = message.split(['`', '"']).step_by(2);
@@ -182,15 +178,11 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push('\n');
         }
         if !alike.is_empty() {
-            text.push_str(&say!("  also: {}\n", "  还有：{}\n", places(&alike)));
+            text.push_str(&format!("  also: {}\n", places(&alike)));
         }
     }
     // miette has only the English word.
-    own_color(
-        &text
-            .trim_end()
-            .replace("  help: ", localized("  help: ", "  提示: ")),
-    )
+    own_color(&text.trim_end().replace("  help: ", "  help: "))
 }
 
 /// The problem with advice whose commands are those that the user can type.
@@ -231,7 +223,7 @@ fn places(problems: &[&Problem]) -> String {
         .take(SHOWN)
         .collect();
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
-        places.push(say!("and {more} more", "另有 {more} 处"));
+        places.push(format!("and {more} more"));
     }
     places.join(", ")
 }

@@ -3,7 +3,6 @@
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use base::locale::{Locale, localized};
-use base::say;
 use base::text::grouped;
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
@@ -126,22 +125,19 @@ pub(crate) fn probe_type(kind: ProbeType) -> &'static str {
 
 /// What something cost, in a sentence.
 pub(crate) fn cost(usd: Option<Usd>) -> String {
-    usd.map_or_else(
-        || localized("cost unknown", "费用未知").to_owned(),
-        |usd| usd.to_string(),
-    )
+    usd.map_or_else(|| "cost unknown".to_owned(), |usd| usd.to_string())
 }
 
 /// Seconds as people say them.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 1.0 {
-        return say!("{seconds:.2} s", "{seconds:.2} 秒");
+        return format!("{seconds:.2} s");
     }
     let whole = seconds.round() as u64;
     match whole {
-        0..=119 => say!("{whole} s", "{whole} 秒"),
-        120..=7199 => say!("{} min", "{} 分钟", whole.div_ceil(60)),
-        _ => say!("{:.1} h", "{:.1} 小时", seconds / 3600.0),
+        0..=119 => format!("{whole} s"),
+        120..=7199 => format!("{} min", whole.div_ceil(60)),
+        _ => format!("{:.1} h", seconds / 3600.0),
     }
 }
 
@@ -180,10 +176,10 @@ pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
 /// A span of time in its largest unit: `5 s`, `3 min`, `2 h`, `4 d`.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {
-        0..=59 => say!("{seconds} s", "{seconds} 秒"),
-        60..=3599 => say!("{} min", "{} 分钟", seconds / 60),
-        3600..=86_399 => say!("{} h", "{} 小时", seconds / 3600),
-        _ => say!("{} d", "{} 天", seconds / 86_400),
+        0..=59 => format!("{seconds} s"),
+        60..=3599 => format!("{} min", seconds / 60),
+        3600..=86_399 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
     }
 }
 

@@ -10,8 +10,6 @@ use tokio::sync::watch;
 use crate::cli::failure::{Exit, chain};
 use crate::cli::terminal::Console;
 use crate::scheduler::StopRequest;
-use base::locale::localized;
-use base::say;
 
 /// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
 pub(crate) struct Interrupts {
@@ -73,11 +71,8 @@ impl Interrupts {
             });
         if let Err(error) = started {
             console.warn(
-                localized("warning:", "警告："),
-                say!(
-                    "Ctrl-C is not handled, and ends the run at once: {error}",
-                    "无法处理 Ctrl-C，按下会立即结束运行：{error}"
-                ),
+                "warning:",
+                format!("Ctrl-C is not handled, and ends the run at once: {error}"),
             );
         }
     }
@@ -111,13 +106,9 @@ impl InterruptState {
                 let nth = self.received.fetch_add(1, Ordering::Relaxed) + 1;
                 match requested(nth, self.is_over.load(Ordering::Relaxed)) {
                     Some(stop) => drop(self.stop.send_replace(stop)),
-                    None => console.leave(
-                        Exit::Interrupted.code(),
-                        localized(
-                            "stopped; finished work is saved",
-                            "已停止；完成的工作已保存",
-                        ),
-                    ),
+                    None => {
+                        console.leave(Exit::Interrupted.code(), "stopped; finished work is saved")
+                    }
                 }
             }
         })

@@ -28,8 +28,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
-use base::locale::localized;
-use base::say;
 use command_line::CommandLine;
 use command_list::{commands_at, former_command, former_flag};
 use commands::{Cli, dispatch, program};
@@ -88,19 +86,14 @@ pub fn main() -> u8 {
     let console = Console::new(&cli.common);
     start_logging(cli.common.verbose, &console);
     let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
-    let ended = catch_unwind(command).unwrap_or_else(|_| {
-        Err(Failure::error(localized(
-            "a fault of compeval; please report it",
-            "compeval 自身的故障，请报告",
-        )))
-    });
+    let ended = catch_unwind(command)
+        .unwrap_or_else(|_| Err(Failure::error("a fault of compeval; please report it")));
     let exit = ended.unwrap_or_else(|failure| failure.report(&console));
     match Console::output_error() {
         None => exit.code(),
         Some(error) => {
-            console.eprint(&say!(
-                "error: standard output could not be written: {error}",
-                "错误：无法写入标准输出：{error}"
+            console.eprint(&format!(
+                "error: standard output could not be written: {error}"
             ));
             Exit::Error.code()
         }
@@ -194,28 +187,18 @@ fn without_command(error: &clap::Error) -> u8 {
 /// Prints an introduction, for `compeval` without a command where there is no project yet.
 fn introduce(typed: CommandLine) -> u8 {
     let typed = typed.of_folder();
-    let commands = [
-        typed.command(localized("init", "init --locale zh")),
-        typed.command("run"),
-    ];
+    let commands = [typed.command("init"), typed.command("run")];
     let width = commands
         .iter()
         .map(|command| display_width(command))
         .max()
         .unwrap_or_default();
     let [init, run] = commands.map(|command| left(&command, width));
-    Console::plain().print(&say!(
-        "compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
+    Console::plain().print(&format!("compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
          There is no project here. Try:\n\n  \
          {init}   write a sample project that runs offline\n  \
          {run}   run it and print the scores\n\n\
-         `compeval --help` lists all commands.",
-        "compeval 衡量智能体在历史被压缩之后能否继续工作。\n\
-         此处没有项目。请试：\n\n  \
-         {init}   写出可离线运行的示例项目\n  \
-         {run}   运行并显示得分\n\n\
-         `compeval --help` 列出所有命令。"
-    ));
+         `compeval --help` lists all commands."));
     Exit::Done.code()
 }
 

@@ -15,8 +15,6 @@ use crate::evaluation::{
     Ending, EvaluationOutcome, MergeCoverage, NumberedPart, PartOfRun, variable,
 };
 use crate::parts::{Engine, EngineError, PartArgument, PartNumber};
-use base::locale::localized;
-use base::say;
 
 /// Which part of the matrix this process runs.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,7 +41,7 @@ impl PartArgs {
             Some(PartArgument::Auto(count)) => {
                 let (number, engine) =
                     Engine::part(variable, count).map_err(|error: EngineError| {
-                        Failure::input(say!("--part auto: {error}", "--part auto：{error}"))
+                        Failure::input(format!("--part auto: {error}"))
                     })?;
                 Some(NumberedPart {
                     number,
@@ -57,24 +55,19 @@ impl PartArgs {
     /// Says that this process is a task of an array, where it would run the whole matrix all the same.
     pub(crate) fn mention_engine(&self, console: &Console) {
         if let Some((_, name)) = Engine::detect(variable).filter(|_| self.part.is_none()) {
-            let text = say!(
-                "{name} is set; this runs the whole matrix, and --part auto/N a part of it",
-                "设置了 {name}；这里运行整个矩阵，--part auto/N 则运行其中一片"
+            let text = format!(
+                "{name} is set; this runs the whole matrix, and --part auto/N a part of it"
             );
-            console.note(&console.labelled(TextStyle::Hint, localized("note:", "说明："), text));
+            console.note(&console.labelled(TextStyle::Hint, "note:", text));
         }
     }
 }
 
 /// The number in `--parts N`.
 pub(crate) fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
-    let number = text.parse().map_err(|_| {
-        localized(
-            "expected a number, as in --parts 8",
-            "应为数字，如 --parts 8",
-        )
-        .to_owned()
-    })?;
+    let number = text
+        .parse()
+        .map_err(|_| "expected a number, as in --parts 8".to_owned())?;
     PartNumber::new(1, number)
         .map(PartNumber::count)
         .map_err(|fault| fault.to_string())
@@ -109,16 +102,14 @@ impl PartJson {
 pub(crate) fn part_line(part: &PartOfRun) -> String {
     let (number, all) = (part.record.number, part.chains_of_all());
     match part.chains() {
-        0 => say!(
-            "Part {number} has nothing to do: the matrix has {all} chains, some of which stay together.",
-            "分片 {number} 无事可做：矩阵共有 {all} 条链，其中一些不能分开。"
+        0 => format!(
+            "Part {number} has nothing to do: the matrix has {all} chains, some of which stay together."
         ),
-        chains => say!(
+        chains => format!(
             "Part {number}: {chains} of {all} chains (a method on a fixture), {:.0}% of the estimated work; the \
              largest part has {:.2} times the mean.",
-            "分片 {number}：{all} 条链（一个方法在一个样本上）中的 {chains} 条，估计工作量的 {:.0}%；最大的分片是平均的 {:.2} 倍。",
             part.share() * 100.0,
-            part.largest_to_mean(),
+            part.largest_to_mean()
         ),
     }
 }
@@ -139,41 +130,35 @@ pub(crate) fn print_coverage(
         ..
     } = coverage;
     if !doubled.is_empty() {
-        console.warn(localized("parts:", "分片："), doubled_parts(doubled));
+        console.warn("parts:", doubled_parts(doubled));
     }
     if *made_twice > 0 {
-        let text = say!(
+        let text = format!(
             "{} came out equal in two parts and was paid for in both; the output of the lower part is used",
-            "{} 在两个分片中相同，且都已付费；采用编号较小的分片的输出",
             count(*made_twice, Noun::Action)
         );
-        console.note(&console.labelled(TextStyle::Hint, localized("note:", "说明："), text));
+        console.note(&console.labelled(TextStyle::Hint, "note:", text));
     }
     // Also where no cell is missing: what these paid is not counted.
     if !missing.is_empty() {
         console.warn(
-            localized("parts:", "分片："),
-            say!(
+            "parts:",
+            format!(
                 "these parts are not in the remote: {}",
-                "远程缓存中没有这些分片：{}",
                 list_numbers(missing)
             ),
         );
     }
     if !incomplete.is_empty() {
         console.warn(
-            localized("parts:", "分片："),
-            say!(
-                "these parts have work left: {}",
-                "这些分片还有工作未完成：{}",
-                list_numbers(incomplete)
-            ),
+            "parts:",
+            format!("these parts have work left: {}", list_numbers(incomplete)),
         );
     }
     if outcome.ending != Ending::Complete {
         console.eprint(&console.labelled(
             TextStyle::Hint,
-            localized("hint:", "提示："),
+            "hint:",
             merge_advice(outcome, coverage),
         ));
         // The merge asks no model: what is pending in it is missing.
@@ -183,19 +168,17 @@ pub(crate) fn print_coverage(
             exit.and(Exit::Incomplete)
         };
     } else if let Some(command) = part_command(coverage) {
-        let text = say!(
-            "no cell is missing without them; to count what they pay, run {command}, then merge again",
-            "没有它们也不缺单元；如需计入其花费，请运行 {command}，然后再次合并"
+        let text = format!(
+            "no cell is missing without them; to count what they pay, run {command}, then merge again"
         );
-        console.note(&console.labelled(TextStyle::Hint, localized("hint:", "提示："), text));
+        console.note(&console.labelled(TextStyle::Hint, "hint:", text));
     }
     let caveats = &outcome.manifest.caveats;
     if !caveats.weak_judges.is_empty() && !caveats.allow_weak_judge {
         console.error(
-            localized("judge:", "评审："),
-            say!(
+            "judge:",
+            format!(
                 "failed its self-test in a part: {}",
-                "在某个分片中未通过自检：{}",
                 caveats.weak_judges.join(", ")
             ),
         );
@@ -212,9 +195,8 @@ fn doubled_parts(parts: &[PartNumber]) -> String {
         "these parts"
     };
     let numbers = list_numbers(parts);
-    say!(
-        "{these} ran in two processes at the same time: {numbers}; what both processes paid is counted",
-        "以下分片在两个进程中同时运行：{numbers}；两个进程的花费都已计入"
+    format!(
+        "{these} ran in two processes at the same time: {numbers}; what both processes paid is counted"
     )
 }
 
@@ -231,15 +213,11 @@ fn merge_advice(outcome: &EvaluationOutcome, coverage: &MergeCoverage) -> String
     let rest = CommandLine::current().without("parts").command("run");
     let Some(command) = part_command(coverage) else {
         let label = &outcome.manifest.label;
-        return say!(
-            "no part of `{label}` is missing; `{rest}` asks for what its parts left out",
-            "`{label}` 不缺分片；`{rest}` 补做各分片遗漏的部分"
+        return format!(
+            "no part of `{label}` is missing; `{rest}` asks for what its parts left out"
         );
     };
-    say!(
-        "{command}, then merge again; or run what is left in one process: {rest}",
-        "{command}，然后再次合并；或在一个进程中运行剩余部分：{rest}"
-    )
+    format!("{command}, then merge again; or run what is left in one process: {rest}")
 }
 
 /// The command that runs the first unfinished part, and how the engine starts all of them; `None` if there is none.
@@ -254,7 +232,7 @@ fn part_command(coverage: &MergeCoverage) -> Option<String> {
         .engine
         .and_then(|engine| engine.start_again(&unfinished));
     let again = again
-        .map(|again| say!(" (of all: {again})", "（全部：{again}）"))
+        .map(|again| format!(" (of all: {again})"))
         .unwrap_or_default();
     Some(format!("{command}{again}"))
 }

@@ -13,8 +13,6 @@ use crate::pipeline::{
 };
 use crate::results::Label;
 use crate::scheduler::BudgetLimits;
-use base::locale::localized;
-use base::say;
 use base::units::Usd;
 use store::cache::{CacheSnapshot, Store};
 
@@ -135,11 +133,7 @@ pub(crate) fn require_fixtures(paths: &ProjectPaths, names: &[String]) -> Result
         return Ok(());
     };
     let hint = suggest(unknown, paths.files.keys().map(String::as_str));
-    Err(Failure::input(say!(
-        "there is no fixture `{unknown}`",
-        "没有样本 `{unknown}`"
-    ))
-    .hinted(hint))
+    Err(Failure::input(format!("there is no fixture `{unknown}`")).hinted(hint))
 }
 
 /// The label on the command line; the time where there is none.
@@ -158,9 +152,8 @@ pub(crate) fn limits_of(
     }: &BudgetArgs,
 ) -> Result<BudgetLimits, Failure> {
     if let Some(limit) = max_cost.filter(|limit| !limit.is_finite() || *limit < 0.0) {
-        return Err(Failure::input(say!(
-            "--max-cost {limit} is not an amount of money: expected 0 or more",
-            "--max-cost {limit} 不是金额：应为 0 或以上"
+        return Err(Failure::input(format!(
+            "--max-cost {limit} is not an amount of money: expected 0 or more"
         )));
     }
     Ok(BudgetLimits {
@@ -184,7 +177,7 @@ pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failu
 /// Prints the notices of the cache.
 pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
-        console.warn(localized("cache:", "缓存："), notice);
+        console.warn("cache:", notice);
     }
 }
 

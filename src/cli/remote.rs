@@ -12,7 +12,6 @@ use crate::cli::terminal::Console;
 use crate::entries::key_of;
 use crate::evaluation::variable;
 use crate::evaluation::{EvaluationError, Event, Listening, connect_remote, trusted_keys};
-use base::locale::localized;
 use store::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl,
     SharedCache, SigningKey, TrustedWriter,
@@ -68,10 +67,7 @@ impl RemoteArgs {
             (None, Some(text)) => {
                 let mode = RemoteMode::from_name(text.trim());
                 Some(mode.ok_or_else(|| {
-                    Failure::input(localized(
-                        "COMPEVAL_REMOTE_MODE: expected `read` or `write`",
-                        "COMPEVAL_REMOTE_MODE：应为 `read` 或 `write`",
-                    ))
+                    Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`")
                 })?)
             }
         };
@@ -85,10 +81,9 @@ impl RemoteArgs {
             Some("true" | "1") => Some(true),
             Some("false" | "0") => Some(false),
             Some(_) => {
-                return Err(Failure::input(localized(
+                return Err(Failure::input(
                     "COMPEVAL_REMOTE_TEXTS: expected `true` or `false`",
-                    "COMPEVAL_REMOTE_TEXTS：应为 `true` 或 `false`",
-                )));
+                ));
             }
         };
         let is_ci = is_ci();
@@ -172,16 +167,10 @@ impl RemoteArgs {
         let is_ignored = given.ignores(declared);
         let Some(settings) = given.resolve(declared).map_err(EvaluationError::from)? else {
             let message = match is_ignored {
-                true => localized(
-                    "CI is set, so the remote of the pipeline is not used",
-                    "设置了 CI，因此不使用流程中的远程缓存",
-                ),
-                false => localized("there is no remote", "没有远程缓存"),
+                true => "CI is set, so the remote of the pipeline is not used",
+                false => "there is no remote",
             };
-            let hint = localized(
-                "compeval … --remote fs:///srv/compeval, or COMPEVAL_REMOTE, or `remote` in [cache] of the pipeline",
-                "compeval … --remote fs:///srv/compeval，或 COMPEVAL_REMOTE，或流程 [cache] 中的 `remote`",
-            );
+            let hint = "compeval … --remote fs:///srv/compeval, or COMPEVAL_REMOTE, or `remote` in [cache] of the pipeline";
             return Err(Failure::input(message).hinted(hint));
         };
         Ok(SharedCache::new(settings)?)

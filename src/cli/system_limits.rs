@@ -15,8 +15,6 @@ use signal_hook::consts::{SIGABRT, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::cli::failure::{Exit, Failure};
-use base::locale::localized;
-use base::say;
 
 /// Files that the smallest run has open at once, with some to spare.
 #[cfg(unix)]
@@ -53,14 +51,10 @@ pub(crate) fn prepare_process() -> Result<(), Failure> {
     }
     match files {
         Some(files) if files < FEWEST_FILES => {
-            let message = say!(
-                "this process may open {files} files at once, and {FEWEST_FILES} are needed",
-                "本进程最多可同时打开 {files} 个文件，而需要 {FEWEST_FILES} 个"
+            let message = format!(
+                "this process may open {files} files at once, and {FEWEST_FILES} are needed"
             );
-            Err(Failure::error(message).hinted(localized(
-                "`ulimit -n 1024` lets it open that many",
-                "`ulimit -n 1024` 允许打开这么多",
-            )))
+            Err(Failure::error(message).hinted("`ulimit -n 1024` lets it open that many"))
         }
         _ => Ok(()),
     }

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use super::meta::{EntryCoordinate, EntryRecord};
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
-use base::locale::localized;
 use base::units::Usd;
 use models::{BatchAccount, ModelRef, Operation, Price};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
@@ -224,9 +223,7 @@ pub struct OpenBatch {
 impl OpenBatch {
     /// The vendor's name for it, for people.
     pub fn place(&self) -> &str {
-        self.id
-            .as_deref()
-            .unwrap_or(localized("not confirmed", "未确认"))
+        self.id.as_deref().unwrap_or("not confirmed")
     }
 }
 
@@ -327,10 +324,7 @@ async fn write_step(
 }
 
 fn unencoded(error: &impl fmt::Display) -> CacheError {
-    CacheError::unencoded(
-        localized("the record of a batch", "批次的记录"),
-        &error.to_string(),
-    )
+    CacheError::unencoded("the record of a batch", &error.to_string())
 }
 
 /// The stages that a run refreshes. This may take several runs, because a run may be stopped, or leave batches open. Each

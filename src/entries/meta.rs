@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::action::{
     ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetition, SourceRef, Sources, Stage,
 };
-use base::locale::localized;
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
 use store::cache::{
@@ -271,9 +270,8 @@ pub trait EntryLookup: Lookup {
     /// # Errors
     /// `Damage` if the entry differs from what was written.
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
-        EntryMeta::from_header(self.header(record)?).ok_or_else(|| {
-            record.unreadable(localized("its header cannot be read", "无法读取其头部"))
-        })
+        EntryMeta::from_header(self.header(record)?)
+            .ok_or_else(|| record.unreadable("its header cannot be read"))
     }
 
     /// How many replies to an action a batch has brought that could not be used: none or one. The action is then requested

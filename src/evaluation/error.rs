@@ -12,7 +12,6 @@ use crate::results::{
 };
 use crate::scheduler::RunError;
 use base::files::FileError;
-use base::say;
 use base::units::{Tokens, Usd};
 use models::ModelRef;
 use store::cache::CacheError;
@@ -37,12 +36,12 @@ pub enum EvaluationError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The cost is limited, and the price of a model is unknown. `file` is the pipeline, which declares prices.
-    #[error("{}", say!("a cost limit needs known prices, and the price of `{model}` is unknown", "费用上限需要已知价格，而 `{model}` 的价格未知"))]
+    #[error("a cost limit needs known prices, and the price of `{model}` is unknown")]
     UnknownPrice { model: ModelRef, file: PathBuf },
     /// One reply may cost more than the limit, and so may the whole run. `limit` is what this process may spend, and
     /// `share` the part of the whole run's limit that this is, from 0 to 1.
-    #[error("{}", say!("the cost is limited to {limit}, and one reply of `{}` may cost {} ({} tokens)", "费用上限为 {limit}，而 `{}` 一条回复可能花费 {}（{} 个词元）",
-        reply.model, reply.usd, reply.tokens.0))]
+    #[error("the cost is limited to {limit}, and one reply of `{}` may cost {} ({} tokens)",
+        reply.model, reply.usd, reply.tokens.0)]
     CostLimit {
         limit: Usd,
         share: f64,
@@ -50,34 +49,41 @@ pub enum EvaluationError {
         expected: Option<Usd>,
     },
     /// The variable with the key of a provider is not set.
-    #[error("{}", say!("{variable} is not set, and provider `{provider}` needs the key in it", "没有设置 {variable}，而服务商 `{provider}` 需要其中的密钥"))]
+    #[error("{variable} is not set, and provider `{provider}` needs the key in it")]
     MissingKey { variable: String, provider: String },
     /// A part uses batches, but its folder may be gone before the batches end.
-    #[error("{}", say!("a part cannot send requests to `{model}` in batches", "分片不能以批次向 `{model}` 发送请求"))]
+    #[error("a part cannot send requests to `{model}` in batches")]
     BatchedPart { model: ModelRef },
     /// A method's outputs can be found only in the cache that they were made in.
-    #[error("{}", say!("the method `{method}` has inputs_from = \"modules\" and cannot run in parts", "方法 `{method}` 设置了 inputs_from = \"modules\"，不能分片运行"))]
+    #[error("the method `{method}` has inputs_from = \"modules\" and cannot run in parts")]
     ModulesInParts { method: MethodName },
     /// Another process runs the same part.
-    #[error("{}", say!("part {part} is being run already: {error}", "分片 {part} 已在运行：{error}"))]
+    #[error("part {part} is being run already: {error}")]
     PartIsRunning {
         part: PartNumber,
         error: LabelWriterError,
     },
     /// Parts need a remote, and none is named.
-    #[error("{}", say!("the parts of a run meet in a remote, and none is named", "一次运行的各分片在远程缓存中汇合，而没有指定远程缓存"))]
+    #[error("the parts of a run meet in a remote, and none is named")]
     NoRemote,
     /// The remote does not have the judges' self-test, so every part would pay for it.
-    #[error("{}", say!("the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them", "{url} 中没有评审的自检：缺 {cases} 例，每个分片都会重复询问"))]
+    #[error(
+        "the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them"
+    )]
     NoSelftest { url: String, cases: usize },
     /// No part of the run pushed anything.
-    #[error("{}", say!("the remote has no part of `{label}` in {of} parts", "远程缓存中没有 `{label}` 的 {of} 个分片中的任何一个"))]
+    #[error("the remote has no part of `{label}` in {of} parts")]
     NoParts { label: Label, of: NonZeroU32 },
     /// The parts ran another design than the project has now.
-    #[error("{}", say!("the parts of `{label}` are of another design than this project is now; what differs:{}", "`{label}` 的各分片与本项目现在的设计不同；差异：{}", list(differs)))]
+    #[error(
+        "the parts of `{label}` are of another design than this project is now; what differs:{}",
+        list(differs)
+    )]
     OtherParts { label: Label, differs: Vec<String> },
     /// The parts divided the work in another way.
-    #[error("{}", say!("the parts of `{label}` divided the work otherwise than this project and this version would now", "`{label}` 的各分片划分工作的方式与本项目和本版本现在的不同"))]
+    #[error(
+        "the parts of `{label}` divided the work otherwise than this project and this version would now"
+    )]
     OtherAssignment { label: Label },
     /// The results of the label cannot be written.
     #[error(transparent)]
@@ -85,7 +91,7 @@ pub enum EvaluationError {
     #[error(transparent)]
     LabelLock(#[from] LabelLockError),
     /// The path of the cache is a file.
-    #[error("{}", say!("the cache {} is a file, not a folder", "缓存 {} 是文件，不是文件夹", _0.display()))]
+    #[error("the cache {} is a file, not a folder", _0.display())]
     CacheIsFile(PathBuf),
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -109,22 +115,22 @@ pub enum EvaluationError {
     #[error(transparent)]
     OtherBaseline(Incomparable),
     /// A result set has too many rows for the page of a comparison.
-    #[error("{}", say!("`{_0}` has more than {FEW} cells, which are too many for a page", "`{_0}` 超过 {FEW} 个单元，对一个页面过多"))]
+    #[error("`{_0}` has more than {FEW} cells, which are too many for a page")]
     TooManyCells(String),
     /// The baseline shares too few fixtures for a look.
-    #[error("{}", say!("a look needs {needed} fixtures that the baseline has too, and there are {found}", "一次查看需要基线中也有的 {needed} 个样本，现有 {found} 个"))]
+    #[error("a look needs {needed} fixtures that the baseline has too, and there are {found}")]
     TooFewFixtures { needed: usize, found: usize },
     /// A winner is to be confirmed on fixtures that were used to find it, or to confirm another winner.
-    #[error("{}", say!("a try against `{baseline}` used these fixtures: {}", "与 `{baseline}` 比较的尝试已用过这些样本：{}", fixtures.join(", ")))]
+    #[error("a try against `{baseline}` used these fixtures: {}", fixtures.join(", "))]
     UsedFixtures {
         fixtures: Vec<String>,
         baseline: String,
     },
     /// The runtime cannot be started.
-    #[error("{}", say!("failed to start the runtime: {_0}", "无法启动运行时：{_0}"))]
+    #[error("failed to start the runtime: {_0}")]
     Runtime(std::io::Error),
     /// The periodic tasks of a run ended before the run.
-    #[error("{}", say!("the clock stopped", "时钟已停止"))]
+    #[error("the clock stopped")]
     ClockStopped,
 }
 

@@ -37,7 +37,6 @@ use crate::results::{
     Manifest, Publication, Regradings, Summary, Tried, names, unfinished_refresh,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
-use base::say;
 use lexical::claims::language_of;
 use models::{Lane, Prices};
 use store::cache::{Layered, Lookup, Store};
@@ -556,10 +555,7 @@ impl Prepared {
             None
         };
         if let Some(error) = unrecorded {
-            let text = say!(
-                "the ledger of tries does not count this run: {error}",
-                "尝试记录未计入本次运行：{error}"
-            );
+            let text = format!("the ledger of tries does not count this run: {error}");
             counts.on_event(&scheduler::RunEvent::Warning(text))?;
         }
         let regradings =

@@ -13,7 +13,6 @@ use crate::action::{Digest, DigestBuilder};
 use crate::pipeline::{CompressCell, Pipeline};
 use crate::results::{FEW, LinesFile, ListedRow, ResultsFolder, RowsFile, RowsForm, names};
 use base::files::FileError;
-use base::locale::localized;
 use store::cache::Store;
 
 /// The files of lines under construction.
@@ -233,10 +232,7 @@ impl LineFiles {
     fn write_deferred(&mut self, store: &Store) -> Result<(), FileError> {
         for recalled in self.deferred.take().into_iter().flatten() {
             let Some((rows, _)) = ContextRows::read(store, &recalled.key) else {
-                let damaged = localized(
-                    "cached rows were damaged during the run; run again",
-                    "缓存的行在运行期间损坏；请重新运行",
-                );
+                let damaged = "cached rows were damaged during the run; run again";
                 return Err(FileError::new(
                     "write",
                     self.rows.path(),

@@ -14,7 +14,6 @@ use crate::results::{
     Design, DesignChange, FORMAT, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused,
 };
 use base::clock::moment;
-use base::say;
 use base::units::{Usage, Usd, add_known};
 use store::remote::{FoundRecord, SharedSummary};
 
@@ -186,7 +185,7 @@ fn differences(part: &Manifest, design: &Design) -> Vec<String> {
     differences.extend(
         additions
             .into_iter()
-            .map(|added| say!("the parts do not have {added}", "各分片没有 {added}")),
+            .map(|added| format!("the parts do not have {added}")),
     );
     differences
 }

@@ -15,7 +15,6 @@ use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names,
     run_files, summarize, worst_rows,
 };
-use base::say;
 use base::threads::both;
 use store::cache::{CacheSnapshot, Lookup, Store};
 
@@ -202,10 +201,7 @@ pub(super) fn page_input<'a>(
         .map(|(_, method)| method.cells.judged)
         .sum();
     let too_many = (rows.is_empty() && cells > 0).then(|| {
-        say!(
-            "{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.",
-            "{cells} 个单元对一个页面过多：其文件夹中都有，`compeval show` 可逐个显示。"
-        )
+        format!("{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.")
     });
     let mut page = PageInput {
         banks: banks(pipeline),

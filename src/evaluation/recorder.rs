@@ -9,7 +9,6 @@ use crate::pipeline::CompressCell;
 use crate::results::{FailedAction, KeysFile, Manifest, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{Listener, RunEvent, Spent};
 use base::files::FileError;
-use base::say;
 use base::units::{Usage, Usd};
 use store::cache::Store;
 use store::remote::SharedCache;
@@ -125,7 +124,7 @@ impl RunCounts {
             .notes
             .extend(self.notes.into_iter().map(|(note, count)| match count {
                 0 | 1 => note,
-                _ => say!("{count} times: {note}", "{count} 次：{note}"),
+                _ => format!("{count} times: {note}"),
             }));
         Ok(())
     }

@@ -6,7 +6,6 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{PartFault, PartNumber};
-use base::say;
 
 /// An engine, by its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,25 +32,32 @@ struct EngineVariables {
 /// Why the environment does not say which part to run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    #[error("{}", say!("this is no task of a job array: none of {} is set; give the number, as in --part 3/8", "这不是作业数组中的任务：{} 均未设置；请给出编号，如 --part 3/8", names()))]
+    #[error(
+        "this is no task of a job array: none of {} is set; give the number, as in --part 3/8",
+        names()
+    )]
     None,
-    #[error("{}", say!("both {_0} and {_1} are set, so `auto` is ambiguous; give the number, as in --part 3/8", "{_0} 与 {_1} 都已设置，`auto` 有歧义；请给出编号，如 --part 3/8"))]
+    #[error(
+        "both {_0} and {_1} are set, so `auto` is ambiguous; give the number, as in --part 3/8"
+    )]
     Several(&'static str, &'static str),
-    #[error("{}", say!("{variable} is `{value}`, which is not a number from {first}", "{variable} 为 `{value}`，不是从 {first} 起的数字"))]
+    #[error("{variable} is `{value}`, which is not a number from {first}")]
     NotANumber {
         variable: &'static str,
         value: String,
         first: u32,
     },
-    #[error("{}", say!("{_0} does not say how many tasks there are; give the number of parts, as in --part auto/8", "{_0} 没有说明共有多少任务；请给出分片数，如 --part auto/8"))]
+    #[error(
+        "{_0} does not say how many tasks there are; give the number of parts, as in --part auto/8"
+    )]
     NoCount(&'static str),
-    #[error("{}", say!("{variable} says {found} tasks, and --part says {given}; give one of them", "{variable} 为 {found} 个任务，而 --part 写 {given}；请只给其一"))]
+    #[error("{variable} says {found} tasks, and --part says {given}; give one of them")]
     OtherCount {
         variable: &'static str,
         found: u32,
         given: u32,
     },
-    #[error("{}", say!("{variable} is {value}, so this is task {index} of {of}: {fault}", "{variable} 为 {value}，即 {of} 个任务中的第 {index} 个：{fault}"))]
+    #[error("{variable} is {value}, so this is task {index} of {of}: {fault}")]
     Outside {
         variable: &'static str,
         value: u32,
@@ -59,7 +65,7 @@ pub enum EngineError {
         of: u32,
         fault: PartFault,
     },
-    #[error("{}", say!("{_0} is 0, and parts are numbered from 1; submit the array as --array=1-N", "{_0} 为 0，而分片从 1 编号；请以 --array=1-N 提交作业数组"))]
+    #[error("{_0} is 0, and parts are numbered from 1; submit the array as --array=1-N")]
     FromZero(&'static str),
 }
 
@@ -171,9 +177,9 @@ impl Engine {
         let list = ranges(&numbers);
         Some(match self {
             Engine::Slurm => format!("sbatch --array={list}"),
-            Engine::Kubernetes => say!("completion indexes {list}", "完成序号 {list}"),
-            Engine::AwsBatch => say!("array indexes {list}", "数组序号 {list}"),
-            Engine::CloudRun => say!("task indexes {list}", "任务序号 {list}"),
+            Engine::Kubernetes => format!("completion indexes {list}"),
+            Engine::AwsBatch => format!("array indexes {list}"),
+            Engine::CloudRun => format!("task indexes {list}"),
             Engine::Gitlab => return None,
         })
     }

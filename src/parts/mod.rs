@@ -21,9 +21,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use base::locale::localized;
-use base::say;
-
 /// The number of a part, from 1, and how many parts there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "PartFields")]
@@ -50,17 +47,11 @@ impl TryFrom<PartFields> for PartNumber {
 /// Why a text is not the number of a part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartFault {
-    #[error(
-        "{}",
-        localized(
-            "expected I/N, as in 3/8, or `auto`, or `auto/N`",
-            "应为 I/N（如 3/8）、`auto` 或 `auto/N`"
-        )
-    )]
+    #[error("expected I/N, as in 3/8, or `auto`, or `auto/N`")]
     Form,
-    #[error("{}", say!("there is no part {index} of {of}: parts are numbered from 1 to {of}", "没有 {of} 个分片中的第 {index} 个：分片编号为 1 至 {of}"))]
+    #[error("there is no part {index} of {of}: parts are numbered from 1 to {of}")]
     Outside { index: u32, of: u32 },
-    #[error("{}", say!("the number of parts is from 1 to {}", "分片数为 1 至 {}", PartNumber::MOST))]
+    #[error("the number of parts is from 1 to {}", PartNumber::MOST)]
     Count,
 }
 

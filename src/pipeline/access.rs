@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
-use base::say;
 use models::ProviderSpec;
 
 /// The hosts, programs and shared cache of a project; each host and program once, sorted.
@@ -92,14 +91,8 @@ impl ExternalAccess {
     /// One line for each host and program, and one for the shared cache.
     pub fn lines(&self) -> Vec<String> {
         let hosts = self.hosts.iter().map(|HostAccess { host, key }| match key {
-            Some(variable) => say!(
-                "sends transcripts to {host}, with the key in {variable}",
-                "将会话记录发送到 {host}，使用 {variable} 中的密钥"
-            ),
-            None => say!(
-                "sends transcripts to {host}, without a key",
-                "将会话记录发送到 {host}，不用密钥"
-            ),
+            Some(variable) => format!("sends transcripts to {host}, with the key in {variable}"),
+            None => format!("sends transcripts to {host}, without a key"),
         });
         let programs = self
             .programs
@@ -107,18 +100,15 @@ impl ExternalAccess {
             .map(|ProgramAccess { command, variables }| {
                 let (command, names) = (command.join(" "), variables.join(", "));
                 if variables.is_empty() {
-                    say!("starts `{command}`", "启动 `{command}`")
+                    format!("starts `{command}`")
                 } else {
-                    say!(
-                        "starts `{command}` with {names}",
-                        "启动 `{command}`，传入 {names}"
-                    )
+                    format!("starts `{command}` with {names}")
                 }
             });
         let remote = self
             .remote
             .iter()
-            .map(|url| say!("shares its cache at {url}", "在 {url} 共享缓存"));
+            .map(|url| format!("shares its cache at {url}"));
         hosts.chain(programs).chain(remote).collect()
     }
 

@@ -13,8 +13,7 @@ use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{ValidationContext, check_name, name_help};
 use crate::action::Digest;
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 use lexical::claims::{Rule, RuleFinder, RulePosition, language_of};
 use sessions::transcript::{estimate_tokens, fold_document};
 
@@ -47,12 +46,13 @@ impl RuleSet {
         let before = problems.errors();
         let tables = read_rules(file, problems).filter(|_| problems.errors() == before)?;
         if tables.is_empty() {
-            let problem = Problem::error(say!("{} has no rules", "{} 中没有规则", file.path))
+            let problem = Problem::error(format!("{} has no rules", file.path))
                 .at(file, 0..file.text.len().min(1));
-            problems.push(problem.help(localized(
-                "write a [[rule]] table with name, language, text and object for each rule",
-                "请为每条规则写一个 [[rule]] 表，含 name、language、text 和 object",
-            )));
+            problems.push(
+                problem.help(
+                    "write a [[rule]] table with name, language, text and object for each rule",
+                ),
+            );
         }
         let mut names = BTreeSet::new();
         let rules: Vec<Arc<Rule>> = tables
@@ -97,11 +97,8 @@ impl RuleReader<'_> {
         if let Some(words) = prohibition.as_ref().filter(|words| has_blank(&words.value)) {
             self.report(
                 words,
-                localized("`prohibition` is empty", "`prohibition` 为空"),
-                localized(
-                    "name the words that forbid it, or leave the key out",
-                    "请写出表示禁止的词，或省略此键",
-                ),
+                "`prohibition` is empty",
+                "name the words that forbid it, or leave the key out",
             );
         }
         let (name, language, text, object) =
@@ -111,15 +108,8 @@ impl RuleReader<'_> {
         } else if !names.insert(name.value.clone()) {
             self.report(
                 name,
-                &say!(
-                    "two rules are named `{}`",
-                    "两条规则都名为 `{}`",
-                    name.value
-                ),
-                localized(
-                    "names identify results: use another one",
-                    "名称用来标识结果：请另取一个",
-                ),
+                &format!("two rules are named `{}`", name.value),
+                "names identify results: use another one",
             );
         }
         let rule = Rule {
@@ -140,8 +130,8 @@ impl RuleReader<'_> {
             other => {
                 self.report(
                     written,
-                    &say!("unknown language `{other}`", "未知的语言 `{other}`"),
-                    localized("expected \"en\" or \"zh\"", "应为 \"en\" 或 \"zh\""),
+                    &format!("unknown language `{other}`"),
+                    "expected \"en\" or \"zh\"",
                 );
                 None
             }
@@ -152,30 +142,22 @@ impl RuleReader<'_> {
     fn check_stated(&mut self, rule: &Rule, text: &Located<String>) {
         let finder = RuleFinder::new(rule);
         if !finder.object().occurs_in(&fold_document(&rule.text)) {
-            let message = say!(
+            let message = format!(
                 "the text of the rule `{}` does not have its object, `{}`",
-                "规则 `{}` 的 text 中没有其 object `{}`",
                 rule.name,
                 rule.object.join("`, `")
             );
             self.report(
                 text,
                 &message,
-                localized(
-                    "write the object as it is written in the text",
-                    "请照 text 中的写法写出 object",
-                ),
+                "write the object as it is written in the text",
             );
         } else if !finder.is_stated_in(&rule.text) {
-            let message = say!(
+            let message = format!(
                 "no sentence in the text of the rule `{}` has its object and forbids something",
-                "规则 `{}` 的 text 中没有一句既含其 object 又表示禁止",
                 rule.name
             );
-            let help = localized(
-                "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]",
-                "请在 object 旁写 \"never\"、\"do not\" 之类，或写出自己的用词：prohibition = [\"…\"]",
-            );
+            let help = "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]";
             self.report(text, &message, help);
         }
     }
@@ -187,20 +169,15 @@ impl RuleReader<'_> {
         is_empty: impl Fn(&T) -> bool,
     ) -> Option<&'t Located<T>> {
         match value {
-            Some(value) if is_empty(&value.value) => self.report(
-                value,
-                &say!("`{key}` is empty", "`{key}` 为空"),
-                localized("every rule needs it", "每条规则都需要它"),
-            ),
+            Some(value) if is_empty(&value.value) => {
+                self.report(value, &format!("`{key}` is empty"), "every rule needs it")
+            }
             Some(value) => return Some(value),
             None => {
-                let problem =
-                    Problem::error(say!("this rule has no `{key}`", "此规则没有 `{key}`"))
-                        .at(self.file, self.table.place.clone());
-                self.problems.push(problem.help(localized(
-                    "a rule has `name`, `language`, `text` and `object`",
-                    "规则含 `name`、`language`、`text` 和 `object`",
-                )));
+                let problem = Problem::error(format!("this rule has no `{key}`"))
+                    .at(self.file, self.table.place.clone());
+                self.problems
+                    .push(problem.help("a rule has `name`, `language`, `text` and `object`"));
             }
         }
         None
@@ -238,7 +215,7 @@ pub(super) fn rules(
     let rules = match &table.set {
         None => Some(RuleSet::built_in().clone()),
         Some(path) => {
-            let source = context.text_file(localized("set of rules", "规则集"), path)?;
+            let source = context.text_file("set of rules", path)?;
             RuleSet::read(&source, &mut context.problems)
         }
     };
@@ -279,15 +256,11 @@ pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: 
         }
     }
     if !names_without_rule.is_empty() {
-        let message = say!(
+        let message = format!(
             "no rule of the constraints can be put into {}",
-            "约束中没有规则可以放入 {}",
             names_without_rule.join(", ")
         );
-        let help = localized(
-            "a session gets the rules of its user's language (`language`) whose objects it does not name itself",
-            "会话得到与其用户语言（`language`）相同、且自身没有提到其 object 的规则",
-        );
+        let help = "a session gets the rules of its user's language (`language`) whose objects it does not name itself";
         problems.push(Problem::warning(message).help(help));
     }
 }

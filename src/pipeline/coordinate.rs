@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::matrix::{AnswerCell, CompressCell, JudgeCell};
 use super::model::Pipeline;
-use base::say;
 use sessions::transcript::Point;
 
 /// A cell by the names of its parts, for people and result rows. The parts of later stages are absent.
@@ -91,29 +90,23 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Cell(coordinate) => coordinate.fmt(f),
-            Place::Selftest { judge, case } => f.write_str(&say!(
-                "self-test of {judge} · {case}",
-                "{judge} 的自检 · {case}"
-            )),
-            Place::Regrading { judge, answer } => f.write_str(&say!(
-                "regrading by {judge} · {answer}",
-                "{judge} 重新评分 · {answer}"
-            )),
+            Place::Selftest { judge, case } => {
+                f.write_str(&format!("self-test of {judge} · {case}"))
+            }
+            Place::Regrading { judge, answer } => {
+                f.write_str(&format!("regrading by {judge} · {answer}"))
+            }
             Place::Generation {
                 fixture,
                 point,
                 probe: None,
-            } => f.write_str(&say!(
-                "probes for {fixture} · point {point}",
-                "为 {fixture} 产生问题 · 压缩点 {point}"
-            )),
+            } => f.write_str(&format!("probes for {fixture} · point {point}")),
             Place::Generation {
                 fixture,
                 point,
                 probe: Some(probe),
-            } => f.write_str(&say!(
-                "{fixture} · point {point} · {probe} without a context",
-                "{fixture} · 压缩点 {point} · {probe}，无上下文"
+            } => f.write_str(&format!(
+                "{fixture} · point {point} · {probe} without a context"
             )),
         }
     }
@@ -163,28 +156,21 @@ impl CellCoordinate {
 
 impl fmt::Display for CellCoordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&say!(
+        f.write_str(&format!(
             "{} · {} · run {} · point {}",
-            "{} · {} · 第 {} 次运行 · 压缩点 {}",
-            self.fixture,
-            self.method,
-            self.run,
-            self.point.0
+            self.fixture, self.method, self.run, self.point.0
         ))?;
         if let Some(constraint) = &self.constraint {
-            f.write_str(&say!(
-                " · with the rule {constraint}",
-                " · 含规则 {constraint}"
-            ))?;
+            f.write_str(&format!(" · with the rule {constraint}"))?;
         }
         if let Some(probe) = &self.probe {
-            f.write_str(&say!(" · probe {probe}", " · 问题 {probe}"))?;
+            f.write_str(&format!(" · probe {probe}"))?;
         }
         if let (Some(answerer), Some(n)) = (&self.answerer, self.answer_n) {
             write!(f, " · {answerer} {n}")?;
         }
         if let Some(step) = self.step {
-            f.write_str(&say!(" · step {step}", " · 步骤 {step}"))?;
+            f.write_str(&format!(" · step {step}"))?;
         }
         if let (Some(judge), Some(n)) = (&self.judge, self.judge_n) {
             write!(f, " · {judge} {n}")?;

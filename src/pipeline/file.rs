@@ -13,7 +13,6 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use base::locale::localized;
-use base::say;
 
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ pub(super) trait ReadToml: Sized {
 
     /// What a list of such values is called.
     fn list_name() -> &'static str {
-        localized("a list of strings", "字符串列表")
+        "a list of strings"
     }
 
     /// Reads the value, or reports a problem.
@@ -73,23 +72,17 @@ type Key<'i> = Spanned<DeString<'i>>;
 impl TomlReader<'_> {
     fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = match value.get_ref() {
-            DeValue::Integer(number) => say!("the number {}", "数字 {}", number.as_str()),
-            DeValue::Float(number) => say!("the number {}", "数字 {}", number.as_str()),
-            DeValue::Array(_) => localized("a list", "列表").to_owned(),
-            DeValue::Boolean(_) => localized("true or false", "true 或 false").to_owned(),
-            DeValue::String(_) => localized("a string", "字符串").to_owned(),
-            DeValue::Table(_) => localized("a table", "表").to_owned(),
-            DeValue::Datetime(_) => localized("a datetime", "日期时间").to_owned(),
+            DeValue::Integer(number) => format!("the number {}", number.as_str()),
+            DeValue::Float(number) => format!("the number {}", number.as_str()),
+            DeValue::Array(_) => "a list".to_owned(),
+            DeValue::Boolean(_) => "true or false".to_owned(),
+            DeValue::String(_) => "a string".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
+            DeValue::Datetime(_) => "a datetime".to_owned(),
         };
-        let problem = Problem::error(say!(
-            "expected {expected}, found {found}",
-            "应为 {expected}，却是 {found}"
-        ));
-        self.problems.push(problem.label(
-            self.file,
-            value.span(),
-            say!("expected {expected}", "应为 {expected}"),
-        ));
+        let problem = Problem::error(format!("expected {expected}, found {found}"));
+        self.problems
+            .push(problem.label(self.file, value.span(), format!("expected {expected}")));
         None
     }
 
@@ -97,14 +90,11 @@ impl TomlReader<'_> {
         let name: &str = key.get_ref();
         let is_misplaced = self.settings.contains(&name) && known.contains(&"pipeline");
         let help = if is_misplaced {
-            say!(
-                "`{name}` belongs under [pipeline]",
-                "`{name}` 应写在 [pipeline] 之下"
-            )
+            format!("`{name}` belongs under [pipeline]")
         } else {
             suggest(name, known.iter().copied())
         };
-        let problem = Problem::error(say!("unknown key `{name}`", "未知键 `{name}`"));
+        let problem = Problem::error(format!("unknown key `{name}`"));
         self.problems
             .push(problem.help(help).at(self.file, key.span()));
     }
@@ -165,12 +155,12 @@ macro_rules! table {
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
                     DeValue::Table(table) => Some($name::from_table(table, reader)),
-                    _ => reader.mistyped(value, localized("a table", "表")),
+                    _ => reader.mistyped(value, "a table"),
                 }
             }
 
             fn list_name() -> &'static str {
-                localized("an array of tables (a header in double brackets)", "表的数组（双方括号表头）")
+                "an array of tables (a header in double brackets)"
             }
 
             $(fn name(&self) -> Option<&str> {
@@ -246,7 +236,7 @@ impl ReadToml for f64 {
         };
         number
             .filter(|n: &f64| n.is_finite())
-            .or_else(|| reader.mistyped(value, localized("a finite number", "有限的数")))
+            .or_else(|| reader.mistyped(value, "a finite number"))
     }
 }
 
@@ -301,12 +291,10 @@ impl<T: ReadToml> ReadToml for Map<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Map<T>> {
-        let table = value.get_ref().as_table().or_else(|| {
-            reader.mistyped(
-                value,
-                localized("a table of named tables", "由具名表组成的表"),
-            )
-        })?;
+        let table = value
+            .get_ref()
+            .as_table()
+            .or_else(|| reader.mistyped(value, "a table of named tables"))?;
         let entries = table.iter().filter_map(|(key, value)| {
             Some((key.get_ref().to_string(), reader.placed(key.span(), value)?))
         });
@@ -325,11 +313,7 @@ impl<T: ReadToml> ReadToml for Map<T> {
 fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f>> {
     let (root, faults) = DeTable::parse_recoverable(&file.text);
     for fault in &faults {
-        let problem = Problem::error(say!(
-            "this is not TOML: {}",
-            "这不是 TOML：{}",
-            fault.message()
-        ));
+        let problem = Problem::error(format!("this is not TOML: {}", fault.message()));
         problems.push(problem.at(file, fault.span().unwrap_or(0..0)));
     }
     faults.is_empty().then(|| root.into_inner())

@@ -14,8 +14,6 @@ use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
 use base::fault::Fault;
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 use lexical::facts::History;
 use sessions::references::PATTERNS;
@@ -85,7 +83,7 @@ impl FixtureLoader<'_> {
         let wanted = selection.fixtures.as_deref();
         report_unknown(
             selection.fixtures_flag(),
-            localized("fixture", "样本"),
+            "fixture",
             wanted,
             &names,
             self.problems,
@@ -100,13 +98,11 @@ impl FixtureLoader<'_> {
                     loaded.extend(fixture.map(|fixture| without_bank(fixture, path)));
                 }
                 (None, _) => {
-                    let problem = Problem::warning(say!(
-                        "the fixture `{name}` has no bank and is left out",
-                        "样本 `{name}` 没有题库，略去不用"
+                    let problem = Problem::warning(format!(
+                        "the fixture `{name}` has no bank and is left out"
                     ));
-                    let help = say!(
+                    let help = format!(
                         "write {}/{name}{BANK}, or let a model: `compeval probes generate {}`",
-                        "请写 {}/{name}{BANK}，或让模型写：`compeval probes generate {}`",
                         self.bank_folder(),
                         shell_word(name)
                     );
@@ -142,20 +138,15 @@ impl FixtureLoader<'_> {
         for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
             let stem = stem(&path);
             if let Err(message) = check_name(&stem) {
-                self.problems
-                    .push(Problem::error(format!("{path}: {message}")).help(localized(
-                        "rename the file and its `name`",
-                        "请给文件及其 `name` 改名",
-                    )));
-            } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
-                let message = say!(
-                    "two fixtures are named `{stem}`: {first} and {path}",
-                    "两个样本都名为 `{stem}`：{first} 与 {path}"
+                self.problems.push(
+                    Problem::error(format!("{path}: {message}"))
+                        .help("rename the file and its `name`"),
                 );
-                self.problems.push(Problem::error(message).help(localized(
-                    "names identify results: use a different one",
-                    "名称用来标识结果：请另取一个",
-                )));
+            } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
+                let message = format!("two fixtures are named `{stem}`: {first} and {path}");
+                self.problems.push(
+                    Problem::error(message).help("names identify results: use a different one"),
+                );
             } else {
                 files.insert(stem, path);
             }
@@ -176,7 +167,7 @@ impl FixtureLoader<'_> {
             };
             let files = pattern.entries(self.reader.folder());
             if files.is_empty() {
-                let message = say!("no file matches `{}`", "没有文件与 `{}` 匹配", glob.value);
+                let message = format!("no file matches `{}`", glob.value);
                 self.problems
                     .push(Problem::error(message).at(self.file, glob.place.clone()));
             }
@@ -194,14 +185,8 @@ impl FixtureLoader<'_> {
         if path.is_dir() {
             return self.json_files(folder);
         }
-        let problem = Problem::error(say!(
-            "there is no folder `{folder}` with fixtures",
-            "没有样本文件夹 `{folder}`"
-        ));
-        let problem = problem.help(localized(
-            "`compeval fixture import` makes a fixture from a session log",
-            "`compeval fixture import` 由会话日志产生样本",
-        ));
+        let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
+        let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
         self.problems.push(match place {
             Some(place) => problem.at(self.file, place),
             None => problem,
@@ -234,9 +219,8 @@ impl FixtureLoader<'_> {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => {
-                self.problems.push(Problem::error(say!(
+                self.problems.push(Problem::error(format!(
                     "cannot read the folder {folder}: {}",
-                    "无法读取文件夹 {folder}：{}",
                     describe_error(&error)
                 )));
                 return Vec::new();
@@ -271,10 +255,8 @@ impl FixtureLoader<'_> {
                 .iter()
                 .any(|base| root.join(base).join(format!("{name}.json")).is_file())
             {
-                let message = say!(
-                    "{path} is a bank for the fixture `{name}`, which does not exist",
-                    "{path} 是样本 `{name}` 的题库，而该样本不存在"
-                );
+                let message =
+                    format!("{path} is a bank for the fixture `{name}`, which does not exist");
                 self.problems
                     .push(Problem::error(message).help(suggest(name, names.iter().copied())));
             }
@@ -287,7 +269,7 @@ impl FixtureLoader<'_> {
         path: &str,
         sizes: &mut Vec<(String, usize)>,
     ) -> Option<Fixture> {
-        let source = self.read(localized("fixture", "样本"), path)?;
+        let source = self.read("fixture", path)?;
         sizes.push((path.to_owned(), source.text.len()));
         let parsed = ParsedFixture::read(&source.text)
             .map_err(|faults| self.report(&source, faults))
@@ -302,19 +284,15 @@ impl FixtureLoader<'_> {
             );
         }
         if fixture.name != name {
-            let message = say!(
+            let message = format!(
                 "the fixture in {path} is named `{}`, its file `{name}`",
-                "{path} 中的样本名为 `{}`，文件名为 `{name}`",
                 fixture.name
             );
             self.report_name(
                 &source,
                 &fixture.name,
                 message,
-                localized(
-                    "name and file stem are the same: change one of them",
-                    "名称与文件名相同：请改其中之一",
-                ),
+                "name and file stem are the same: change one of them",
             );
             return None;
         }
@@ -322,22 +300,17 @@ impl FixtureLoader<'_> {
     }
 
     fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
-        let source = self.read(localized("bank", "题库"), bank_path)?;
+        let source = self.read("bank", bank_path)?;
         let parsed = ParsedBank::read(&source.text)
             .map_err(|faults| self.report(&source, faults))
             .ok()?;
         let bank = &parsed.bank;
         if bank.fixture != fixture.name {
-            let message = say!(
+            let message = format!(
                 "the bank in {bank_path} is for `{}`, its file name says `{}`",
-                "{bank_path} 中的题库属于 `{}`，其文件名却写 `{}`",
-                bank.fixture,
-                fixture.name
+                bank.fixture, fixture.name
             );
-            let help = localized(
-                "`fixture` and file name are the same: change one of them",
-                "`fixture` 与文件名相同：请改其中之一",
-            );
+            let help = "`fixture` and file name are the same: change one of them";
             self.report_name(&source, &bank.fixture, message, help);
             return None;
         }
@@ -346,11 +319,7 @@ impl FixtureLoader<'_> {
             let severity = self.checks.severity(finding.kind);
             let help = match (finding.kind, severity) {
                 (FindingKind::UnprovenFact, Severity::Error) => {
-                    say!(
-                        "{}; `run` continues with --allow-unproven",
-                        "{}；`run` 加 --allow-unproven 可继续",
-                        finding.help
-                    )
+                    format!("{}; `run` continues with --allow-unproven", finding.help)
                 }
                 _ => finding.help,
             };
@@ -366,36 +335,30 @@ impl FixtureLoader<'_> {
     fn check_sizes(&mut self, sizes: &[(String, usize)]) {
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
             let (size, limit) = (size / 1000, FIXTURE_BYTES / 1000);
-            self.warn_large(say!(
-                "{path} has {size} KB, more than people review: {limit} KB",
-                "{path} 有 {size} KB，多于人工审阅的限度：{limit} KB"
+            self.warn_large(format!(
+                "{path} has {size} KB, more than people review: {limit} KB"
             ));
         }
         let total: usize = sizes.iter().map(|(_, size)| size).sum();
         if total > FIXTURES_BYTES {
             let (total, limit) = (total / 1000, FIXTURES_BYTES / 1000);
-            self.warn_large(say!(
-                "the fixtures have {total} KB together, more than people review: {limit} KB",
-                "全部样本共 {total} KB，多于人工审阅的限度：{limit} KB"
+            self.warn_large(format!(
+                "the fixtures have {total} KB together, more than people review: {limit} KB"
             ));
         }
     }
 
     fn warn_large(&mut self, message: String) {
-        let help = localized(
-            "a shorter stretch of the session may do: `compeval fixture import --max-tokens N`; `compeval fixture scrub` cuts \
-             long tool outputs that are still whole",
-            "也许只需会话中较短的一段：`compeval fixture import --max-tokens N`；`compeval fixture scrub` 截短仍完整的长工具输出",
-        );
+        let help = "a shorter stretch of the session may do: `compeval fixture import --max-tokens N`; `compeval fixture scrub` cuts \
+             long tool outputs that are still whole";
         self.problems.push(Problem::warning(message).help(help));
     }
 
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
         let read = self.reader.read_uncached(path);
         read.map_err(|why| {
-            self.problems.push(Problem::error(say!(
-                "cannot read the {what} {path}: {why}",
-                "无法读取{what} {path}：{why}"
+            self.problems.push(Problem::error(format!(
+                "cannot read the {what} {path}: {why}"
             )))
         })
         .ok()

@@ -8,8 +8,6 @@ use super::programs;
 use super::validation::{ValidationContext, inserts, model_declaration};
 use crate::action::{BuiltInStrategy, Template, Variable};
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
-use base::locale::localized;
-use base::say;
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
 use sessions::references::PATTERNS;
@@ -137,17 +135,10 @@ pub(super) fn method(
     let completed = presets::with_preset(context, table);
     let table = completed.as_ref().unwrap_or(table);
     let Some(strategy) = &table.value.strategy else {
-        let help = say!(
-            "add strategy = \"…\", one of {}",
-            "请加上 strategy = \"…\"，可选：{}",
-            list(strategies())
-        );
+        let help = format!("add strategy = \"…\", one of {}", list(strategies()));
         context.error(
             &table.place,
-            say!(
-                "the method `{name}` has no strategy",
-                "方法 `{name}` 没有 strategy"
-            ),
+            format!("the method `{name}` has no strategy"),
             help,
         );
         return None;
@@ -183,18 +174,11 @@ fn reject_foreign_keys(
 ) {
     for (key, place) in table.value.written() {
         if !COMMON_KEYS.contains(&key) && !kind.keys().contains(&key) {
-            let message = say!(
-                "the strategy `{strategy}` does not take `{key}`",
-                "strategy `{strategy}` 不接受 `{key}`"
-            );
+            let message = format!("the strategy `{strategy}` does not take `{key}`");
             context.error(
                 &place,
                 message,
-                say!(
-                    "it takes {}",
-                    "它接受 {}",
-                    list(kind.keys().iter().copied())
-                ),
+                format!("it takes {}", list(kind.keys().iter().copied())),
             );
         }
     }
@@ -249,16 +233,11 @@ fn warn_of_lost_focus(
             .as_ref()
             .map_or(&table.place, |prompt| &prompt.place)
             .clone();
-        let help = localized(
-            "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}",
-            "请在合适之处加上 {{ focus_topic }}，并置于 {% if focus_topic %} … {% endif %} 之内",
-        );
+        let help =
+            "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}";
         context.warn(
             &place,
-            localized(
-                "this prompt does not insert the --focus-topic: the method works without it",
-                "此提示词没有插入 --focus-topic：该方法不用它也能工作",
-            ),
+            "this prompt does not insert the --focus-topic: the method works without it",
             help,
         );
     }
@@ -286,11 +265,8 @@ fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option
     if tag.value.is_empty() || !is_name {
         context.error(
             &tag.place,
-            localized("this is not the name of a tag", "这不是标签名"),
-            localized(
-                "write extract = \"summary\" for <summary>…</summary>",
-                "请写 extract = \"summary\" 以取 <summary>…</summary>",
-            ),
+            "this is not the name of a tag",
+            "write extract = \"summary\" for <summary>…</summary>",
         );
         return None;
     }
@@ -339,19 +315,14 @@ fn vendor_model(
         .as_ref()
         .map_or(&table.place, |model| &model.place);
     let kind = model.provider.dialect.name();
-    let message = say!(
+    let message = format!(
         "the strategy `{strategy}` cannot use `{}`, whose provider is {kind}",
-        "strategy `{strategy}` 不能用 `{}`：其服务商的 kind 为 {kind}",
         model.reference
     );
     context.error(
         place,
         message,
-        say!(
-            "it needs a provider of kind \"{}\"",
-            "需要 kind 为 \"{}\" 的服务商",
-            dialect.name()
-        ),
+        format!("it needs a provider of kind \"{}\"", dialect.name()),
     );
     None
 }
@@ -369,17 +340,10 @@ fn rule(
             .strategy
             .as_ref()
             .map_or(&table.place, |strategy| &strategy.place);
-        let help = localized(
-            "add target_tokens = 2000, or how many of the newest tokens to keep",
-            "请加上 target_tokens = 2000，即保留多少最新的词元",
-        );
+        let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
         context.error(
             place,
-            say!(
-                "the strategy `{}` needs `target_tokens`",
-                "strategy `{}` 需要 `target_tokens`",
-                rule.name()
-            ),
+            format!("the strategy `{}` needs `target_tokens`", rule.name()),
             help,
         );
         return None;
@@ -404,11 +368,8 @@ pub(super) fn declared_answerers<'a>(
     if named.value.is_empty() {
         context.error(
             &named.place,
-            localized("a method needs an answerer", "每种方法都需要作答模型"),
-            localized(
-                "leave `answerers` out to let all answer",
-                "省略 `answerers` 即由全部模型作答",
-            ),
+            "a method needs an answerer",
+            "leave `answerers` out to let all answer",
         );
     }
     for item in &named.value {
@@ -416,7 +377,7 @@ pub(super) fn declared_answerers<'a>(
             let help = suggest(&item.value, answerers.iter().copied());
             context.error(
                 &item.place,
-                say!("there is no answerer `{}`", "没有作答模型 `{}`", item.value),
+                format!("there is no answerer `{}`", item.value),
                 help,
             );
         }

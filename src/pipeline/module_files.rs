@@ -10,7 +10,6 @@ use std::time::SystemTime;
 
 use crate::action::{ActionKey, Digest, LoadedModules, SourceRef, Sources, package_input};
 use crate::compress::{CommandSpec, ListedModules};
-use base::say;
 
 /// The largest file of a module, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -19,22 +18,19 @@ const LARGEST: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModuleFault {
     /// The output is of another version of the file than the run's, or of two; it must not be stored.
-    #[error("{}", say!(
+    #[error(
         "`{_0}` was changed after the run had read it or the program had started: this output is used for nothing and not \
-         stored, and this method makes no more in this run; run again",
-        "`{_0}` 在本次运行读取之后或程序启动之后有改动：该输出不使用也不保存，本次运行中该方法不再产生输出；请重新运行"
-    ))]
+         stored, and this method makes no more in this run; run again"
+    )]
     Changed(String),
-    #[error("{}", say!(
+    #[error(
         "the program has loaded `{_0}`, which is neither below the folder of the pipeline nor below one of `module_roots`: \
-         add its folder there, as in module_roots = [\"../my-agent\"]",
-        "程序加载了 `{_0}`，它既不在 pipeline.toml 所在的文件夹下，也不在 `module_roots` 之一下：请在其中加上它的文件夹，例如 module_roots = [\"../my-agent\"]"
-    ))]
+         add its folder there, as in module_roots = [\"../my-agent\"]"
+    )]
     Outside(String),
-    #[error("{}", say!(
-        "the program says that it has loaded `{path}`, which cannot be read: {why}; it has to list files that stay where they are",
-        "程序称已加载 `{path}`，但无法读取：{why}；它应列出保留在原处的文件"
-    ))]
+    #[error(
+        "the program says that it has loaded `{path}`, which cannot be read: {why}; it has to list files that stay where they are"
+    )]
     Unreadable { path: String, why: String },
 }
 
@@ -224,11 +220,11 @@ impl Stamp {
     fn read(file: &Path) -> io::Result<Stamp> {
         let metadata = fs::metadata(file)?;
         if !metadata.is_file() {
-            let what = say!("it is no regular file", "这不是普通文件");
+            let what = "it is no regular file".to_owned();
             return Err(io::Error::other(what));
         }
         if metadata.len() > LARGEST {
-            let what = say!("it has over {} MiB", "它超过 {} MiB", LARGEST >> 20);
+            let what = format!("it has over {} MiB", LARGEST >> 20);
             return Err(io::Error::other(what));
         }
         let modified = metadata.modified()?;
@@ -265,8 +261,8 @@ fn read(file: &Path) -> io::Result<SeenFile> {
 
 fn unreadable(path: &str, error: &io::Error) -> ModuleFault {
     let why = match error.kind() {
-        io::ErrorKind::NotFound => say!("there is no such file", "没有这个文件"),
-        io::ErrorKind::PermissionDenied => say!("it may not be read", "无权读取"),
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
         _ => error.to_string(),
     };
     ModuleFault::Unreadable {

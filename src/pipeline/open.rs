@@ -23,8 +23,7 @@ use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::judge::{JudgeSpec, draw_selftest};
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 
 #[derive(Clone, Debug, Default)]
 pub struct OpenRequest {
@@ -185,14 +184,12 @@ impl ProjectLoader<'_> {
     /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.
     fn check_spans(&self, problems: &mut Problems) {
         if self.request.spans.is_some() && !self.takes_no_banks() {
-            let problem = Problem::error(localized(
+            let problem = Problem::error(
                 "--points moves the points at which the questions of a bank are asked",
-                "--points 移动题库提问所在的压缩点",
-            ));
-            problems.push(problem.help(localized(
-                "add --stages compress; for questions, set `points` in the fixtures",
-                "请加上 --stages compress；若要提问，请在样本中设置 `points`",
-            )));
+            );
+            problems.push(
+                problem.help("add --stages compress; for questions, set `points` in the fixtures"),
+            );
         }
     }
 
@@ -311,16 +308,10 @@ impl ProjectLoader<'_> {
 
     fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
         if is_missing {
-            let problem = Problem::error(say!(
-                "{} declares no [[{stage}]] table",
-                "{} 没有声明 [[{stage}]] 表",
-                self.file.path
-            ));
-            let help = localized(
-                "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
-                        neither of the two",
-                "至少要有一个 [[compress]]；[[answer]] 与 [[judge]] 要么各至少一个，要么都没有",
-            );
+            let problem =
+                Problem::error(format!("{} declares no [[{stage}]] table", self.file.path));
+            let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
+                        neither of the two";
             context.problems.push(problem.help(help));
         }
     }
@@ -390,7 +381,7 @@ impl ProjectLoader<'_> {
             .collect();
         report_unknown(
             "--methods",
-            localized("method", "方法"),
+            "method",
             self.request.selection.methods.as_deref(),
             &names,
             &mut context.problems,
@@ -477,18 +468,17 @@ impl ProjectLoader<'_> {
         let place = written
             .map_or(strategy_place, |judge_context| &judge_context.key)
             .clone();
-        let message = say!(
+        let message = format!(
             "judge_context = true does not go with the opaque method `{}`",
-            "judge_context = true 不能与不透明方法 `{}` 同用",
             method.name
         );
         context.error(
             &place,
             message,
-            localized("the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
+            "the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
              false under [pipeline] the judge sees no context of any method: every grade is computed again, the judge \
              can no longer check an answer against the context, and new grades do not compare with old ones. Or leave \
-             the method out by --methods", "不透明上下文无法给评审看，而缺少上下文会暴露方法。在 [pipeline] 中设 judge_context = false，评审就看不到任何方法的上下文：全部得分重新计算，评审不能再对照上下文核对回答，新得分与旧得分不能比较。也可用 --methods 略去该方法"),
+             the method out by --methods",
         );
     }
 }

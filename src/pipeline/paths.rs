@@ -12,8 +12,6 @@ use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
 use super::sources::{Pattern, SourceReader, out_of_bounds};
-use base::locale::localized;
-use base::say;
 use models::ApiKeyVariable;
 use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
 
@@ -108,9 +106,8 @@ pub(super) fn read_pipeline(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let read = reader.read(&name);
     let read = read.map_err(|why| {
-        problems.push(Problem::error(say!(
+        problems.push(Problem::error(format!(
             "cannot read {}: {why}",
-            "无法读取 {}：{why}",
             path.display()
         )))
     });
@@ -177,14 +174,8 @@ fn confine(
     }
     if let Err(why) = reader.confine() {
         let folder = reader.folder().display();
-        let message = say!(
-            "cannot resolve the project's folder {folder}: {why}",
-            "无法解析项目文件夹 {folder}：{why}"
-        );
-        let help = localized(
-            "so nothing keeps the project from reading other files; allow_outside = true under [pipeline] permits that",
-            "因此无法阻止项目读取其他文件；[pipeline] 中的 allow_outside = true 允许这样",
-        );
+        let message = format!("cannot resolve the project's folder {folder}: {why}");
+        let help = "so nothing keeps the project from reading other files; allow_outside = true under [pipeline] permits that";
         problems.push(Problem::error(message).help(help));
         return;
     }
@@ -214,9 +205,8 @@ fn confine(
         .into_iter()
         .filter(|(folder, _)| reader.is_out_of_bounds(folder))
     {
-        let problem = Problem::error(say!(
+        let problem = Problem::error(format!(
             "`{}` cannot be used: {}",
-            "不能使用 `{}`：{}",
             folder.display(),
             out_of_bounds()
         ));
@@ -258,11 +248,7 @@ pub(super) fn declared_remote(
                 error(
                     url,
                     why.to_string(),
-                    localized(
-                        "docs/shared-cache.md has examples",
-                        "示例见 docs/shared-cache.md",
-                    )
-                    .into(),
+                    "docs/shared-cache.md has examples".into(),
                 )
             })
             .ok()
@@ -270,18 +256,9 @@ pub(super) fn declared_remote(
     let trust = trust.as_ref().map(|list| {
         let writers = list.value.iter().filter_map(|writer| {
             let parsed = writer.value.parse::<TrustedWriter>();
-            let help = localized(
-                "compeval cache key   makes a key and prints this line",
-                "compeval cache key   产生密钥并打印这一行",
-            );
+            let help = "compeval cache key   makes a key and prints this line";
             parsed
-                .map_err(|why| {
-                    error(
-                        writer,
-                        say!("this is no writer: {why}", "这不是写入者：{why}"),
-                        help.into(),
-                    )
-                })
+                .map_err(|why| error(writer, format!("this is no writer: {why}"), help.into()))
                 .ok()
         });
         writers.collect()
@@ -290,15 +267,7 @@ pub(super) fn declared_remote(
         let mode = RemoteMode::from_name(&word.value);
         if mode.is_none() {
             let help = suggest(&word.value, RemoteMode::ALL.map(RemoteMode::name));
-            error(
-                word,
-                say!(
-                    "unknown remote_mode `{}`",
-                    "未知的 remote_mode `{}`",
-                    word.value
-                ),
-                help,
-            );
+            error(word, format!("unknown remote_mode `{}`", word.value), help);
         }
         mode
     });

@@ -7,7 +7,6 @@ use super::file::Located;
 use super::file::tables::{CompressTable, TailValue};
 use super::validation::ValidationContext;
 use crate::compress::Tail;
-use base::locale::localized;
 use base::units::Tokens;
 
 /// How a product compacts.
@@ -100,16 +99,10 @@ pub(super) fn with_preset(
     let mut table = table.clone();
     let keys = &mut table.value;
     if keys.prompt.is_none() {
-        let help = localized(
-            "add prompt = \"prompts/mine.md\" with the product's prompt, or your own",
-            "请加上 prompt = \"prompts/mine.md\"，内容为该产品的提示词或你自己的",
-        );
+        let help = "add prompt = \"prompts/mine.md\" with the product's prompt, or your own";
         context.warn(
             &place,
-            localized(
-                "a preset has a shape and no prompt: the built-in one is used",
-                "预设只有形式而没有提示词：使用内置提示词",
-            ),
+            "a preset has a shape and no prompt: the built-in one is used",
             help,
         );
     }

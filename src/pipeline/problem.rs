@@ -10,8 +10,6 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 use super::excerpt::SourceExcerpt;
 use super::model::SourceFile;
 use base::fault::{Fault, nearest};
-use base::locale::localized;
-use base::say;
 use base::text::line_and_column;
 
 /// Whether a problem stops the work.
@@ -266,8 +264,8 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.errors(), self.0.first()) {
             (_, Some(only)) if self.0.len() == 1 => only.fmt(f),
-            (1, _) => f.write_str(localized("1 error", "1 个错误")),
-            (errors, _) => f.write_str(&say!("{errors} errors", "{errors} 个错误")),
+            (1, _) => f.write_str("1 error"),
+            (errors, _) => f.write_str(&format!("{errors} errors")),
         }
     }
 }
@@ -278,9 +276,9 @@ impl std::error::Error for Problems {}
 pub fn suggest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(wanted, &known) {
-        Some(name) => say!("did you mean `{name}`?", "是否指 `{name}`？"),
-        None if known.is_empty() => localized("there are none", "一个也没有").to_owned(),
-        None => say!("known: {}", "已知：{}", list(known)),
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None => format!("known: {}", list(known)),
     }
 }
 
@@ -289,12 +287,7 @@ pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.get(..24) {
         Some(first) if names.len() > 24 => {
-            say!(
-                "{} and {} more",
-                "{} 等，另有 {} 个",
-                first.join(", "),
-                names.len() - 24
-            )
+            format!("{} and {} more", first.join(", "), names.len() - 24)
         }
         _ => names.join(", "),
     }

@@ -15,8 +15,6 @@ use super::sources::{Pattern, describe_error, out_of_bounds, shown};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol};
-use base::locale::localized;
-use base::say;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
@@ -92,32 +90,21 @@ fn argv(
     {
         return Some(argv.iter().map(|word| word.value.clone()).collect());
     }
-    let help = localized(
-        "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell",
-        "请加上 command = [\"python3\", \"tools/compress.py\"]：程序与参数，不经过 shell",
-    );
+    let help =
+        "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
     context.error(
         written.map_or(place, |argv| &argv.place),
-        localized(
-            "the strategy `command` needs a program to run",
-            "strategy `command` 需要一个要运行的程序",
-        ),
+        "the strategy `command` needs a program to run",
         help,
     );
     None
 }
 
 fn warn_of_missing_inputs(context: &mut ValidationContext<'_>, place: &Range<usize>) {
-    let help = localized(
-        "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale",
-        "请列出程序的文件，inputs = [\"tools/**/*.py\"]：其中有改动，旧输出就过期",
-    );
+    let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
     context.warn(
         place,
-        localized(
-            "this command declares no `inputs`: a change of the program will not be seen",
-            "此命令没有声明 `inputs`：程序的改动不会被发现",
-        ),
+        "this command declares no `inputs`: a change of the program will not be seen",
         help,
     );
 }
@@ -150,18 +137,8 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
         ("start_timeout_s", start_timeout_s.as_ref().map(|n| &n.key)),
     ] {
         if let Some(place) = place {
-            let message = say!(
-                "`{key}` is for programs that answer more than one request",
-                "`{key}` 只用于能应答多个请求的程序"
-            );
-            context.error(
-                place,
-                message,
-                localized(
-                    "add protocol = \"lines\", or leave it out",
-                    "请加上 protocol = \"lines\"，或省略此键",
-                ),
-            );
+            let message = format!("`{key}` is for programs that answer more than one request");
+            context.error(place, message, "add protocol = \"lines\", or leave it out");
         }
     }
     if declared == ProtocolName::Two {
@@ -185,16 +162,10 @@ fn module_roots(
     } = &table.value;
     let Some(from) = inputs_from else {
         if let Some(roots) = module_roots {
-            let help = localized(
-                "add inputs_from = \"modules\", or leave it out",
-                "请加上 inputs_from = \"modules\"，或省略此键",
-            );
+            let help = "add inputs_from = \"modules\", or leave it out";
             context.error(
                 &roots.key,
-                localized(
-                    "`module_roots` says where the modules lie that `inputs_from` asks for",
-                    "`module_roots` 指明 `inputs_from` 所要的模块在哪里",
-                ),
+                "`module_roots` says where the modules lie that `inputs_from` asks for",
                 help,
             );
         }
@@ -202,16 +173,10 @@ fn module_roots(
     };
     context.choice("inputs_from", Some(from), &[("modules", ())])?;
     if !protocol.sends_session() {
-        let help = localized(
-            "add protocol = 2 or protocol = \"lines\", or list the files under `inputs` in place of it",
-            "请加上 protocol = 2 或 protocol = \"lines\"，或改为在 `inputs` 中列出文件",
-        );
+        let help = "add protocol = 2 or protocol = \"lines\", or list the files under `inputs` in place of it";
         context.error(
             &from.place,
-            localized(
-                "inputs_from = \"modules\" needs a program that is asked for its modules",
-                "inputs_from = \"modules\" 需要能向其询问模块的程序",
-            ),
+            "inputs_from = \"modules\" needs a program that is asked for its modules",
             help,
         );
     }
@@ -232,28 +197,18 @@ fn module_roots(
 fn module_root(context: &mut ValidationContext<'_>, root: &Located<String>) -> Option<String> {
     let (path, folder) = (Path::new(&root.value), context.reader.folder());
     let why = if path.is_absolute() {
-        localized(
-            "it is an absolute path, which no other machine has",
-            "这是绝对路径，其他机器上没有",
-        )
+        "it is an absolute path, which no other machine has"
     } else if context.reader.is_out_of_bounds(path) {
         out_of_bounds()
     } else if !folder.join(path).is_dir() {
-        localized("there is no such folder", "没有这个文件夹")
+        "there is no such folder"
     } else {
         return Some(shown(path));
     };
-    let help = localized(
-        "module_roots = [\"../my-agent\"]: folders relative to that of the pipeline",
-        "module_roots = [\"../my-agent\"]：相对于 pipeline.toml 所在文件夹的文件夹",
-    );
+    let help = "module_roots = [\"../my-agent\"]: folders relative to that of the pipeline";
     context.error(
         &root.place,
-        say!(
-            "`{}` cannot be used: {why}",
-            "不能使用 `{}`：{why}",
-            root.value
-        ),
+        format!("`{}` cannot be used: {why}", root.value),
         help,
     );
     None
@@ -284,17 +239,11 @@ fn warn_of_missing_program(
         (false, None) => true,
     };
     if !is_here {
-        let help = localized(
-            "a program is found on PATH, or by a path relative to the folder of the pipeline",
-            "程序在 PATH 中查找，或由相对于 pipeline.toml 所在文件夹的路径给出",
-        );
+        let help =
+            "a program is found on PATH, or by a path relative to the folder of the pipeline";
         context.warn(
             &program.place,
-            say!(
-                "there is no program `{}` here",
-                "此处没有程序 `{}`",
-                program.value
-            ),
+            format!("there is no program `{}` here", program.value),
             help,
         );
     }
@@ -315,25 +264,14 @@ fn input_files(
             Err(why) => context.error(
                 &item.place,
                 why,
-                localized(
-                    "patterns are relative to the folder of the pipeline",
-                    "模式相对于 pipeline.toml 所在文件夹",
-                ),
+                "patterns are relative to the folder of the pipeline",
             ),
             Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
-                let message = say!(
-                    "`{}` cannot be used: {}",
-                    "不能使用 `{}`：{}",
-                    item.value,
-                    out_of_bounds()
-                );
+                let message = format!("`{}` cannot be used: {}", item.value, out_of_bounds());
                 context.error(
                     &item.place,
                     message,
-                    localized(
-                        "patterns are relative to the folder of the pipeline",
-                        "模式相对于 pipeline.toml 所在文件夹",
-                    ),
+                    "patterns are relative to the folder of the pipeline",
                 );
             }
             Ok(pattern) => {
@@ -344,7 +282,7 @@ fn input_files(
                     let help = missing_help(folder, &item.value);
                     context.error(
                         &item.place,
-                        say!("no file matches `{}`", "没有文件与 `{}` 匹配", item.value),
+                        format!("no file matches `{}`", item.value),
                         help,
                     );
                 }
@@ -362,17 +300,12 @@ fn input_files(
 
 fn missing_help(folder: &Path, pattern: &str) -> String {
     if folder.join(pattern).is_dir() {
-        return say!(
+        return format!(
             "it is a folder: write `{}/**` for all that lies in it",
-            "这是文件夹：请写 `{}/**` 以包含其中全部内容",
             pattern.trim_end_matches('/')
         );
     }
-    localized(
-        "patterns are relative to the folder of the pipeline; `**` stands for any folders",
-        "模式相对于 pipeline.toml 所在文件夹；`**` 代表任意层文件夹",
-    )
-    .to_owned()
+    "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
 }
 
 fn digest_file(
@@ -387,10 +320,7 @@ fn digest_file(
     match read {
         Ok(bytes) => Some((path, Digest::hash(bytes))),
         Err(why) => {
-            let problem = Problem::error(say!(
-                "cannot read the input {path}: {why}",
-                "无法读取输入 {path}：{why}"
-            ));
+            let problem = Problem::error(format!("cannot read the input {path}: {why}"));
             context
                 .problems
                 .push(problem.at(context.file, place.clone()));
@@ -412,15 +342,8 @@ fn variables(
         .cloned()
         .partition(|name| is_variable(&name.value));
     for name in bad {
-        let help = localized(
-            "write the NAME of a variable; its value comes from the environment",
-            "请写变量的名称；其值取自环境",
-        );
-        context.error(
-            &name.place,
-            localized("this is not the name of a variable", "这不是变量名"),
-            help,
-        );
+        let help = "write the NAME of a variable; its value comes from the environment";
+        context.error(&name.place, "this is not the name of a variable", help);
     }
     good
 }
@@ -452,29 +375,20 @@ fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
     let mut names = Vec::new();
     for name in variables(context, table.value.secrets.as_ref()) {
         if hashed.iter().any(|other| other.value == name.value) {
-            let help = localized(
-                "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two",
-                "`env` 中的值计入缓存键，`secrets` 中的不计入：请保留其一",
-            );
+            let help = "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two";
             context.error(
                 &name.place,
-                say!(
-                    "`{}` is in `env` and in `secrets`",
-                    "`{}` 同时在 `env` 和 `secrets` 中",
-                    name.value
-                ),
+                format!("`{}` is in `env` and in `secrets`", name.value),
                 help,
             );
         }
         if (context.environment)(&name.value).is_none_or(|value| value.trim().is_empty()) {
-            let problem = Problem::error(say!(
+            let problem = Problem::error(format!(
                 "{} is not set, and this method's program needs it",
-                "没有设置 {}，而此方法的程序需要它",
                 name.value
             ))
-            .help(say!(
+            .help(format!(
                 "export {}=…, or take it out of `secrets`",
-                "export {}=…，或从 `secrets` 中去掉它",
                 name.value
             ))
             .at(context.file, name.place.clone());
@@ -501,16 +415,10 @@ fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<String
         // A key has already been masked when the file was read.
         let is_masked = argument.value.len() > 5 && argument.value.chars().all(|c| c == '*');
         if is_masked || is_key(before, &argument.value) {
-            let help = localized(
-                "put it into a variable, list the variable in `secrets`, and let the program read it from there",
-                "请放入变量，把变量列入 `secrets`，并让程序从中读取",
-            );
+            let help = "put it into a variable, list the variable in `secrets`, and let the program read it from there";
             context.error(
                 &argument.place,
-                localized(
-                    "this argument looks like a key; `command` is stored and shown",
-                    "此参数像是密钥；`command` 会被保存并显示",
-                ),
+                "this argument looks like a key; `command` is stored and shown",
                 help,
             );
         }

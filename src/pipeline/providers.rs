@@ -13,8 +13,6 @@ use super::problem::{Problem, Problems, list, suggest};
 use super::secrets::is_variable;
 use super::url::normalize;
 use base::http::Route;
-use base::locale::localized;
-use base::say;
 use base::units::Tokens;
 use models::{
     ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec,
@@ -148,14 +146,8 @@ impl Providers {
             match spec.limits.divided(sharers) {
                 Ok(limits) => Arc::make_mut(spec).limits = limits,
                 Err(limit) => problems.0.push(
-                    Problem::error(say!(
-                        "{limit} of provider `{name}` cannot be divided among {sharers} parts",
-                        "服务商 `{name}` 的 {limit} 不能分给 {sharers} 个分片"
-                    ))
-                    .help(localized(
-                        "use fewer parts, raise the limit, or pass --whole-limits, which leaves it whole to each part",
-                        "请减少分片、提高该限制，或加上 --whole-limits，让每个分片都用完整的限制",
-                    )),
+                    Problem::error(format!("{limit} of provider `{name}` cannot be divided among {sharers} parts"))
+                    .help("use fewer parts, raise the limit, or pass --whole-limits, which leaves it whole to each part"),
                 ),
             }
         }
@@ -236,11 +228,7 @@ impl ProviderDraft<'_> {
             let help = suggest(&written.value, lanes.into_iter().map(Lane::name));
             self.error(
                 &written.place,
-                say!(
-                    "kind \"{dialect}\" has no lane `{}`",
-                    "kind \"{dialect}\" 没有通道 `{}`",
-                    written.value
-                ),
+                format!("kind \"{dialect}\" has no lane `{}`", written.value),
                 help,
             );
             Lane::default()
@@ -250,19 +238,11 @@ impl ProviderDraft<'_> {
     fn resolve_dialect(&mut self) -> Option<Dialect> {
         let Some(kind) = self.table.and_then(|table| table.value.kind.as_ref()) else {
             if self.built_in.is_none() {
-                let help = say!(
+                let help = format!(
                     "add kind = \"openai-chat\" or another of {}",
-                    "请加上 kind = \"openai-chat\" 或以下之一：{}",
                     list(Dialect::ALL.map(Dialect::name))
                 );
-                self.error_at_header(
-                    say!(
-                        "provider `{}` has no kind",
-                        "服务商 `{}` 没有 kind",
-                        self.name
-                    ),
-                    help,
-                );
+                self.error_at_header(format!("provider `{}` has no kind", self.name), help);
             }
             return self.built_in.map(|b| b.dialect);
         };
@@ -273,11 +253,7 @@ impl ProviderDraft<'_> {
             let help = suggest(&kind.value, Dialect::ALL.map(Dialect::name));
             self.error(
                 &kind.place,
-                say!(
-                    "unknown provider kind `{}`",
-                    "未知的服务商 kind `{}`",
-                    kind.value
-                ),
+                format!("unknown provider kind `{}`", kind.value),
                 help,
             );
         }
@@ -291,16 +267,11 @@ impl ProviderDraft<'_> {
             .unwrap_or_default()
         {
             if !matches!(key, "kind" | "limits") {
-                let help = localized(
-                    "the built-in rules have no endpoint: remove the key, or name another kind",
-                    "内置规则没有端点：请去掉此键，或写另一 kind",
-                );
+                let help =
+                    "the built-in rules have no endpoint: remove the key, or name another kind";
                 self.error(
                     &place,
-                    say!(
-                        "`{key}` says nothing for kind \"lexical\"",
-                        "`{key}` 对 kind \"lexical\" 没有意义"
-                    ),
+                    format!("`{key}` says nothing for kind \"lexical\""),
                     help.to_owned(),
                 );
             }
@@ -315,16 +286,9 @@ impl ProviderDraft<'_> {
                 .ok();
         }
         let Some(built_in) = self.built_in else {
-            let help = localized(
-                "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"",
-                "请加上 base_url，即其 API 的根，例如 \"http://127.0.0.1:8080/v1\"",
-            );
+            let help = "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"";
             self.error_at_header(
-                say!(
-                    "provider `{}` has no base_url",
-                    "服务商 `{}` 没有 base_url",
-                    self.name
-                ),
+                format!("provider `{}` has no base_url", self.name),
                 help.to_owned(),
             );
             return None;
@@ -336,13 +300,8 @@ impl ProviderDraft<'_> {
             return Some(built_in.base_url.to_owned());
         };
         let url = normalize(url.trim(), dialect).map_err(|(message, help)| {
-            self.problems.push(
-                Problem::error(say!(
-                    "the variable {variable}: {message}",
-                    "变量 {variable}：{message}"
-                ))
-                .help(help),
-            );
+            self.problems
+                .push(Problem::error(format!("the variable {variable}: {message}")).help(help));
         });
         url.ok()
     }
@@ -353,13 +312,10 @@ impl ProviderDraft<'_> {
         };
         let name = identity.value.trim();
         if name.is_empty() || name == LEXICAL {
-            let help = localized(
-                "an identity is what cache keys call this endpoint: any name of your own",
-                "identity 是缓存键对此端点的称呼：可任取名称",
-            );
+            let help = "an identity is what cache keys call this endpoint: any name of your own";
             self.error(
                 &identity.place,
-                say!("`{name}` cannot be an identity", "`{name}` 不能作 identity"),
+                format!("`{name}` cannot be an identity"),
                 help.to_owned(),
             );
             return None;
@@ -378,17 +334,10 @@ impl ProviderDraft<'_> {
             }
             // The value may be the key itself, so the message does not repeat it; where the file is shown, it is
             // masked.
-            let help = localized(
-                "keys must not be in files: export the key in a variable and write that variable's NAME here",
-                "密钥不能写在文件中：请用 export 放入变量，并在此写出变量名",
-            );
+            let help = "keys must not be in files: export the key in a variable and write that variable's NAME here";
             self.error(
                 &variable.place,
-                localized(
-                    "api_key_env is not the name of a variable",
-                    "api_key_env 不是变量名",
-                )
-                .to_owned(),
+                "api_key_env is not the name of a variable".to_owned(),
                 help.to_owned(),
             );
             return None;
@@ -413,14 +362,12 @@ impl ProviderDraft<'_> {
         if is_allowed {
             return;
         }
-        let message = say!(
+        let message = format!(
             "the key in {} would be sent unencrypted to {base_url}",
-            "{} 中的密钥会不加密地发送到 {base_url}",
             variable.0
         );
-        let help = say!(
+        let help = format!(
             "use https, or permit it by insecure = true under [providers.{}]",
-            "请用 https，或在 [providers.{}] 中以 insecure = true 允许",
             self.name
         );
         match declared.and_then(|table| table.base_url.as_ref()) {
@@ -484,13 +431,10 @@ impl ProviderDraft<'_> {
         if number.value > T::default() {
             return Some(number.value);
         }
-        let help = localized(
-            "leave the key out for no limit of your own",
-            "省略此键则不自设限制",
-        );
+        let help = "leave the key out for no limit of your own";
         self.error(
             &number.place,
-            localized("a limit is at least 1", "限制至少为 1").to_owned(),
+            "a limit is at least 1".to_owned(),
             help.to_owned(),
         );
         None
@@ -524,10 +468,7 @@ pub(super) fn duration(
     if seconds.value > 0.0 && seconds.value <= 86_400.0 {
         return Duration::from_secs_f64(seconds.value);
     }
-    let message = localized(
-        "a time-out is a number of seconds above 0, a day (86400) at most",
-        "超时是大于 0 的秒数，至多一天（86400）",
-    );
+    let message = "a time-out is a number of seconds above 0, a day (86400) at most";
     problems.push(Problem::error(message).at(file, seconds.place.clone()));
     default
 }

@@ -2,8 +2,6 @@
 
 use super::model::LoadedFixture;
 use super::problem::{Problem, Problems, list, suggest};
-use base::locale::localized;
-use base::say;
 use models::Lane;
 
 /// The part of the matrix to run. `None` selects all.
@@ -89,10 +87,7 @@ pub(super) fn report_unknown(
 ) {
     for name in wanted.unwrap_or_default() {
         if !known.contains(&name.as_str()) {
-            let problem = Problem::error(say!(
-                "{flag}: there is no {what} `{name}`",
-                "{flag}：没有{what} `{name}`"
-            ));
+            let problem = Problem::error(format!("{flag}: there is no {what} `{name}`"));
             problems.push(problem.help(suggest(name, known.iter().copied())));
         }
     }
@@ -119,13 +114,7 @@ pub(super) fn keep_probes(
     let is_elsewhere =
         selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
-        report_unknown(
-            "--probes",
-            localized("probe", "问题"),
-            Some(wanted),
-            &known,
-            problems,
-        );
+        report_unknown("--probes", "probe", Some(wanted), &known, problems);
     }
     for fixture in fixtures.iter_mut() {
         let bank = fixture.bank.clone();
@@ -153,46 +142,19 @@ impl EmptySelection {
             .filter(|(_, given)| *given)
             .map(|(flag, _)| *flag)
             .collect();
-        let flags = given.join(localized(" and ", "、"));
+        let flags = given.join(" and ");
         let without_bank = list(left_out.iter().map(String::as_str));
-        let fewer_flags = localized(
-            "leave a flag out to select all; `compeval check` lists what there is",
-            "省略选项即全选；`compeval check` 列出全部",
-        );
-        let import = localized(
-            "`compeval fixture import LOG` makes one of a session log",
-            "`compeval fixture import LOG` 由会话日志生成样本",
-        );
-        let bank = localized(
-            "write a bank by hand or by `compeval probes generate`",
-            "请手写题库或用 `compeval probes generate` 产生",
-        );
+        let fewer_flags = "leave a flag out to select all; `compeval check` lists what there is";
+        let import = "`compeval fixture import LOG` makes one of a session log";
+        let bank = "write a bank by hand or by `compeval probes generate`";
         let (why, help) = match (given.is_empty(), left_out.is_empty()) {
-            (false, true) => (
-                say!(
-                    "nothing is selected by {flags}",
-                    "没有选中任何内容：{flags}"
-                ),
-                fewer_flags,
-            ),
+            (false, true) => (format!("nothing is selected by {flags}"), fewer_flags),
             (false, false) => (
-                say!(
-                    "nothing is selected by {flags}, and there is no bank for {without_bank}",
-                    "没有选中任何内容：{flags}；没有题库的样本：{without_bank}"
-                ),
+                format!("nothing is selected by {flags}, and there is no bank for {without_bank}"),
                 bank,
             ),
-            (true, true) => (
-                localized("there is no fixture to run", "没有可运行的样本").to_owned(),
-                import,
-            ),
-            (true, false) => (
-                say!(
-                    "no fixture has probes: {without_bank}",
-                    "没有样本含有问题：{without_bank}"
-                ),
-                bank,
-            ),
+            (true, true) => ("there is no fixture to run".to_owned(), import),
+            (true, false) => (format!("no fixture has probes: {without_bank}"), bank),
         };
         EmptySelection {
             why,

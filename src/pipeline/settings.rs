@@ -11,8 +11,7 @@ use super::select::Overrides;
 use super::validation::ValidationContext;
 use crate::answer::Answerer;
 use crate::judge::{Rubric, Scope, SelfTestDesign};
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 use models::{ModelRef, Price};
 
 /// The language that a pipeline declares, even if it has errors and cannot be opened.
@@ -93,16 +92,10 @@ pub(super) fn primary(
     let can_search =
         answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
     if primary == Some(Book::Open) && !can_search {
-        let help = localized(
-            "add [answer.recovery] below the [[answer]] that may search",
-            "请在可检索的 [[answer]] 下加上 [answer.recovery]",
-        );
+        let help = "add [answer.recovery] below the [[answer]] that may search";
         context.error(
             &written.place,
-            localized(
-                "primary = \"open\" needs an answerer that may search",
-                "primary = \"open\" 需要一个可检索的作答模型",
-            ),
+            "primary = \"open\" needs an answerer that may search",
             help,
         );
     }
@@ -140,34 +133,20 @@ fn runs(
         ..
     }) = table
     {
-        runs.compress = repetitions(
-            context,
-            localized("a number of runs", "运行次数"),
-            table.compress.as_ref(),
-        )
-        .unwrap_or(runs.compress);
-        runs.answer = repetitions(
-            context,
-            localized("a number of answers", "作答次数"),
-            table.answer.as_ref(),
-        )
-        .unwrap_or(runs.answer);
-        runs.judge = repetitions(
-            context,
-            localized("a number of judgements", "评审次数"),
-            table.judge.as_ref(),
-        )
-        .unwrap_or(runs.judge);
+        runs.compress = repetitions(context, "a number of runs", table.compress.as_ref())
+            .unwrap_or(runs.compress);
+        runs.answer = repetitions(context, "a number of answers", table.answer.as_ref())
+            .unwrap_or(runs.answer);
+        runs.judge = repetitions(context, "a number of judgements", table.judge.as_ref())
+            .unwrap_or(runs.judge);
     }
     match overrides.runs {
-        Some(0) => context.problems.push(Problem::error(localized(
-            "--runs: a number of runs is at least 1",
-            "--runs：运行次数至少为 1",
-        ))),
+        Some(0) => context
+            .problems
+            .push(Problem::error("--runs: a number of runs is at least 1")),
         Some(number) if number > MOST_REPETITIONS => {
-            context.problems.push(Problem::error(say!(
-                "--runs: a number of runs is at most {MOST_REPETITIONS}",
-                "--runs：运行次数至多为 {MOST_REPETITIONS}"
+            context.problems.push(Problem::error(format!(
+                "--runs: a number of runs is at most {MOST_REPETITIONS}"
             )));
         }
         Some(number) => runs.compress = number,
@@ -178,14 +157,10 @@ fn runs(
         .map(u64::from)
         .product();
     if together > MOST_TOGETHER {
-        let message = say!(
-            "a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed",
-            "一个单元有 {together} 次重复，至多允许 {MOST_TOGETHER} 次"
-        );
-        let problem = Problem::error(message).help(localized(
-            "`compress`, `answer` and `judge` of `runs` multiply",
-            "`runs` 的 `compress`、`answer` 和 `judge` 相乘",
-        ));
+        let message =
+            format!("a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed");
+        let problem =
+            Problem::error(message).help("`compress`, `answer` and `judge` of `runs` multiply");
         context.problems.push(match table {
             Some(table) => problem.at(context.file, table.place.clone()),
             None => problem,
@@ -201,16 +176,11 @@ fn repetitions(
 ) -> Option<u32> {
     let value = context.at_least_one(what, number)?;
     if let Some(number) = number.filter(|_| value > MOST_REPETITIONS) {
-        let help = localized(
-            "more repetitions narrow no interval that more sessions would not narrow further",
-            "更多的重复能缩小的区间，更多的会话都能进一步缩小",
-        );
+        let help =
+            "more repetitions narrow no interval that more sessions would not narrow further";
         context.error(
             &number.place,
-            say!(
-                "{what} is at most {MOST_REPETITIONS}",
-                "{what}至多为 {MOST_REPETITIONS}"
-            ),
+            format!("{what} is at most {MOST_REPETITIONS}"),
             help,
         );
         return None;
@@ -248,28 +218,14 @@ pub(super) fn prices(
     let mut prices = BTreeMap::new();
     for (name, table) in tables.into_iter().flat_map(|tables| &tables.value) {
         let Some(model) = ModelRef::parse(name) else {
-            let message = say!(
-                "a price is for a model, and `{name}` names none",
-                "价格属于模型，而 `{name}` 没有写出模型"
-            );
-            context.error(
-                &table.key,
-                message,
-                localized(
-                    "write [prices.\"PROVIDER/MODEL\"]",
-                    "请写 [prices.\"PROVIDER/MODEL\"]",
-                ),
-            );
+            let message = format!("a price is for a model, and `{name}` names none");
+            context.error(&table.key, message, "write [prices.\"PROVIDER/MODEL\"]");
             continue;
         };
         if let Err(Some(help)) = context.providers.find(&model.provider) {
             context.error(
                 &table.key,
-                say!(
-                    "unknown provider `{}` in a price",
-                    "价格中的服务商 `{}` 未知",
-                    model.provider
-                ),
+                format!("unknown provider `{}` in a price", model.provider),
                 help,
             );
         }
@@ -298,8 +254,8 @@ fn price(
             if price.value < 0.0 {
                 context.error(
                     &price.place,
-                    localized("a price is 0 or more", "价格不小于 0"),
-                    localized("US dollars per million tokens", "每百万词元的美元数"),
+                    "a price is 0 or more",
+                    "US dollars per million tokens",
                 );
             }
             Some(price.value)
@@ -309,26 +265,17 @@ fn price(
         if !(0.0..=1.0).contains(&part.value) {
             context.error(
                 &part.place,
-                localized(
-                    "this is a part of the live price, from 0 to 1",
-                    "这是实时价格的一部分，在 0 与 1 之间",
-                ),
-                localized("0.5 is half of it", "0.5 为其一半"),
+                "this is a part of the live price, from 0 to 1",
+                "0.5 is half of it",
             );
         }
         Some(part.value)
     });
     if input.is_none() || output.is_none() {
-        let help = localized(
-            "both in US dollars per million tokens; write 0 where a model is free",
-            "两者均为每百万词元的美元数；免费的模型请写 0",
-        );
+        let help = "both in US dollars per million tokens; write 0 where a model is free";
         context.error(
             &table.key,
-            say!(
-                "the price of `{name}` needs `input` and `output`",
-                "`{name}` 的价格需要 `input` 和 `output`"
-            ),
+            format!("the price of `{name}` needs `input` and `output`"),
             help,
         );
     }

@@ -12,8 +12,6 @@ use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
 use base::files::is_special;
-use base::locale::localized;
-use base::say;
 
 /// The name of the pipeline's file.
 pub const PIPELINE_FILE: &str = "pipeline.toml";
@@ -112,10 +110,7 @@ pub fn data_files(pipeline: &Pipeline) -> impl Iterator<Item = SourceFile> {
 
 /// Why a file outside of the project is not read, and what permits it.
 pub(super) fn out_of_bounds() -> &'static str {
-    localized(
-        "it lies outside of the project's folder; allow_outside = true under [pipeline] permits that",
-        "它在项目文件夹之外；[pipeline] 中的 allow_outside = true 允许这样",
-    )
+    "it lies outside of the project's folder; allow_outside = true under [pipeline] permits that"
 }
 
 /// A path without `..` and symbolic links, as far as it exists.
@@ -139,9 +134,8 @@ fn read_text(path: &Path) -> Result<String, String> {
     check_regular(path)?;
     let length = fs::metadata(path).map_err(|e| describe_error(&e))?.len();
     if length > MAX_TEXT {
-        return Err(say!(
+        return Err(format!(
             "it has {} MB, and at most {} are read",
-            "有 {} MB，至多读取 {} MB",
             length >> 20,
             MAX_TEXT >> 20
         ));
@@ -155,10 +149,7 @@ fn read_text(path: &Path) -> Result<String, String> {
             .filter(|b| **b == b'\n')
             .count()
             + 1;
-        say!(
-            "line {line} is not UTF-8 text",
-            "第 {line} 行不是 UTF-8 文本"
-        )
+        format!("line {line} is not UTF-8 text")
     })?;
     Ok(text
         .strip_prefix('\u{feff}')
@@ -168,16 +159,10 @@ fn read_text(path: &Path) -> Result<String, String> {
 
 fn check_regular(path: &Path) -> Result<(), String> {
     if is_special(path) {
-        return Err(say!(
-            "it is a pipe, a socket or a device, not a regular file",
-            "这是管道、套接字或设备，不是普通文件"
-        ));
+        return Err("it is a pipe, a socket or a device, not a regular file".to_owned());
     }
     if path.is_symlink() && !path.exists() {
-        return Err(say!(
-            "it is a link to a file that does not exist",
-            "这是指向不存在文件的链接"
-        ));
+        return Err("it is a link to a file that does not exist".to_owned());
     }
     Ok(())
 }
@@ -185,9 +170,9 @@ fn check_regular(path: &Path) -> Result<(), String> {
 /// An error of the file system in plain words.
 pub(super) fn describe_error(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => say!("there is no such file", "没有这个文件"),
-        io::ErrorKind::PermissionDenied => say!("it may not be read", "无权读取"),
-        io::ErrorKind::IsADirectory => say!("it is a folder", "这是文件夹"),
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -203,8 +188,8 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
         Ok(start) if start.is_dir() => start,
         _ => {
             return refuse(
-                say!("there is no folder {}", "没有文件夹 {}", start.display()),
-                localized("-C names the folder to start from", "-C 指定开始的文件夹"),
+                format!("there is no folder {}", start.display()),
+                "-C names the folder to start from",
             );
         }
     };
@@ -213,15 +198,12 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
         return match path.is_file() {
             true => Ok(path),
             false if path.is_dir() => refuse(
-                say!("{} is a folder", "{} 是文件夹", named.display()),
-                localized(
-                    "-c names the pipeline's file, -C a folder",
-                    "-c 指定 pipeline.toml 文件，-C 指定文件夹",
-                ),
+                format!("{} is a folder", named.display()),
+                "-c names the pipeline's file, -C a folder",
             ),
             false => refuse(
-                say!("there is no file {}", "没有文件 {}", named.display()),
-                localized("-c names the pipeline's file", "-c 指定 pipeline.toml 文件"),
+                format!("there is no file {}", named.display()),
+                "-c names the pipeline's file",
             ),
         };
     }
@@ -230,16 +212,12 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
     match paths.find(|path| path.symlink_metadata().is_ok() && !path.is_dir()) {
         Some(path) => Ok(path),
         None => refuse(
-            say!(
+            format!(
                 "there is no {PIPELINE_FILE} in {} or any folder above it",
-                "{} 及其上级文件夹中没有 {PIPELINE_FILE}",
                 start.display()
             ),
-            localized(
-                "`compeval run --sample` runs a sample project, `compeval init` only writes it; -C names another folder, -c \
+            "`compeval run --sample` runs a sample project, `compeval init` only writes it; -C names another folder, -c \
                  another file",
-                "`compeval run --sample` 运行示例项目，`compeval init` 只写出它；-C 指定其他文件夹，-c 指定其他文件",
-            ),
         ),
     }
 }
@@ -255,12 +233,11 @@ impl Pattern {
     pub(super) fn new(pattern: &str) -> Result<Pattern, String> {
         let path = Path::new(pattern);
         if pattern.trim().is_empty() {
-            return Err(localized("the pattern is empty", "模式为空").to_owned());
+            return Err("the pattern is empty".to_owned());
         }
         if path.is_absolute() {
-            return Err(say!(
-                "`{pattern}` is an absolute path, which no other machine has",
-                "`{pattern}` 是绝对路径，在其他机器上不存在"
+            return Err(format!(
+                "`{pattern}` is an absolute path, which no other machine has"
             ));
         }
         let plain: PathBuf = path.components().take_while(is_plain).collect();
@@ -274,13 +251,7 @@ impl Pattern {
         let glob = GlobBuilder::new(&rest.to_string_lossy().replace('\\', "/"))
             .literal_separator(true)
             .build();
-        let glob = glob.map_err(|e| {
-            say!(
-                "`{pattern}` is no pattern: {}",
-                "`{pattern}` 不是模式：{}",
-                e.kind()
-            )
-        })?;
+        let glob = glob.map_err(|e| format!("`{pattern}` is no pattern: {}", e.kind()))?;
         Ok(Pattern {
             plain,
             matcher: Some(glob.compile_matcher()),

@@ -15,8 +15,6 @@ use crate::answer::{
 use crate::compress::{Method, MethodName, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
-use base::locale::localized;
-use base::say;
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
 
@@ -79,18 +77,14 @@ pub(super) fn answerers(
     }
     for answerer in &open {
         if let Some(place) = taken.get(&*answerer.name.0) {
-            let message = say!(
+            let message = format!(
                 "the name `{}` is that of another answerer with a search",
-                "名称 `{}` 与另一个带检索的作答模型相同",
                 answerer.name
             );
             context.error(
                 &place.clone(),
                 message,
-                localized(
-                    "use a different name, or take the other's [answer.recovery] away",
-                    "请另取名称，或去掉另一个的 [answer.recovery]",
-                ),
+                "use a different name, or take the other's [answer.recovery] away",
             );
         }
     }
@@ -126,23 +120,14 @@ fn recovery(
     Some(Recovery {
         closed: closed.clone(),
         calls: context
-            .at_least_one(
-                localized("the number of searches", "检索次数"),
-                calls.as_ref(),
-            )
+            .at_least_one("the number of searches", calls.as_ref())
             .unwrap_or(CALLS),
         results: context
-            .at_least_one(
-                localized("the number of results", "结果个数"),
-                results.as_ref(),
-            )
+            .at_least_one("the number of results", results.as_ref())
             .unwrap_or(RESULTS),
         excerpt_tokens: Tokens(
             context
-                .at_least_one(
-                    localized("the size of an excerpt", "摘录大小"),
-                    excerpt_tokens.as_ref(),
-                )
+                .at_least_one("the size of an excerpt", excerpt_tokens.as_ref())
                 .unwrap_or(EXCERPT_TOKENS),
         ),
         protocol: context
@@ -173,11 +158,8 @@ fn program_table(
         for (key, place) in program.written() {
             context.error(
                 &place,
-                say!("`{key}` is for a `command`", "`{key}` 只用于 `command`"),
-                localized(
-                    "add command = [\"PROGRAM\", …], or leave it out",
-                    "请加上 command = [\"PROGRAM\", …]，或省略此键",
-                ),
+                format!("`{key}` is for a `command`"),
+                "add command = [\"PROGRAM\", …], or leave it out",
             );
         }
     }
@@ -264,11 +246,8 @@ pub(super) fn generators(
         if let Some(path) = &table.value.system_prompt {
             context.error(
                 &path.key,
-                localized(
-                    "[[probes]] takes no `system_prompt`",
-                    "[[probes]] 不接受 `system_prompt`",
-                ),
-                localized("write it all into `prompt`", "请全部写入 `prompt`"),
+                "[[probes]] takes no `system_prompt`",
+                "write it all into `prompt`",
             );
         }
         let model = context.model(&model_declaration!(table, Probes, override_model));
@@ -327,28 +306,21 @@ fn check_opaque_reader(
     }: &Answerer,
 ) {
     if !same_endpoint(maker, reads) || reads.provider.dialect != Dialect::OpenaiResponses {
-        let message = say!(
+        let message = format!(
             "`{who}` ({}) cannot read the opaque context of `{method}`",
-            "`{who}`（{}）不能读取 `{method}` 的不透明上下文",
             reads.reference
         );
-        let help = say!(
+        let help = format!(
             "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
-            "只有 {} 可以：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
             maker.provider.name
         );
         context.error(place, message, help);
     } else if maker.reference.model != reads.reference.model {
-        let message = say!(
+        let message = format!(
             "`{who}` ({}) answers from opaque items that {} made for `{method}`",
-            "`{who}`（{0}）用 {1} 为 `{method}` 产生的不透明项作答",
-            reads.reference,
-            maker.reference
+            reads.reference, maker.reference
         );
-        let help = localized(
-            "the vendor does not say whether another model can use them: name an answerer of the same model",
-            "厂商没有说明其他模型能否使用它们：请指定使用同一模型的作答模型",
-        );
+        let help = "the vendor does not say whether another model can use them: name an answerer of the same model";
         context.warn(place, message, help);
     }
 }
@@ -366,28 +338,21 @@ fn check_block_reader(
     }: &Answerer,
 ) {
     if !same_endpoint(maker, reads) {
-        let message = say!(
+        let message = format!(
             "`{who}` ({}) cannot read the compaction block of `{method}`",
-            "`{who}`（{}）不能读取 `{method}` 的压缩块",
             reads.reference
         );
-        let help = say!(
+        let help = format!(
             "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
-            "压缩块只能用于 {}：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
             maker.provider.name
         );
         context.error(place, message, help);
     } else if maker.reference.model != reads.reference.model {
-        let message = say!(
+        let message = format!(
             "`{who}` ({}) reads a compaction block that {} made for `{method}`",
-            "`{who}`（{0}）读取 {1} 为 `{method}` 产生的压缩块",
-            reads.reference,
-            maker.reference
+            reads.reference, maker.reference
         );
-        let help = localized(
-            "the provider binds a block to its model: expect answers to suffer",
-            "服务商把压缩块绑定到产生它的模型：回答可能变差",
-        );
+        let help = "the provider binds a block to its model: expect answers to suffer";
         context.warn(place, message, help);
     }
 }

@@ -2,35 +2,22 @@
 //!
 //! The crate `url` parses and checks; the normal form keeps the user's spelling, because it is part of cache keys.
 
-use url::Url;
-
-use base::locale::localized;
-use base::say;
 use models::Dialect;
+use url::Url;
 
 /// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`.
 pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String, String)> {
     let Some((scheme, rest)) = text.split_once("://") else {
-        let help = say!(
+        let help = format!(
             "write https://{0}, or http://{0} for a local server",
-            "请写 https://{0}；本地服务器则写 http://{0}",
             text.trim_start_matches('/')
         );
-        return Err((
-            say!(
-                "base_url `{text}` has no scheme",
-                "base_url `{text}` 没有协议"
-            ),
-            help,
-        ));
+        return Err((format!("base_url `{text}` has no scheme"), help));
     };
     if !matches!(scheme, "http" | "https") {
         return refuse(
-            say!(
-                "base_url has the scheme `{scheme}`",
-                "base_url 的协议为 `{scheme}`"
-            ),
-            localized("use http or https", "请用 http 或 https"),
+            format!("base_url has the scheme `{scheme}`"),
+            "use http or https",
         );
     }
     if rest
@@ -40,11 +27,8 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
         .contains('@')
     {
         return refuse(
-            localized("base_url contains credentials", "base_url 含有凭据"),
-            localized(
-                "keys must not be in files: put the key into a variable and name it in api_key_env",
-                "密钥不能写在文件中：请放入变量，并在 api_key_env 中写出变量名",
-            ),
+            "base_url contains credentials",
+            "keys must not be in files: put the key into a variable and name it in api_key_env",
         );
     }
     let url = Url::parse(text)
@@ -52,20 +36,14 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
         .filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));
     let Some(url) = url else {
         return refuse(
-            say!(
-                "base_url `{text}` is not a web address",
-                "base_url `{text}` 不是网址"
-            ),
-            localized("write https://HOST/PATH", "请写 https://HOST/PATH"),
+            format!("base_url `{text}` is not a web address"),
+            "write https://HOST/PATH",
         );
     };
     if url.query().is_some_and(|query| !is_api_version(query)) {
         return refuse(
-            localized("base_url has a query", "base_url 含有查询部分"),
-            localized(
-                "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
-                "base_url 是 API 的根；其后只能有 Azure 的 `?api-version=…`",
-            ),
+            "base_url has a query",
+            "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
         );
     }
     let (path, query) = rest

@@ -12,8 +12,7 @@ use super::problem::{Problem, Problems, list, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Stage, Template, Variable};
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
 
@@ -103,11 +102,8 @@ impl ValidationContext<'_> {
         taken: &mut BTreeMap<String, Range<usize>>,
     ) -> Option<Arc<str>> {
         let Some(name) = name else {
-            let message = say!("this {stage} table has no name", "这个 {stage} 表没有名称");
-            let help = localized(
-                "add name = \"…\": results are shown by it",
-                "请加上 name = \"…\"：结果以它显示",
-            );
+            let message = format!("this {stage} table has no name");
+            let help = "add name = \"…\": results are shown by it";
             self.error(header, message, help);
             return None;
         };
@@ -116,22 +112,11 @@ impl ValidationContext<'_> {
             return None;
         }
         if let Some(first) = taken.insert(name.value.clone(), name.place.clone()) {
-            let problem = Problem::error(say!(
-                "two {stage} tables are named `{}`",
-                "两个 {stage} 表都名为 `{}`",
-                name.value
-            ));
+            let problem = Problem::error(format!("two {stage} tables are named `{}`", name.value));
             let problem = problem
-                .label(
-                    self.file,
-                    name.place.clone(),
-                    localized("again here", "此处又一次"),
-                )
-                .label(self.file, first, localized("first here", "首次在此"));
-            let help = localized(
-                "names identify results: use a different one",
-                "名称用来标识结果：请另取一个",
-            );
+                .label(self.file, name.place.clone(), "again here")
+                .label(self.file, first, "first here");
+            let help = "names identify results: use a different one";
             self.problems.push(problem.help(help));
             return None;
         }
@@ -148,15 +133,8 @@ impl ValidationContext<'_> {
         if number.value >= T::from(1) {
             return Some(number.value);
         }
-        let help = localized(
-            "write 1 or more, or leave it out for the default",
-            "请写 1 或更大的数，或省略以用默认值",
-        );
-        self.error(
-            &number.place,
-            say!("{what} is at least 1", "{what} 至少为 1"),
-            help,
-        );
+        let help = "write 1 or more, or leave it out for the default";
+        self.error(&number.place, format!("{what} is at least 1"), help);
         None
     }
 
@@ -173,7 +151,7 @@ impl ValidationContext<'_> {
             let help = suggest(&written.value, words.iter().map(|(name, _)| *name));
             self.error(
                 &written.place,
-                say!("unknown {what} `{}`", "未知的 {what} `{}`", written.value),
+                format!("unknown {what} `{}`", written.value),
                 help,
             );
         }
@@ -187,29 +165,16 @@ impl ValidationContext<'_> {
             .override_model
             .or(declaration.model.map(|model| model.value.as_str()));
         let Some(written) = written else {
-            let help = localized(
-                "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules",
-                "请加上 model = \"PROVIDER/MODEL\"；用内置规则则为 model = \"lexical\"",
-            );
-            let message = say!(
-                "this {} table has no model",
-                "这个 {} 表没有 model",
-                declaration.stage
-            );
+            let help =
+                "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules";
+            let message = format!("this {} table has no model", declaration.stage);
             self.error(&declaration.header, message, help);
             return None;
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
-            let help = say!(
-                "write PROVIDER/MODEL; providers: {}",
-                "请写 PROVIDER/MODEL；服务商：{}",
-                list(names)
-            );
-            let message = say!(
-                "the model `{written}` has no provider",
-                "模型 `{written}` 没有服务商"
-            );
+            let help = format!("write PROVIDER/MODEL; providers: {}", list(names));
+            let message = format!("the model `{written}` has no provider");
             self.report_model_error(declaration, message, help);
             return None;
         };
@@ -234,16 +199,12 @@ impl ValidationContext<'_> {
                 let end = if help.ends_with(['?', '？']) {
                     ""
                 } else {
-                    localized(".", "。")
+                    "."
                 };
-                let help = say!(
-                    "{help}{end} A provider of your own is declared by [providers.{provider}]",
-                    "{help}{end} 自己的服务商用 [providers.{provider}] 声明"
+                let help = format!(
+                    "{help}{end} A provider of your own is declared by [providers.{provider}]"
                 );
-                let message = say!(
-                    "unknown provider `{provider}` in `{written}`",
-                    "`{written}` 中的服务商 `{provider}` 未知"
-                );
+                let message = format!("unknown provider `{provider}` in `{written}`");
                 self.report_model_error(declaration, message, help);
                 None
             }
@@ -273,27 +234,16 @@ impl ValidationContext<'_> {
         let temperature = declaration.temperature.filter(|t| {
             let is_sound = t.value >= 0.0;
             if !is_sound {
-                let help = localized("leave it out and none is sent", "省略则不发送");
-                self.error(
-                    &t.place,
-                    localized("temperature is 0 or more", "temperature 不小于 0"),
-                    help,
-                );
+                let help = "leave it out and none is sent";
+                self.error(&t.place, "temperature is 0 or more", help);
             }
             is_sound
         });
         let effort = declaration.effort.filter(|effort| {
             let is_sound = !effort.value.trim().is_empty();
             if !is_sound {
-                let help = localized(
-                    "write the provider's own word, or leave it out",
-                    "请写服务商自己的用词，或省略",
-                );
-                self.error(
-                    &effort.place,
-                    localized("effort is empty", "effort 为空"),
-                    help,
-                );
+                let help = "write the provider's own word, or leave it out";
+                self.error(&effort.place, "effort is empty", help);
             }
             is_sound
         });
@@ -321,26 +271,16 @@ impl ValidationContext<'_> {
         let lane = self.lane.or(declared).unwrap_or(provider.lane);
         let is_named = declared == Some(lane);
         if !provider.dialect.has_lane(lane) {
-            let message = say!(
-                "the provider `{}` has no lane \"{lane}\"",
-                "服务商 `{}` 没有通道 \"{lane}\"",
-                provider.name
-            );
+            let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
             match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
-                    let help = localized(
-                        "\"flex\" is OpenAI's; leave the key out for \"live\"",
-                        "\"flex\" 为 OpenAI 所有；省略此键即为 \"live\"",
-                    );
+                    let help = "\"flex\" is OpenAI's; leave the key out for \"live\"";
                     self.error(&place.place, message, help);
                 }
                 None if provider.dialect == Dialect::Lexical => {}
                 None => {
                     let stage = declaration.stage;
-                    let message = say!(
-                        "{message}: its {stage} requests go live",
-                        "{message}：其 {stage} 请求改为实时发送"
-                    );
+                    let message = format!("{message}: its {stage} requests go live");
                     self.problems.push(Problem::warning(message));
                 }
             }
@@ -366,13 +306,11 @@ impl ValidationContext<'_> {
             return;
         }
         let (variable, name) = (&variable.0, &provider.name);
-        let problem = Problem::error(say!(
-            "{variable} is not set, and provider `{name}` needs the key in it",
-            "未设置 {variable}，而服务商 `{name}` 需要其中的密钥"
+        let problem = Problem::error(format!(
+            "{variable} is not set, and provider `{name}` needs the key in it"
         ))
-        .help(say!(
-            "export {variable}=…, or name another variable: api_key_env in [providers.{name}]",
-            "请 export {variable}=…，或另指变量：[providers.{name}] 中的 api_key_env"
+        .help(format!(
+            "export {variable}=…, or name another variable: api_key_env in [providers.{name}]"
         ));
         let problem = match model {
             Some(model) => problem.at(self.file, model.place.clone()),
@@ -411,10 +349,7 @@ impl ValidationContext<'_> {
             }
             Err(fault) => {
                 let place = place_in_line(&source.text, fault.line, &fault.message);
-                self.problems.push(Problem::error(fault.message).at(&source, place).help(localized(
-                    "a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %}; nothing else",
-                    "提示词只能插入变量 {{ name }}，或用 {% if name %} 判断是否为空",
-                )));
+                self.problems.push(Problem::error(fault.message).at(&source, place).help("a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %}; nothing else"));
                 None
             }
         }
@@ -425,15 +360,8 @@ impl ValidationContext<'_> {
         match self.reader.read(&path.value) {
             Ok(source) => Some(source),
             Err(why) => {
-                let message = say!(
-                    "cannot read the {what} {}: {why}",
-                    "无法读取 {what} {}：{why}",
-                    path.value
-                );
-                let help = localized(
-                    "paths are relative to the folder of the pipeline",
-                    "路径相对于 pipeline.toml 所在文件夹",
-                );
+                let message = format!("cannot read the {what} {}: {why}", path.value);
+                let help = "paths are relative to the folder of the pipeline";
                 self.error(&path.place, message, help);
                 None
             }
@@ -456,30 +384,20 @@ pub(super) fn inserts(template: &Template, variables: &'static [Variable], wante
 /// The error about a prompt that does not insert `variable`.
 pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
     let first_line = prompt.text.lines().next().map_or(0, str::len);
-    let mut help = say!(
-        "add a line with {{{{ {variable} }}}} where its text belongs",
-        "请在应放其文本处加一行 {{{{ {variable} }}}}"
-    );
+    let mut help = format!("add a line with {{{{ {variable} }}}} where its text belongs");
     if variable == "transcript" {
-        help.push_str(localized(
+        help.push_str(
             "; for a prompt that expects the conversation before it, set placement = \"system\"",
-            "；若提示词期望对话在其之前，请设 placement = \"system\"",
-        ));
+        );
     }
-    let message = say!(
-        "this prompt does not insert {{{{ {variable} }}}}",
-        "此提示词没有插入 {{{{ {variable} }}}}"
-    );
+    let message = format!("this prompt does not insert {{{{ {variable} }}}}");
     Problem::error(message).at(prompt, 0..first_line).help(help)
 }
 
 /// What a name may be.
 pub(super) fn name_help() -> &'static str {
-    localized(
-        "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: \
-         names become file names, JSON keys and words on the command line",
-        "字母、数字、`-`、`_`、`.`、`+` 与单个空格，至多 64 个字符，以字母或数字开头：名称会用作文件名、JSON 键与命令行上的词",
-    )
+    "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: \
+         names become file names, JSON keys and words on the command line"
 }
 
 /// Whether a name serves everywhere names are used.
@@ -488,22 +406,15 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         .chars()
         .find(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '+' | ' '))
     {
-        _ if name.is_empty() => Err(localized("a name is empty", "名称为空").to_owned()),
-        Some(c) => Err(say!(
-            "the name `{name}` holds {c:?}",
-            "名称 `{name}` 含有 {c:?}"
-        )),
-        None if !name.starts_with(char::is_alphanumeric) => Err(say!(
-            "the name `{name}` begins with a sign",
-            "名称 `{name}` 以符号开头"
-        )),
-        None if name.ends_with(' ') || name.contains("  ") => Err(say!(
-            "the name `{name}` ends with a blank, or holds two in a row",
-            "名称 `{name}` 以空格结尾，或含连续空格"
-        )),
-        None if name.chars().count() > 64 => {
-            Err(say!("the name `{name}` is too long", "名称 `{name}` 太长"))
+        _ if name.is_empty() => Err("a name is empty".to_owned()),
+        Some(c) => Err(format!("the name `{name}` holds {c:?}")),
+        None if !name.starts_with(char::is_alphanumeric) => {
+            Err(format!("the name `{name}` begins with a sign"))
         }
+        None if name.ends_with(' ') || name.contains("  ") => Err(format!(
+            "the name `{name}` ends with a blank, or holds two in a row"
+        )),
+        None if name.chars().count() > 64 => Err(format!("the name `{name}` is too long")),
         None => Ok(()),
     }
 }

@@ -11,7 +11,6 @@ use crate::action::{
 };
 use base::locale::localized;
 use base::named_enum;
-use base::say;
 
 use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};
@@ -127,7 +126,7 @@ impl<'l> Explainer<'l> {
             StaleReason::Failed { class } => (StaleCause::Failed, vec![class.clone()]),
             StaleReason::Unreadable => (
                 StaleCause::Failed,
-                vec![localized("the reply could not be used", "回复无法使用").to_owned()],
+                vec!["the reply could not be used".to_owned()],
             ),
             StaleReason::Pruned => (StaleCause::Pruned, Vec::new()),
             StaleReason::Damaged => (StaleCause::Damaged, Vec::new()),
@@ -331,22 +330,19 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
         }
         StaleCause::Probe => match (current.bank, current.probe) {
             (Some(bank), Some(probe)) => {
-                say!("{bank}: {part} of {probe}", "{bank}：{probe} 的 {part}")
+                format!("{bank}: {part} of {probe}")
             }
             _ => part.to_owned(),
         },
         StaleCause::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
         StaleCause::Module => match (module_path(part), package_name(part)) {
             (Some(path), _) => path.to_owned(),
-            (None, name) => values(
-                &say!("package {}", "软件包 {}", name.unwrap_or(part)),
-                change,
-            ),
+            (None, name) => values(&format!("package {}", name.unwrap_or(part)), change),
         },
         StaleCause::Upstream => match part.split_once(' ').map_or(part, |(kind, _)| kind) {
-            "items" => localized("previous compaction", "前一次压缩").to_owned(),
-            "reply" | "assistant" => localized("earlier reply", "先前的回复").to_owned(),
-            "found" | "results" | "user" => localized("search results", "检索结果").to_owned(),
+            "items" => "previous compaction".to_owned(),
+            "reply" | "assistant" => "earlier reply".to_owned(),
+            "found" | "results" | "user" => "search results".to_owned(),
             _ => part.replace('_', " "),
         },
         _ => values(if part == "rule" { "strategy" } else { part }, change),
@@ -364,11 +360,7 @@ fn values(name: &str, change: &InputChange) -> String {
 /// A value as it is shown; `None` if it is long or secret.
 fn value(part: Option<&InputPart>) -> Option<&str> {
     let text = part.map_or(Some(""), |part| part.text.as_deref())?;
-    Some(if text.is_empty() {
-        localized("not set", "未设置")
-    } else {
-        text
-    })
+    Some(if text.is_empty() { "not set" } else { text })
 }
 
 /// What is reported if nothing that a user knows has changed: the part that has, and the cause that comes nearest.
@@ -377,16 +369,9 @@ fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (StaleCause, 
         // neither the rubric nor the question has changed
         InputRole::Criteria if current.probe.is_some() => (
             StaleCause::Setting,
-            localized(
-                "criteria that apply, by rubric_scope or the probe's type",
-                "适用的准则（由 rubric_scope 或问题类型决定）",
-            )
-            .to_owned(),
+            "criteria that apply, by rubric_scope or the probe's type".to_owned(),
         ),
-        InputRole::Criteria => (
-            StaleCause::Rubric,
-            localized("criteria that apply", "适用的准则").to_owned(),
-        ),
+        InputRole::Criteria => (StaleCause::Rubric, "criteria that apply".to_owned()),
         InputRole::Skeleton => (
             StaleCause::Prompt,
             current

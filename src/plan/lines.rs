@@ -1,6 +1,4 @@
 //! Which lines of a text differ from an earlier one. Only this file uses the crate `similar`.
-
-use base::say;
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
 /// A stretch of lines that differs, with some lines around it.
@@ -74,7 +72,7 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
     if places.len() > MOST_PLACES {
         let more = places.len() - MOST_PLACES;
         places.truncate(MOST_PLACES);
-        places.push(say!("and {more} more places", "另有 {more} 处"));
+        places.push(format!("and {more} more places"));
     }
     places
 }

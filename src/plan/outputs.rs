@@ -18,8 +18,6 @@ use crate::compress::Compressed;
 use crate::entries::EntryRecord;
 use crate::measure::ContextEntries;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
-use base::locale::localized;
-use base::say;
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
 use store::cache::{Damage, Lookup, Record, StoredReply};
@@ -174,7 +172,7 @@ pub(super) fn read_entry<L: Lookup>(
 /// Why an output that the cache had cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputUnavailable {
-    #[error("{}", say!("the cache entry {} is gone; run again to make it anew", "缓存条目 {} 已不存在；请重新运行以重新产生", _0.0.short()))]
+    #[error("the cache entry {} is gone; run again to make it anew", _0.0.short())]
     Gone(ActionKey),
     #[error(transparent)]
     Damaged(#[from] Damage),
@@ -182,20 +180,17 @@ pub enum OutputUnavailable {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// No input of the action has this digest.
-    #[error("{}", say!("the output {_0:?} belongs to no input of this action", "输出 {_0:?} 不属于该动作的任何输入"))]
+    #[error("the output {_0:?} belongs to no input of this action")]
     Unnamed(Digest),
     /// The row that was made from it cannot be written.
-    #[error("{}", say!("its row cannot be written: {_0}", "无法写出其行：{_0}"))]
+    #[error("its row cannot be written: {_0}")]
     Unwritable(#[from] serde_json::Error),
 }
 
 impl OutputUnavailable {
     /// What the user can do about it.
     pub fn remedy() -> &'static str {
-        localized(
-            "run `compeval cache verify`, then run again",
-            "请运行 `compeval cache verify`，然后重新运行",
-        )
+        "run `compeval cache verify`, then run again"
     }
 }
 

@@ -14,8 +14,6 @@ use models::Operation;
 
 use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
-use base::locale::localized;
-use base::say;
 
 /// A piece of work with its key, and the task that it is for.
 #[derive(Clone, Debug)]
@@ -69,22 +67,16 @@ impl Action {
 /// Why a task could not be made into work.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    #[error("{}", say!("the prompt of this method does not render: line {}: {}", "此方法的提示词无法渲染：第 {} 行：{}", _0.line, _0.message))]
+    #[error("the prompt of this method does not render: line {}: {}", _0.line, _0.message)]
     Compress(crate::action::TemplateFault),
     #[error(transparent)]
     Answer(#[from] AnswerFault),
-    #[error("{}", say!("the judge's prompt does not render: line {}: {}", "评审的提示词无法渲染：第 {} 行：{}", _0.line, _0.message))]
+    #[error("the judge's prompt does not render: line {}: {}", _0.line, _0.message)]
     Judge(#[from] crate::action::TemplateFault),
-    #[error("{}", say!("the rubric has no criterion `{_0}`", "评分细则中没有准则 `{_0}`"))]
+    #[error("the rubric has no criterion `{_0}`")]
     UnknownCriterion(CriterionId),
     /// The matrix names something the pipeline does not have.
-    #[error(
-        "{}",
-        localized(
-            "the matrix names a coordinate that the pipeline does not have",
-            "矩阵中有一个坐标不在流程中"
-        )
-    )]
+    #[error("the matrix names a coordinate that the pipeline does not have")]
     Coordinate,
 }
 

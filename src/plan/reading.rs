@@ -14,8 +14,6 @@ use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, Task};
-use base::locale::localized;
-use base::say;
 
 /// The version of the reading rules. Raised when a body would be read to another output.
 pub const PARSER_VERSION: u16 = 9;
@@ -71,7 +69,7 @@ pub enum Unreadable {
     Reply(#[from] ReadFault),
     #[error(transparent)]
     Context(#[from] CompressFault),
-    #[error("{}", say!("the judge broke its contract: {_0}", "评审没有遵守约定：{_0}"))]
+    #[error("the judge broke its contract: {_0}")]
     Grades(#[from] ReplyFault),
     /// A search by a program.
     #[error(transparent)]
@@ -97,10 +95,9 @@ pub fn read_output(
             read_context(preparer, task, CompressOutput::Bytes(body))
         }
         (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body),
-        (BodyFormat::Local | BodyFormat::Unknown, _) => Err(ReadFault::Malformed(
-            localized("no model's reply", "不是模型的回复").to_owned(),
-        )
-        .into()),
+        (BodyFormat::Local | BodyFormat::Unknown, _) => {
+            Err(ReadFault::Malformed("no model's reply".to_owned()).into())
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use crate::judge::Rubric;
 use crate::pipeline::{AnswerCell, JudgeIx, Pipeline};
 
 use super::task::Task;
-use base::say;
 
 /// The name of the prompt among the sources of an action.
 const PROMPT: &str = "prompt";
@@ -185,12 +184,7 @@ impl<'p> SourceText<'p> {
 
 /// What people call a source: its path, or that it is built in.
 pub fn source_label(name: &str, path: Option<&str>) -> String {
-    let chinese = match name {
-        "prompt" => "提示词",
-        "rubric" => "评分细则",
-        other => other,
-    };
-    path.map_or_else(|| say!("built-in {name}", "内置{chinese}"), str::to_owned)
+    path.map_or_else(|| format!("built-in {name}"), str::to_owned)
 }
 
 /// The prompts and the rubric in use, to be stored by their digests, so that what an entry was made from can still be

@@ -14,7 +14,6 @@ use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
 use crate::action::{ModelRequest, StageName};
-use base::say;
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
 
@@ -41,7 +40,7 @@ impl BudgetLimits {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BudgetReached {
     /// The next request could cost more than is left.
-    #[error("{}", say!("the next request could exceed the cost limit of {} ({} spent or reserved)", "下一个请求可能超过费用上限 {}（已用或预留 {}）", Usd(*limit), Usd(*spent)))]
+    #[error("the next request could exceed the cost limit of {} ({} spent or reserved)", Usd(*limit), Usd(*spent))]
     Cost {
         /// The limit, in dollars.
         limit: f64,
@@ -49,7 +48,7 @@ pub enum BudgetReached {
         spent: f64,
     },
     /// All requests allowed were sent.
-    #[error("{}", say!("the {limit} requests that are allowed were sent", "允许的 {limit} 次请求已用完"))]
+    #[error("the {limit} requests that are allowed were sent")]
     Requests { limit: u64 },
 }
 

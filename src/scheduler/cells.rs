@@ -12,7 +12,6 @@ use crate::plan::{
     self, Action, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow,
 };
 use crate::results::FailedAction;
-use base::locale::localized;
 use models::{ErrorClass, ReadFault};
 
 /// The walk over the tasks, and the actions that they share.
@@ -138,10 +137,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     /// The failure of a cell whose answer was cut off. The answer stays in the cache: with another setting it is graded,
     /// and no request is sent.
     fn truncation(&self, task: &Task, key: ActionKey) -> FailedAction {
-        let hint = localized(
-            "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies",
-            "请提高作答模型的 max_output_tokens；truncated_replies = \"grade\" 会给这类回复评分",
-        );
+        let hint = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
         let failure = self.failure(task, key, ReadFault::Truncated.to_string(), hint);
         FailedAction {
             class: Some(ErrorClass::Truncated),

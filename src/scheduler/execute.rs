@@ -29,8 +29,6 @@ use crate::plan::{
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
-use base::locale::localized;
-use base::say;
 use base::units::{Tokens, Usage, Usd};
 use models::{
     self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest,
@@ -143,10 +141,7 @@ impl Executor<'_> {
     }
 
     fn unreadable_messages(&self, action: &Action, error: &serde_json::Error) -> FailedAction {
-        let message = say!(
-            "the messages cannot be read: {error}",
-            "无法读取消息：{error}"
-        );
+        let message = format!("the messages cannot be read: {error}");
         self.failure(action, Blame::Infrastructure, message)
     }
 
@@ -157,7 +152,7 @@ impl Executor<'_> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ExecutionError> {
         tokio::task::spawn_blocking(work).await.map_err(|error| {
-            let message = say!("an internal rule failed: {error}", "内部规则出错：{error}");
+            let message = format!("an internal rule failed: {error}");
             self.failure(action, Blame::Infrastructure, message).into()
         })
     }
@@ -293,7 +288,7 @@ impl Executor<'_> {
         stdin: &InputValue,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let missing = localized("no program is declared here", "此处没有声明程序");
+        let missing = "no program is declared here";
         let spec = self
             .command(action)
             .ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
@@ -531,7 +526,7 @@ impl Executor<'_> {
         if attempt < action.attempts {
             return Ok(());
         }
-        let message = say!("{fault} ({attempt} replies)", "{fault}（{attempt} 条回复）");
+        let message = format!("{fault} ({attempt} replies)");
         Err(self.unreadable(action, fault, message).into())
     }
 
@@ -616,16 +611,11 @@ impl Executor<'_> {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
-                let message = say!(
+                let message = format!(
                     "about {} tokens are to be sent, and {model} takes {} at most",
-                    "约需发送 {} 个词元，而 {model} 至多接受 {}",
-                    input.0,
-                    window.0
+                    input.0, window.0
                 );
-                let hint = localized(
-                    "compress harder, move the point, or use a model with a larger window",
-                    "请压缩更多、移动压缩点，或使用窗口更大的模型",
-                );
+                let hint = "compress harder, move the point, or use a model with a larger window";
                 let (class, hint) = (Some(ErrorClass::TooLong), Some(hint.to_owned()));
                 Err(FailedAction {
                     class,

@@ -18,8 +18,6 @@ use crate::judge::{
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
 use crate::results::{FailedAction, UnqualifiedJudge};
-use base::locale::localized;
-use base::say;
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +138,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let why = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
         let place = Place::Selftest {
             judge: judge.clone(),
-            case: localized("every case", "所有例子").to_owned(),
+            case: "every case".to_owned(),
         };
         let failure = FailedAction::new(place, stage, None, why.clone());
         stats.note_untested(UntestedJudge { judge, why });
@@ -261,9 +259,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if test.note_replies(broken) {
             let name = &test.name;
             let replies = test.broke_contract;
-            let why = say!(
-                "judge {name} gets no more requests: {replies} replies in a row are not in the right format",
-                "评审 {name} 不再收到请求：连续 {replies} 条回复的格式不对"
+            let why = format!(
+                "judge {name} gets no more requests: {replies} replies in a row are not in the right format"
             );
             stats.give_up(why)?;
         }

@@ -11,7 +11,6 @@ use crate::action::{ActionKey, StageName};
 use crate::pipeline::MatrixCounts;
 use crate::plan::{Action, CostEstimate, Resolved};
 use base::files::FileError;
-use base::say;
 
 /// The events of a run and their totals.
 pub(super) struct RunStats<'r> {
@@ -192,10 +191,9 @@ impl<'r> RunStats<'r> {
         for (stage, due, finished) in stages {
             if due != finished {
                 let name = stage.name();
-                self.outcome.unaccounted.push(say!(
-                    "{finished} of {due} {name} cells",
-                    "{due} 个 {name} 单元中的 {finished} 个"
-                ));
+                self.outcome
+                    .unaccounted
+                    .push(format!("{finished} of {due} {name} cells"));
             }
         }
     }

@@ -18,7 +18,6 @@ use crate::plan::{
     SelftestTask, Task,
 };
 use crate::results::{FailedAction, UnqualifiedJudge};
-use base::locale::localized;
 use models::{ErrorClass, Lane};
 use store::cache::{Lookup, Record};
 
@@ -384,14 +383,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// No task may go unreported: one that waits for something that will not come fails, by name.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        let message = localized(
-            "this cell was left waiting for what never came: a fault of compeval",
-            "该单元一直在等待未到来的内容：compeval 的故障",
-        );
-        let hint = localized(
-            "run again; if it stays, please report it",
-            "请重新运行；如仍如此，请报告",
-        );
+        let message = "this cell was left waiting for what never came: a fault of compeval";
+        let hint = "run again; if it stays, please report it";
         for task in self
             .judges
             .drain()

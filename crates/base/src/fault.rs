@@ -2,7 +2,6 @@
 //!
 //! A fault has a byte range of a text and no path; the caller that opened the file adds its name.
 
-use crate::say;
 use std::ops::Range;
 
 /// A mistake in a file.
@@ -30,7 +29,7 @@ impl Fault {
     pub fn unknown_key(place: Range<usize>, key: &str, of: &str, known: &[&str]) -> Fault {
         Fault::at(
             place,
-            say!("unknown key `{key}` in {of}", "{of} 中有未知键 `{key}`"),
+            format!("unknown key `{key}` in {of}"),
             suggestion(key, known),
         )
     }
@@ -73,12 +72,8 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 /// A sentence that names the nearest of `known`, or all of them.
 pub fn suggestion(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
-        Some(near) => say!("did you mean `{near}`?", "是否指 `{near}`？"),
-        None => say!(
-            "expected one of `{}`",
-            "应为以下之一：`{}`",
-            known.join("`, `")
-        ),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("expected one of `{}`", known.join("`, `")),
     }
 }
 

@@ -6,27 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::redaction::redact_bytes;
-use crate::{locale, say};
 
 /// A file could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", say!("failed to {} `{}`", "无法{} `{}`", locale::verb(verb), path.display()))]
+#[error("failed to {verb} `{}`", path.display())]
 pub struct FileError {
     verb: &'static str,
     path: PathBuf,
     source: io::Error,
 }
 
-/// What the system says of a failed operation. In Chinese where users meet it often; else in the words of the system.
+/// What the system says of a failed operation.
 pub fn system_words(error: &io::Error) -> String {
-    let chinese = match error.kind() {
-        io::ErrorKind::NotFound => "没有这个文件或文件夹",
-        io::ErrorKind::PermissionDenied => "没有权限",
-        io::ErrorKind::IsADirectory => "这是文件夹",
-        io::ErrorKind::NotADirectory => "这不是文件夹",
-        _ => return error.to_string(),
-    };
-    say!("{error}", "{chinese}")
+    error.to_string()
 }
 
 impl FileError {
@@ -356,13 +348,9 @@ impl LockMarker {
                     Ok(mut file) => read_holder(&mut file),
                     Err(error) => return Err(LockError::Io(error)),
                 };
-                let advice = locale::localized(
-                    "this file system has no locks, so that file stands for one; remove it if the process is gone",
-                    "此文件系统没有锁，以该文件代替；若该进程已不在，请删除它",
-                );
-                Err(LockError::Held(say!(
+                let advice = "this file system has no locks, so that file stands for one; remove it if the process is gone";
+                Err(LockError::Held(format!(
                     "{holder}, as {} says: {advice}",
-                    "{holder}（见 {}）：{advice}",
                     marker.display()
                 )))
             }
@@ -479,9 +467,8 @@ fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
         write!(
             file,
             "{}",
-            say!(
+            format!(
                 "process {} (compeval {command}, since {since})",
-                "进程 {}（compeval {command}，始于 {since}）",
                 std::process::id()
             )
         )
@@ -506,11 +493,7 @@ fn read_holder(file: &mut File) -> String {
         .collect();
     match read {
         Ok(_) if !text.is_empty() => text,
-        _ => locale::localized(
-            "another process that has not written its name yet",
-            "另一个尚未写下名称的进程",
-        )
-        .into(),
+        _ => "another process that has not written its name yet".into(),
     }
 }
 

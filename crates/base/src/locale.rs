@@ -73,28 +73,6 @@ macro_rules! say {
     };
 }
 
-/// What failed, a verb as in "could not read", in the language that is printed.
-pub fn verb(english: &str) -> &str {
-    match (Locale::printed(), english) {
-        (Locale::En, _) => english,
-        (Locale::Zh, "compress") => "压缩",
-        (Locale::Zh, "create") => "创建",
-        (Locale::Zh, "encode") => "编码",
-        (Locale::Zh, "list") => "列出",
-        (Locale::Zh, "lock") => "锁定",
-        (Locale::Zh, "open") => "打开",
-        (Locale::Zh, "read") => "读取",
-        (Locale::Zh, "remove" | "remove from") => "删除",
-        (Locale::Zh, "rename") => "重命名",
-        (Locale::Zh, "share") => "共享",
-        (Locale::Zh, "shorten") => "截短",
-        (Locale::Zh, "start a thread for") => "启动线程用于",
-        (Locale::Zh, "sync") => "同步",
-        (Locale::Zh, "write" | "write to") => "写入",
-        (Locale::Zh, _) => english,
-    }
-}
-
 /// The text in the language of messages.
 pub fn localized(english: &'static str, chinese: &'static str) -> &'static str {
     Locale::printed().pick(english, chinese)

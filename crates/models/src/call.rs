@@ -12,7 +12,6 @@ use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
 use super::tools::{CallResult, ToolOffer};
 use base::message::{Message, Role, ToolCall};
 use base::named_enum;
-use base::say;
 use base::units::{Tokens, Usage};
 
 /// What is asked of the model.
@@ -225,25 +224,27 @@ pub struct Completion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReadFault {
     /// The body is not what the API promises.
-    #[error("{}", say!("the provider's reply could not be read: {_0}", "无法读取服务商的回复：{_0}"))]
+    #[error("the provider's reply could not be read: {_0}")]
     Malformed(String),
     /// An error inside a successful status.
-    #[error("{}", say!("the provider answered with an error: {_0}", "服务商返回错误：{_0}"))]
+    #[error("the provider answered with an error: {_0}")]
     Upstream(String),
     /// There is no text in the reply besides reasoning.
-    #[error("{}", say!("the reply is empty, or has only reasoning", "回复为空，或只有推理"))]
+    #[error("the reply is empty, or has only reasoning")]
     Empty,
     /// The reply was cut off by its token limit.
-    #[error("{}", say!("the reply was cut off by the token limit", "回复被词元上限截断"))]
+    #[error("the reply was cut off by the token limit")]
     Truncated,
     /// The model or a filter declined.
-    #[error("{}", say!("the model declined{}", "模型拒绝作答{}", _0.as_ref().map(|why| format!(": {why}")).unwrap_or_default()))]
+    #[error("the model declined{}", _0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     Refused(Option<String>),
     /// The model called a tool that it was not to call.
-    #[error("{}", say!("the model called the tool `{_0}` instead of answering", "模型调用了工具 `{_0}`，而没有作答"))]
+    #[error("the model called the tool `{_0}` instead of answering")]
     CalledTool(String),
     /// The provider shortened the prompt without saying so.
-    #[error("{}", say!("the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)", "服务商悄然截断了提示词：报告 {reported} 个词元，而约发送了 {expected} 个（请提高服务器的上下文大小）"))]
+    #[error(
+        "the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)"
+    )]
     PromptCut {
         /// Prompt tokens the provider reports.
         reported: u64,

@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text};
-use base::locale::localized;
-use base::say;
 
 /// A failure of one attempt.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,19 +152,12 @@ impl From<ReadFault> for AttemptError {
             ReadFault::PromptCut { .. } => ErrorClass::TooLong,
         };
         let hint = match class {
-            ErrorClass::Truncated => Some(
-                localized(
-                    "raise max_output_tokens of this stage; reasoning counts towards it",
-                    "请提高该阶段的 max_output_tokens；推理计入其中",
-                )
-                .into(),
-            ),
+            ErrorClass::Truncated => {
+                Some("raise max_output_tokens of this stage; reasoning counts towards it".into())
+            }
             ErrorClass::TooLong => Some(
-                localized(
-                    "raise the server's context size (llama-server: -c, Ollama: OLLAMA_CONTEXT_LENGTH)",
-                    "请提高服务器的上下文大小（llama-server：-c，Ollama：OLLAMA_CONTEXT_LENGTH）",
-                )
-                .into(),
+                "raise the server's context size (llama-server: -c, Ollama: OLLAMA_CONTEXT_LENGTH)"
+                    .into(),
             ),
             _ => None,
         };
@@ -216,9 +207,7 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let error = value.as_ref().map_or(&Value::Null, inner);
     let text = match &value {
         Some(value) => error_text(value),
-        None if body.iter().all(u8::is_ascii_whitespace) => {
-            localized("(empty body)", "（正文为空）").to_owned()
-        }
+        None if body.iter().all(u8::is_ascii_whitespace) => "(empty body)".to_owned(),
         None => beginning(body, 300),
     };
     let codes = codes(error, value.as_ref());
@@ -228,19 +217,12 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     if let Some(code) = codes.first() {
         message = format!("{code}: {message}");
     }
-    let mut fault = AttemptError::new(
-        class,
-        say!("HTTP {status}: {message}", "HTTP {status}：{message}"),
-    );
+    let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
     fault.throttle = throttle(class, &codes, &lower);
     fault.hint = match fault.throttle {
-        Some(Throttle::NoCapacity) => Some(
-            localized(
-                "run again later, or set flex_fallback = true in the provider's limits",
-                "请稍后重新运行，或在该服务商的限制中设 flex_fallback = true",
-            )
-            .into(),
-        ),
+        Some(Throttle::NoCapacity) => {
+            Some("run again later, or set flex_fallback = true in the provider's limits".into())
+        }
         _ => hint(status, class, error, &lower),
     };
     fault.limit = limit_kind(&codes, &lower);
@@ -407,36 +389,25 @@ fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
 
 fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<String> {
     let words = match class {
-        ErrorClass::Auth => localized(
-            "check the key in the variable that api_key_env names, and what it may do",
-            "请检查 api_key_env 所指变量中的密钥及其权限",
-        ),
-        ErrorClass::Quota => localized(
-            "the account's money or plan limit is reached; nothing more will pass",
-            "账户的余额或套餐额度已用尽；之后的请求都不会通过",
-        ),
+        ErrorClass::Auth => {
+            "check the key in the variable that api_key_env names, and what it may do"
+        }
+        ErrorClass::Quota => "the account's money or plan limit is reached; nothing more will pass",
         ErrorClass::TooLong => return Some(hint_of_too_long(error, text)),
-        ErrorClass::RateLimited => localized(
-            "declare requests_per_minute or tokens_per_minute below the provider's limit",
-            "请声明低于服务商上限的 requests_per_minute 或 tokens_per_minute",
-        ),
-        ErrorClass::NotFound if text.contains("model") => localized(
-            "check the model's name as this provider spells it",
-            "请按该服务商的写法检查模型名",
-        ),
-        ErrorClass::NotFound => localized(
-            "check base_url: it ends before the endpoint's own path",
-            "请检查 base_url：它应止于端点自身的路径之前",
-        ),
-        ErrorClass::Invalid if text.contains(OVER_THE_RATE) => localized(
+        ErrorClass::RateLimited => {
+            "declare requests_per_minute or tokens_per_minute below the provider's limit"
+        }
+        ErrorClass::NotFound if text.contains("model") => {
+            "check the model's name as this provider spells it"
+        }
+        ErrorClass::NotFound => "check base_url: it ends before the endpoint's own path",
+        ErrorClass::Invalid if text.contains(OVER_THE_RATE) => {
             "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
-             earlier compression point",
-            "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
-        ),
-        ErrorClass::Invalid if (300..400).contains(&status) => localized(
-            "check base_url: the server redirects",
-            "请检查 base_url：服务器发生重定向",
-        ),
+             earlier compression point"
+        }
+        ErrorClass::Invalid if (300..400).contains(&status) => {
+            "check base_url: the server redirects"
+        }
         _ => return None,
     };
     Some(words.to_owned())
@@ -445,20 +416,11 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
 /// What to do about a prompt that the window cannot hold.
 fn hint_of_too_long(error: &Value, text: &str) -> String {
     match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
-        (Some(got), Some(limit)) => say!(
-            "the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an earlier point",
-            "提示词有 {got} 个词元，窗口为 {limit}：请扩大窗口（llama-server：-c），或选更早的压缩点"
-        ),
+        (Some(got), Some(limit)) => format!("the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an earlier point"),
         // vLLM and OpenAI count the room for the reply too.
-        _ if text.contains("in the completion") || text.contains("max_tokens") => localized(
-            "prompt and max_output_tokens exceed the window together: lower that, or take a larger window",
-            "提示词与 max_output_tokens 合计超过窗口：请降低后者，或用更大的窗口",
-        )
+        _ if text.contains("in the completion") || text.contains("max_tokens") => "prompt and max_output_tokens exceed the window together: lower that, or take a larger window"
         .to_owned(),
-        _ => localized(
-            "take a model with a larger window, or an earlier compression point",
-            "请选窗口更大的模型，或更早的压缩点",
-        )
+        _ => "take a model with a larger window, or an earlier compression point"
         .to_owned(),
     }
 }

@@ -20,8 +20,6 @@ use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;
-use base::locale::localized;
-use base::say;
 use base::units::{Tokens, Usage};
 
 /// Asks models. A process has one and shares it by reference.
@@ -41,13 +39,13 @@ pub enum AskFailure<E> {
     #[error(transparent)]
     Call(CallFailure),
     /// A reply arrived, but the caller could not store it.
-    #[error("{}", say!("a reply could not be stored", "无法保存一条回复"))]
+    #[error("a reply could not be stored")]
     Store(E),
     /// The budget allows no further attempt.
-    #[error("{}", say!("the budget allows no further request", "预算不允许更多请求"))]
+    #[error("the budget allows no further request")]
     BudgetExhausted,
     /// It was cancelled while it waited to be sent or sent again.
-    #[error("{}", say!("the request was cancelled before it was sent", "请求在发送前已取消"))]
+    #[error("the request was cancelled before it was sent")]
     Cancelled,
 }
 
@@ -316,10 +314,7 @@ impl Client {
         let connection = self.connections.get(provider).ok_or_else(|| {
             AttemptError::new(
                 ErrorClass::Invalid,
-                say!(
-                    "no provider is called `{provider}`",
-                    "没有名为 `{provider}` 的服务商"
-                ),
+                format!("no provider is called `{provider}`"),
             )
             .failure(0)
         })?;
@@ -383,10 +378,7 @@ impl Client {
         let announced = reply.headers.announced(reply.at);
         if let Some(mut fault) = reply.refusal() {
             if fault.class == ErrorClass::Auth && connection.key.is_none() {
-                let hint = localized(
-                    "no key was sent: name its variable in api_key_env",
-                    "没有发送密钥：请在 api_key_env 中写明其变量名",
-                );
+                let hint = "no key was sent: name its variable in api_key_env";
                 fault.hint = Some(hint.to_owned());
             }
             return Err(self.record_failure(prepared, fault, ticket, sent, &announced));
@@ -547,21 +539,15 @@ pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
 /// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
 fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     let fault = AttemptError::from(ReadFault::Truncated);
-    let length = usage.output.map_or(String::new(), |n| {
-        say!(" after {} tokens", "，在 {} 个词元之后", n.0)
-    });
+    let length = usage
+        .output
+        .map_or(String::new(), |n| format!(" after {} tokens", n.0));
     let hint = match limit {
-        Some(limit) => say!(
-            "max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
+        Some(limit) => format!("max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
              repeats itself, as small ones do",
-            "该阶段的 max_output_tokens 为 {}：请提高（推理计入其中），除非模型只是在重复，小模型常如此",
-            limit.0
-        ),
-        None => localized(
-            "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
-                 reached: set one, or enlarge the window",
-            "该阶段没有设置 max_output_tokens，因此达到了服务器自身的上限或窗口末端：请设置，或扩大窗口",
-        )
+            limit.0),
+        None => "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
+                 reached: set one, or enlarge the window"
         .to_owned(),
     };
     AttemptError {
@@ -577,10 +563,7 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
         ReadFault::Truncated => truncated(usage, limit),
         ReadFault::Upstream(_) => upstream(fault, body),
         ReadFault::Malformed(_) if body.trim_ascii_start().starts_with(b"<") => {
-            let hint = localized(
-                "the reply is a web page: does base_url name the API? It mostly ends in /v1",
-                "回复是网页：base_url 指向 API 吗？通常以 /v1 结尾",
-            );
+            let hint = "the reply is a web page: does base_url name the API? It mostly ends in /v1";
             AttemptError::from(fault).with_hint(hint)
         }
         other => other.into(),

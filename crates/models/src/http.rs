@@ -24,9 +24,7 @@ use super::dialects::{Auth, HttpRequest};
 use super::limits::Headers;
 use super::spec::{ApiKeyVariable, ProviderName, address};
 use base::http::{Route, client, root_cause};
-use base::locale::localized;
 use base::redaction::{self, redact_bytes};
-use base::say;
 
 /// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
 pub struct ApiKey(String);
@@ -56,14 +54,9 @@ impl ApiKey {
 
 /// The error of a declared key that is not set.
 pub(super) fn missing_key(provider: &ProviderName, variable: &ApiKeyVariable) -> AttemptError {
-    let message = say!(
-        "provider `{provider}` has no key: {variable} is not set",
-        "服务商 `{provider}` 没有密钥：未设置 {variable}"
-    );
-    AttemptError::new(ErrorClass::Auth, message).with_hint(say!(
-        "set {variable} to the provider's API key",
-        "请将 {variable} 设为该服务商的 API 密钥"
-    ))
+    let message = format!("provider `{provider}` has no key: {variable} is not set");
+    AttemptError::new(ErrorClass::Auth, message)
+        .with_hint(format!("set {variable} to the provider's API key"))
 }
 
 /// A request as the transport sends it.
@@ -118,7 +111,7 @@ impl HttpReply {
         fault.wait = self.headers.wait(self.at).or(fault.wait);
         fault.should_retry = self.headers.should_retry().or(fault.should_retry);
         if let Some(id) = self.headers.request_id() {
-            fault.message = say!("{} (request {id})", "{}（请求 {id}）", fault.message);
+            fault.message = format!("{} (request {id})", fault.message);
         }
         Some(fault)
     }
@@ -299,10 +292,7 @@ impl Http {
         built.as_ref().map_err(|e| {
             AttemptError::new(
                 ErrorClass::Invalid,
-                say!(
-                    "the HTTP client cannot start: {e}",
-                    "无法启动 HTTP 客户端：{e}"
-                ),
+                format!("the HTTP client cannot start: {e}"),
             )
         })
     }
@@ -317,10 +307,7 @@ fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), 
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
         AttemptError::new(
             ErrorClass::Auth,
-            localized(
-                "the API key holds characters that no header can carry",
-                "API 密钥含有标头不能携带的字符",
-            ),
+            "the API key holds characters that no header can carry",
         )
     })?;
     value.set_sensitive(true);
@@ -329,11 +316,7 @@ fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), 
 
 /// The error of a body that is too long. The same request would get it again.
 fn too_large() -> AttemptError {
-    let message = say!(
-        "the reply is longer than {} MB",
-        "回复超过 {} MB",
-        MAX_BODY >> 20
-    );
+    let message = format!("the reply is longer than {} MB", MAX_BODY >> 20);
     AttemptError {
         should_retry: Some(false),
         ..AttemptError::new(ErrorClass::Malformed, message)
@@ -351,17 +334,10 @@ fn without_keys(body: Bytes) -> Bytes {
 fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
     let error = error.without_url();
     if error.is_builder() {
-        let hint = localized(
-            "base_url must be a full address such as https://api.example.com/v1",
-            "base_url 应为完整地址，如 https://api.example.com/v1",
-        );
+        let hint = "base_url must be a full address such as https://api.example.com/v1";
         let fault = AttemptError::new(
             ErrorClass::Invalid,
-            say!(
-                "the address is unusable: {}",
-                "地址不可用：{}",
-                root_cause(&error)
-            ),
+            format!("the address is unusable: {}", root_cause(&error)),
         );
         return AttemptError {
             delivery: Delivery::NotSent,
@@ -369,41 +345,23 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
         };
     }
     if error.is_timeout() && !error.is_connect() {
-        let message = say!(
-            "no complete reply within {} s",
-            "{} 秒内没有完整的回复",
-            timeout.as_secs_f64()
-        );
-        let hint = localized(
-            "raise timeout_s in the provider's limits; where it is a server of your own, also set \
-                    max_in_flight there to what it works on at once: what waits inside the server counts as time",
-            "请提高该服务商限制中的 timeout_s；如果是自己的服务器，还请将 max_in_flight 设为其同时处理的数量：在服务器内等待的时间也计入",
-        );
+        let message = format!("no complete reply within {} s", timeout.as_secs_f64());
+        let hint = "raise timeout_s in the provider's limits; where it is a server of your own, also set \
+                    max_in_flight there to what it works on at once: what waits inside the server counts as time";
         return AttemptError::new(ErrorClass::Transient, message).with_hint(hint);
     }
     if error.is_connect() {
-        let message = say!("cannot connect: {}", "无法连接：{}", root_cause(&error));
+        let message = format!("cannot connect: {}", root_cause(&error));
         let fault = AttemptError::new(ErrorClass::Transient, message);
         return AttemptError {
             delivery: Delivery::NotSent,
-            ..fault.with_hint(localized(
-                "is the server running, and base_url its address?",
-                "服务器是否在运行，base_url 是否是其地址？",
-            ))
+            ..fault.with_hint("is the server running, and base_url its address?")
         };
     }
     let message = if error.is_body() || error.is_decode() {
-        say!(
-            "the reply broke off: {}",
-            "回复中断：{}",
-            root_cause(&error)
-        )
+        format!("the reply broke off: {}", root_cause(&error))
     } else {
-        say!(
-            "the connection failed: {}",
-            "连接失败：{}",
-            root_cause(&error)
-        )
+        format!("the connection failed: {}", root_cause(&error))
     };
     AttemptError::new(ErrorClass::Transient, message)
 }

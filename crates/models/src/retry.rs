@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Throttle};
 use super::spec::ProviderName;
-use base::say;
 
 /// The least pause after the first refusal.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
@@ -40,10 +39,9 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// The error of a call that would have to wait longer than `wait_budget`.
     pub(super) fn waits_too_long(&self, provider: &ProviderName, wait: Duration) -> AttemptError {
-        let message = say!(
+        let message = format!(
             "`{provider}` lets no request through for {} s, and a call waits {} s at most; run again later, or look at the \
              limits of the account",
-            "`{provider}` 在 {} 秒内不放行任何请求，而一次调用至多等待 {} 秒；请稍后重新运行，或查看账户的限制",
             wait.as_secs(),
             self.wait_budget.as_secs()
         );

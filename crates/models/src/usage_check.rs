@@ -5,7 +5,6 @@
 use super::call::{Call, Turn};
 use super::dialects::missing_prompt;
 use super::estimate::estimate_text;
-use base::locale::localized;
 use base::units::{Tokens, Usage};
 
 /// The most tokens that a provider adds to a prompt: a chat template, instructions, definitions of tools.
@@ -51,16 +50,14 @@ pub(super) fn checked_usage(
         reasoning: part_of(output, reported.reasoning),
     };
     let warning = if usage != reported {
-        Some(localized(
+        Some(
             "reports token counts that cannot be true; tokens and cost are counted by our own estimate",
-            "报告的词元数不可能属实；词元与费用按自行估计计算",
-        ))
+        )
     } else if missing_prompt(&usage, Some(estimated)).is_some() {
-        Some(localized(
+        Some(
             "reports far fewer prompt tokens than were sent: its counts are wrong, or it cuts prompts without saying so \
              (raise the server's context size)",
-            "报告的提示词词元远少于发送的：其计数有误，或悄然截断提示词（请提高服务器的上下文大小）",
-        ))
+        )
     } else {
         None
     };

@@ -15,8 +15,6 @@ use crate::cli::notices::{access_line, access_list};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
-use base::locale::localized;
-use base::say;
 use base::units::Tokens;
 use sessions::import::{FixtureStats, stats};
 
@@ -169,10 +167,9 @@ impl CheckResult {
         }
         if let Some(pipeline) = self.pipeline.as_ref().filter(|_| self.problems.is_empty()) {
             let fixtures = pipeline.fixtures.iter().map(|loaded| loaded.name());
-            console.print(&say!("fixtures: {}", "样本：{}", names(fixtures)));
-            console.print(&say!(
+            console.print(&format!("fixtures: {}", names(fixtures)));
+            console.print(&format!(
                 "methods: {}",
-                "方法：{}",
                 names(pipeline.methods.iter().map(|method| &*method.name.0))
             ));
         }
@@ -230,7 +227,7 @@ impl CheckResult {
             return format!(
                 "{}{}{warnings}",
                 console.paint(TextStyle::Bad, &count(errors, Noun::Error)),
-                localized(", ", "，")
+                ", "
             );
         }
         let methods = self
@@ -243,11 +240,8 @@ impl CheckResult {
             (methods, Noun::Method),
         ]
         .map(|(n, noun)| count(n, noun));
-        let contents = say!(
-            "{fixtures}, {probes}, {methods}, {warnings}",
-            "{fixtures}，{probes}，{methods}，{warnings}"
-        );
-        console.labelled(TextStyle::Good, localized("valid:", "有效："), contents)
+        let contents = format!("{fixtures}, {probes}, {methods}, {warnings}");
+        console.labelled(TextStyle::Good, "valid:", contents)
     }
 }
 
@@ -262,7 +256,7 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
         .collect::<Vec<_>>()
         .join(", ");
     match names.len().checked_sub(SHOWN) {
-        Some(rest @ 1..) => say!("{shown} and {rest} more", "{shown} 等，另有 {rest} 个"),
+        Some(rest @ 1..) => format!("{shown} and {rest} more"),
         _ => shown,
     }
 }
@@ -281,15 +275,15 @@ fn problem_json(problem: &Problem) -> Value {
 /// The names that `--fixtures` and `--methods` accept.
 fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
-        Column::Left(localized("fixture", "样本")),
-        Column::Right(localized("messages", "消息")),
-        Column::Right(localized("tokens", "词元")),
-        Column::Right(localized("points", "压缩点")),
-        Column::Right(localized("probes", "问题")),
-        Column::Right(localized("calls", "调用")),
-        Column::Right(localized("files", "文件")),
+        Column::Left("fixture"),
+        Column::Right("messages"),
+        Column::Right("tokens"),
+        Column::Right("points"),
+        Column::Right("probes"),
+        Column::Right("calls"),
+        Column::Right("files"),
         Column::Right("KB"),
-        Column::Left(localized("languages", "语言")),
+        Column::Left("languages"),
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
         let FixtureStats {
@@ -320,9 +314,8 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
         .iter()
         .map(|method| &*method.name.0)
         .collect();
-    say!(
+    format!(
         "{}\n\nmethods: {}\n",
-        "{}\n\n方法：{}\n",
         render_table(&columns, rows, console.width()),
         methods.join(", ")
     )

@@ -16,8 +16,7 @@ use crate::pipeline::{
     Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed,
 };
 use base::files::{FileError, read_text, write_whole};
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 use base::text::shell_word;
 
 #[derive(Debug, Args)]
@@ -59,9 +58,9 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     };
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
     if !(console.is_json || console.is_quiet) {
-        names.iter().for_each(|name| {
-            console.print(&say!("wrote {}", "已写入 {}", shown(&root.join(name))))
-        });
+        names
+            .iter()
+            .for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
         print_next(args, &next, &import, console);
     }
     Ok(Exit::Done)
@@ -91,11 +90,7 @@ fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<Stri
         let path = root.join(folder);
         let made = std::fs::create_dir_all(&path);
         made.map_err(|error| {
-            Failure::error(say!(
-                "{} cannot be created: {error}",
-                "无法创建 {}：{error}",
-                shown(&path)
-            ))
+            Failure::error(format!("{} cannot be created: {error}", shown(&path)))
         })?;
     }
     Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
@@ -106,32 +101,23 @@ const SAMPLE_FOLDERS: [&str; 2] = ["fixtures", "probes"];
 
 fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     if let Some(adapter) = args.compressor {
-        console.print(&say!(
-            "\nWhat it needs: compressors/{adapter}/README.md",
-            "\n所需条件：compressors/{adapter}/README.md"
-        ));
-        console.print(&say!(
-            "Run it: {}",
-            "运行：{}",
-            console.paint(TextStyle::Hint, next)
-        ));
+        console.print(&format!("\nWhat it needs: compressors/{adapter}/README.md"));
+        console.print(&format!("Run it: {}", console.paint(TextStyle::Hint, next)));
         return;
     }
     if !args.empty {
-        console.print(&say!(
+        console.print(&format!(
             "\nRun it offline: {}",
-            "\n离线运行：{}",
             console.paint(TextStyle::Hint, next)
         ));
     }
     let then = if args.empty {
-        localized("\nImport", "\n导入")
+        "\nImport"
     } else {
-        localized("Then import", "然后导入")
+        "Then import"
     };
-    console.print(&say!(
+    console.print(&format!(
         "{then} your own sessions: {}",
-        "{then}自己的会话：{}",
         console.paint(TextStyle::Hint, import)
     ));
 }
@@ -145,14 +131,8 @@ fn random_seed() -> u64 {
 /// Refuses to overwrite files.
 fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if root.exists() && !root.is_dir() {
-        return Err(
-            Failure::input(say!("{} is not a folder", "{} 不是文件夹", shown(root))).hinted(
-                localized(
-                    "name a folder, or leave the argument out",
-                    "请指定文件夹，或省略该参数",
-                ),
-            ),
-        );
+        return Err(Failure::input(format!("{} is not a folder", shown(root)))
+            .hinted("name a folder, or leave the argument out"));
     }
     let mut taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).collect();
     // A dangling link counts too, so its target is not checked.
@@ -160,16 +140,12 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if taken.is_empty() {
         return Ok(());
     }
-    let message = say!(
+    let message = format!(
         "{} already contains {}; nothing was written",
-        "{} 中已有 {}；没有写入任何内容",
         shown(root),
         list(taken)
     );
-    Err(Failure::input(message).hinted(localized(
-        "choose another folder: compeval init DIR",
-        "请选择其他文件夹：compeval init DIR",
-    )))
+    Err(Failure::input(message).hinted("choose another folder: compeval init DIR"))
 }
 
 /// Removes the files already written: half a project is worse than none.
@@ -241,15 +217,11 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
     let pipeline = root.join(PIPELINE_FILE);
     let text = read_text(&pipeline)?;
     if declares_method(&text, adapter.name()) {
-        let message = say!(
+        let message = format!(
             "{}: there is a method `{adapter}` already; nothing was written",
-            "{}：已有方法 `{adapter}`；没有写入任何内容",
             shown(&pipeline)
         );
-        return Err(Failure::input(message).hinted(localized(
-            "rename that method, or use it",
-            "请给该方法改名，或直接使用",
-        )));
+        return Err(Failure::input(message).hinted("rename that method, or use it"));
     }
     let files = missing_files(root, adapter)?;
     let mut written: Vec<PathBuf> = Vec::new();
@@ -274,15 +246,11 @@ fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>,
         if place.symlink_metadata().is_err() {
             missing.push((path, text));
         } else if read_text(&place).ok().as_ref() != Some(&text) {
-            let message = say!(
+            let message = format!(
                 "{} is there with another content; nothing was written",
-                "{} 已存在且内容不同；没有写入任何内容",
                 shown(&place)
             );
-            return Err(Failure::input(message).hinted(localized(
-                "move it away, or use it as it is",
-                "请移走它，或照原样使用",
-            )));
+            return Err(Failure::input(message).hinted("move it away, or use it as it is"));
         }
     }
     Ok(missing)

@@ -13,9 +13,7 @@ use crate::cli::format::{display_width, left, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{runtime, stage_models};
 use crate::pipeline::Pipeline;
-use base::locale::localized;
 use base::message::Role;
-use base::say;
 use base::units::{Tokens, Usd};
 use models::{
     AskFailure, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply,
@@ -125,10 +123,7 @@ fn smallest_call(model: &ModelUse) -> Call {
 /// A line for each model.
 pub(super) fn print(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
-        return console.note(localized(
-            "No model to ask: the built-in rules answer.",
-            "没有可询问的模型：由内置规则作答。",
-        ));
+        return console.note("No model to ask: the built-in rules answer.");
     }
     let width = pings
         .iter()
@@ -166,24 +161,16 @@ impl Ping {
                 let price = if usd.is_some() {
                     money(*usd)
                 } else {
-                    localized("its price is unknown", "价格未知").to_owned()
+                    "its price is unknown".to_owned()
                 };
                 let time = seconds
-                    .map(|seconds| say!("{seconds:.1} s, ", "{seconds:.1} 秒，"))
+                    .map(|seconds| format!("{seconds:.1} s, "))
                     .unwrap_or_default();
-                format!(
-                    "{}  {time}{price}",
-                    console.paint(TextStyle::Good, localized("ok", "正常"))
-                )
+                format!("{}  {time}{price}", console.paint(TextStyle::Good, "ok"))
             }
             false => {
-                let why = message
-                    .as_deref()
-                    .unwrap_or(localized("no reply", "没有回复"));
-                format!(
-                    "{}  {why}",
-                    console.paint(TextStyle::Bad, localized("failed", "失败"))
-                )
+                let why = message.as_deref().unwrap_or("no reply");
+                format!("{}  {why}", console.paint(TextStyle::Bad, "failed"))
             }
         }
     }

@@ -27,8 +27,6 @@ use crate::plan::{
 use crate::results::{
     Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh,
 };
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
@@ -176,24 +174,22 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
 }
 
 fn print_note(text: &str, console: &Console) {
-    console.note(&console.labelled_prose(TextStyle::Hint, localized("note:", "说明："), text));
+    console.note(&console.labelled_prose(TextStyle::Hint, "note:", text));
 }
 
 /// The note on requests that check the judges on answers of the run.
 fn false_facts_note(most: usize) -> String {
-    say!(
+    format!(
         "answers of the run are graded again with a fact made false, to check the judges: at most {most} more requests, in no \
-         figure above (`regrade = false` in [pipeline] sends none)",
-        "会重新评分本次运行中改错一个事实的回答，以检查评审：至多另加 {most} 次请求，未计入上述数字（[pipeline] 中的 `regrade = false` 关闭此检查）"
+         figure above (`regrade = false` in [pipeline] sends none)"
     )
 }
 
 /// The note on requests that a comparison may add.
 fn regrading_note(most: usize) -> String {
-    say!(
+    format!(
         "where a method changes by about the same in all fixtures, {REGRADED_ANSWERS} answers of the baseline are graded again: \
-         at most {most} more requests, in no figure above",
-        "若某方法在所有样本上变化几乎相同，会重新评分基线的 {REGRADED_ANSWERS} 个回答：至多另加 {most} 次请求，未计入上述数字"
+         at most {most} more requests, in no figure above"
     )
 }
 
@@ -206,15 +202,13 @@ fn remote_note(
 ) -> Option<String> {
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     if *is_offline && forecast.is_pending() {
-        return Some(say!(
-            "{url} was not asked: what it has is pulled by a run and costs nothing",
-            "未询问 {url}：其中已有的内容由运行拉取，不产生费用"
+        return Some(format!(
+            "{url} was not asked: what it has is pulled by a run and costs nothing"
         ));
     }
     (pulled > 0).then(|| {
-        say!(
-            "{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing",
-            "缓存内容中有 {pulled} 个只在 {url} 中：由运行拉取，不产生费用"
+        format!(
+            "{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing"
         )
     })
 }
@@ -270,7 +264,7 @@ pub(crate) fn plan_project(
         remote
             .take_warnings()
             .into_iter()
-            .for_each(|warning| console.warn(localized("remote:", "远程："), warning));
+            .for_each(|warning| console.warn("remote:", warning));
     }
     let asked = remote.is_some_and(|remote| remote.is_answering());
     let (json, line) = (
@@ -305,21 +299,19 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     };
     let change = DesignChange::between(&manifest.design, &Design::from_pipeline(pipeline));
     let obstacle = if published.is_protected() {
-        say!(
+        format!(
             "the results `{label}` are protected; `compeval labels protect --off {}` lifts the protection",
-            "结果 `{label}` 受保护；`compeval labels protect --off {}` 解除保护",
             shell_word(label.as_str())
         )
     } else if published.has_rows() && !change.conflicts.is_empty() {
         let earlier = label.earlier(1);
-        say!(
-            "the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`",
-            "结果 `{label}` 出自另一设计；使用 --replace 时运行会将其保留为 `{earlier}`"
+        format!(
+            "the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`"
         )
     } else {
         return;
     };
-    console.note(&console.labelled(TextStyle::Warning, localized("label:", "标签："), obstacle));
+    console.note(&console.labelled(TextStyle::Warning, "label:", obstacle));
 }
 
 /// The forecast from the cache of the project; a part looks into its own first.
@@ -422,9 +414,8 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
     lines.extend(submitted_line(forecast));
     if all && forecast.estimate.requests > 0 {
         let bound = count(forecast.estimate.requests_worst, Noun::Request);
-        lines.push(say!(
+        lines.push(format!(
             "Upper bound: {bound}, if {}",
-            "上限：{bound}，条件：{}",
             worst_words(&forecast.worst)
         ));
     }
@@ -437,20 +428,17 @@ fn next_line(forecast: &Forecast, console: &Console) -> String {
     let note = if forecast.is_pending() {
         ""
     } else {
-        localized("   (everything is cached)", "   （全部已缓存）")
+        "   (everything is cached)"
     };
     let next = format!("{}{note}", typed.command("run"));
-    console.labelled(TextStyle::Hint, localized("next:", "下一步："), next)
+    console.labelled(TextStyle::Hint, "next:", next)
 }
 
 /// Each group of stale actions with its reason and changes.
 fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
     let mut lines = Vec::new();
     if !forecast.reasons.is_empty() {
-        lines.push(format!(
-            "\n{}",
-            console.paint(TextStyle::Strong, localized("Why", "原因"))
-        ));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Why")));
     }
     for group in &forecast.reasons {
         let method = group
@@ -458,9 +446,8 @@ fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
             .as_deref()
             .map(|method| format!(" · {method}"))
             .unwrap_or_default();
-        lines.push(say!(
+        lines.push(format!(
             "  {}{method}: {} ({})",
-            "  {}{method}：{}（{}）",
             group.stage.name(),
             group.why.words(),
             count(group.actions, Noun::Action)
@@ -508,7 +495,7 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
             .join(", ");
         let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
         let more = more
-            .map(|more| say!(" and {more} more", " 等，另有 {more} 处"))
+            .map(|more| format!(" and {more} more"))
             .unwrap_or_default();
         let places = if shown.is_empty() {
             shown
@@ -516,32 +503,15 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
             format!(" ({shown}{more})")
         };
         let actions = count(*actions, Noun::Action);
-        say!(
-            "{actions}: {}{places}",
-            "{actions}：{}{places}",
-            why.words()
-        )
+        format!("{actions}: {}{places}", why.words())
     });
     let reasons: Vec<String> = reasons.collect();
-    (!reasons.is_empty()).then(|| {
-        console.labelled(
-            TextStyle::Strong,
-            localized("why:", "原因："),
-            reasons.join(localized("; ", "；")),
-        )
-    })
+    (!reasons.is_empty()).then(|| console.labelled(TextStyle::Strong, "why:", reasons.join("; ")))
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
-    let headings = [
-        localized("cells", "单元"),
-        localized("actions", "动作"),
-        localized("cached", "已缓存"),
-        localized("stale", "过期"),
-        localized("blocked", "阻塞"),
-    ];
-    let head =
-        left(localized("stage", "阶段"), 10) + &headings.map(|heading| right(heading, 9)).concat();
+    let headings = ["cells", "actions", "cached", "stale", "blocked"];
+    let head = left("stage", 10) + &headings.map(|heading| right(heading, 9)).concat();
     let mut lines = vec![console.paint(TextStyle::Strong, &head)];
     for stage in StageName::OF_RUN {
         let Some(counts) = forecast.stages.get(&stage) else {
@@ -572,15 +542,14 @@ fn too_long_line(group: &TooLong) -> String {
         .as_ref()
         .map(|method| format!(" · {method}"))
         .unwrap_or_default();
-    say!(
+    format!(
         "Too long: {} of {}{method} would send up to {} tokens, but {} accepts at most {}. They would fail: compress \
          more, move the point, or use a model with a larger context window.",
-        "过长：{1}{method} 的 {0} 最多需发送 {2} 个词元，而 {3} 至多接受 {4}。它们会失败：请压缩更多、移动压缩点，或使用上下文窗口更大的模型。",
         count(group.actions, Noun::Action),
         group.stage.name(),
         group.longest,
         group.model,
-        group.window,
+        group.window
     )
 }
 
@@ -615,12 +584,9 @@ fn is_batched(model: &ModelUse) -> bool {
 fn batches_line(plan: &ProjectPlan) -> Option<String> {
     let rounds = match plan.batch_rounds {
         0 => return None,
-        1 => localized("one round, which takes a day at most", "一轮，至多一天").to_owned(),
+        1 => "one round, which takes a day at most".to_owned(),
         rounds => {
-            say!(
-                "up to {rounds} rounds one after another, a day each at most",
-                "先后至多 {rounds} 轮，每轮至多一天"
-            )
+            format!("up to {rounds} rounds one after another, a day each at most")
         }
     };
     let estimate = &plan.forecast.estimate;
@@ -629,17 +595,13 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
         usd,
         usd_live,
     } = estimate.batched;
-    let price = usd.zip(usd_live).map(|(usd, live)| {
-        say!(
-            ", about {usd} instead of {live} live",
-            "，约 {usd}（实时为 {live}）"
-        )
-    });
+    let price = usd
+        .zip(usd_live)
+        .map(|(usd, live)| format!(", about {usd} instead of {live} live"));
     Some(match requests {
-        0 => say!("Batches: {rounds}.", "批次：{rounds}。"),
-        _ => say!(
+        0 => format!("Batches: {rounds}."),
+        _ => format!(
             "Batches: {requests} of {}{}; {rounds}.",
-            "批次：{} 中的 {requests} 次{}；{rounds}。",
             count(estimate.requests, Noun::Request),
             price.unwrap_or_default()
         ),
@@ -650,9 +612,8 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
 fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
     (submitted > 0).then(|| {
-        say!(
+        format!(
             "Submitted: {} in open batches, not counted above (`{}`).",
-            "已提交：{} 在进行中的批次内，不计入上文（`{}`）。",
             count(submitted, Noun::Action),
             CommandLine::current().of_project().command("batch ls")
         )
@@ -665,38 +626,29 @@ const MEANINGFUL_BOUND: f64 = 20.0;
 fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
-        return forecast
-            .is_pending()
-            .then(|| localized("No requests.", "没有请求。").to_owned());
+        return forecast.is_pending().then(|| "No requests.".to_owned());
     }
     let range = estimate
         .usd_low
         .zip(estimate.usd_high)
         .filter(|(_, high)| high.0 > 0.0);
-    let range = range.map(|(low, high)| {
-        say!(
-            "likely {} to {}",
-            "很可能 {} 至 {}",
-            cost(Some(low)),
-            cost(Some(high))
-        )
-    });
+    let range =
+        range.map(|(low, high)| format!("likely {} to {}", cost(Some(low)), cost(Some(high))));
     let most = estimate.usd_worst.filter(|worst| {
         estimate
             .usd
             .is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01))
     });
-    let most = most.map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
+    let most = most.map(|worst| format!("at most {}", cost(Some(worst))));
     let bounds: Vec<String> = range.into_iter().chain(most).collect();
-    let bounds = bounds.join(localized(", ", "，"));
+    let bounds = bounds.join(", ");
     let bounds = if bounds.is_empty() {
         bounds
     } else {
-        say!(" ({bounds})", "（{bounds}）")
+        format!(" ({bounds})")
     };
-    Some(say!(
+    Some(format!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
-        "约 {}，输入 {:.0}k 词元，输出 {:.0}k，{}{}，{}{}。",
         count(estimate.requests, Noun::Request),
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
@@ -704,24 +656,17 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
         bounds,
         time_words(estimate),
         if forecast.assumes_latency {
-            say!(
-                " if a call takes {USUAL_LATENCY:.0} s",
-                "（按每次调用 {USUAL_LATENCY:.0} 秒计）"
-            )
+            format!(" if a call takes {USUAL_LATENCY:.0} s")
         } else {
             String::new()
-        },
+        }
     ))
 }
 
 fn time_words(estimate: &CostEstimate) -> String {
     match estimate.batched.requests {
         0 => duration(estimate.seconds),
-        _ => say!(
-            "{} and the batches",
-            "{}，另加批次",
-            duration(estimate.seconds)
-        ),
+        _ => format!("{} and the batches", duration(estimate.seconds)),
     }
 }
 
@@ -729,51 +674,33 @@ fn time_words(estimate: &CostEstimate) -> String {
 fn worst_words(worst: &WorstCase) -> String {
     let attempts = match worst.attempts {
         0 | 1 => String::new(),
-        attempts => say!(
-            "each call needs all {attempts} attempts, all billed, ",
-            "每次调用都用尽 {attempts} 次尝试且全部计费，"
-        ),
+        attempts => format!("each call needs all {attempts} attempts, all billed, "),
     };
     let replies = match worst.replies {
         0 | 1 => String::new(),
-        replies => say!(
-            "each grade needs {replies} calls because replies are invalid, ",
-            "每个评分因回复无效需 {replies} 次调用，"
-        ),
+        replies => format!("each grade needs {replies} calls because replies are invalid, "),
     };
     let and = if attempts.is_empty() && replies.is_empty() {
         ""
     } else {
-        localized("and ", "且")
+        "and "
     };
     let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
-        return say!(
-            "{calls}every reply reaches its max_output_tokens.",
-            "{calls}每条回复都达到 max_output_tokens。"
-        );
+        return format!("{calls}every reply reaches its max_output_tokens.");
     }
-    let unlimited = worst.unlimited.iter().map(|(model, tokens)| {
-        say!(
-            "{model} (up to {} tokens)",
-            "{model}（最多 {} 词元）",
-            short_tokens(Some(*tokens))
-        )
-    });
+    let unlimited = worst
+        .unlimited
+        .iter()
+        .map(|(model, tokens)| format!("{model} (up to {} tokens)", short_tokens(Some(*tokens))));
     let unlimited: Vec<String> = unlimited.collect();
-    let limited = worst.usd_limited.map(|usd| {
-        say!(
-            " (with {} to {})",
-            "（设为 {} 时降至 {}）",
-            WorstCase::LIMIT.0,
-            money(Some(usd))
-        )
-    });
-    say!(
+    let limited = worst
+        .usd_limited
+        .map(|usd| format!(" (with {} to {})", WorstCase::LIMIT.0, money(Some(usd))));
+    format!(
         "{calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
          lets --max-cost run more calls at once.",
-        "{calls}每条回复都达到模型允许的长度。为 {} 设置 max_output_tokens 可降低上限{}，并让 --max-cost 同时运行更多调用。",
         unlimited.join(", "),
-        limited.unwrap_or_default(),
+        limited.unwrap_or_default()
     )
 }

@@ -12,9 +12,7 @@ use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::cli::command_line::with_project_flags;
 use crate::report::{StyledText, TextStyle, wrap_lines};
-use base::locale::localized;
 use base::redaction::redact_bytes;
-use base::say;
 
 /// Columns of what is printed into a file or a pipe.
 const UNKNOWN_WIDTH: usize = 100;
@@ -195,7 +193,7 @@ impl Console {
 
     /// The command to type next, on standard error; dropped by `--quiet`.
     pub(crate) fn next(&self, command: impl fmt::Display) {
-        self.note(&self.labelled(TextStyle::Hint, localized("next:", "下一步："), command));
+        self.note(&self.labelled(TextStyle::Hint, "next:", command));
     }
 
     /// A warning after a word, on standard error.
@@ -255,10 +253,7 @@ impl Console {
         if self.is_json {
             match serde_json::to_string_pretty(value) {
                 Ok(text) => output(&line(&escape_json(&text))),
-                Err(error) => self.eprint(&say!(
-                    "error: failed to write JSON: {error}",
-                    "错误：无法写出 JSON：{error}"
-                )),
+                Err(error) => self.eprint(&format!("error: failed to write JSON: {error}")),
             }
         }
     }

@@ -15,8 +15,6 @@ use crate::action::StageName;
 use crate::evaluation::ProgressSnapshot;
 use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
-use base::locale::localized;
-use base::say;
 
 /// The progress display of a run.
 pub(crate) struct Progress {
@@ -85,15 +83,10 @@ impl Progress {
     pub(crate) fn on_event(&self, event: &RunEvent<'_>) {
         self.model.borrow_mut().on_event(event);
         if let RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
-            let text = say!(
-                "no more calls to {target}, every further call would fail the same way: {reason}",
-                "不再调用 {target}，后续调用都会同样失败：{reason}"
+            let text = format!(
+                "no more calls to {target}, every further call would fail the same way: {reason}"
             );
-            self.say(&self.console.labelled(
-                TextStyle::Warning,
-                localized("stopped:", "已停止："),
-                text,
-            ));
+            self.say(&self.console.labelled(TextStyle::Warning, "stopped:", text));
         }
     }
 

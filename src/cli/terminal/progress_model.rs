@@ -14,8 +14,6 @@ use crate::cli::format::{Noun, amount, cost, count, duration, money, short, shor
 use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
-use base::locale::localized;
-use base::say;
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
 
@@ -171,11 +169,11 @@ impl ProgressModel {
             (progress.done, progress.open())
         };
         let parts = [
-            (done, localized("done", "完成")),
-            (progress.cached, localized("cached", "已缓存")),
-            (progress.failed, localized("failed", "失败")),
-            (progress.left_out, localized("left out", "略过")),
-            (open, localized("to do", "待办")),
+            (done, "done"),
+            (progress.cached, "cached"),
+            (progress.failed, "failed"),
+            (progress.left_out, "left out"),
+            (open, "to do"),
         ];
         counts_above_zero(&parts)
     }
@@ -193,16 +191,13 @@ impl ProgressModel {
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
             let [input, output] = [usage.input, usage.output].map(short_tokens);
-            parts.push(say!(
-                "{input} tokens in, {output} out",
-                "输入词元 {input}，输出 {output}"
-            ));
+            parts.push(format!("{input} tokens in, {output} out"));
             parts.push(self.money_words());
         }
         parts.extend(
             self.seconds_left()
                 .filter(|_| !self.is_held_up() && self.snapshot.stop == StopRequest::No)
-                .map(|seconds| say!("{} left", "剩余 {}", duration(seconds))),
+                .map(|seconds| format!("{} left", duration(seconds))),
         );
         if brief {
             parts.reverse();
@@ -240,26 +235,22 @@ impl ProgressModel {
         tokens_per_minute: f64,
     ) -> String {
         let (per, unit) = if calls_per_second < 0.5 {
-            (60.0, localized("calls/min", "次/分"))
+            (60.0, "calls/min")
         } else {
-            (1.0, localized("calls/s", "次/秒"))
+            (1.0, "calls/s")
         };
         let rate = self.allowed(provider, |s| {
             (s.requests_per_minute, s.account_requests_per_minute)
         });
         let rate = rate
-            .map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per)))
+            .map(|rate| format!(" of {}", amount(rate as f64 / 60.0 * per)))
             .unwrap_or_default();
         let limit = self.allowed(provider, |s| {
             (s.tokens_per_minute, s.account_tokens_per_minute)
         });
         let limit = limit.map(|limit| {
             let tokens = short(Some(tokens_per_minute as u64));
-            say!(
-                ", {tokens} of {} tokens/min",
-                "，{tokens}/{} 词元/分",
-                short(Some(limit))
-            )
+            format!(", {tokens} of {} tokens/min", short(Some(limit)))
         });
         format!(
             "{provider} {}{rate} {unit}{}",
@@ -296,16 +287,15 @@ impl ProgressModel {
         let limit = self
             .limits
             .usd
-            .map(|limit| say!(" of at most {}", "，上限 {}", money(Some(limit))))
+            .map(|limit| format!(" of at most {}", money(Some(limit))))
             .unwrap_or_default();
         let to_come = self
             .to_come()
-            .map(|usd| say!(", about {} to come", "，预计还需 {}", money(Some(usd))))
+            .map(|usd| format!(", about {} to come", money(Some(usd))))
             .unwrap_or_default();
-        let so_far = spent.usd.map_or_else(
-            || cost(None),
-            |usd| say!("{} so far", "已用 {}", money(Some(usd))),
-        );
+        let so_far = spent
+            .usd
+            .map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
         format!("{so_far}{limit}{to_come}")
     }
 
@@ -343,28 +333,21 @@ impl ProgressModel {
             .sum();
         let calls = count(in_flight, Noun::Call);
         if self.snapshot.stop == StopRequest::Drain {
-            return Some(say!(
-                "stopping: {calls} under way will be finished and kept; Ctrl-C stops at once",
-                "正在停止：进行中的 {calls}会完成并保存；再按 Ctrl-C 立即停止"
+            return Some(format!(
+                "stopping: {calls} under way will be finished and kept; Ctrl-C stops at once"
             ));
         }
         let mut waits = self.troubles();
         if waits.is_empty() {
             let slow = self.provider_waiting_for(&WaitReason::Rate);
-            waits.extend(slow.map(|name| say!("the rate that {name} allows", "{name} 允许的速率")));
+            waits.extend(slow.map(|name| format!("the rate that {name} allows")));
         }
         waits.extend(self.budget_words());
         if waits.is_empty() {
             let busy = self.provider_waiting_for(&WaitReason::Replies);
-            waits.extend(busy.map(|name| {
-                say!(
-                    "replies of {name}, {calls} under way",
-                    "{name} 的回复（{calls}进行中）"
-                )
-            }));
+            waits.extend(busy.map(|name| format!("replies of {name}, {calls} under way")));
         }
-        (!waits.is_empty())
-            .then(|| say!("waits for {}", "等待 {}", waits.join(localized("; ", "；"))))
+        (!waits.is_empty()).then(|| format!("waits for {}", waits.join("; ")))
     }
 
     /// The first provider that is waited for, for this reason.
@@ -403,13 +386,11 @@ impl ProgressModel {
     fn budget_words(&self) -> Option<String> {
         let spent = self.snapshot.spent;
         let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
-        Some(say!(
+        Some(format!(
             "the budget: {} spent, {} set aside for what is under way, of {}",
-            "预算：已用 {}，为进行中的预留 {}，共 {}",
-            spent.usd.map_or_else(
-                || localized("an unknown amount", "未知金额").to_owned(),
-                |usd| money(Some(usd))
-            ),
+            spent
+                .usd
+                .map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
             money(Some(spent.reserved)),
             money(Some(limit))
         ))
@@ -427,14 +408,12 @@ impl ProgressModel {
 
     pub(crate) fn line(&self) -> String {
         let stages = self.stages.iter().map(|(stage, progress)| {
-            let besides = counts_above_zero(&[
-                (progress.failed, localized("failed", "失败")),
-                (progress.left_out, localized("left out", "略过")),
-            ]);
+            let besides =
+                counts_above_zero(&[(progress.failed, "failed"), (progress.left_out, "left out")]);
             let besides = if besides.is_empty() {
                 besides
             } else {
-                say!(" ({besides})", "（{besides}）")
+                format!(" ({besides})")
             };
             // What is left out was not done: a line that counted it would end as if nothing were missing.
             let done = progress.finished() - progress.left_out;
@@ -474,14 +453,8 @@ fn trouble_words(status: &ProviderStatus) -> Option<String> {
     let wait = duration(wait.as_secs_f64().ceil().max(1.0));
     let why: String = why.chars().take(90).collect();
     Some(match is_away {
-        true => say!(
-            "{name} to come back, tried again in {wait} ({why})",
-            "{name} 恢复，{wait} 后重试（{why}）"
-        ),
-        false => say!(
-            "{name}, paused for {wait} more ({why})",
-            "{name}，还需暂停 {wait}（{why}）"
-        ),
+        true => format!("{name} to come back, tried again in {wait} ({why})"),
+        false => format!("{name}, paused for {wait} more ({why})"),
     })
 }
 

@@ -6,15 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
 use crate::compress::truncate::pairs_hold;
-use base::locale::localized;
-use base::say;
 use sessions::transcript::{Message, Role, ToolCall};
 
 fn shapes() -> &'static str {
-    localized(
-        "messages in OpenAI's chat shape or in Anthropic's",
-        "OpenAI 聊天格式或 Anthropic 格式的消息",
-    )
+    "messages in OpenAI's chat shape or in Anthropic's"
 }
 
 /// Keys of messages that say nothing about their content.
@@ -54,31 +49,20 @@ const REASONING_PARTS: &[&str] = &["thinking", "redacted_thinking", "reasoning"]
 /// A part or key that is not known, a message that does not read, and a call without its results.
 pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
     let list = body.as_array().ok_or_else(|| {
-        CompressFault::contract(
-            localized("`messages` is no list", "`messages` 不是列表"),
-            localized("a JSON array of messages", "消息的 JSON 数组"),
-        )
+        CompressFault::contract("`messages` is no list", "a JSON array of messages")
     })?;
     let mut messages = Vec::with_capacity(list.len());
     for (index, message) in list.iter().enumerate() {
         let read = messages_of(message).map_err(|found| {
-            CompressFault::contract(
-                say!("message {index} {found}", "消息 {index} {found}"),
-                shapes(),
-            )
+            CompressFault::contract(format!("message {index} {found}"), shapes())
         })?;
         messages.extend(read);
     }
     if !pairs_hold(&messages) {
-        let expected = localized(
-            "every tool call directly followed by its results, and no result without its call",
-            "每个工具调用之后紧接其结果，且没有无调用的结果",
-        );
+        let expected =
+            "every tool call directly followed by its results, and no result without its call";
         return Err(CompressFault::contract(
-            localized(
-                "a tool call is separated from its result",
-                "工具调用与其结果分开了",
-            ),
+            "a tool call is separated from its result",
             expected,
         ));
     }
@@ -96,23 +80,14 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
 /// # Errors
 /// An entry that is neither, or is empty.
 pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> {
-    let expected = localized("[\"…\"], or messages", "[\"…\"] 或消息");
-    let list = body.as_array().ok_or_else(|| {
-        CompressFault::contract(
-            localized("`archive` is no list", "`archive` 不是列表"),
-            expected,
-        )
-    })?;
+    let expected = "[\"…\"], or messages";
+    let list = body
+        .as_array()
+        .ok_or_else(|| CompressFault::contract("`archive` is no list", expected))?;
     let mut archive = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
         let read = archive_entry(entry).map_err(|found| {
-            CompressFault::contract(
-                say!(
-                    "`archive` entry {index} {found}",
-                    "`archive` 第 {index} 项{found}"
-                ),
-                expected,
-            )
+            CompressFault::contract(format!("`archive` entry {index} {found}"), expected)
         })?;
         archive.extend(read);
     }
@@ -129,7 +104,7 @@ fn archive_entry(entry: &Value) -> Result<Vec<Message>, String> {
         .iter()
         .all(|message| message.countable_text().trim().is_empty())
     {
-        return Err(localized("is empty", "为空").to_owned());
+        return Err("is empty".to_owned());
     }
     Ok(read)
 }
@@ -145,17 +120,12 @@ fn is_known(key: &str) -> bool {
 /// The messages that one message of the program stands for: in Anthropic's shape, tool results are parts of a user's
 /// message.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
-    let object = value
-        .as_object()
-        .ok_or(localized("is no object", "不是对象"))?;
+    let object = value.as_object().ok_or("is no object")?;
     if let Some((key, _)) = object
         .iter()
         .find(|(key, value)| !value.is_null() && !is_known(key))
     {
-        return Err(say!(
-            "has the key `{key}`, which is not known",
-            "含有未知键 `{key}`"
-        ));
+        return Err(format!("has the key `{key}`, which is not known"));
     }
     match object.get("content").and_then(Value::as_array) {
         Some(parts) => messages_from_parts(object, parts),
@@ -168,8 +138,7 @@ fn with_content(object: &Map<String, Value>, content: Option<Value>) -> Result<M
     let mut bare = object.clone();
     bare.retain(|key, _| ["role", "tool_calls", "tool_call_id"].contains(&key.as_str()));
     bare.extend(content.map(|content| ("content".to_owned(), content)));
-    Message::deserialize(Value::Object(bare))
-        .map_err(|error| say!("cannot be read: {error}", "无法读取：{error}"))
+    Message::deserialize(Value::Object(bare)).map_err(|error| format!("cannot be read: {error}"))
 }
 
 fn messages_from_parts(
@@ -187,18 +156,13 @@ fn messages_from_parts(
                 "tool_result" => results.push(result(part)?),
                 kind if REASONING_PARTS.contains(&kind) => {}
                 kind => {
-                    return Err(say!(
-                        "has a part of the type `{kind}`, which is not known",
-                        "含有未知类型 `{kind}` 的部分"
+                    return Err(format!(
+                        "has a part of the type `{kind}`, which is not known"
                     ));
                 }
             },
             _ => {
-                return Err(localized(
-                    "has a part that is neither a text nor an object",
-                    "含有既非文字也非对象的部分",
-                )
-                .to_owned());
+                return Err("has a part that is neither a text nor an object".to_owned());
             }
         }
     }
@@ -206,9 +170,8 @@ fn messages_from_parts(
     if !results.is_empty() && message.role != Role::User
         || !calls.is_empty() && message.role != Role::Assistant
     {
-        return Err(say!(
+        return Err(format!(
             "of the role `{}` has a part of another role",
-            "角色为 `{}`，却含有另一角色的部分",
             message.role.name()
         ));
     }
@@ -221,14 +184,11 @@ fn messages_from_parts(
 fn text(part: &Map<String, Value>, key: &str) -> Result<String, String> {
     let text = part.get(key).and_then(Value::as_str);
     text.map(str::to_owned)
-        .ok_or_else(|| say!("has a part without `{key}`", "含有没有 `{key}` 的部分"))
+        .ok_or_else(|| format!("has a part without `{key}`"))
 }
 
 fn call(part: &Map<String, Value>) -> Result<ToolCall, String> {
-    let input = part.get("input").ok_or(localized(
-        "calls a tool without `input`",
-        "调用工具而没有 `input`",
-    ))?;
+    let input = part.get("input").ok_or("calls a tool without `input`")?;
     let arguments = input
         .as_str()
         .map_or_else(|| input.to_string(), str::to_owned);
@@ -246,20 +206,19 @@ fn result(part: &Map<String, Value>) -> Result<Message, String> {
         Some(Value::Array(parts)) => {
             let texts = parts.iter().map(|part| {
                 match part.get("type").and_then(Value::as_str).unwrap_or("text") {
-                    "text" => part.get("text").and_then(Value::as_str).ok_or(
-                        localized("has a result without `text`", "含有没有 `text` 的结果")
-                            .to_owned(),
-                    ),
-                    kind => Err(say!(
-                        "has a result with a part of the type `{kind}`, which is not known",
-                        "含有的结果中有未知类型 `{kind}` 的部分"
+                    "text" => part
+                        .get("text")
+                        .and_then(Value::as_str)
+                        .ok_or("has a result without `text`".to_owned()),
+                    kind => Err(format!(
+                        "has a result with a part of the type `{kind}`, which is not known"
                     )),
                 }
             });
             texts.collect::<Result<Vec<_>, _>>()?.join("\n")
         }
         Some(_) => {
-            return Err(localized("has a result that is no text", "含有不是文字的结果").to_owned());
+            return Err("has a result that is no text".to_owned());
         }
     };
     Ok(Message::result(text(part, "tool_use_id")?, content))

@@ -8,8 +8,6 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
-use base::locale::localized;
-use base::say;
 use base::text::shortened;
 use sessions::transcript::Message;
 
@@ -46,11 +44,8 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     let state = take(&mut object, "state");
     if state.as_ref().is_some_and(|state| !state.is_object()) {
         return Err(CompressFault::contract(
-            localized("`state` is no object", "`state` 不是对象"),
-            localized(
-                "a JSON object, or no `state` at all",
-                "JSON 对象，或没有 `state`",
-            ),
+            "`state` is no object",
+            "a JSON object, or no `state` at all",
         ));
     }
     let archive = take(&mut object, "archive");
@@ -90,14 +85,8 @@ fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
         _ => Err(CompressFault::contract(
-            localized(
-                "standard output is JSON, but no object",
-                "标准输出是 JSON，但不是对象",
-            ),
-            localized(
-                "{\"messages\":[…]} or {\"summary\":\"…\"}",
-                "{\"messages\":[…]} 或 {\"summary\":\"…\"}",
-            ),
+            "standard output is JSON, but no object",
+            "{\"messages\":[…]} or {\"summary\":\"…\"}",
         )),
     }
 }
@@ -113,11 +102,8 @@ fn is_unchanged(compressed: Option<Value>) -> Result<bool, CompressFault> {
         None => Ok(false),
         Some(Value::Bool(compressed)) => Ok(!compressed),
         Some(_) => Err(CompressFault::contract(
-            localized("`compressed` is no truth value", "`compressed` 不是真假值"),
-            localized(
-                "true, false, or no `compressed` at all",
-                "true、false，或没有 `compressed`",
-            ),
+            "`compressed` is no truth value",
+            "true, false, or no `compressed` at all",
         )),
     }
 }
@@ -127,39 +113,24 @@ fn take_body(object: &mut Map<String, Value>) -> Result<(&'static str, Value), C
     let found = match (take(object, "messages"), take(object, "summary")) {
         (Some(messages), None) => return Ok(("messages", messages)),
         (None, Some(summary)) => return Ok(("summary", summary)),
-        (Some(_), Some(_)) => localized(
-            "both `messages` and `summary` are there",
-            "`messages` 与 `summary` 同时存在",
-        )
-        .to_owned(),
-        (None, None) if object.is_empty() => localized(
-            "neither `messages` nor `summary` is there",
-            "`messages` 与 `summary` 都没有",
-        )
-        .to_owned(),
+        (Some(_), Some(_)) => "both `messages` and `summary` are there".to_owned(),
+        (None, None) if object.is_empty() => "neither `messages` nor `summary` is there".to_owned(),
         (None, None) => {
             let keys: Vec<&str> = object.keys().map(String::as_str).collect();
-            say!(
+            format!(
                 "neither `messages` nor `summary` is there, but `{}`",
-                "`messages` 与 `summary` 都没有，但有 `{}`",
                 keys.join("`, `")
             )
         }
     };
-    Err(CompressFault::contract(
-        found,
-        localized("one of the two", "两者之一"),
-    ))
+    Err(CompressFault::contract(found, "one of the two"))
 }
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
     if name == "summary" {
-        let text = body.as_str().ok_or_else(|| {
-            CompressFault::contract(
-                localized("`summary` is no text", "`summary` 不是文字"),
-                localized("a JSON string", "JSON 字符串"),
-            )
-        })?;
+        let text = body
+            .as_str()
+            .ok_or_else(|| CompressFault::contract("`summary` is no text", "a JSON string"))?;
         return if text.trim().is_empty() {
             Err(CompressFault::Empty)
         } else {
@@ -181,15 +152,7 @@ fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
             .map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned())))
             .collect()
     });
-    texts.ok_or_else(|| {
-        CompressFault::contract(
-            localized(
-                "`warnings` is no list of texts",
-                "`warnings` 不是文字的列表",
-            ),
-            "[\"…\"]",
-        )
-    })
+    texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
 }
 
 fn previous_of(parts: [(&str, Option<Value>); 3]) -> String {

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
-use base::say;
 
 /// The most modules, and the most packages, that one answer may list.
 const MOST: usize = 4096;
@@ -57,12 +56,10 @@ const EXPECTED_PACKAGES: &str =
     "\"packages\":[{\"name\":\"…\",\"version\":\"…\",\"path\":\"…\"}, …]";
 
 fn unlisted() -> CompressFault {
-    CompressFault::Modules(say!(
+    CompressFault::Modules(format!(
         "the answer does not list what the program has loaded: inputs_from = \"modules\" needs {EXPECTED_MODULES} (the \
          program's own file is one) and {EXPECTED_PACKAGES}, as serve() of compeval_method sends them; or list the files \
-         under `inputs`, without `inputs_from`",
-        "应答没有列出程序已加载的内容：inputs_from = \"modules\" 需要 {EXPECTED_MODULES}（程序自身的文件即其一）和 \
-         {EXPECTED_PACKAGES}，compeval_method 的 serve() 会发送它们；或者去掉 `inputs_from`，在 `inputs` 中列出文件"
+         under `inputs`, without `inputs_from`"
     ))
 }
 
@@ -75,13 +72,12 @@ fn take_list(
     match super::take(object, name) {
         None => Ok(None),
         Some(Value::Array(items)) if items.len() <= MOST => Ok(Some(items)),
-        Some(Value::Array(items)) => Err(CompressFault::Modules(say!(
+        Some(Value::Array(items)) => Err(CompressFault::Modules(format!(
             "the answer lists {} `{name}`, and at most {MOST} are taken: list the files under `inputs`, without `inputs_from`",
-            "应答列出了 {} 项 `{name}`，至多接受 {MOST} 项：请去掉 `inputs_from`，在 `inputs` 中列出文件",
             items.len()
         ))),
         Some(_) => Err(CompressFault::contract(
-            say!("`{name}` is no list", "`{name}` 不是列表"),
+            format!("`{name}` is no list"),
             expected,
         )),
     }
@@ -94,10 +90,7 @@ fn text_of(item: &Value, key: &str, expected: &'static str) -> Result<String, Co
         .filter(|text| !text.is_empty() && text.len() <= LONGEST);
     text.map(str::to_owned).ok_or_else(|| {
         CompressFault::contract(
-            say!(
-                "an item of the lists of modules has no `{key}`",
-                "模块列表中有一项没有 `{key}`"
-            ),
+            format!("an item of the lists of modules has no `{key}`"),
             expected,
         )
     })

@@ -3,8 +3,6 @@
 use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
-use base::locale::localized;
-use base::say;
 use base::units::{Tokens, Usage, Usd};
 
 /// The usage that a program reports of its own requests. A figure that it does not report is unknown.
@@ -78,10 +76,7 @@ const COST: Spellings = &[
 /// A value that is not a number or is negative, parts larger than the whole, and an object without any known name.
 pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     let Value::Object(object) = value else {
-        return Err(CompressFault::contract(
-            localized("`usage` is no object", "`usage` 不是对象"),
-            expected(),
-        ));
+        return Err(CompressFault::contract("`usage` is no object", expected()));
     };
     let usage = ProgramUsage {
         tokens: read_tokens(&object)?,
@@ -91,9 +86,8 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     if usage == ProgramUsage::default() && !object.is_empty() {
         let keys: Vec<&str> = object.keys().map(String::as_str).collect();
         return Err(CompressFault::contract(
-            say!(
+            format!(
                 "`usage` has no count that is known, only {}",
-                "`usage` 中没有已知的计数，只有 {}",
                 keys.join(", ")
             ),
             expected(),
@@ -103,10 +97,7 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
 }
 
 fn expected() -> &'static str {
-    localized(
-        "{\"input_tokens\":N,\"output_tokens\":N}, or the usage object of an SDK",
-        "{\"input_tokens\":N,\"output_tokens\":N}，或某 SDK 的 usage 对象",
-    )
+    "{\"input_tokens\":N,\"output_tokens\":N}, or the usage object of an SDK"
 }
 
 impl ProgramUsage {
@@ -149,32 +140,20 @@ fn read_tokens(object: &Map<String, Value>) -> Result<Usage, CompressFault> {
     let reasoning = read_count(object, REASONING)?.or(thoughts);
     let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
     if input.is_some_and(|input| parts > input) {
-        let found = localized(
-            "`usage` reports more cached tokens than input tokens",
-            "`usage` 中缓存的词元多于输入的词元",
-        );
+        let found = "`usage` reports more cached tokens than input tokens";
         return Err(CompressFault::contract(
             found,
-            localized(
-                "cached tokens that are a part of the input",
-                "缓存的词元是输入的一部分",
-            ),
+            "cached tokens that are a part of the input",
         ));
     }
     if output
         .zip(reasoning)
         .is_some_and(|(output, reasoning)| reasoning > output)
     {
-        let found = localized(
-            "`usage` reports more reasoning tokens than output tokens",
-            "`usage` 中推理的词元多于输出的词元",
-        );
+        let found = "`usage` reports more reasoning tokens than output tokens";
         return Err(CompressFault::contract(
             found,
-            localized(
-                "reasoning tokens that are a part of the output",
-                "推理的词元是输出的一部分",
-            ),
+            "reasoning tokens that are a part of the output",
         ));
     }
     Ok(Usage {
@@ -207,8 +186,8 @@ fn read_count(
     };
     let fault = || {
         CompressFault::contract(
-            say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-            localized("a whole number that is not negative", "非负整数"),
+            format!("`usage.{name}` is {value}"),
+            "a whole number that is not negative",
         )
     };
     value.as_u64().map(Tokens).map(Some).ok_or_else(fault)
@@ -221,11 +200,8 @@ fn read_cost(object: &Map<String, Value>) -> Result<Option<Usd>, CompressFault> 
     let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
     amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
         CompressFault::contract(
-            say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-            localized(
-                "an amount in US dollars that is not negative",
-                "非负的美元金额",
-            ),
+            format!("`usage.{name}` is {value}"),
+            "an amount in US dollars that is not negative",
         )
     })
 }

@@ -20,7 +20,6 @@ use crate::plan::Preparer;
 use crate::report::html::{self, PageInput};
 use crate::results::{ResultsFolder, names, summarize};
 use base::files::read_text;
-use base::locale::localized;
 pub use loopback::{LoopbackServer, PageReply, PageRequest, Site};
 
 /// Results that a browser can show while they grow.
@@ -208,7 +207,7 @@ impl LiveSite {
             return made.page.clone();
         }
         let Some(page) = self.source.page(version) else {
-            let begins = localized("The run begins …", "运行开始……");
+            let begins = "The run begins …";
             return format!(
                 "<!doctype html><meta http-equiv=\"refresh\" content=\"1\"><title>compeval</title><p>{begins}</p>"
             );

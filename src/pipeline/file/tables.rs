@@ -10,8 +10,6 @@ use super::{
     TableArray, TomlReader, described, merge, parse, suggest,
 };
 use crate::compress::Tail;
-use base::locale::localized;
-use base::say;
 use base::units::Tokens;
 
 table! {
@@ -343,10 +341,7 @@ impl ReadToml for RunsTable {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
-        let expected = localized(
-            "a number of runs, or a table of `compress`, `answer` and `judge`",
-            "运行次数，或由 `compress`、`answer` 与 `judge` 组成的表",
-        );
+        let expected = "a number of runs, or a table of `compress`, `answer` and `judge`";
         match value.get_ref() {
             DeValue::Table(table) => Some(RunsTable(RunsByStage::from_table(table, reader))),
             DeValue::Integer(_) => {
@@ -384,10 +379,7 @@ impl ReadToml for TailValue {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
-        let expected = localized(
-            "a number of tokens, \"30%\" or \"20 messages\"",
-            "词元数、\"30%\" 或 \"20 messages\"",
-        );
+        let expected = "a number of tokens, \"30%\" or \"20 messages\"";
         match value.get_ref() {
             DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
             DeValue::String(text) => {
@@ -428,7 +420,7 @@ impl ReadToml for ProtocolName {
             DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
             DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
             DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
-            _ => reader.mistyped(value, localized("1, 2 or \"lines\"", "1、2 或 \"lines\"")),
+            _ => reader.mistyped(value, "1, 2 or \"lines\""),
         }
     }
 }
@@ -449,10 +441,7 @@ impl ReadToml for FixturePaths {
         match value.get_ref() {
             DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
             DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
-            _ => reader.mistyped(
-                value,
-                localized("a folder, or a list of globs", "文件夹，或通配模式的列表"),
-            ),
+            _ => reader.mistyped(value, "a folder, or a list of globs"),
         }
     }
 }
@@ -479,20 +468,14 @@ pub(crate) fn read(
         Some((_, Some(top))) => declared.merge(top.value.clone()),
         Some((name, None)) => {
             let help = match profiles.is_empty() {
-                true => say!(
+                true => format!(
                     "{} declares no profiles; one begins with [profile.{name}]",
-                    "{} 没有声明 profile；profile 以 [profile.{name}] 开头",
                     file.path
                 ),
                 false => suggest(name, profiles.keys().map(String::as_str)),
             };
             problems.push(
-                Problem::error(say!(
-                    "there is no profile `{name}` in {}",
-                    "{} 中没有 profile `{name}`",
-                    file.path
-                ))
-                .help(help),
+                Problem::error(format!("there is no profile `{name}` in {}", file.path)).help(help),
             );
         }
     }

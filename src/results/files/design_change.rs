@@ -2,8 +2,6 @@
 
 use super::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
 use super::edits::{TextEdit, method_edits};
-use base::locale::localized;
-use base::say;
 
 /// How a later design differs from an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,18 +24,10 @@ impl DesignChange {
 
     fn compare_whole(&mut self, before: &Design, after: &Design) {
         let runs = [
+            ("runs", before.runs.compress, after.runs.compress),
+            ("answers in a run", before.runs.answer, after.runs.answer),
             (
-                localized("runs", "运行次数"),
-                before.runs.compress,
-                after.runs.compress,
-            ),
-            (
-                localized("answers in a run", "一次运行中的回答"),
-                before.runs.answer,
-                after.runs.answer,
-            ),
-            (
-                localized("judgements of an answer", "一个回答的评分"),
+                "judgements of an answer",
                 before.runs.judge,
                 after.runs.judge,
             ),
@@ -51,44 +41,23 @@ impl DesignChange {
             list.push(format!("{name}: {old} → {new}"));
         }
         let parts = [
+            ("the rubric", before.rubric != after.rubric),
+            ("the locale", before.locale != after.locale),
             (
-                localized("the rubric", "评分细则"),
-                before.rubric != after.rubric,
-            ),
-            (
-                localized("the locale", "语言"),
-                before.locale != after.locale,
-            ),
-            (
-                localized(
-                    "what answerers see after the point (`tail`)",
-                    "作答模型在压缩点之后看到的内容（`tail`）",
-                ),
+                "what answerers see after the point (`tail`)",
                 before.tail != after.tail,
             ),
             (
-                localized(
-                    "whether judges see the context (`judge_context`)",
-                    "评审是否看到上下文（`judge_context`）",
-                ),
+                "whether judges see the context (`judge_context`)",
                 before.judge_context != after.judge_context,
             ),
+            ("the focus topic", before.focus_topic != after.focus_topic),
             (
-                localized("the focus topic", "关注主题"),
-                before.focus_topic != after.focus_topic,
-            ),
-            (
-                localized(
-                    "the answerers: model, settings, prompt or endpoint",
-                    "作答模型：模型、设置、提示词或端点",
-                ),
+                "the answerers: model, settings, prompt or endpoint",
                 !are_same_models(&before.answerers, &after.answerers),
             ),
             (
-                localized(
-                    "the judges: model, settings, prompt or endpoint",
-                    "评审：模型、设置、提示词或端点",
-                ),
+                "the judges: model, settings, prompt or endpoint",
                 !are_same_models(&before.judges, &after.judges),
             ),
         ];
@@ -104,24 +73,16 @@ impl DesignChange {
             } else {
                 &mut self.additions
             };
-            list.push(
-                localized(
-                    "the rules that are put into the sessions (`constraints`)",
-                    "放入会话的规则（`constraints`）",
-                )
-                .to_owned(),
-            );
+            list.push("the rules that are put into the sessions (`constraints`)".to_owned());
         }
     }
 
     fn compare_methods(&mut self, before: &Design, after: &Design) {
         for old in &before.methods {
             match after.method(&old.name) {
-                None => self.conflicts.push(say!(
-                    "method {} is not in this run",
-                    "本次运行没有方法 {}",
-                    old.name
-                )),
+                None => self
+                    .conflicts
+                    .push(format!("method {} is not in this run", old.name)),
                 Some(new) if without_path(old) == without_path(new) => {}
                 Some(new) => self.conflicts.push(describe_edit(old, new)),
             }
@@ -131,23 +92,18 @@ impl DesignChange {
             .iter()
             .filter(|method| before.method(&method.name).is_none());
         self.additions
-            .extend(added.map(|method| say!("method {}", "方法 {}", method.name)));
+            .extend(added.map(|method| format!("method {}", method.name)));
     }
 
     fn compare_fixtures(&mut self, before: &Design, after: &Design) {
         for old in &before.fixtures {
             match after.fixture(&old.name) {
-                None => self.conflicts.push(say!(
-                    "fixture {} is not in this run",
-                    "本次运行没有样本 {}",
-                    old.name
-                )),
+                None => self
+                    .conflicts
+                    .push(format!("fixture {} is not in this run", old.name)),
                 Some(new) if old.digests.transcript != new.digests.transcript => {
-                    self.conflicts.push(say!(
-                        "the messages of fixture {}",
-                        "样本 {} 的消息",
-                        old.name
-                    ));
+                    self.conflicts
+                        .push(format!("the messages of fixture {}", old.name));
                 }
                 Some(new) => self.compare_probes(old, new),
             }
@@ -157,26 +113,20 @@ impl DesignChange {
             .iter()
             .filter(|fixture| before.fixture(&fixture.name).is_none());
         self.additions
-            .extend(added.map(|fixture| say!("fixture {}", "样本 {}", fixture.name)));
+            .extend(added.map(|fixture| format!("fixture {}", fixture.name)));
     }
 
     fn compare_probes(&mut self, before: &FixtureInfo, after: &FixtureInfo) {
         let lost = name_missing(&before.probes, &after.probes);
         self.conflicts.extend(lost.map(|ids| {
-            say!(
+            format!(
                 "probes of fixture {} that this run does not ask: {ids}",
-                "样本 {} 中本次运行不问的问题：{ids}",
                 before.name
             )
         }));
         let added = name_missing(&after.probes, &before.probes);
-        self.additions.extend(added.map(|ids| {
-            say!(
-                "probes of fixture {}: {ids}",
-                "样本 {} 的问题：{ids}",
-                after.name
-            )
-        }));
+        self.additions
+            .extend(added.map(|ids| format!("probes of fixture {}: {ids}", after.name)));
     }
 }
 
@@ -192,7 +142,7 @@ fn name_missing(probes: &[ProbeInfo], others: &[ProbeInfo]) -> Option<String> {
     match ids.len() {
         0 => None,
         1..=3 => Some(ids.join(", ")),
-        number => Some(say!("{number} of them", "共 {number} 个")),
+        number => Some(format!("{number} of them")),
     }
 }
 
@@ -228,8 +178,8 @@ fn without_path(method: &MethodInfo) -> MethodInfo {
 fn describe_edit(old: &MethodInfo, new: &MethodInfo) -> String {
     let edits = method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).lines;
     if edits.is_empty() {
-        say!("method {}", "方法 {}", old.name)
+        format!("method {}", old.name)
     } else {
-        say!("method {}: {}", "方法 {}：{}", old.name, edits.join(", "))
+        format!("method {}: {}", old.name, edits.join(", "))
     }
 }

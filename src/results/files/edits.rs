@@ -7,8 +7,6 @@ use serde_json::Value;
 
 use super::design::{Design, MethodInfo, ModelInfo, ProgramInfo};
 use crate::action::Digest;
-use base::locale::localized;
-use base::say;
 
 /// How a text differs from an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,7 +76,7 @@ pub(crate) fn method_edits(
 pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
     let mut edits = MethodEdits::default();
     edits.compare(
-        localized("focus topic", "关注主题"),
+        "focus topic",
         before.focus_topic.as_ref(),
         after.focus_topic.as_ref(),
     );
@@ -93,9 +91,8 @@ impl MethodEdits {
         after: Option<&T>,
     ) {
         if before != after {
-            let [before, after] = [before, after].map(|value| {
-                value.map_or_else(|| localized("not set", "未设置").to_owned(), T::to_string)
-            });
+            let [before, after] = [before, after]
+                .map(|value| value.map_or_else(|| "not set".to_owned(), T::to_string));
             self.lines.push(format!("{name}: {before} → {after}"));
         }
     }
@@ -127,7 +124,7 @@ impl MethodEdits {
         if let [Some(old), Some(new)] = [before, after].map(|asked| asked?.prompt) {
             let path = after
                 .and_then(|asked| asked.prompt_path.clone())
-                .unwrap_or_else(|| localized("the built-in prompt", "内置提示词").to_owned());
+                .unwrap_or_else(|| "the built-in prompt".to_owned());
             self.compare_texts(&path, &old, &new, find);
         }
     }
@@ -150,22 +147,18 @@ impl MethodEdits {
         for (path, old, new) in differing(&before.inputs, &after.inputs) {
             match (old, new) {
                 (Some(old), Some(new)) => self.compare_texts(path, old, new, find),
-                (None, _) => self
-                    .lines
-                    .push(say!("{path}: new input", "{path}：新增的输入")),
-                (_, None) => self
-                    .lines
-                    .push(say!("{path}: no longer an input", "{path}：不再是输入")),
+                (None, _) => self.lines.push(format!("{path}: new input")),
+                (_, None) => self.lines.push(format!("{path}: no longer an input")),
             }
         }
         let added = after
             .variables
             .difference(&before.variables)
-            .map(|name| say!("variable {name}: new", "变量 {name}：新增"));
+            .map(|name| format!("variable {name}: new"));
         let removed = before
             .variables
             .difference(&after.variables)
-            .map(|name| say!("variable {name}: removed", "变量 {name}：已去掉"));
+            .map(|name| format!("variable {name}: removed"));
         self.lines.extend(added.chain(removed));
         self.compare(
             "deterministic",

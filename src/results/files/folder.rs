@@ -18,7 +18,6 @@ use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
 use crate::action::{ActionKey, Digest, StreamDigest};
 use base::files::{self, FileError, StagedFile, is_temporary};
-use base::say;
 
 /// Names of the files in a results folder.
 pub mod names {
@@ -59,7 +58,7 @@ pub enum FolderError {
     #[error(transparent)]
     Label(#[from] LabelError),
     /// There are no results with this label.
-    #[error("{}", say!("there are no results `{label}` in `{}`{}", "没有结果 `{label}`（在 `{}`）{}", results.display(), hint(near.as_deref())))]
+    #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
     Missing {
         /// The label that was asked for.
         label: String,
@@ -69,15 +68,15 @@ pub enum FolderError {
         near: Option<String>,
     },
     /// There are no results at all.
-    #[error("{}", say!("there are no results in `{}`; make some with `compeval run`", "`{}` 中没有结果；`compeval run` 可产生结果", _0.display()))]
+    #[error("there are no results in `{}`; make some with `compeval run`", _0.display())]
     Empty(PathBuf),
     /// An incomplete set was asked for, and the results are complete.
-    #[error("{}", say!("the results `{_0}` are complete, and there is no incomplete set beside them", "结果 `{_0}` 是完整的，旁边没有不完整的结果集"))]
+    #[error("the results `{_0}` are complete, and there is no incomplete set beside them")]
     NotPartial(String),
     /// The set was written in another format.
-    #[error("{}", say!("`{}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
-         read it with that version, or remove its folder and run the label again", "`{}` 由 compeval {version} 以格式 {format} 写成，而本程序读格式 {FORMAT}；请用该版本读取，或删除其文件夹后重新运行该标签" ,
-        path.display()))]
+    #[error("`{}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
+         read it with that version, or remove its folder and run the label again" ,
+        path.display())]
     Format {
         /// The manifest.
         path: PathBuf,
@@ -87,7 +86,7 @@ pub enum FolderError {
         version: String,
     },
     /// The manifest cannot be parsed.
-    #[error("{}", say!("`{}` is not a manifest of results: {source}; remove its folder and run the label again", "`{}` 不是结果清单：{source}；请删除其文件夹后重新运行该标签", path.display()))]
+    #[error("`{}` is not a manifest of results: {source}; remove its folder and run the label again", path.display())]
     Broken {
         /// The manifest.
         path: PathBuf,
@@ -95,7 +94,7 @@ pub enum FolderError {
         source: serde_json::Error,
     },
     /// A file of the ledger of tries cannot be parsed.
-    #[error("{}", say!("`{}` is no entry of the ledger of tries: {source}; take it from where the baseline was copied from, or remove it", "`{}` 不是尝试记录的条目：{source}；请从基线的来源处恢复，或删除它", path.display()))]
+    #[error("`{}` is no entry of the ledger of tries: {source}; take it from where the baseline was copied from, or remove it", path.display())]
     Try {
         /// The entry.
         path: PathBuf,
@@ -103,7 +102,7 @@ pub enum FolderError {
         source: serde_json::Error,
     },
     /// A line is not a key.
-    #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签", path.display()))]
+    #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
     Key {
         /// The file of keys.
         path: PathBuf,
@@ -116,7 +115,7 @@ pub enum FolderError {
 }
 
 fn hint(near: Option<&str>) -> String {
-    near.map(|near| say!("; did you mean `{near}`?", "；是否指 `{near}`？"))
+    near.map(|near| format!("; did you mean `{near}`?"))
         .unwrap_or_default()
 }
 

@@ -1,7 +1,4 @@
 //! Labels: names of result sets, safe as names of folders.
-
-use base::locale::localized;
-use base::say;
 use std::fmt;
 
 /// The name of a result set, and of its folder.
@@ -10,8 +7,10 @@ pub struct Label(String);
 
 /// A name that cannot be a label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", say!("`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single blanks between them", "`{label}` 不能作标签：{why}；应为至多 {} 个字母、数字、`-`、`_`、`.`、`+`、`=` 或 `@`，其间可有单个空格" ,
-    Label::LONGEST))]
+#[error(
+    "`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single blanks between them",
+    Label::LONGEST
+)]
 pub struct LabelError {
     label: String,
     why: &'static str,
@@ -28,29 +27,20 @@ impl Label {
     pub fn new(text: &str) -> Result<Label, LabelError> {
         let (name, _) = split_number(text);
         let why = if text.is_empty() {
-            localized("it is empty", "为空")
+            "it is empty"
         } else if text.len() > Label::LONGEST {
-            localized("it is too long", "过长")
+            "it is too long"
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
-            localized(
-                "it begins with `.` or `-`, or ends with `.`",
-                "以 `.` 或 `-` 开头，或以 `.` 结尾",
-            )
+            "it begins with `.` or `-`, or ends with `.`"
         } else if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
-            localized(
-                "it begins or ends with a blank, or holds two in a row",
-                "以空格开头或结尾，或含连续空格",
-            )
+            "it begins or ends with a blank, or holds two in a row"
         } else if !name
             .chars()
             .all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c))
         {
-            localized(
-                "it holds a character that is not allowed",
-                "含有不允许的字符",
-            )
+            "it holds a character that is not allowed"
         } else if is_device(name) {
-            localized("Windows has a device of this name", "它是 Windows 的设备名")
+            "Windows has a device of this name"
         } else {
             return Ok(Label(text.to_owned()));
         };

@@ -26,7 +26,6 @@ use crate::parts::PartNumber;
 use base::files::{
     self, FileError, FileLock, LockError, copy_mode, create_private_folder, this_command,
 };
-use base::say;
 
 /// The folder of incomplete sets that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";
@@ -42,7 +41,9 @@ const CACHE: &str = "cache";
 #[derive(Debug, thiserror::Error)]
 pub enum LabelLockError {
     /// Another process holds it.
-    #[error("{}", say!("the results `{label}` are being written by {holder}; wait until it has ended, or use another label", "结果 `{label}` 正由 {holder} 写入；请等其结束，或使用其他标签"))]
+    #[error(
+        "the results `{label}` are being written by {holder}; wait until it has ended, or use another label"
+    )]
     Held {
         /// The label.
         label: String,

@@ -12,7 +12,6 @@ use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::{Manifest, Outcome};
 use crate::action::StageName;
 use base::files::{self, FileError, FileLock, StagedFile};
-use base::say;
 
 /// The right to write the results of a label, until it is dropped.
 #[derive(Debug)]
@@ -29,13 +28,13 @@ pub enum LabelWriterError {
     #[error(transparent)]
     Lock(#[from] LabelLockError),
     /// The results are protected, or results that would have to be renamed are.
-    #[error("{}", say!("the results `{_0}` are protected", "结果 `{_0}` 受保护"))]
+    #[error("the results `{_0}` are protected")]
     Protected(Label),
     /// Only replaced results may have such a label.
-    #[error("{}", say!("`{_0}` is the label of results that were replaced; choose one without `~`", "`{_0}` 是被替换结果的标签；请选择不含 `~` 的标签"))]
+    #[error("`{_0}` is the label of results that were replaced; choose one without `~`")]
     Numbered(Label),
     /// The label has results of another design.
-    #[error("{}", say!("the results `{label}` are of another design, and this run would replace them; what differs:{}", "结果 `{label}` 出自另一设计，本次运行会替换它们；差异：{}", list(&change.conflicts)))]
+    #[error("the results `{label}` are of another design, and this run would replace them; what differs:{}", list(&change.conflicts))]
     OtherDesign {
         /// The label.
         label: Label,

@@ -11,7 +11,6 @@ use super::lines_file::{LinesFile, RowsForm};
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use base::files::{self, FileError};
-use base::say;
 
 /// The name of the plain file.
 pub(super) const PLAIN: &str = "cells.jsonl";
@@ -116,7 +115,7 @@ pub enum RowError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A line is not a row.
-    #[error("{}", say!("line {line} of `{}` is not a row of results: {source}; run the label again", "`{}` 第 {line} 行不是结果行：{source}；请重新运行该标签", path.display()))]
+    #[error("line {line} of `{}` is not a row of results: {source}; run the label again", path.display())]
     Line {
         /// The file.
         path: PathBuf,

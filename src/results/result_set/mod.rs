@@ -22,8 +22,6 @@ use super::files::rows_file::RowError;
 use crate::action::{Digest, KeyHalf, StageName};
 use crate::judge::Score;
 use crate::probe::ProbeType;
-use base::locale::localized;
-use base::say;
 
 /// A method with one of its answerers: what a table has a line for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +104,9 @@ pub enum SetError {
     #[error(transparent)]
     Row(#[from] RowError),
     /// A row names something that the manifest does not know.
-    #[error("{}", say!("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again", "`{label}` 有一行提到 {what} `{name}`，而其清单中没有；请重新运行该标签"))]
+    #[error(
+        "a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again"
+    )]
     UnknownCell {
         /// The label.
         label: String,
@@ -687,7 +687,7 @@ impl<'m> DesignIndex<'m> {
             .copied()
         else {
             return Err(self.unknown(
-                localized("method and answerer", "方法与作答模型"),
+                "method and answerer",
                 format!("{}/{}", row.method, row.answerer),
             ));
         };
@@ -697,12 +697,12 @@ impl<'m> DesignIndex<'m> {
             .copied()
         else {
             return Err(self.unknown(
-                localized("probe", "问题"),
+                "probe",
                 format!("{} · {} · {}", row.fixture, row.point, row.probe),
             ));
         };
         let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
-            return Err(self.unknown(localized("judge", "评审"), row.judge.clone()));
+            return Err(self.unknown("judge", row.judge.clone()));
         };
         Ok((
             AnswerAt {

@@ -15,8 +15,6 @@ use crate::entries::{
 };
 use crate::plan::Action;
 use crate::scheduler::execute::Executor;
-use base::locale::localized;
-use base::say;
 use base::units::{Usage, Usd};
 use models::{
     self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure,
@@ -86,9 +84,8 @@ pub(super) async fn poll(
     };
     match &status.ending {
         None => {
-            tracked.note = say!(
+            tracked.note = format!(
                 "{} of {} done",
-                "完成 {}/{}",
                 status.done,
                 tracked.batch.intent.lines.len()
             );
@@ -120,11 +117,8 @@ fn connect(tracked: &mut Tracked) -> Option<BatchClient> {
             let variable = account
                 .api_key
                 .as_ref()
-                .map_or(localized("the key", "密钥"), |variable| &*variable.0);
-            say!(
-                "submitted with another key than {variable} has now",
-                "提交时的密钥与 {variable} 现在的不同"
-            )
+                .map_or("the key", |variable| &*variable.0);
+            format!("submitted with another key than {variable} has now")
         }
         Err(failure) => failure.message,
     };
@@ -138,10 +132,7 @@ async fn close_refused(
     tracked: &Tracked,
     why: &str,
 ) -> Result<Outcomes, CacheError> {
-    let message = say!(
-        "the provider refused the batch: {why}",
-        "服务商拒绝了该批次：{why}"
-    );
+    let message = format!("the provider refused the batch: {why}");
     let failure = CallFailure {
         class: ErrorClass::Invalid,
         message,
@@ -162,10 +153,7 @@ async fn close_refused(
 }
 
 fn gone() -> &'static str {
-    localized(
-        "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again",
-        "服务商处已没有其结果；`compeval batch forget` 后可重新发送其请求",
-    )
+    "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again"
 }
 
 fn note_failure(tracked: &mut Tracked, failure: CallFailure) {
@@ -214,8 +202,7 @@ async fn confirm(
             let first = first_wait(executor, &tracked.batch.intent);
             let patience = confirmation_wait(first, account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
-                tracked.note =
-                    localized("not confirmed by the provider", "服务商未确认").to_owned();
+                tracked.note = "not confirmed by the provider".to_owned();
                 return Ok(Confirmation::Open);
             }
             ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
@@ -224,11 +211,7 @@ async fn confirm(
             Ok(Confirmation::NotCreated)
         }
         Ok(BatchSearch::Undecided) => {
-            tracked.note = localized(
-                "not confirmed: it may be one of the provider's open batches",
-                "未确认：可能是服务商处某个进行中的批次",
-            )
-            .to_owned();
+            tracked.note = "not confirmed: it may be one of the provider's open batches".to_owned();
             Ok(Confirmation::Open)
         }
         Err(failure) => {
@@ -262,9 +245,8 @@ async fn collect(
         }
     };
     if missing > 0 && !is_final {
-        tracked.note = say!(
-            "its results lack {missing} replies that the provider counts; they are read again later",
-            "其结果缺少服务商所计的 {missing} 条回复；稍后会重新读取"
+        tracked.note = format!(
+            "its results lack {missing} replies that the provider counts; they are read again later"
         );
         return Ok(None);
     }
@@ -430,10 +412,7 @@ impl<'c, 'e> Collector<'c, 'e> {
                     }
                 }
                 None if may_be_billed => self.lose(line).await?,
-                None => {
-                    self.unfinished(line, localized("the results lack it", "结果中缺少它"))
-                        .await?
-                }
+                None => self.unfinished(line, "the results lack it").await?,
             };
             outcomes.insert(line.key, outcome);
         }
@@ -552,10 +531,8 @@ impl<'c, 'e> Collector<'c, 'e> {
             ));
         }
         let attempts = u32::from(line.attempt);
-        let message = say!(
-            "{attempts} batches ended without a reply to it, the last because: {why}",
-            "{attempts} 个批次结束时都没有其回复，最后一次原因：{why}"
-        );
+        let message =
+            format!("{attempts} batches ended without a reply to it, the last because: {why}");
         self.fail(
             line,
             CallFailure {
@@ -570,14 +547,8 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Fails a line whose reply may be billed and did not come: this run does not pay for it again.
     async fn lose(&self, line: &BatchLine) -> Result<LineResult, CacheError> {
-        let message = localized(
-            "the results of its batch lack replies that the provider counts, and this one; it may be billed",
-            "其批次的结果缺少服务商所计的回复，包括这一条；它可能已计费",
-        );
-        let hint = localized(
-            "run again to send the request again and pay for it again",
-            "重新运行会再次发送该请求，并再次付费",
-        );
+        let message = "the results of its batch lack replies that the provider counts, and this one; it may be billed";
+        let hint = "run again to send the request again and pay for it again";
         let (class, attempts) = (ErrorClass::Transient, u32::from(line.attempt));
         let failure = CallFailure {
             class,

@@ -36,8 +36,6 @@ use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{
     BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
 };
-use base::locale::localized;
-use base::say;
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
 use models::{BatchClient, Lane, Limits, ModelName, ModelRef, Operation, ProviderName};
@@ -568,8 +566,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 Err(failure) => Err(failure),
             };
             tracked.note = match cancelled {
-                Ok(()) => localized("cancelled after the deadline", "到期后已取消").to_owned(),
-                Err(failure) => say!("not cancelled: {failure}", "未取消：{failure}"),
+                Ok(()) => "cancelled after the deadline".to_owned(),
+                Err(failure) => format!("not cancelled: {failure}"),
             };
         }
         let pending = self.pending.drain(..);

@@ -9,7 +9,6 @@ use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::executed::{ExecutedOutput, ExecutionError};
-use base::locale::localized;
 use models::Limits;
 
 /// An action that no longer waits for a batch.
@@ -60,7 +59,7 @@ impl Tracked {
         let note = if batch.id.is_some() {
             "submitted"
         } else {
-            localized("not confirmed by the provider", "服务商未确认")
+            "not confirmed by the provider"
         };
         Tracked {
             batch,

@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 
 use base::files::system_words;
-use base::say;
 
 /// The line that a worker writes once it can take requests.
 pub(super) const READY: &str = "{\"ready\":true}";
@@ -18,75 +17,75 @@ pub(super) const MAX_OUTPUT: u64 = 32 << 20;
 /// Why a program yielded no output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    #[error("{}", say!("could not start `{program}`: {}", "无法启动 `{program}`：{}", system_words(source)))]
+    #[error("could not start `{program}`: {}", system_words(source))]
     Start {
         program: String,
         source: std::io::Error,
     },
-    #[error("{}", say!("`{program}` did not finish within {} s{}", "`{program}` 没有在 {} 秒内结束{}", timeout.as_secs(), tail(stderr)))]
+    #[error("`{program}` did not finish within {} s{}", timeout.as_secs(), tail(stderr))]
     TimedOut {
         program: String,
         timeout: Duration,
         stderr: String,
     },
-    #[error("{}", say!("`{program}` ended with {}{}", "`{program}` 以{}结束{}", ending(*status), tail(stderr)))]
+    #[error("`{program}` ended with {}{}", status, tail(stderr))]
     Failed {
         program: String,
         status: ExitStatus,
         stderr: String,
     },
-    #[error("{}", say!("`{program}` wrote more than {} MiB to standard output", "`{program}` 向标准输出写了超过 {} MiB", MAX_OUTPUT >> 20))]
+    #[error("`{program}` wrote more than {} MiB to standard output", MAX_OUTPUT >> 20)]
     TooMuchOutput { program: String },
-    #[error("{}", say!("lost the connection to `{program}`: {source}", "与 `{program}` 的连接中断：{source}"))]
+    #[error("lost the connection to `{program}`: {source}")]
     Broken {
         program: String,
         source: std::io::Error,
     },
-    #[error("{}", say!("the worker `{program}` {fault}{}", "工作进程 `{program}` {fault}{}", tail(stderr)))]
+    #[error("the worker `{program}` {fault}{}", tail(stderr))]
     Worker {
         program: String,
         fault: WorkerFault,
         stderr: String,
     },
-    #[error("{}", say!("`{program}` could not be started {0} times and is not started again; the last time: {last}", "`{program}` 已有 {0} 次无法启动，不再启动；最后一次：{last}" ,
-        MOST_FAILED_STARTS))]
+    #[error(
+        "`{program}` could not be started {0} times and is not started again; the last time: {last}",
+        MOST_FAILED_STARTS
+    )]
     GivenUp { program: String, last: String },
-    #[error("{}", say!("`{program}` is declared deterministic, but a fresh process returned another result for the same request; \
-         take `deterministic = true` away, or let no request depend on the ones before", "`{program}` 声明为确定性的，但新进程对同一请求返回了不同的结果；请去掉 `deterministic = true`，或使请求不依赖之前的请求"))]
+    #[error(
+        "`{program}` is declared deterministic, but a fresh process returned another result for the same request; \
+         take `deterministic = true` away, or let no request depend on the ones before"
+    )]
     NotDeterministic { program: String },
 }
 
 /// How a worker broke the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WorkerFault {
-    #[error("{}", say!("was not ready within {_0} s: it has to write the line {READY} once it can take requests", "没有在 {_0} 秒内就绪：能接受请求后应写出一行 {READY}"))]
+    #[error(
+        "was not ready within {_0} s: it has to write the line {READY} once it can take requests"
+    )]
     NotReady(u64),
-    #[error("{}", say!("began with the line {_0:?}; expected {READY}", "首行为 {_0:?}；应为 {READY}"))]
+    #[error("began with the line {_0:?}; expected {READY}")]
     NotGreeted(String),
-    #[error("{}", say!("ended before it was ready", "在就绪前结束"))]
+    #[error("ended before it was ready")]
     EndedEarly,
-    #[error("{}", say!("ended while it waited for a request", "在等待请求时结束"))]
+    #[error("ended while it waited for a request")]
     EndedIdle,
-    #[error("{}", say!("ended during a request", "在请求期间结束"))]
+    #[error("ended during a request")]
     Ended,
-    #[error("{}", say!("did not answer within {_0} s", "没有在 {_0} 秒内应答"))]
+    #[error("did not answer within {_0} s")]
     TimedOut(u64),
-    #[error("{}", say!("wrote a line to standard output that is no answer: {_0:?}; logs belong to standard error", "向标准输出写了不是应答的一行：{_0:?}；日志应写到标准错误"))]
+    #[error(
+        "wrote a line to standard output that is no answer: {_0:?}; logs belong to standard error"
+    )]
     NotAnswer(String),
-    #[error("{}", say!("answered the request {found} when it was asked {asked}", "被问 {asked} 时应答了请求 {found}"))]
+    #[error("answered the request {found} when it was asked {asked}")]
     WrongId { asked: u64, found: String },
-    #[error("{}", say!("wrote more than its answer: {_0:?}", "写出的多于应答：{_0:?}"))]
+    #[error("wrote more than its answer: {_0:?}")]
     AnsweredTwice(String),
-    #[error("{}", say!("took more than {_0} MiB of memory", "占用内存超过 {_0} MiB"))]
+    #[error("took more than {_0} MiB of memory")]
     TooLarge(u64),
-}
-
-/// How a process ended: in English in the words of the system.
-fn ending(status: ExitStatus) -> String {
-    match status.code() {
-        Some(code) => say!("{status}", "退出码 {code} "),
-        None => say!("{status}", "“{status}”"),
-    }
 }
 
 fn tail(stderr: &str) -> String {
@@ -97,11 +96,7 @@ fn tail(stderr: &str) -> String {
     if last.is_empty() {
         String::new()
     } else {
-        say!(
-            "; its last words:\n  {}",
-            "；其最后输出：\n  {}",
-            last.join("\n  ")
-        )
+        format!("; its last words:\n  {}", last.join("\n  "))
     }
 }
 

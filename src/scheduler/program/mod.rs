@@ -14,7 +14,6 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::compress::{CommandSpec, Protocol};
-use base::say;
 use fault::ProgramError;
 pub(super) use fault::ProgramOutput;
 use pool::WorkerPool;
@@ -120,10 +119,7 @@ impl Programs {
             .filter(|(_, counts)| counts.with_output * 2 > counts.executions);
         let notes = talkative.map(|(argv, StderrCounts { executions, with_output, last_line })| {
             let program = argv.join(" ");
-            say!(
-                "`{program}` wrote to standard error in {with_output} of {executions} executions, last: {last_line}",
-                "`{program}` 在 {executions} 次执行中有 {with_output} 次写了标准错误，最后一次：{last_line}"
-            )
+            format!("`{program}` wrote to standard error in {with_output} of {executions} executions, last: {last_line}")
         });
         let pools = self.pools.borrow();
         let replaced = pools

@@ -12,7 +12,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::fault::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
 use super::worker::Worker;
 use crate::compress::{CommandSpec, Protocol};
-use base::say;
 
 /// One in this many requests to a deterministic method is repeated in a fresh process, to find workers whose answers
 /// depend on earlier requests.
@@ -126,10 +125,7 @@ impl WorkerPool {
     pub(super) fn notes(&self, program: &str) -> Vec<String> {
         let replaced = self.replaced.borrow();
         let notes = replaced.values().map(|(times, fault)| {
-            say!(
-                "the worker `{program}` {fault}; replaced {times} times",
-                "工作进程 `{program}` {fault}；已更换 {times} 次"
-            )
+            format!("the worker `{program}` {fault}; replaced {times} times")
         });
         notes.collect()
     }

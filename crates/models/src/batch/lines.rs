@@ -11,7 +11,6 @@ use crate::call::CallFailure;
 use crate::classify::{AttemptError, classify};
 use crate::dialects::HttpRequest;
 use crate::spec::Dialect;
-use base::say;
 
 /// One request of a batch.
 #[derive(Clone, Debug)]
@@ -213,7 +212,7 @@ fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> BatchReply {
         },
         ("errored", _, Some(error)) => failed(status_of(error.get()), error.get().as_bytes()),
         ("canceled", ..) => BatchReply::Cancelled,
-        (kind, ..) => BatchReply::Unfinished(say!("the request {kind}", "请求{kind}")),
+        (kind, ..) => BatchReply::Unfinished(format!("the request {kind}")),
     }
 }
 

@@ -28,8 +28,6 @@ use crate::dialects::{Auth, auth, messages_path};
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
 use crate::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
-use base::locale::localized;
-use base::say;
 use lines::{anthropic_batch, endpoint, openai_lines, read_line};
 
 /// The timeout of calls with little content.
@@ -295,10 +293,7 @@ impl BatchClient {
                     Some(id) => return Ok(id.to_owned()),
                     None => AttemptError::new(
                         ErrorClass::Malformed,
-                        localized(
-                            "the answer to a new batch names no id",
-                            "新批次的应答没有编号",
-                        ),
+                        "the answer to a new batch names no id",
                     ),
                 },
                 Err(fault) => fault,
@@ -326,9 +321,8 @@ impl BatchClient {
         if failure.class != ErrorClass::NotFound {
             return failure;
         }
-        let hint = say!(
+        let hint = format!(
             "`{}` has no batch API at this address: use lane = \"live\"",
-            "`{}` 在该地址没有批次接口：请用 lane = \"live\"",
             self.account.provider
         );
         CallFailure {
@@ -363,10 +357,7 @@ impl BatchClient {
         let Some(file) = uploaded["id"].as_str() else {
             return Err(AttemptError::new(
                 ErrorClass::Malformed,
-                localized(
-                    "the answer to an upload names no file",
-                    "上传的应答没有文件",
-                ),
+                "the answer to an upload names no file",
             )
             .failure(1));
         };
@@ -579,10 +570,7 @@ fn parse_body(reply: &HttpReply) -> Result<Value, CallFailure> {
     read.map_err(|error| {
         AttemptError::new(
             ErrorClass::Malformed,
-            say!(
-                "the batch API's answer is no JSON: {error}",
-                "批次接口的应答不是 JSON：{error}"
-            ),
+            format!("the batch API's answer is no JSON: {error}"),
         )
         .failure(1)
     })
@@ -596,10 +584,7 @@ fn listed(page: &Value) -> Result<&[Value], CallFailure> {
         // as some servers write an empty list
         Value::Null if page["object"] == "list" => Ok(&[]),
         _ => {
-            let message = localized(
-                "the batch API's answer is no list of batches",
-                "批次接口的应答不是批次列表",
-            );
+            let message = "the batch API's answer is no list of batches";
             Err(AttemptError::new(ErrorClass::Malformed, message).failure(1))
         }
     }
@@ -608,10 +593,7 @@ fn listed(page: &Value) -> Result<&[Value], CallFailure> {
 fn unwritable(error: &serde_json::Error) -> CallFailure {
     AttemptError::new(
         ErrorClass::Invalid,
-        say!(
-            "the requests cannot be written: {error}",
-            "无法写出请求：{error}"
-        ),
+        format!("the requests cannot be written: {error}"),
     )
     .failure(0)
 }
@@ -659,14 +641,14 @@ fn refusal_of(batch: &Value) -> String {
         .map(Vec::as_slice)
         .unwrap_or_default();
     if errors.is_empty() {
-        return localized("the vendor gives no reason", "厂商没有说明原因").to_owned();
+        return "the vendor gives no reason".to_owned();
     }
     let texts = errors.iter().take(3).map(|error| {
         let [code, message] =
             ["code", "message"].map(|name| error[name].as_str().unwrap_or_default());
         let line = error["line"]
             .as_u64()
-            .map(|line| say!(" (line {line})", "（第 {line} 行）"))
+            .map(|line| format!(" (line {line})"))
             .unwrap_or_default();
         format!("{code}: {message}{line}")
     });

@@ -16,9 +16,7 @@ use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
-use base::locale::localized;
 use base::message::ToolCall;
-use base::say;
 use base::units::{Tokens, Usage};
 
 /// Sent where the user set no limit: the API demands one, and thinking counts towards it.
@@ -479,14 +477,15 @@ impl From<MessagesUsage> for Usage {
 impl MessagesReply<'_> {
     pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         let truncated = self.is_truncated(operation)?;
-        let raw = self.content.as_deref().ok_or_else(|| {
-            ReadFault::Malformed(localized("it has no `content`", "没有 `content`").into())
-        })?;
+        let raw = self
+            .content
+            .as_deref()
+            .ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;
         let blocks: Vec<ContentBlock> = raw
             .iter()
             .map(|block| serde_json::from_str(block.get()))
             .collect::<Result<_, _>>()
-            .map_err(|e| ReadFault::Malformed(say!("a content block: {e}", "内容块：{e}")))?;
+            .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
         if operation == Operation::Summarize {
             let (text, items) = compacted(&blocks, raw)?;
             return Ok(Completion {
@@ -547,9 +546,8 @@ impl MessagesReply<'_> {
                 })))
             }
             (Some("compaction"), Operation::Summarize) => Ok(false),
-            (reason, Operation::Summarize) => Err(ReadFault::Malformed(say!(
+            (reason, Operation::Summarize) => Err(ReadFault::Malformed(format!(
                 "no compaction took place: stop_reason `{}`",
-                "没有发生压缩：stop_reason `{}`",
                 reason.unwrap_or("null")
             ))),
             _ => Ok(false),
@@ -563,9 +561,9 @@ fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, Stri
         .iter()
         .zip(raw)
         .filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
-    let (block, raw) = compactions.next().ok_or_else(|| {
-        ReadFault::Malformed(localized("it holds no compaction block", "其中没有压缩块").into())
-    })?;
+    let (block, raw) = compactions
+        .next()
+        .ok_or_else(|| ReadFault::Malformed("it holds no compaction block".into()))?;
     match block
         .content
         .as_deref()

@@ -14,7 +14,6 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
-use base::locale::localized;
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -231,10 +230,7 @@ impl TryFrom<Value> for ChatContent {
         match value {
             Value::String(text) => Ok(ChatContent::Text(text)),
             Value::Array(parts) => Ok(ChatContent::Parts(parts)),
-            _ => Err(localized(
-                "`content` is neither text nor a list of parts",
-                "`content` 既非文字也非各部分的列表",
-            )),
+            _ => Err("`content` is neither text nor a list of parts"),
         }
     }
 }
@@ -283,9 +279,7 @@ impl ChatReply {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let choice = self.choices.into_iter().flatten().next();
-        let choice = choice.ok_or_else(|| {
-            ReadFault::Malformed(localized("it has no `choices`", "没有 `choices`").into())
-        })?;
+        let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
         let calls = choice.calls(operation)?;
         if calls.is_empty() {
             let (text, truncated) = choice.answer()?;
@@ -312,11 +306,8 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
     let message = reply
         .pointer_mut("/choices/0/message")
         .and_then(Value::as_object_mut);
-    let message = message.ok_or_else(|| {
-        ReadFault::Malformed(
-            localized("its choice has no `message`", "其 choice 没有 `message`").into(),
-        )
-    })?;
+    let message =
+        message.ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
     message.retain(|name, value| {
         SENT_BACK.contains(&name.as_str()) && (name == "content" || !value.is_null())
     });
@@ -347,11 +338,9 @@ impl ChatChoice {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
         }
-        let message = self.message.ok_or_else(|| {
-            ReadFault::Malformed(
-                localized("its choice has no `message`", "其 choice 没有 `message`").into(),
-            )
-        })?;
+        let message = self
+            .message
+            .ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
         if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
             return Err(ReadFault::Refused(Some(refusal)));
         }
@@ -359,9 +348,7 @@ impl ChatChoice {
         let text = without_reasoning(&content).to_owned();
         match self.finish_reason.as_deref() {
             Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
-            Some("content_filter") => Err(ReadFault::Refused(Some(
-                localized("content filter", "内容过滤").into(),
-            ))),
+            Some("content_filter") => Err(ReadFault::Refused(Some("content filter".into()))),
             Some("length") if text.is_empty() => Err(ReadFault::Truncated),
             _ if text.is_empty() => Err(ReadFault::Empty),
             reason => Ok((text, reason == Some("length"))),

@@ -4,8 +4,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::call::ReadFault;
-use base::locale::localized;
-use base::say;
 use base::text::one_line;
 use base::units::{Tokens, Usage};
 
@@ -13,13 +11,9 @@ use base::units::{Tokens, Usage};
 pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
     serde_json::from_slice(body).map_err(|e| {
         if body.iter().all(u8::is_ascii_whitespace) {
-            return ReadFault::Malformed(localized("the body is empty", "正文为空").into());
+            return ReadFault::Malformed("the body is empty".into());
         }
-        ReadFault::Malformed(say!(
-            "{e}; it begins with `{}`",
-            "{e}；开头为 `{}`",
-            beginning(body, 80)
-        ))
+        ReadFault::Malformed(format!("{e}; it begins with `{}`", beginning(body, 80)))
     })
 }
 

@@ -6,8 +6,6 @@ use serde_json::value::RawValue;
 
 use crate::call::{Call, Operation};
 use crate::spec::{Dialect, Lane};
-use base::locale::localized;
-use base::say;
 
 /// A request ready to send, made once: every retry sends these bytes. All operations are a POST.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +35,7 @@ pub enum Auth {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildFault {
     /// The dialect knows no such operation.
-    #[error("{}", say!("an endpoint of kind `{}` cannot do this ({operation:?})", "kind 为 `{}` 的端点做不到这个（{operation:?}）", dialect.name()))]
+    #[error("an endpoint of kind `{}` cannot do this ({operation:?})", dialect.name())]
     Unsupported {
         /// The dialect of the endpoint.
         dialect: Dialect,
@@ -45,19 +43,16 @@ pub enum BuildFault {
         operation: Operation,
     },
     /// Items that belong to another dialect.
-    #[error("{}", say!("items compacted by another provider cannot be sent to an endpoint of kind `{}`", "其他服务商压缩的项不能发送给 kind 为 `{}` 的端点", _0.name()))]
+    #[error("items compacted by another provider cannot be sent to an endpoint of kind `{}`", _0.name())]
     ForeignItems(Dialect),
     /// Items that are not what a provider returns.
-    #[error("{}", say!("the stored items to send back are no JSON array: {_0}", "保存的待送回的项不是 JSON 数组：{_0}"))]
+    #[error("the stored items to send back are no JSON array: {_0}")]
     Items(String),
     /// There is nothing to send.
-    #[error(
-        "{}",
-        localized("the conversation to send is empty", "要发送的对话为空")
-    )]
+    #[error("the conversation to send is empty")]
     Empty,
     /// A value that JSON cannot hold.
-    #[error("{}", say!("the request could not be written as JSON: {_0}", "无法把请求写成 JSON：{_0}"))]
+    #[error("the request could not be written as JSON: {_0}")]
     Json(String),
 }
 

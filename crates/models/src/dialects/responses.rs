@@ -13,9 +13,7 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
-use base::locale::localized;
 use base::message::ToolCall;
-use base::say;
 use base::units::{Tokens, Usage};
 
 #[derive(Serialize)]
@@ -271,9 +269,9 @@ impl ResponsesReply<'_> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(upstream(error));
         }
-        let raw = self.output.ok_or_else(|| {
-            ReadFault::Malformed(localized("it has no `output`", "没有 `output`").into())
-        })?;
+        let raw = self
+            .output
+            .ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
         let output: Vec<OutputItem> = parse_output(raw)?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
@@ -318,9 +316,9 @@ impl ResponsesReply<'_> {
             .as_ref()
             .and_then(|d| d["reason"].as_str());
         match (self.status.as_deref(), reason) {
-            (Some("incomplete"), Some("content_filter")) => Err(ReadFault::Refused(Some(
-                localized("content filter", "内容过滤").into(),
-            ))),
+            (Some("incomplete"), Some("content_filter")) => {
+                Err(ReadFault::Refused(Some("content filter".into())))
+            }
             (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
             (Some("completed") | None, _) => Ok(false),
             (Some("failed"), _) => Err(ReadFault::Upstream("status `failed`".into())),
@@ -334,9 +332,8 @@ impl ResponsesReply<'_> {
 
 /// Reads `output`, or a part of it.
 fn parse_output<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, ReadFault> {
-    serde_json::from_str(raw.get()).map_err(|error| {
-        ReadFault::Malformed(say!("its `output`: {error}", "其 `output`：{error}"))
-    })
+    serde_json::from_str(raw.get())
+        .map_err(|error| ReadFault::Malformed(format!("its `output`: {error}")))
 }
 
 /// The fault of an error inside a 200. Some are verdicts on the request: the same bytes would get the same one again.
@@ -377,11 +374,7 @@ fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault>
         Ok(raw.get().to_owned())
     } else {
         Err(ReadFault::Malformed(
-            localized(
-                "its `output` holds no compaction item",
-                "其 `output` 中没有压缩项",
-            )
-            .into(),
+            "its `output` holds no compaction item".into(),
         ))
     }
 }

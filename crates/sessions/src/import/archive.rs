@@ -12,8 +12,6 @@ use super::detect::LogShape;
 use super::format::Format;
 use super::formats::inspect_sample;
 use super::source::{DOCUMENT_LIMIT, Records, stem_of};
-use base::locale::localized;
-use base::say;
 
 /// The most bytes that the entries of one archive may unpack to. A larger log is read up to there.
 const ARCHIVE_LIMIT: u64 = 8 << 30;
@@ -47,22 +45,14 @@ pub(super) fn read(
         .into_iter()
         .find(|head| names.iter().any(|n| n == head))
     else {
-        let advice = localized(
-            "unpack it and import the logs inside; only Inspect's .eval archives are read as they are",
-            "请解压后导入其中的日志；只有 Inspect 的 .eval 存档可直接读取",
-        );
+        let advice = "unpack it and import the logs inside; only Inspect's .eval archives are read as they are";
         return Err(ImportError::Container {
             file: file.to_owned(),
-            what: localized("a ZIP archive", "ZIP 存档"),
+            what: "a ZIP archive",
             advice,
         });
     };
-    expect_format(
-        file,
-        localized("an archive of samples", "样本存档"),
-        Format::Inspect,
-        format,
-    )?;
+    expect_format(file, "an archive of samples", Format::Inspect, format)?;
     let model = archive
         .value(header)
         .and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
@@ -70,9 +60,8 @@ pub(super) fn read(
     let mut kept = 0;
     for (index, name) in samples.iter().enumerate() {
         if archive.unpacked > ARCHIVE_LIMIT || kept > KEPT_LIMIT {
-            archive.note_loss(say!(
+            archive.note_loss(format!(
                 "the log is too large to be held; its last {} samples were left",
-                "日志过大，无法容纳；最后 {} 个样本未读",
                 samples.len() - index
             ));
             break;
@@ -136,17 +125,15 @@ impl<R: Read + Seek> Archive<'_, R> {
             });
         self.unpacked += text.len() as u64;
         if let Err(reason) = read {
-            self.note_loss(say!(
-                "the entry `{name}` cannot be unpacked ({reason}); it was skipped",
-                "无法解压条目 `{name}`（{reason}）；已跳过"
+            self.note_loss(format!(
+                "the entry `{name}` cannot be unpacked ({reason}); it was skipped"
             ));
             return None;
         }
         if text.len() as u64 > DOCUMENT_LIMIT {
             let limit = DOCUMENT_LIMIT >> 20;
-            self.note_loss(say!(
-                "the entry `{name}` is of more than {limit} MB; it was skipped",
-                "条目 `{name}` 超过 {limit} MB；已跳过"
+            self.note_loss(format!(
+                "the entry `{name}` is of more than {limit} MB; it was skipped"
             ));
             return None;
         }

@@ -8,7 +8,6 @@ use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, Suspicion, audit, record_scrubbing, scrub};
 use super::source::plain_name;
 use crate::transcript::{Fixture, Message, Role, is_boundary};
-use base::say;
 use base::units::Tokens;
 
 /// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.
@@ -129,9 +128,8 @@ fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>)
     }
     Fixture {
         name: plain_name(name.unwrap_or(&conversation.name_hint)),
-        description: say!(
-            "Imported from a log of {format}. Say in a sentence or two what happened in the session.",
-            "由 {format} 的日志导入。请用一两句话说明会话中发生了什么。"
+        description: format!(
+            "Imported from a log of {format}. Say in a sentence or two what happened in the session."
         ),
         model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
         context_length: None,

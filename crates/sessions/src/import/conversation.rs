@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::format::Format;
 use crate::transcript::{Message, Role};
-use base::say;
 use base::units::Usage;
 
 /// What a log contains.
@@ -201,55 +200,15 @@ impl DropReason {
     /// is unknown is named.
     pub fn group(&self) -> String {
         match self {
-            DropReason::Bookkeeping(_) => say!("bookkeeping of the tool", "工具的内部记录"),
-            DropReason::Injected(_) => say!("text that the tool injected", "工具插入的文字"),
+            DropReason::Bookkeeping(_) => "bookkeeping of the tool".to_owned(),
+            DropReason::Injected(_) => "text that the tool injected".to_owned(),
             other => other.message(),
         }
     }
 
-    /// The reason in the language that is printed; in JSON it is English.
+    /// The reason.
     pub fn message(&self) -> String {
-        match self {
-            DropReason::Unknown(kind) => {
-                let kind = in_chinese(kind);
-                say!("{self}", "未知的记录种类 `{kind}`")
-            }
-            DropReason::Bookkeeping(kind) => {
-                let kind = in_chinese(kind);
-                say!("{self}", "内部记录 `{kind}`")
-            }
-            DropReason::Injected(kind) => {
-                let kind = in_chinese(kind);
-                say!("{self}", "插入的文字 `{kind}`")
-            }
-            DropReason::Duplicate => say!("{self}", "重复的记录"),
-            DropReason::DisplayCopy => say!("{self}", "供屏幕显示的副本"),
-            DropReason::AbandonedBranch => say!("{self}", "在被放弃的分支上"),
-            DropReason::CompactSummary => say!("{self}", "压缩的摘要"),
-            DropReason::Demonstration => say!("{self}", "提示词中的示例"),
-            DropReason::Empty => say!("{self}", "空消息"),
-            DropReason::SealedReasoning => say!("{self}", "加密的推理"),
-        }
-    }
-}
-
-/// The kinds that parsers name by words of their own; others are words of the log.
-fn in_chinese(kind: &str) -> &str {
-    match kind {
-        "without type" | "part without type" => "无类型",
-        "message of the tool itself" => "工具自身的消息",
-        "caveat about local commands" => "关于本地命令的说明",
-        "output of a local command" => "本地命令的输出",
-        "local command" => "本地命令",
-        "`$set` without a list of messages" => "没有消息列表的 `$set`",
-        "reply to a summary" => "对摘要的回复",
-        "start of the chat" => "聊天开始",
-        "observation without a call" => "没有调用的观察",
-        "run that is no call of a model" | "span that is no call of a model" => "并非模型调用",
-        "event that is neither action nor observation" => "既非动作也非观察的事件",
-        "command hidden from the model" => "对模型隐藏的命令",
-        "attachment beyond 128 MB" => "超过 128 MB 的附件",
-        other => other,
+        self.to_string()
     }
 }
 
@@ -297,7 +256,7 @@ impl fmt::Display for ImportIssue {
 /// Why a file could not be imported at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    #[error("{}", say!("failed to read the log `{}`", "无法读取日志 `{}`", file.display()))]
+    #[error("failed to read the log `{}`", file.display())]
     /// The file cannot be read.
     Io {
         /// The log.
@@ -305,7 +264,7 @@ pub enum ImportError {
         /// Why.
         source: std::io::Error,
     },
-    #[error("{}", say!("the log `{}` is empty", "日志 `{}` 为空", _0.display()))]
+    #[error("the log `{}` is empty", _0.display())]
     /// The file has no content.
     Empty(PathBuf),
     /// The file looks like JSON, but no record of it can be read.
@@ -316,12 +275,12 @@ pub enum ImportError {
         /// How many places there are besides.
         more: usize,
     },
-    #[error("{}", say!("`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}", "`{}` 不是已知格式；开头为 `{start}`{}{}{}；请用 --format 指定：{}",
+    #[error("`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
-        near.as_ref().map(|near| say!("; {near}", "；{near}")).unwrap_or_default(),
+        near.as_ref().map(|near| format!("; {near}")).unwrap_or_default(),
         first_loss(losses),
-        Format::names().join(", ")))]
+        Format::names().join(", "))]
     /// No known format fits.
     UnknownFormat {
         /// The log.
@@ -336,7 +295,7 @@ pub enum ImportError {
         losses: Vec<ImportIssue>,
     },
     /// A file that another tool has to turn into text first.
-    #[error("{}", say!("`{}` is {what}; {advice}", "`{}` 是{what}；{advice}", file.display()))]
+    #[error("`{}` is {what}; {advice}", file.display())]
     Container {
         /// The log.
         file: PathBuf,
@@ -346,8 +305,8 @@ pub enum ImportError {
         advice: &'static str,
     },
     /// A log that can be read in one format only, and not in the one asked for.
-    #[error("{}", say!("`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}", "`{}` 是{what}：应为 {expected}，却写 `--format {given}`；请省略 --format，或写 {expected}",
-        file.display()))]
+    #[error("`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}",
+        file.display())]
     OtherFormat {
         /// The log.
         file: PathBuf,
@@ -358,9 +317,9 @@ pub enum ImportError {
         /// The format asked for.
         given: Format,
     },
-    #[error("{}", say!("`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
-         `inspect log convert --to json`", "`{}` 是无法打开的 ZIP 存档（{reason}）；请重新复制，或用 `inspect log convert --to json` 转成 JSON",
-        file.display()))]
+    #[error("`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
+         `inspect log convert --to json`",
+        file.display())]
     /// A ZIP archive that cannot be read.
     DamagedArchive {
         /// The log.
@@ -369,7 +328,7 @@ pub enum ImportError {
         reason: String,
     },
     /// A JSON document too large to hold.
-    #[error("{}", say!("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", "`{}` 是超过 {limit} MB 的单个 JSON 文档；请拆分，或导出为 JSON 行", file.display()))]
+    #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
     TooLarge {
         /// The log.
         file: PathBuf,
@@ -377,7 +336,7 @@ pub enum ImportError {
         limit: u64,
     },
     /// The format was recognised, but there is no message in it.
-    #[error("{}", say!("`{}` was read as {format} and holds no messages{}", "`{}` 按 {format} 读取，其中没有消息{}", file.display(), first_loss(losses)))]
+    #[error("`{}` was read as {format} and holds no messages{}", file.display(), first_loss(losses))]
     NoMessages {
         /// The log.
         file: PathBuf,
@@ -401,7 +360,7 @@ fn found_keys(keys: &[String]) -> String {
     if keys.is_empty() {
         String::new()
     } else {
-        say!(" (keys: {})", "（键：{}）", keys.join(", "))
+        format!(" (keys: {})", keys.join(", "))
     }
 }
 
@@ -409,17 +368,14 @@ fn more_losses(more: usize) -> String {
     if more == 0 {
         String::new()
     } else {
-        say!(
-            "; so with {more} more places, and nothing was left to read",
-            "；另有 {more} 处也是如此，没有可读的内容"
-        )
+        format!("; so with {more} more places, and nothing was left to read")
     }
 }
 
 fn first_loss(losses: &[ImportIssue]) -> String {
     losses
         .first()
-        .map(|loss| say!(" ({loss})", "（{loss}）"))
+        .map(|loss| format!(" ({loss})"))
         .unwrap_or_default()
 }
 

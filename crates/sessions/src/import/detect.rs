@@ -4,7 +4,6 @@
 use serde_json::Value;
 
 use super::format::Format;
-use base::say;
 
 /// How many records are read to detect a format.
 pub(super) const LOOKED_AT: usize = 50;
@@ -435,14 +434,10 @@ pub(super) fn nearest(record: &Value) -> Option<String> {
         .collect();
     Some(if missing.is_empty() {
         let what = in_code_marks(keys);
-        say!(
-            "it is most like {format}, but {what} do not hold what they hold there",
-            "它最像 {format}，但 {what} 的内容与其不同"
-        )
+        format!("it is most like {format}, but {what} do not hold what they hold there")
     } else {
-        say!(
+        format!(
             "it is most like {format}, but has no {}",
-            "它最像 {format}，但没有 {}",
             in_code_marks(&missing)
         )
     })

@@ -12,7 +12,6 @@ use super::draft::ConversationDraft;
 use super::format::Format;
 use super::formats::EventView;
 use super::source::{DOCUMENT_LIMIT, Records, plain_name};
-use base::say;
 
 /// The number of an event in its file's name.
 pub(super) fn event_number(file: &Path) -> Option<u64> {
@@ -97,13 +96,9 @@ fn read_document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
 fn open_event(file: &Path) -> Result<File, String> {
     let opened = File::open(file).and_then(|open| Ok((open.metadata()?.len(), open)));
     match opened {
-        Err(error) => Err(say!(
-            "it could not be read ({error})",
-            "无法读取（{error}）"
-        )),
-        Ok((length, _)) if length > DOCUMENT_LIMIT => Err(say!(
+        Err(error) => Err(format!("it could not be read ({error})")),
+        Ok((length, _)) if length > DOCUMENT_LIMIT => Err(format!(
             "the event is of more than {} MB; it was skipped",
-            "事件超过 {} MB；已跳过",
             DOCUMENT_LIMIT >> 20
         )),
         Ok((_, open)) => Ok(open),

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::conversation::ImportIssue;
 use super::events::{event_number, is_event_file};
-use base::locale::localized;
-use base::say;
 
 /// Endings of files that may be logs; in a folder all others are skipped.
 const ENDINGS: [&str; 7] = ["jsonl", "json", "ndjson", "traj", "md", "eval", "log"];
@@ -63,10 +61,7 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
                 losses.push(ImportIssue {
                     file,
                     line: None,
-                    message: say!(
-                        "the folder could not be read: {error}",
-                        "无法读取该文件夹：{error}"
-                    ),
+                    message: format!("the folder could not be read: {error}"),
                 });
             }
         }
@@ -113,11 +108,8 @@ fn gather_logs(
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {
-                let message = localized(
-                    "it goes with the events beside it, which are read as one session",
-                    "它属于旁边的事件，已作为同一会话读取",
-                )
-                .to_owned();
+                let message =
+                    "it goes with the events beside it, which are read as one session".to_owned();
                 losses.push(ImportIssue {
                     file,
                     line: None,
@@ -145,15 +137,9 @@ fn link(folder: &Path, link: &Path) -> ImportIssue {
         _ => false,
     };
     let message = if inside {
-        localized(
-            "a link inside the folder; its target is read where it lies",
-            "文件夹内的链接；其目标在原处读取",
-        )
+        "a link inside the folder; its target is read where it lies"
     } else {
-        localized(
-            "a link out of the folder was not followed; name its target to import it",
-            "没有跟随指向文件夹之外的链接；请指定其目标以导入",
-        )
+        "a link out of the folder was not followed; name its target to import it"
     };
     ImportIssue {
         file: link.to_owned(),

@@ -28,10 +28,12 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble, unique_name};
+use conversation::expect_format;
 pub use conversation::{
     CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep,
     NO_RESULT, ORPHAN_HEAD, RecordedCompaction, RepairKind,
 };
+use detect::LogShape;
 pub use folder::{Log, log_files};
 pub use format::Format;
 pub use points::{FEWEST_MESSAGES, FEWEST_TOKENS, PointRules, is_too_short, propose};
@@ -39,12 +41,8 @@ pub use scrub::{
     Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
     SuspicionKind, audit, full_length, has_secret, record_scrubbing, scrub, scrub_texts,
 };
-pub use stats::{FixtureStats, stats};
-
-use base::locale::localized;
-use conversation::expect_format;
-use detect::LogShape;
 use source::{DOCUMENT_LIMIT, Records};
+pub use stats::{FixtureStats, stats};
 
 /// Bytes of a file that are read to detect how it is divided into records.
 const HEAD: u64 = 64 << 10;
@@ -57,12 +55,7 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
     match log {
         Log::File(path) => read_log(path, format),
         Log::Events { folder, files } => {
-            expect_format(
-                folder,
-                localized("a folder of events", "事件文件夹"),
-                Format::OpenHands,
-                format,
-            )?;
+            expect_format(folder, "a folder of events", Format::OpenHands, format)?;
             events::read(folder, files)
         }
     }
@@ -241,17 +234,11 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     let (what, advice) = if head.starts_with(b"SQLite format 3\0") {
-        (
-            localized("a SQLite database", "SQLite 数据库"),
-            database_advice(head),
-        )
+        ("a SQLite database", database_advice(head))
     } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         (
-            localized("compressed", "压缩文件"),
-            localized(
-                "decompress it first with `gunzip` or `unzstd`",
-                "请先用 `gunzip` 或 `unzstd` 解压",
-            ),
+            "compressed",
+            "decompress it first with `gunzip` or `unzstd`",
         )
     } else {
         return Ok(());
@@ -270,18 +257,13 @@ fn database_advice(head: &[u8]) -> &'static str {
         creates_table(&text, "part"),
         creates_table(&text, "sessions"),
     ) {
-        (true, false) => localized(
-            "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
-            "属于 OpenCode：请运行 `opencode export SESSION > log.json`，再导入它",
-        ),
-        (false, true) => localized(
-            "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
-            "属于 Hermes：请运行 `hermes sessions export log.jsonl`，再导入它",
-        ),
-        _ => localized(
-            "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
-            "请运行 `opencode export SESSION` 或 `hermes sessions export`，再导入其输出",
-        ),
+        (true, false) => {
+            "it is OpenCode's: run `opencode export SESSION > log.json`, then import that"
+        }
+        (false, true) => "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
+        _ => {
+            "run `opencode export SESSION` or `hermes sessions export`, then import what it writes"
+        }
     }
 }
 

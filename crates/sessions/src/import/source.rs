@@ -9,8 +9,6 @@ use serde_json::Value;
 
 use super::conversation::ImportIssue;
 use super::detect::LogShape;
-use base::locale::localized;
-use base::say;
 use base::text::without_half_surrogates;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
@@ -66,11 +64,7 @@ impl Records {
     /// The places that could not be read; of very many the first, and the number of the others.
     pub(super) fn into_losses(mut self) -> Vec<ImportIssue> {
         if self.unlisted > 0 {
-            let message = say!(
-                "{} more places could not be read",
-                "另有 {} 处无法读取",
-                self.unlisted
-            );
+            let message = format!("{} more places could not be read", self.unlisted);
             self.losses.push(ImportIssue {
                 file: self.file,
                 line: None,
@@ -159,15 +153,14 @@ impl Records {
 
     fn note_bad_line(&mut self, error: &serde_json::Error) {
         let what = if error.is_eof() {
-            localized("the line is cut off", "该行被截断")
+            "the line is cut off"
         } else {
-            localized("the line is no JSON", "该行不是 JSON")
+            "the line is no JSON"
         };
         let error = error.to_string();
         let reason = error.split(" at line ").next().unwrap_or(&error);
-        self.note_loss(say!(
-            "{what} ({reason}); expected one JSON value a line; it was skipped",
-            "{what}（`{reason}`）；应为每行一个 JSON 值；已跳过"
+        self.note_loss(format!(
+            "{what} ({reason}); expected one JSON value a line; it was skipped"
         ));
     }
 
@@ -183,16 +176,12 @@ impl Records {
                         return Some(self.decode(bytes));
                     }
                     let limit = LINE_LIMIT >> 20;
-                    self.note_loss(say!(
-                        "the line is longer than {limit} MB; it was skipped",
-                        "该行超过 {limit} MB；已跳过"
+                    self.note_loss(format!(
+                        "the line is longer than {limit} MB; it was skipped"
                     ));
                 }
                 Err(error) => {
-                    self.note_loss(say!(
-                        "reading stopped after this line: {error}",
-                        "读取在此行之后停止：{error}"
-                    ));
+                    self.note_loss(format!("reading stopped after this line: {error}"));
                     return None;
                 }
             }
@@ -202,9 +191,8 @@ impl Records {
     fn decode(&mut self, bytes: Vec<u8>) -> String {
         String::from_utf8(bytes).unwrap_or_else(|error| {
             let at = error.utf8_error().valid_up_to();
-            self.note_loss(say!(
-                "invalid UTF-8 at byte {at}; the bytes were replaced by U+FFFD",
-                "字节 {at} 处的 UTF-8 无效；这些字节已替换为 U+FFFD"
+            self.note_loss(format!(
+                "invalid UTF-8 at byte {at}; the bytes were replaced by U+FFFD"
             ));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         })
@@ -219,7 +207,7 @@ impl Records {
             .take(DOCUMENT_LIMIT + 1)
             .read_to_end(&mut bytes)
         {
-            self.note_loss(say!("reading stopped: {error}", "读取停止：{error}"));
+            self.note_loss(format!("reading stopped: {error}"));
         }
         let text = self.decode(bytes);
         let text = text.trim_start_matches('\u{feff}').trim();
@@ -256,13 +244,12 @@ impl Records {
         let value =
             close_brackets(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
         let kept = if value.is_some() {
-            localized("everything before it was read", "此前的内容都已读取")
+            "everything before it was read"
         } else {
-            localized("nothing could be read", "没有可读的内容")
+            "nothing could be read"
         };
-        self.note_loss(say!(
-            "the JSON document is damaged at column {column} ({reason}); {kept}",
-            "JSON 文档在第 {column} 列损坏（`{reason}`）；{kept}"
+        self.note_loss(format!(
+            "the JSON document is damaged at column {column} ({reason}); {kept}"
         ));
         value
     }

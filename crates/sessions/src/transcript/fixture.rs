@@ -10,9 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use base::fault::{Fault, place_of};
-use base::locale::localized;
 use base::message::{Message, Role};
-use base::say;
 use base::units::Tokens;
 
 /// The words in a tool output that mark a cut.
@@ -178,10 +176,7 @@ impl ParsedFixture {
 }
 
 fn shape() -> &'static str {
-    localized(
-        "a fixture is JSON with `name` and `messages` in OpenAI's chat shape",
-        "样本是 JSON，含 `name` 与 OpenAI 聊天格式的 `messages`",
-    )
+    "a fixture is JSON with `name` and `messages` in OpenAI's chat shape"
 }
 
 fn json_fault(text: &str, offset: usize, error: &serde_json::Error) -> Fault {
@@ -199,8 +194,8 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
                 Some(at) => drop(open.remove(at)),
                 None => faults.push(Fault::at(
                     place_at(places, index),
-                    say!("message {index} is a tool result for `{id}`, but no open call before it has that id", "消息 {index} 是 `{id}` 的工具结果，而此前没有带该 id 的未结调用"),
-                    localized("a result directly follows the assistant message that makes the call; remove the orphan or restore its call", "结果紧跟发出调用的助手消息；请删去孤立的结果，或补回其调用"),
+                    format!("message {index} is a tool result for `{id}`, but no open call before it has that id"),
+                    "a result directly follows the assistant message that makes the call; remove the orphan or restore its call",
                 )),
             }
             continue;
@@ -210,15 +205,8 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
             if !seen.insert(&call.id) {
                 faults.push(Fault::at(
                     place_at(places, index),
-                    say!(
-                        "tool call id `{}` is used twice",
-                        "工具调用 id `{}` 用了两次",
-                        call.id
-                    ),
-                    localized(
-                        "ids are unique within a fixture",
-                        "同一样本中的 id 不可重复",
-                    ),
+                    format!("tool call id `{}` is used twice", call.id),
+                    "ids are unique within a fixture",
                 ));
             }
             open.push((&call.id, index));
@@ -231,17 +219,13 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
 fn unanswered(open: &mut Vec<(&str, usize)>, places: &[Range<usize>]) -> Vec<Fault> {
     open.drain(..)
         .map(|(id, index)| {
-            let message = say!(
-                "tool call `{id}` in message {index} has no result before the next message",
-                "消息 {index} 中的工具调用 `{id}` 在下一条消息之前没有结果"
+            let message = format!(
+                "tool call `{id}` in message {index} has no result before the next message"
             );
             Fault::at(
                 place_at(places, index),
                 message,
-                localized(
-                    "add the result right after the call, or remove the call",
-                    "请在调用之后紧接着补上结果，或删去该调用",
-                ),
+                "add the result right after the call, or remove the call",
             )
         })
         .collect()
@@ -254,16 +238,10 @@ fn place_at(places: &[Range<usize>], index: usize) -> Range<usize> {
 fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
     let len = fixture.messages.len();
     if len == fixture.start() {
-        let help = localized(
-            "a fixture needs at least one message after the system message",
-            "样本在系统消息之后至少需要一条消息",
-        );
+        let help = "a fixture needs at least one message after the system message";
         return vec![Fault::at(
             place,
-            localized(
-                "the fixture has no messages to compress",
-                "样本中没有可压缩的消息",
-            ),
+            "the fixture has no messages to compress",
             help,
         )];
     }
@@ -273,27 +251,17 @@ fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
         if point <= before || point > len {
             faults.push(Fault::at(
                 place.clone(),
-                say!(
+                format!(
                     "point {point} is out of range or order: expected {} to {len}",
-                    "压缩点 {point} 超出范围或次序不对：应为 {} 至 {len}",
                     before + 1
                 ),
-                localized(
-                    "points are exclusive message indices in rising order, after the system message",
-                    "压缩点是系统消息之后、递增的消息序号（不含该条）",
-                ),
+                "points are exclusive message indices in rising order, after the system message",
             ));
         } else if !is_boundary(&fixture.messages, point) {
             faults.push(Fault::at(
                 place.clone(),
-                say!(
-                    "point {point} parts a tool call from its result",
-                    "压缩点 {point} 把工具调用与其结果分开了"
-                ),
-                localized(
-                    "move the point to just before an assistant or user message",
-                    "请把压缩点移到某条助手或用户消息之前",
-                ),
+                format!("point {point} parts a tool call from its result"),
+                "move the point to just before an assistant or user message",
             ));
         }
         before = before.max(point);

@@ -17,8 +17,6 @@ use super::packs::{compress_body, compressor, decode_body, decompressor, plain_b
 use super::snapshot::CacheSnapshot;
 use super::writing::StoreInner;
 use crate::digest::{ActionKey, Digest};
-use base::locale::localized;
-use base::say;
 
 /// The most bytes that a packed entry is decompressed to: one body, and what is known of it.
 const LONGEST_ITEM: u64 = MAX_BODY as u64 + (64 << 20);
@@ -61,9 +59,7 @@ fn write_entries(
 }
 
 fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
-    frame.map_err(|e| {
-        CacheError::io("write", Path::new(localized("an entry", "条目")))(io::Error::other(e))
-    })
+    frame.map_err(|e| CacheError::io("write", Path::new("an entry"))(io::Error::other(e)))
 }
 
 /// A verified frame of another cache.
@@ -239,17 +235,14 @@ pub(super) fn read_item(
             Ok(header) => break header,
             Err(FrameHeaderError::Short(needed)) => needed,
             Err(FrameHeaderError::Damaged(what)) => {
-                return Err(say!(
-                    "an entry in it is damaged: {what}",
-                    "其中一个条目已损坏：{what}"
-                ));
+                return Err(format!("an entry in it is damaged: {what}"));
             }
         };
         read_up_to(stream, &mut bytes, needed)?;
         match bytes.len() {
             0 => return Ok(None),
             n if n < needed => {
-                return Err(localized("its last entry is cut off", "最后一个条目被截断").into());
+                return Err("its last entry is cut off".into());
             }
             _ => {}
         }
@@ -262,7 +255,7 @@ pub(super) fn read_item(
     let whole = head + header.body_len as usize;
     read_up_to(stream, &mut bytes, whole)?;
     if bytes.len() < whole {
-        return Err(localized("its last entry is cut off", "最后一个条目被截断").into());
+        return Err("its last entry is cut off".into());
     }
     let body = Bytes::copy_from_slice(&bytes[head..]);
     check_item(&header, entry.as_ref(), &body, key_of)?;
@@ -281,7 +274,7 @@ fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Res
         .take(missing)
         .read_to_end(bytes)
         .map(drop)
-        .map_err(|e| say!("it cannot be decompressed: {e}", "无法解压：{e}"))
+        .map_err(|e| format!("it cannot be decompressed: {e}"))
 }
 
 /// Verifies what checksums do not: an entry's key must be that of its inputs, and a text's name its digest.
@@ -292,9 +285,8 @@ fn check_item(
     key_of: KeyOf,
 ) -> Result<(), String> {
     match find_fault(header, entry, body, key_of) {
-        Some(what) => Err(say!(
+        Some(what) => Err(format!(
             "the entry {} in it is wrong: {what}",
-            "其中的条目 {} 有误：{what}",
             header.key.short()
         )),
         None => Ok(()),
@@ -308,21 +300,15 @@ fn find_fault(
     key_of: KeyOf,
 ) -> Option<&'static str> {
     match (&header.content, entry) {
-        (FrameContent::Reply(_), None) => {
-            Some(localized("its header cannot be read", "无法读取其头部"))
-        }
+        (FrameContent::Reply(_), None) => Some("its header cannot be read"),
         (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
-            Some(localized(
-                "its key does not match its inputs",
-                "其键与输入不符",
-            ))
+            Some("its key does not match its inputs")
         }
-        (FrameContent::Text, _) if Digest::hash(body) != header.key => Some(localized(
-            "its text does not match its name",
-            "其文本与名称不符",
-        )),
+        (FrameContent::Text, _) if Digest::hash(body) != header.key => {
+            Some("its text does not match its name")
+        }
         (FrameContent::Reply(_) | FrameContent::Text, _) if header.codec != Codec::Plain => {
-            Some(localized("its body is compressed", "其正文是压缩的"))
+            Some("its body is compressed")
         }
         (FrameContent::Reply(_) | FrameContent::Text, _) => decode_body(header, body.clone()).err(),
         _ => None,
@@ -355,10 +341,7 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
         stream.write_all(frames)?;
         stream.finish()
     });
-    compressed.map_err(CacheError::io(
-        "compress",
-        Path::new(localized("an entry", "条目")),
-    ))
+    compressed.map_err(CacheError::io("compress", Path::new("an entry")))
 }
 
 /// Adds what another cache packed under `key`: one entry, with what is known of it, or one text. Existing outputs are not
@@ -370,15 +353,8 @@ pub(super) fn add_packed(
     origin: &ImportOrigin,
 ) -> Result<ImportCounts, CacheError> {
     let from = Path::new(&origin.remote);
-    let stream = decompressor(bytes).map_err(|error| {
-        bad(
-            from,
-            say!(
-                "an entry cannot be decompressed: {error}",
-                "无法解压一个条目：{error}"
-            ),
-        )
-    })?;
+    let stream = decompressor(bytes)
+        .map_err(|error| bad(from, format!("an entry cannot be decompressed: {error}")))?;
     let mut stream = stream.take(LONGEST_ITEM);
     let mut items = Vec::new();
     while let Some(item) = read_item(&mut stream, target.key_of).map_err(|what| bad(from, what))? {
@@ -392,11 +368,7 @@ pub(super) fn add_packed(
     {
         return Err(bad(
             from,
-            say!(
-                "there is another entry in the place of {}",
-                "{} 的位置上是另一个条目",
-                key.short()
-            ),
+            format!("there is another entry in the place of {}", key.short()),
         ));
     }
     let mut batch = ImportBatch::new(target, Some(origin.clone()));

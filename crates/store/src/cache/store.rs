@@ -34,8 +34,6 @@ use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
 use base::files::{FileLock, make_files_private};
-use base::locale::localized;
-use base::say;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -68,10 +66,8 @@ impl Store {
     /// nothing is changed), or if the system refuses.
     pub fn open(dir: &Path, command: &str, key_of: KeyOf) -> Result<Store, CacheError> {
         if base::clock::is_before_1970() {
-            let error = std::io::Error::other(localized(
-                "the clock of this machine shows a time before 1970; set it",
-                "本机时钟显示的时间早于 1970 年；请校正",
-            ));
+            let error =
+                std::io::Error::other("the clock of this machine shows a time before 1970; set it");
             return Err(CacheError::io("open", dir)(error));
         }
         let layout = Layout::new(dir);
@@ -154,8 +150,7 @@ impl Store {
     }
 
     fn malformed(&self) -> CacheError {
-        self.inner
-            .poisoned(localized("an entry cannot be encoded", "无法编码一个条目"))
+        self.inner.poisoned("an entry cannot be encoded")
     }
 
     async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
@@ -182,10 +177,7 @@ impl Store {
     }
 
     fn stopped(&self) -> CacheError {
-        self.inner.poisoned(localized(
-            "its writer thread has stopped",
-            "其写入线程已停止",
-        ))
+        self.inner.poisoned("its writer thread has stopped")
     }
 
     /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
@@ -208,10 +200,7 @@ impl Store {
     fn put_text(&self, digest: Digest, bytes: &[u8]) {
         match compress_body(bytes) {
             Ok(encoded) => self.write_in_background(Ok(frame::text(digest, &encoded))),
-            Err(error) => self.inner.notice(say!(
-                "a text was not stored: {error}",
-                "没有保存一份文本：{error}"
-            )),
+            Err(error) => self.inner.notice(format!("a text was not stored: {error}")),
         }
     }
 
@@ -281,10 +270,9 @@ impl Store {
     fn write_in_background(&self, frame: Result<Vec<u8>, postcard::Error>) {
         match frame {
             Ok(frame) => self.writer.send(WriteRequest::Background(frame)),
-            Err(e) => self.inner.notice(say!(
-                "derived data was not stored: {e}",
-                "没有保存派生数据：{e}"
-            )),
+            Err(e) => self
+                .inner
+                .notice(format!("derived data was not stored: {e}")),
         }
     }
 
@@ -434,10 +422,8 @@ impl Store {
     /// Adds a notice for damage.
     fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
         result.inspect_err(|damage| {
-            self.inner.notice(say!(
-                "{damage}. It is made again when it is needed",
-                "{damage}。需要时会重新产生"
-            ))
+            self.inner
+                .notice(format!("{damage}. It is made again when it is needed"))
         })
     }
 }

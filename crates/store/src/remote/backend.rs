@@ -8,9 +8,6 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use base::locale::verb;
-use base::say;
-
 /// An object in a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListedObject {
@@ -65,34 +62,42 @@ pub trait Remote: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// There is no such object, or it ends before the range.
-    #[error("{}", say!("there is no object {_0}", "没有对象 {_0}"))]
+    #[error("there is no object {_0}")]
     NotFound(String),
     /// It exists, but is nothing that this program wrote.
-    #[error("{}", say!("the object {object} is not read: {what}", "不读取对象 {object}：{what}"))]
+    #[error("the object {object} is not read: {what}")]
     Refused { object: String, what: &'static str },
     /// The folder or bucket itself.
-    #[error("{}", say!("{url} does not exist. {hint}", "{url} 不存在。{hint}"))]
+    #[error("{url} does not exist. {hint}")]
     Missing { url: String, hint: String },
-    #[error("{}", say!("access to {url} was denied. {hint}", "无权访问 {url}。{hint}"))]
+    #[error("access to {url} was denied. {hint}")]
     Denied { url: String, hint: &'static str },
-    #[error("{}", say!("could not {} {url}: {what}", "无法{} {url}：{what}", verb(operation)))]
+    #[error("could not {operation} {url}: {what}")]
     Failed {
         operation: &'static str,
         url: String,
         what: String,
     },
     /// A setting in the environment is missing or wrong.
-    #[error("{}", say!("{url} cannot be used: {what}", "无法使用 {url}：{what}"))]
+    #[error("{url} cannot be used: {what}")]
     Setup { url: String, what: String },
-    #[error("{}", say!("this compeval was built without object stores, so {_0} cannot be used; the released programs have them, and so \
-         has `cargo install compeval --features object-stores`", "此 compeval 编译时不含对象存储，因此无法使用 {_0}；发布的程序含有它，`cargo install compeval --features object-stores` 也是"))]
+    #[error(
+        "this compeval was built without object stores, so {_0} cannot be used; the released programs have them, and so \
+         has `cargo install compeval --features object-stores`"
+    )]
     NotBuilt(String),
     /// It contains objects of another program.
-    #[error("{}", say!("{url} contains `{found}` and no cache of compeval. Nothing was written; name an empty prefix or folder of its own", "{url} 中有 `{found}`，而没有 compeval 的缓存。没有写入任何内容；请指定空的前缀或专用的文件夹"))]
+    #[error(
+        "{url} contains `{found}` and no cache of compeval. Nothing was written; name an empty prefix or folder of its own"
+    )]
     Foreign { url: String, found: String },
-    #[error("{}", say!("{url} has format {found}, and this program supports formats up to {known}; use a newer compeval", "{url} 的格式为 {found}，而本程序至多支持格式 {known}；请用更新的 compeval"))]
+    #[error(
+        "{url} has format {found}, and this program supports formats up to {known}; use a newer compeval"
+    )]
     NewerFormat { url: String, found: u64, known: u64 },
-    #[error("{}", say!("{url} can be read by anybody, and entries contain transcripts; nothing was uploaded. {hint}", "任何人都可读取 {url}，而条目中含有会话记录；没有上传任何内容。{hint}"))]
+    #[error(
+        "{url} can be read by anybody, and entries contain transcripts; nothing was uploaded. {hint}"
+    )]
     Public { url: String, hint: String },
 }
 
@@ -118,11 +123,7 @@ impl RemoteError {
 
     /// The error for an object that cannot be encoded.
     pub(super) fn unencoded(object: &str, error: &postcard::Error) -> RemoteError {
-        RemoteError::failed(
-            "write",
-            object,
-            say!("it cannot be encoded: {error}", "无法编码：{error}"),
-        )
+        RemoteError::failed("write", object, format!("it cannot be encoded: {error}"))
     }
 
     /// Whether the user has to change something before it can work.

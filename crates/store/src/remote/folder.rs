@@ -17,8 +17,6 @@ use tokio::sync::oneshot;
 
 use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
 use base::files::{is_temporary, sync_folder, temporary_in};
-use base::locale::localized;
-use base::say;
 
 /// Larger objects, and larger ranges of them, are not read.
 const MAX_OBJECT: u64 = 256 << 20;
@@ -42,10 +40,7 @@ impl FolderRemote {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => RemoteError::Denied {
                 url: url.clone(),
-                hint: localized(
-                    "Check the owner and the mode of the folder",
-                    "请检查文件夹的所有者与权限",
-                ),
+                hint: "Check the owner and the mode of the folder",
             },
             _ => RemoteError::failed(operation, &url, error.to_string()),
         }
@@ -55,13 +50,9 @@ impl FolderRemote {
         let is_folder = fs::metadata(&self.root).map(|meta| meta.is_dir());
         match is_folder {
             Ok(true) => Ok(()),
-            Ok(false) => Err(self.missing(localized(
-                "It is a file, and a remote is a folder",
-                "它是文件，而远程缓存是文件夹",
-            ))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&say!(
+            Ok(false) => Err(self.missing("It is a file, and a remote is a folder")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&format!(
                 "Create it, or mount it: mkdir -m 700 {}",
-                "请创建或挂载它：`mkdir -m 700 {}`",
                 self.root.display()
             ))),
             Err(error) => Err(self.failed("read")(error)),
@@ -114,10 +105,7 @@ impl FolderRemote {
         let path = self.root.join(name);
         let length = match fs::metadata(&path) {
             Ok(meta) if !meta.is_file() => {
-                return Err(refused(
-                    name,
-                    localized("it is no regular file", "不是普通文件"),
-                ));
+                return Err(refused(name, "it is no regular file"));
             }
             Ok(meta) => range
                 .as_ref()
@@ -125,7 +113,7 @@ impl FolderRemote {
             Err(error) => return Err(self.unread(name, error)),
         };
         if length > MAX_OBJECT {
-            return Err(refused(name, localized("it is too large", "过大")));
+            return Err(refused(name, "it is too large"));
         }
         let start = range.as_ref().map_or(0, |range| range.start);
         let bytes = read_up_to(&path, start, length).map_err(|error| self.unread(name, error))?;
@@ -164,12 +152,8 @@ impl FolderRemote {
             started.map_err(self.failed(operation))?;
             let what = match tokio::time::timeout(PATIENCE, receiver).await {
                 Ok(Ok(result)) => return result,
-                Ok(Err(_)) => localized("the operation broke off", "操作中断").to_owned(),
-                Err(_) => say!(
-                    "there was no answer within {} s",
-                    "{} 秒内没有应答",
-                    PATIENCE.as_secs()
-                ),
+                Ok(Err(_)) => "the operation broke off".to_owned(),
+                Err(_) => format!("there was no answer within {} s", PATIENCE.as_secs()),
             };
             Err(RemoteError::failed(operation, &self.url(), what))
         }

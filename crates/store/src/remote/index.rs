@@ -15,8 +15,6 @@ use super::pack::{
 use super::removals::{ListObject, trusted_lists};
 use super::signed::{RemoteId, Trust};
 use crate::digest::{Digest, DigestBuilder};
-use base::locale::localized;
-use base::say;
 
 /// A pack that is used.
 #[derive(Debug)]
@@ -175,10 +173,7 @@ impl RemoteIndex {
         trust: &Trust,
     ) -> Result<Option<(Pack, Vec<PackItem>)>, PackFault> {
         if signed.name() != name {
-            return Err(PackFault::Damaged(localized(
-                "its footer is not that of its name",
-                "其尾部与名称不符",
-            )));
+            return Err(PackFault::Damaged("its footer is not that of its name"));
         }
         let FooterHead {
             remote_id: signed_for,
@@ -189,13 +184,9 @@ impl RemoteIndex {
         let is_own = key.is_some() && key == trust.own;
         if let Some(key) = key.filter(|key| (is_used || is_own) && !signed.is_signed_by(key)) {
             let name_of = writer.map_or_else(|| key.to_string(), |writer| writer.name);
-            self.unused.damaged.push((
-                name,
-                say!(
-                    "its signature is not that of {name_of}",
-                    "其签名不是 {name_of} 的"
-                ),
-            ));
+            self.unused
+                .damaged
+                .push((name, format!("its signature is not that of {name_of}")));
             return Ok(None);
         }
         if (is_used || is_own) && signed_for != remote_id {
@@ -356,10 +347,7 @@ pub(super) async fn read_footer(
             Ok(PackEnd::Footer(signed)) => return Ok(Ok(signed)),
             Ok(PackEnd::Needs(more)) if more > length && more <= object.bytes => length = more,
             Ok(PackEnd::Needs(_)) => {
-                return Ok(Err(PackFault::Damaged(localized(
-                    "it is cut off",
-                    "被截断",
-                ))));
+                return Ok(Err(PackFault::Damaged("it is cut off")));
             }
             Err(fault) => return Ok(Err(fault)),
         }

@@ -3,15 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::redaction;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
-
-use base::locale::localized;
-use base::redaction;
-use base::say;
 
 /// Public and secret keys begin differently, so that one is not taken for the other.
 const PUBLIC: &str = "cepub_";
@@ -29,20 +26,19 @@ pub struct PublicKey([u8; 32]);
 #[allow(missing_docs, reason = "each message says it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    #[error("{}", say!("this is a secret key; only its public key, which begins with {PUBLIC}, may be written down", "这是私钥；只可写下其公钥，公钥以 {PUBLIC} 开头"))]
-    Secret,
-    #[error("{}", say!("this is a public key; signing needs the secret key, which begins with {SECRET}", "这是公钥；签名需要私钥，私钥以 {SECRET} 开头"))]
-    Public,
-    #[error("{}", say!("expected {PUBLIC} and 43 letters, digits, - or _, as `compeval cache key` prints it", "应为 {PUBLIC} 加 43 个字母、数字、- 或 _，即 `compeval cache key` 所打印的"))]
-    BadPublic,
-    #[error("{}", say!("expected {SECRET} and 43 letters, digits, - or _, as `compeval cache key` prints it", "应为 {SECRET} 加 43 个字母、数字、- 或 _，即 `compeval cache key` 所打印的"))]
-    BadSecret,
-    #[error("{}", say!("expected a name and a public key, as in \"ci {PUBLIC}…\"", "应为名称与公钥，如 \"ci {PUBLIC}…\""))]
-    NoName,
     #[error(
-        "{}",
-        localized("the system gives no random numbers", "系统没有提供随机数")
+        "this is a secret key; only its public key, which begins with {PUBLIC}, may be written down"
     )]
+    Secret,
+    #[error("this is a public key; signing needs the secret key, which begins with {SECRET}")]
+    Public,
+    #[error("expected {PUBLIC} and 43 letters, digits, - or _, as `compeval cache key` prints it")]
+    BadPublic,
+    #[error("expected {SECRET} and 43 letters, digits, - or _, as `compeval cache key` prints it")]
+    BadSecret,
+    #[error("expected a name and a public key, as in \"ci {PUBLIC}…\"")]
+    NoName,
+    #[error("the system gives no random numbers")]
     NoRandomness,
 }
 

@@ -13,18 +13,13 @@ use crate::cache::{
     Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply,
 };
 use crate::digest::{ActionKey, Digest};
-use base::locale::localized;
-use base::say;
 
 /// A remote that takes longer counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a warning ends about a remote that fails.
 fn continues_without() -> &'static str {
-    localized(
-        "this plan continues without it, and what it has counts as pending",
-        "本计划不使用它而继续，其中的内容视为待办",
-    )
+    "this plan continues without it, and what it has counts as pending"
 }
 
 /// The entries of a remote.
@@ -48,10 +43,7 @@ impl RemoteEntries {
             RemoteError::failed(
                 "read",
                 &url,
-                say!(
-                    "there is no temporary folder: {error}",
-                    "没有临时文件夹：{error}"
-                ),
+                format!("there is no temporary folder: {error}"),
             )
         })?;
         let store = Store::open(folder.path(), "plan", key_of);
@@ -63,10 +55,7 @@ impl RemoteEntries {
             RemoteError::failed(
                 "read",
                 &url,
-                say!(
-                    "failed to start the runtime: {error}",
-                    "无法启动运行时：{error}"
-                ),
+                format!("failed to start the runtime: {error}"),
             )
         })?;
         runtime.block_on(shared.load_within(PATIENCE, continues_without()));

@@ -17,9 +17,7 @@ use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutc
 use super::index_objects::{self, CONCURRENT_REQUESTS};
 use super::url::{BucketUrl, StoreKind};
 use base::http::{self, Route};
-use base::locale::localized;
 use base::redaction;
-use base::say;
 use base::text::{one_line, shortened};
 
 /// The variables that hold secrets, and the ids that vendors put beside them.
@@ -66,36 +64,18 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
     let (operators, credentials, create) = match at.store {
         StoreKind::S3 => (
             s3(at),
-            localized(
-                "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
-                "请检查 AWS_ACCESS_KEY_ID、AWS_SECRET_ACCESS_KEY 和 AWS_REGION，以及该密钥的权限",
-            ),
-            localized(
-                "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
-                "请创建存储桶，或更正其名称、AWS_REGION 或 AWS_ENDPOINT_URL",
-            ),
+            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
+            "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
         ),
         StoreKind::GoogleCloudStorage => (
             gcs(at),
-            localized(
-                "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
-                "请检查 GOOGLE_APPLICATION_CREDENTIALS 所指的文件，以及该账户的权限",
-            ),
-            localized(
-                "Create the bucket, or correct its name",
-                "请创建存储桶，或更正其名称",
-            ),
+            "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
+            "Create the bucket, or correct its name",
         ),
         StoreKind::AzureBlobs => (
             azblob(at),
-            localized(
-                "Check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY or the other AZURE variables, and the roles",
-                "请检查 AZURE_STORAGE_ACCOUNT_NAME、AZURE_STORAGE_ACCOUNT_KEY 或其他 AZURE 变量，以及角色",
-            ),
-            localized(
-                "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
-                "请创建容器，或更正其名称或 AZURE_STORAGE_ACCOUNT_NAME",
-            ),
+            "Check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY or the other AZURE variables, and the roles",
+            "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
         ),
     };
     let (operator, anonymous) = operators.map_err(|what| RemoteError::Setup {
@@ -128,14 +108,8 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
         url: url.to_owned(),
         what,
     })?;
-    let credentials = localized(
-        "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token",
-        "如果服务器需要 bearer 令牌，请检查 COMPEVAL_REMOTE_TOKEN",
-    );
-    let create = localized(
-        "There is no cache of compeval, or nothing was pushed to it yet",
-        "那里没有 compeval 的缓存，或尚未上传任何内容",
-    );
+    let credentials = "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token";
+    let create = "There is no cache of compeval, or nothing was pushed to it yet";
     Ok(Box::new(WebServer(Objects {
         url: url.to_owned(),
         operator,
@@ -166,10 +140,8 @@ fn s3(at: &BucketUrl) -> Operators {
     let region = variable("AWS_REGION")
         .or_else(|| variable("AWS_DEFAULT_REGION"))
         .or(elsewhere);
-    let region = region.ok_or(localized(
-        "AWS_REGION is not set; it is the region of the bucket, such as eu-central-1",
-        "没有设置 AWS_REGION；它是存储桶所在的区域，如 eu-central-1",
-    ))?;
+    let region = region
+        .ok_or("AWS_REGION is not set; it is the region of the bucket, such as eu-central-1")?;
     let endpoint = endpoint.as_deref();
     let anonymous = build_s3(at, endpoint, &region)
         .disable_config_load()
@@ -227,11 +199,10 @@ fn azblob(at: &BucketUrl) -> Operators {
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING");
     let endpoint = variable("AZURE_STORAGE_ENDPOINT").or(in_account);
     if endpoint.is_none() && connection.is_none() {
-        return Err(localized(
-            "neither AZURE_STORAGE_ACCOUNT_NAME nor AZURE_STORAGE_CONNECTION_STRING is set",
-            "AZURE_STORAGE_ACCOUNT_NAME 与 AZURE_STORAGE_CONNECTION_STRING 均未设置",
-        )
-        .to_owned());
+        return Err(
+            "neither AZURE_STORAGE_ACCOUNT_NAME nor AZURE_STORAGE_CONNECTION_STRING is set"
+                .to_owned(),
+        );
     }
     let (account, connection, endpoint) = (
         account.as_deref(),
@@ -267,13 +238,8 @@ fn build_azblob(
 ) -> Result<Azblob, String> {
     let builder = match connection {
         // the error may repeat the text
-        Some(text) => Azblob::from_connection_string(text).map_err(|_| {
-            localized(
-                "AZURE_STORAGE_CONNECTION_STRING is no connection string",
-                "AZURE_STORAGE_CONNECTION_STRING 不是连接字符串",
-            )
-            .to_owned()
-        })?,
+        Some(text) => Azblob::from_connection_string(text)
+            .map_err(|_| "AZURE_STORAGE_CONNECTION_STRING is no connection string".to_owned())?,
         None => Azblob::default(),
     };
     let (account, endpoint) = (account.unwrap_or_default(), endpoint.unwrap_or_default());
@@ -334,11 +300,8 @@ impl Objects {
         let (url, hint) = (self.url.clone(), self.credentials);
         match error.kind() {
             ErrorKind::PermissionDenied if error.to_string().contains("RequestTimeTooSkewed") => {
-                let what = localized(
-                    "the clock of this machine differs too much from that of the store",
-                    "本机时钟与存储服务的时钟相差太多",
-                )
-                .to_owned();
+                let what =
+                    "the clock of this machine differs too much from that of the store".to_owned();
                 RemoteError::Setup { url, what }
             }
             ErrorKind::NotFound | ErrorKind::RangeNotSatisfied => {
@@ -451,16 +414,13 @@ impl Bucket {
 
     async fn check_private_now(&self) -> Result<(), RemoteError> {
         let what = if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
-            localized("its objects can be read", "可读取其中的对象")
+            "its objects can be read"
         } else if succeeds(self.anonymous.list_with("/").limit(1)).await {
-            localized("its objects can be listed", "可列出其中的对象")
+            "its objects can be listed"
         } else {
             return Ok(());
         };
-        let hint = say!(
-            "Without credentials, {what}: block public access to the bucket",
-            "不用凭据即{what}：请禁止对存储桶的公开访问"
-        );
+        let hint = format!("Without credentials, {what}: block public access to the bucket");
         Err(RemoteError::Public {
             url: self.objects.url.clone(),
             hint,
@@ -525,7 +485,7 @@ impl WebServer {
     }
 
     fn refused<T: Send + 'static>(&self) -> BackendFuture<'_, T> {
-        let what = localized("a web server is only read", "网络服务器只读").to_owned();
+        let what = "a web server is only read".to_owned();
         futures::future::ready(Err(RemoteError::Setup {
             url: self.0.url.clone(),
             what,

@@ -14,7 +14,6 @@ use super::keys::{PublicKey, SIGNATURE, SigningKey};
 use super::signed::{RemoteId, sign};
 use crate::cache::FORMAT;
 use crate::digest::Digest;
-use base::locale::localized;
 
 const MAGIC: [u8; 8] = *b"CEvPPACK";
 const END_MAGIC: [u8; 8] = *b"CEvPPEND";
@@ -121,13 +120,10 @@ pub(super) enum PackEnd {
 impl SignedFooter {
     /// Reads the end of a pack.
     pub(super) fn from_tail(tail: &[u8]) -> Result<PackEnd, PackFault> {
-        let cut = PackFault::Damaged(localized("it is cut off", "被截断"));
+        let cut = PackFault::Damaged("it is cut off");
         let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
         if end[8..] != END_MAGIC {
-            return Err(PackFault::Damaged(localized(
-                "its end is not that of a pack",
-                "其末尾不是包的末尾",
-            )));
+            return Err(PackFault::Damaged("its end is not that of a pack"));
         }
         let [length, version] =
             [0, 4].map(|at| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]));
@@ -136,16 +132,10 @@ impl SignedFooter {
             return Err(PackFault::Newer);
         }
         if version < VERSION {
-            return Err(PackFault::Damaged(localized(
-                "its version never existed",
-                "其版本从未存在过",
-            )));
+            return Err(PackFault::Damaged("its version never existed"));
         }
         if length > MAX_FOOTER {
-            return Err(PackFault::Damaged(localized(
-                "its footer has an impossible length",
-                "其尾部的长度不可能",
-            )));
+            return Err(PackFault::Damaged("its footer has an impossible length"));
         }
         let needed = length + SIGNATURE;
         let Some(signed) = rest
@@ -175,16 +165,14 @@ impl SignedFooter {
     /// The remote and the writer that the footer names. Not verified.
     pub(super) fn head(&self) -> Result<FooterHead, PackFault> {
         let head = postcard::take_from_bytes(&self.footer);
-        head.map(|(head, _)| head).map_err(|_| {
-            PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部"))
-        })
+        head.map(|(head, _)| head)
+            .map_err(|_| PackFault::Damaged("its footer cannot be read"))
     }
 
     /// The whole footer. The caller has verified its signature.
     pub(super) fn decode(&self) -> Result<Footer, PackFault> {
-        postcard::from_bytes(&self.footer).map_err(|_| {
-            PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部"))
-        })
+        postcard::from_bytes(&self.footer)
+            .map_err(|_| PackFault::Damaged("its footer cannot be read"))
     }
 
     /// Whether the writer that the footer names has signed it.

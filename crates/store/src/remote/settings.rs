@@ -12,7 +12,7 @@ use super::pack::PartOrigin;
 use super::signed::Trust;
 use super::url::RemoteUrl;
 use crate::digest::Digest;
-use base::{named_enum, say};
+use base::named_enum;
 
 named_enum! {
     /// Whether entries made here are uploaded.
@@ -113,9 +113,9 @@ impl RemoteSettings {
 #[allow(missing_docs, reason = "each message says it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    #[error("{}", say!("uploading to the remote needs a signing key, and COMPEVAL_SIGNING_KEY is not set", "上传到远程缓存需要签名密钥，而没有设置 COMPEVAL_SIGNING_KEY"))]
+    #[error("uploading to the remote needs a signing key, and COMPEVAL_SIGNING_KEY is not set")]
     NoKey,
-    #[error("{}", say!("a web server is only read; upload to the folder or bucket that it serves", "网络服务器只读；请上传到它所提供的文件夹或存储桶"))]
+    #[error("a web server is only read; upload to the folder or bucket that it serves")]
     ReadOnly,
 }
 

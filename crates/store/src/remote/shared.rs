@@ -33,7 +33,6 @@ use super::upload::{PACK_BYTES, PushCounts, Upload};
 use super::url::RemoteUrl;
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
 use crate::digest::{ActionKey, Digest};
-use base::{locale::localized, say};
 
 /// Entries wait this long, or until there is a pack's worth of them, before they are uploaded.
 const UPLOAD_EVERY: Duration = Duration::from_secs(30);
@@ -181,10 +180,7 @@ impl SharedCache {
             return;
         }
         if let Err(error) = self.load().await {
-            self.mark_unavailable(
-                &error,
-                localized("this run continues without it", "本次运行不使用它而继续"),
-            );
+            self.mark_unavailable(&error, "this run continues without it");
         }
     }
 
@@ -219,9 +215,8 @@ impl SharedCache {
     }
 
     fn no_answer(&self, patience: Duration) -> RemoteError {
-        self.failed(say!(
+        self.failed(format!(
             "there was no answer within {} s",
-            "{} 秒内没有应答",
             patience.as_secs()
         ))
     }
@@ -351,7 +346,7 @@ impl SharedCache {
                 return Ok(());
             }
             Err(error) => {
-                self.mark_unavailable(&error, localized("nothing more is pulled", "不再拉取"));
+                self.mark_unavailable(&error, "nothing more is pulled");
                 return Ok(());
             }
         };

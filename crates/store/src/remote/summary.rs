@@ -9,8 +9,6 @@ use super::signed::Trust;
 use super::upload::PushCounts;
 use crate::cache::{CacheError, now_ms};
 use crate::digest::Digest;
-use base::locale::localized;
-use base::say;
 
 /// What was pulled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,10 +117,7 @@ pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
     } = unused;
     let mut warnings = Vec::from_iter(untrusted_warning(untrusted, url));
     warnings.extend(some_packs(*unsigned).map(|packs| {
-        say!(
-            "{packs} in {url} nobody signed; they are used where --remote names that folder",
-            "{url} 中有 {packs}没有签名；用 --remote 指定该文件夹时才使用"
-        )
+        format!("{packs} in {url} nobody signed; they are used where --remote names that folder")
     }));
     warnings.extend(
         damaged
@@ -130,28 +125,20 @@ pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
             .map(|(name, what)| damaged_pack(name, url, what)),
     );
     warnings.extend(some_packs(*newer).map(|packs| {
-        say!(
-            "{packs} in {url} are of a newer version of compeval and are not used; update compeval",
-            "{url} 中有 {packs}来自更新的 compeval 版本，不予使用；请更新 compeval"
+        format!(
+            "{packs} in {url} are of a newer version of compeval and are not used; update compeval"
         )
     }));
     warnings.extend(some_packs(*foreign).map(|packs| {
-        say!(
-            "{packs} in {url} were signed for another remote and copied here; they are not used",
-            "{url} 中有 {packs}是为另一远程缓存签名后复制来的，不予使用"
+        format!(
+            "{packs} in {url} were signed for another remote and copied here; they are not used"
         )
     }));
     warnings.extend(some_packs(*removed).map(|packs| {
-        say!(
-            "{packs} in {url} were deleted by a prune and are there again; they are not used",
-            "{url} 中有 {packs}曾被清理删除而又出现，不予使用"
-        )
+        format!("{packs} in {url} were deleted by a prune and are there again; they are not used")
     }));
     warnings.extend((*lists > 0).then(|| {
-        say!(
-            "{lists} lists of removed packs in {url} are damaged or of writers that are not in `trust`",
-            "{url} 中有 {lists} 份已删除包的列表已损坏，或来自不在 `trust` 中的写入者"
-        )
+        format!("{lists} lists of removed packs in {url} are damaged or of writers that are not in `trust`")
     }));
     warnings
 }
@@ -164,9 +151,8 @@ fn untrusted_warning(untrusted: &BTreeMap<PublicKey, u64>, url: &str) -> Option<
         .collect();
     (!keys.is_empty()).then(|| {
         let packs = count_packs(untrusted.values().sum());
-        say!(
+        format!(
             "{packs} in {url} are of writers that are not in `trust` and are not used: {}",
-            "{url} 中有 {packs}来自不在 `trust` 中的写入者，不予使用：{}",
             keys.join(", ")
         )
     })
@@ -174,18 +160,12 @@ fn untrusted_warning(untrusted: &BTreeMap<PublicKey, u64>, url: &str) -> Option<
 
 /// A pack that differs from what was written.
 pub(super) fn damaged_pack(name: &Digest, url: &str, what: &str) -> String {
-    say!(
-        "the pack {name} in {url} is damaged and is not used: {what}",
-        "{url} 中的包 {name} 已损坏，不予使用：{what}"
-    )
+    format!("the pack {name} in {url} is damaged and is not used: {what}")
 }
 
 /// An entry of a pack that is not what the footer says.
 pub(super) fn differing_entry(file: &str) -> CacheError {
-    let what = localized(
-        "an entry differs from what its footer says",
-        "有条目与其尾部不符",
-    );
+    let what = "an entry differs from what its footer says";
     CacheError::BadImport {
         path: file.into(),
         what: what.to_owned(),
@@ -194,17 +174,14 @@ pub(super) fn differing_entry(file: &str) -> CacheError {
 
 /// An upload that failed.
 pub(super) fn not_uploaded(count: usize, error: &RemoteError) -> String {
-    say!(
-        "{count} entries were not uploaded: {error}; a later run uploads them",
-        "{count} 个条目没有上传：{error}；之后的运行会上传"
-    )
+    format!("{count} entries were not uploaded: {error}; a later run uploads them")
 }
 
 fn count_packs(count: u64) -> String {
     if count == 1 {
-        localized("1 pack", "1 个包").to_owned()
+        "1 pack".to_owned()
     } else {
-        say!("{count} packs", "{count} 个包")
+        format!("{count} packs")
     }
 }
 
@@ -218,13 +195,10 @@ pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
     let name = newest
         .writer
         .as_ref()
-        .map_or(localized("a machine", "某台机器"), |writer| {
-            &writer.name
-        });
+        .map_or("a machine", |writer| &writer.name);
     (ahead > CLOCK_TOLERANCE_MS).then(|| {
-        say!(
+        format!(
             "the clock of {name} or of this machine is wrong: a pack was written {} min from now",
-            "{name} 或本机的时钟有误：一个包写于 {} 分钟之后",
             ahead / 60_000
         )
     })
@@ -233,18 +207,16 @@ pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
 /// Warns if the own key is not trusted.
 pub(super) fn own_key_warning(trust: &Trust) -> Option<String> {
     let own = trust.own.filter(|own| trust.writer(own).is_none())?;
-    Some(say!(
-        "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\"",
-        "签署上传内容的密钥不在 `trust` 中，因此本流程的运行不会采用；请加入 \"NAME {own}\""
+    Some(format!(
+        "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\""
     ))
 }
 
 /// Warns of records of parts that are not used.
 pub(super) fn records_warning(refused: u64, url: &str) -> Option<String> {
     (refused > 0).then(|| {
-        say!(
-            "{refused} records of parts in {url} are damaged or of writers that are not in `trust`",
-            "{url} 中有 {refused} 条分片记录已损坏，或来自不在 `trust` 中的写入者"
+        format!(
+            "{refused} records of parts in {url} are damaged or of writers that are not in `trust`"
         )
     })
 }

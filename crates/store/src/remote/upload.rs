@@ -9,7 +9,6 @@ use super::pack::{ItemKind, PackBuilder, PartOrigin, SignedFooter, object_of};
 use super::signed::RemoteId;
 use crate::cache::{Lookup, now_ms, pack_entry, pack_text};
 use crate::digest::{ActionKey, Digest};
-use base::say;
 
 /// A pack of this size is complete.
 pub(super) const PACK_BYTES: usize = 4 << 20;
@@ -136,10 +135,7 @@ impl Upload<'_> {
                 RemoteError::failed(
                     "write to",
                     self.url,
-                    say!(
-                        "a footer cannot be encoded: {error}",
-                        "无法编码尾部：{error}"
-                    ),
+                    format!("a footer cannot be encoded: {error}"),
                 )
             })?;
         let (name, length) = (signed.name(), bytes.len() as u64);
@@ -151,9 +147,8 @@ impl Upload<'_> {
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
             if !there.is_ok_and(|there| there.name() == name) {
-                let what = say!(
+                let what = format!(
                     "the content of the object {} does not match its name",
-                    "对象 {} 的内容与其名称不符",
                     object.name
                 );
                 return Err(RemoteError::failed("write to", self.url, what));

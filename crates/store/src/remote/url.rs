@@ -1,12 +1,10 @@
 //! The URL of a remote.
 
+use base::named_enum;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
-
-use base::locale::localized;
-use base::named_enum;
 
 /// Where a remote is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,45 +45,17 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error(
-        "{}",
-        localized(
-            "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
-         which is only read",
-            "远程缓存写作 fs:///FOLDER、s3://BUCKET/PREFIX、gs://BUCKET/PREFIX、az://CONTAINER/PREFIX，或只读的 https://HOST/PATH"
-        )
+        "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
+         which is only read"
     )]
     Scheme,
-    #[error(
-        "{}",
-        localized(
-            "credentials do not belong in the URL of a remote; set them in the environment",
-            "远程缓存的 URL 中不可含有凭据；请放入环境变量"
-        )
-    )]
+    #[error("credentials do not belong in the URL of a remote; set them in the environment")]
     Credentials,
-    #[error(
-        "{}",
-        localized(
-            "a folder needs an absolute path: fs:///srv/compeval",
-            "文件夹需要绝对路径：fs:///srv/compeval"
-        )
-    )]
+    #[error("a folder needs an absolute path: fs:///srv/compeval")]
     Relative,
-    #[error(
-        "{}",
-        localized(
-            "expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`",
-            "应为存储桶名称，以及由字母、数字、`-`、`_`、`.` 和 `/` 组成的前缀"
-        )
-    )]
+    #[error("expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`")]
     Bucket,
-    #[error(
-        "{}",
-        localized(
-            "http:// is for servers of this machine alone; use https://",
-            "http:// 只用于本机的服务器；请用 https://"
-        )
-    )]
+    #[error("http:// is for servers of this machine alone; use https://")]
     PlainHttp,
 }
 

@@ -13,8 +13,6 @@ use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, OpenBatch};
 use crate::evaluation::runtime;
-use base::locale::localized;
-use base::say;
 use base::units::Usd;
 use models::BatchClient;
 use store::cache::{BatchNonce, now_ms};
@@ -55,9 +53,8 @@ pub(crate) fn run(
             let batches = named(&open, names)?;
             for batch in &batches {
                 cancel(batch)?;
-                console.print(&say!(
+                console.print(&format!(
                     "{}: to be cancelled; run again to collect what is done",
-                    "{}：将取消；请重新运行以收取已完成的部分",
                     batch.intent.nonce
                 ));
             }
@@ -73,9 +70,8 @@ pub(crate) fn run(
                     ClosedBatch::without_lines(nonce, BatchClosing::Forgotten).write(&store),
                 )?;
                 let requests = count(batch.intent.lines.len(), Noun::Request);
-                console.print(&say!(
-                    "{nonce}: forgotten; {requests} will be sent again",
-                    "{nonce}：已放弃；{requests} 将重新发送"
+                console.print(&format!(
+                    "{nonce}: forgotten; {requests} will be sent again"
                 ));
             }
             store.close()?;
@@ -90,11 +86,8 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
     let named = names.batches.iter().map(|nonce| {
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
         found.ok_or_else(|| {
-            Failure::input(say!(
-                "no open batch is called {nonce}",
-                "没有名为 {nonce} 的进行中批次"
-            ))
-            .hinted(CommandLine::current().of_project().command("batch ls"))
+            Failure::input(format!("no open batch is called {nonce}"))
+                .hinted(CommandLine::current().of_project().command("batch ls"))
         })
     });
     named.collect()
@@ -109,26 +102,17 @@ fn nonces(batches: &[&OpenBatch]) -> Vec<String> {
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
     let Some(id) = id else {
-        let message = say!(
+        let message = format!(
             "{}: the provider has not confirmed it, so it cannot be cancelled yet",
-            "{}：服务商尚未确认，暂时无法取消",
             intent.nonce
         );
-        return Err(Failure::error(message).hinted(localized(
-            "run again: the next run looks for it",
-            "请重新运行：下次运行会查找它",
-        )));
+        return Err(Failure::error(message).hinted("run again: the next run looks for it"));
     };
     let client =
         BatchClient::new(&intent.account).map_err(|failure| Failure::input(failure.to_string()))?;
     let cancelled = runtime()?.block_on(client.cancel(id));
-    cancelled.map_err(|failure| {
-        Failure::error(say!(
-            "{}: not cancelled: {failure}",
-            "{}：未取消：{failure}",
-            intent.nonce
-        ))
-    })
+    cancelled
+        .map_err(|failure| Failure::error(format!("{}: not cancelled: {failure}", intent.nonce)))
 }
 
 #[derive(Serialize)]
@@ -160,16 +144,16 @@ impl BatchJson {
 
 fn print(open: &[OpenBatch], console: &Console) {
     if open.is_empty() {
-        console.print(localized("No open batches.", "没有进行中的批次。"));
+        console.print("No open batches.");
         return;
     }
     let head = [
-        left(localized("batch", "批次"), 18),
-        left(localized("model", "模型"), 28),
-        right(localized("requests", "请求"), 9),
-        right(localized("at most", "至多"), 12),
-        right(localized("age", "时长"), 9),
-        format!("  {}", localized("where", "所在")),
+        left("batch", 18),
+        left("model", 28),
+        right("requests", 9),
+        right("at most", 12),
+        right("age", 9),
+        format!("  {}", "where"),
     ]
     .concat();
     console.print(&console.paint(TextStyle::Strong, &head));

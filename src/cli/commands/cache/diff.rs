@@ -12,8 +12,6 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::plan::{DiffSide, Hunk, hunks, source_label};
-use base::locale::localized;
-use base::say;
 use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
 
 /// What stands before the name of a source that is built in, where JSON has the path of any other.
@@ -278,9 +276,7 @@ fn line_mark(side: DiffSide) -> char {
 
 /// A diff for display, indented: removed lines in red, added lines in green.
 pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec<String> {
-    let lines = unified(hunks, |line| {
-        say!("@@ line {line} @@", "@@ 第 {line} 行 @@")
-    });
+    let lines = unified(hunks, |line| format!("@@ line {line} @@"));
     lines
         .iter()
         .map(|line| format!("{indent}{}", console.paint(line_style(line), line)))
@@ -308,14 +304,8 @@ fn describe(
     ];
     let total = input_names(old, new, &difference.inputs).len();
     let heading = match difference.inputs.len() {
-        0 => say!(
-            "All {total} inputs are the same.",
-            "全部 {total} 个输入相同。"
-        ),
-        n => say!(
-            "{n} of {total} inputs differ",
-            "{total} 个输入中 {n} 个不同"
-        ),
+        0 => format!("All {total} inputs are the same."),
+        n => format!("{n} of {total} inputs differ"),
     };
     lines.push(console.paint(TextStyle::Strong, &heading));
     lines.extend(
@@ -345,30 +335,18 @@ fn output_lines(
 ) -> Vec<String> {
     match (&difference.output, difference.same_output) {
         (Some(output), _) => {
-            let mut lines = vec![console.paint(TextStyle::Strong, localized("Output", "输出"))];
+            let mut lines = vec![console.paint(TextStyle::Strong, "Output")];
             lines.extend(output.text_lines(console));
             lines
         }
         (None, Some(true)) => {
-            vec![console.paint(
-                TextStyle::Good,
-                localized("The outputs are the same.", "输出相同。"),
-            )]
+            vec![console.paint(TextStyle::Good, "The outputs are the same.")]
         }
         (None, _) if difference.is_readable => {
-            vec![console.paint(
-                TextStyle::Dim,
-                localized("The outputs have the same text.", "输出的文字相同。"),
-            )]
+            vec![console.paint(TextStyle::Dim, "The outputs have the same text.")]
         }
         (None, _) => vec![
-            console.paint(
-                TextStyle::Strong,
-                localized(
-                    "There are not two outputs to compare.",
-                    "没有可供比较的两个输出。",
-                ),
-            ),
+            console.paint(TextStyle::Strong, "There are not two outputs to compare."),
             console.paint(
                 TextStyle::Bad,
                 &format!("- {}", status_line(&old.record, status_word)),
@@ -415,10 +393,7 @@ impl EntryDifference {
 
     fn text_lines(&self, console: &Console) -> Vec<String> {
         match self.hunks.is_empty() {
-            true => vec![console.paint(
-                TextStyle::Dim,
-                localized("  the texts are not stored", "  文字没有保存"),
-            )],
+            true => vec![console.paint(TextStyle::Dim, "  the texts are not stored")],
             false => hunk_lines(&self.hunks, "  ", console),
         }
     }

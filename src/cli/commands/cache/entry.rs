@@ -11,7 +11,6 @@ use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use base::locale::localized;
-use base::say;
 use base::units::{Usage, Usd};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
@@ -24,18 +23,14 @@ pub(crate) fn snapshot(
 ) -> Result<CacheSnapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
-        console.warn(localized("cache:", "缓存："), notice);
+        console.warn("cache:", notice);
     }
     Ok(snapshot)
 }
 
 /// What a command says of a cache without entries.
 pub(super) fn empty_cache() -> String {
-    with_project_flags(localized(
-        "The cache is empty; `compeval run` fills it.",
-        "缓存为空；`compeval run` 会填充它。",
-    ))
-    .into_owned()
+    with_project_flags("The cache is empty; `compeval run` fills it.").into_owned()
 }
 
 /// Finds the entry whose key begins with `prefix`.
@@ -43,7 +38,7 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
     let key = snapshot.resolve(prefix).map_err(import_failure)?;
     snapshot
         .find(&key)
-        .ok_or_else(|| Failure::error(say!("the entry {key} was removed", "条目 {key} 已删除")))
+        .ok_or_else(|| Failure::error(format!("the entry {key} was removed")))
 }
 
 /// What JSON and [`model_words`] say of an entry that cannot be read.
@@ -68,8 +63,8 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
 /// The same in the language that is printed.
 pub(crate) fn model_words(model: &str) -> String {
     match (model, model.strip_prefix("rule ")) {
-        (_, Some(rule)) => say!("rule {rule}", "规则 {rule}"),
-        ("program", _) => localized("program", "程序").to_owned(),
+        (_, Some(rule)) => format!("rule {rule}"),
+        ("program", _) => "program".to_owned(),
         (DAMAGED, _) => localized(DAMAGED, "（已损坏）").to_owned(),
         _ => model.to_owned(),
     }
@@ -94,9 +89,8 @@ pub(crate) fn place_of(coordinate: &EntryCoordinate) -> String {
         judge,
         repetition,
     } = coordinate;
-    let point = point.map(|point| say!("point {point}", "压缩点 {point}"));
-    let repetition =
-        (*repetition != Repetition::NONE).then(|| say!("run {repetition}", "第 {repetition} 次"));
+    let point = point.map(|point| format!("point {point}"));
+    let repetition = (*repetition != Repetition::NONE).then(|| format!("run {repetition}"));
     let parts = [fixture, &point, method, probe, answerer, judge, &repetition];
     parts
         .into_iter()
@@ -216,47 +210,35 @@ pub(crate) fn status_line(record: &Record, words: fn(&EntryStatus) -> &'static s
 /// Who made an entry, when, from what, and at what cost: one line each.
 pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -> Vec<String> {
     let mut lines = vec![
-        (localized("made by", "出自"), maker(meta)),
-        (localized("made", "产生"), making(record, meta)),
-        (localized("took", "用量"), consumption(record, meta)),
+        ("made by", maker(meta)),
+        ("made", making(record, meta)),
+        ("took", consumption(record, meta)),
     ];
     if meta.lane != Lane::Live {
-        lines.push((localized("lane", "通道"), meta.lane.to_string()));
+        lines.push(("lane", meta.lane.to_string()));
     }
-    lines.extend(
-        meta.request_id
-            .as_ref()
-            .map(|id| (localized("request", "请求"), id.clone())),
-    );
+    lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
     if let Some(ImportOrigin {
         remote,
         pack,
         writer,
     }) = &meta.imported
     {
-        lines.extend(writer.as_ref().map(|Writer { name, key }| {
-            (localized("writer", "写入者"), format!("{name} ({key})"))
-        }));
+        lines.extend(
+            writer
+                .as_ref()
+                .map(|Writer { name, key }| ("writer", format!("{name} ({key})"))),
+        );
         let what = if writer.is_some() {
-            localized("pulled", "拉取")
+            "pulled"
         } else {
-            localized("imported", "导入")
+            "imported"
         };
-        lines.push((
-            what,
-            say!(
-                "from {remote} (pack {})",
-                "出自 {remote}（包 {}）",
-                pack.short()
-            ),
-        ));
+        lines.push((what, format!("from {remote} (pack {})", pack.short())));
     }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
-        lines.push((
-            localized("from", "来源"),
-            say!("{path} as of {}", "{path}，版本 {}", source.digest.short()),
-        ));
+        lines.push(("from", format!("{path} as of {}", source.digest.short())));
     }
     lines
         .into_iter()
@@ -270,7 +252,7 @@ fn maker(meta: &EntryMeta) -> String {
         .model
         .as_ref()
         .filter(|model| meta.requested_model.as_ref() != Some(*model));
-    let answered = answered.map(|name| say!(" (answered by {name})", "（由 {name} 作答）"));
+    let answered = answered.map(|name| format!(" (answered by {name})"));
     model_words(&model_of(meta)) + &answered.unwrap_or_default()
 }
 
@@ -278,13 +260,12 @@ fn maker(meta: &EntryMeta) -> String {
 fn making(record: &Record, meta: &EntryMeta) -> String {
     let seconds = now_ms().saturating_sub(record.created) / 1000;
     let retried = if meta.attempts > 1 {
-        say!(" at attempt {}", "，第 {} 次尝试", meta.attempts)
+        format!(" at attempt {}", meta.attempts)
     } else {
         String::new()
     };
-    say!(
+    format!(
         "{} ({} ago) in {}{retried}",
-        "{}（{}前），用时 {}{retried}",
         time_of(record.created),
         age(seconds),
         duration(meta.latency_ms as f64 / 1000.0)
@@ -293,23 +274,18 @@ fn making(record: &Record, meta: &EntryMeta) -> String {
 
 /// The tokens, the money and the space that an output took.
 fn consumption(record: &Record, meta: &EntryMeta) -> String {
-    let cached = meta.usage.cached_input.map(|tokens| {
-        say!(
-            ", {} from the prompt cache",
-            "，{} 来自提示词缓存",
-            short_tokens(Some(tokens))
-        )
-    });
-    let tokens = say!(
+    let cached = meta
+        .usage
+        .cached_input
+        .map(|tokens| format!(", {} from the prompt cache", short_tokens(Some(tokens))));
+    let tokens = format!(
         "{} in, {} out{}",
-        "输入 {}，输出 {}{}",
         short_tokens(meta.usage.input),
         short_tokens(meta.usage.output),
         cached.unwrap_or_default()
     );
-    say!(
+    format!(
         "{tokens}; {}; {} on disk",
-        "{tokens}；{}；磁盘 {}",
         money(meta.cost),
         size(record.stored_bytes())
     )
@@ -404,11 +380,7 @@ impl EntryOutput {
                 lines.collect::<Vec<_>>().join("\n")
             }
             EntryOutput::Opaque(bytes) => {
-                say!(
-                    "({} that only its provider can read)",
-                    "（{}，只有其服务商能读取）",
-                    size(*bytes as u64)
-                )
+                format!("({} that only its provider can read)", size(*bytes as u64))
             }
         }
     }

@@ -11,8 +11,6 @@ use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
 use crate::pipeline::suggest;
-use base::locale::localized;
-use base::say;
 use store::cache::{Record, now_ms};
 
 /// Which entries.
@@ -49,8 +47,7 @@ pub(super) struct EntryFilter {
 impl EntryFilter {
     pub(super) fn new(wanted: CacheFilter) -> Result<EntryFilter, Failure> {
         let age = wanted.older_than.as_deref().map(parse_age).transpose();
-        let age =
-            age.map_err(|why| Failure::input(say!("--older-than: {why}", "--older-than：{why}")))?;
+        let age = age.map_err(|why| Failure::input(format!("--older-than: {why}")))?;
         let before = age
             .map(|age| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
         Ok(EntryFilter { before, wanted })
@@ -102,37 +99,22 @@ impl EntryFilter {
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
     pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
         let parts = [
-            (
-                localized("method", "方法"),
-                &self.wanted.method,
-                &names.methods,
-            ),
-            (
-                localized("model", "模型"),
-                &self.wanted.model,
-                &names.models,
-            ),
-            (
-                localized("fixture", "样本"),
-                &self.wanted.fixture,
-                &names.fixtures,
-            ),
+            ("method", &self.wanted.method, &names.methods),
+            ("model", &self.wanted.model, &names.models),
+            ("fixture", &self.wanted.fixture, &names.fixtures),
         ];
         let of = match (self.wanted.stage, self.before) {
             (None, None) => "",
-            (Some(_), None) => localized(" of this stage", "此阶段的"),
-            (None, Some(_)) => localized(" of this age", "此时间的"),
-            (Some(_), Some(_)) => localized(" of this stage and age", "此阶段与时间的"),
+            (Some(_), None) => " of this stage",
+            (None, Some(_)) => " of this age",
+            (Some(_), Some(_)) => " of this stage and age",
         };
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
             let wanted = wanted
                 .as_ref()
                 .filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
             let hint = suggest(wanted, known.iter().map(String::as_str));
-            Some(say!(
-                "no entry{of} has the {what} `{wanted}`; {hint}",
-                "{of}条目中没有{what}为 `{wanted}` 的；{hint}"
-            ))
+            Some(format!("no entry{of} has the {what} `{wanted}`; {hint}"))
         });
         unknown.filter(|_| !names.fixtures.is_empty() || !names.models.is_empty())
     }
@@ -212,13 +194,9 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
         ("w", 604_800.0),
     ];
     let seconds = parse(text, &units).ok_or_else(|| {
-        say!(
-            "`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h",
-            "`{text}` 不是时长：应为数字加单位（s、m、h、d、w），如 30d 或 12h"
-        )
+        format!("`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h")
     })?;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| say!("`{text}` is too long for an age", "`{text}` 作为时长过长"))
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is too long for an age"))
 }
 
 /// A size in bytes: a number and `B`, `KB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB`.
@@ -243,10 +221,7 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         ("b", 1.0),
     ];
     let bytes = parse(text, &units).filter(|bytes| *bytes < u64::MAX as f64).ok_or_else(|| {
-        say!(
-            "`{text}` is not a size: expected a number and a unit (B, KB, MB, GB, TB), such as 2GB or 500MB",
-            "`{text}` 不是大小：应为数字加单位（B、KB、MB、GB、TB），如 2GB 或 500MB"
-        )
+        format!("`{text}` is not a size: expected a number and a unit (B, KB, MB, GB, TB), such as 2GB or 500MB")
     })?;
     Ok(bytes as u64)
 }

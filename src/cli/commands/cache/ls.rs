@@ -8,8 +8,6 @@ use crate::cli::format::{
 };
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
-use base::locale::localized;
-use base::say;
 use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
 
 pub(super) fn run(
@@ -46,7 +44,7 @@ pub(super) fn run(
     list.end(filter.advice(&names), snapshot.is_empty());
     // only now, because a pager may have used the screen
     for damage in damaged {
-        console.warn(localized("cache:", "缓存："), damage);
+        console.warn("cache:", damage);
     }
     Ok(Exit::Done)
 }
@@ -128,10 +126,8 @@ impl<'c> EntryList<'c> {
     fn line(&self, record: &Record, meta: &EntryMeta, day: Day) -> String {
         let fault = match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unparsed => None,
-            EntryStatus::Malformed { .. } => {
-                Some((TextStyle::Warning, localized("unreadable", "不可读")))
-            }
-            EntryStatus::Failed { .. } => Some((TextStyle::Bad, localized("failed", "失败"))),
+            EntryStatus::Malformed { .. } => Some((TextStyle::Warning, "unreadable")),
+            EntryStatus::Failed { .. } => Some((TextStyle::Bad, "failed")),
         };
         let tokens = match (meta.usage.input, meta.usage.output) {
             (None, None) => "–".to_owned(),
@@ -189,16 +185,13 @@ impl<'c> EntryList<'c> {
         self.pages.end();
         match (self.entries, is_empty) {
             (0, true) => self.console.note(&empty_cache()),
-            (0, false) => {
-                self.console.note(&advice.unwrap_or_else(|| {
-                    localized("No entry matches.", "没有符合的条目。").to_owned()
-                }))
-            }
+            (0, false) => self
+                .console
+                .note(&advice.unwrap_or_else(|| "No entry matches.".to_owned())),
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
                 let (entries, bytes) = (count(entries, Noun::Entry), size(self.bytes));
-                self.console
-                    .note(&say!("{entries}, {bytes}", "{entries}，{bytes}"));
+                self.console.note(&format!("{entries}, {bytes}"));
             }
             _ => {}
         }
@@ -206,15 +199,9 @@ impl<'c> EntryList<'c> {
 }
 
 fn head() -> &'static str {
-    localized(
-        "key           stage     model                      size       tokens      cost     age  last use    made for",
-        "键            阶段      模型                       大小         词元      费用    时长  最近使用    用途",
-    )
+    "key           stage     model                      size       tokens      cost     age  last use    made for"
 }
 
 fn narrow_head() -> &'static str {
-    localized(
-        "key           stage        size      cost     age",
-        "键            阶段         大小      费用    时长",
-    )
+    "key           stage        size      cost     age"
 }

@@ -23,8 +23,6 @@ use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{given_results, open_store, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
-use base::locale::localized;
-use base::say;
 use filter::CacheFilter;
 use prune::PruneArgs;
 use remote::writer_name;
@@ -169,26 +167,18 @@ fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let damaged: Vec<Value> = reports.iter().map(damage_json).collect();
     console.json(&json!({ "entries": entries, "bytes": bytes, "damaged": damaged }));
     for report in &reports {
-        console.print(&console.labelled(TextStyle::Bad, localized("damaged:", "损坏："), report));
+        console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     let places = count(reports.len() as u64, Noun::DamagedPlace);
-    let were = if reports.len() == 1 {
-        localized("was", "")
-    } else {
-        localized("were", "")
-    };
-    let sound = say!("{}, {}", "{}，{}", count(entries, Noun::Entry), size(bytes));
+    let were = if reports.len() == 1 { "was" } else { "were" };
+    let sound = format!("{}, {}", count(entries, Noun::Entry), size(bytes));
     let verdict = match reports.is_empty() {
-        true => console.paint(
-            TextStyle::Good,
-            &say!("No damage found: {sound}.", "未发现损坏：{sound}。"),
-        ),
-        false => say!(
+        true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
+        false => format!(
             "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
-            "发现并删除 {}{were}，丢失 {}；其余完好：{sound}。",
             console.paint(TextStyle::Bad, &places),
-            count(lost, Noun::Entry),
+            count(lost, Noun::Entry)
         ),
     };
     console.print(&verdict);

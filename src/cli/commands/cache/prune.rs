@@ -25,8 +25,6 @@ use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
 use base::clock::moment;
 use base::files::this_command;
-use base::locale::localized;
-use base::say;
 use base::units::Usd;
 use models::{ModelRef, Prices};
 use store::cache::{CacheSnapshot, Lookup, Record, Store, disk_bytes, prune_without_room};
@@ -214,13 +212,10 @@ impl PruneCriteria {
         let has_filter =
             stage.is_some() || model.is_some() || writer.is_some() || older_than.is_some();
         if !(has_filter || *unreachable || max_size.is_some()) {
-            let message = localized(
-                "cache prune needs a condition for what to remove",
-                "cache prune 需要删除条件",
-            );
+            let message = "cache prune needs a condition for what to remove";
             return Err(Failure::input(message).hinted(
-                localized("--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
-                 --dry-run only reports what would be removed", "--unreachable、--older-than 30d、--max-size 2GB、--stage S、--model M 或 --writer W；多个条件须同时成立。--dry-run 只报告将删除的内容"),
+                "--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
+                 --dry-run only reports what would be removed",
             ));
         }
         let most = max_size.as_deref().map(parse_max_size).transpose()?;
@@ -245,15 +240,11 @@ const EMPTY: u64 = 1_000_000;
 fn parse_max_size(max_size: &str) -> Result<u64, Failure> {
     match parse_size(max_size) {
         Ok(most) if most >= EMPTY => Ok(most),
-        Ok(_) => Err(Failure::input(say!(
+        Ok(_) => Err(Failure::input(format!(
             "--max-size: even an empty cache takes up to {} on disk",
-            "--max-size：空缓存也要占用磁盘至多 {}",
             size(EMPTY)
         ))),
-        Err(why) => Err(Failure::input(say!(
-            "--max-size: {why}",
-            "--max-size：{why}"
-        ))),
+        Err(why) => Err(Failure::input(format!("--max-size: {why}"))),
     }
 }
 
@@ -318,14 +309,8 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
             .manifest()
             .and_then(|manifest| Ok((manifest, set.known_keys()?)));
         let (manifest, known) = read.map_err(|error| {
-            Failure::error(say!(
-                "nothing was pruned: {}",
-                "没有清理任何内容：{}",
-                chain(&error)
-            ))
-            .hinted(say!(
+            Failure::error(format!("nothing was pruned: {}", chain(&error))).hinted(format!(
                 "the entries of {} are unknown; move that folder away to prune them",
-                "{} 的条目未知；移走该文件夹后可清理",
                 set.path().display()
             ))
         })?;
@@ -350,12 +335,9 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
 fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
         let stale = count(reachable.stale, Noun::Action);
-        let text = localized(
-            "of the pipeline have no readable output in the cache; entries made from their earlier outputs count as \
-                    unreachable. To keep those that turn out unchanged, use `compeval run` first",
-            "属于本流程而在缓存中没有可读取的输出；由其先前输出得到的条目视为不可达。要保留其中不变的，请先 `compeval run`",
-        );
-        console.warn(localized("note:", "说明："), format_args!("{stale} {text}"));
+        let text = "of the pipeline have no readable output in the cache; entries made from their earlier outputs count as \
+                    unreachable. To keep those that turn out unchanged, use `compeval run` first";
+        console.warn("note:", format_args!("{stale} {text}"));
     }
 }
 
@@ -383,11 +365,8 @@ impl PrunePlan {
         self.is_least = most.is_some();
         self.why = candidates.advice.or_else(|| {
             most.map(|_| match left < space.total {
-                true => say!(
-                    "without rows and report data, which runs derive again, the cache takes {} on disk.",
-                    "去掉可由运行重新得出的行与报告数据后，缓存占用磁盘 {}。",
-                    size(left)
-                ),
+                true => format!("without rows and report data, which runs derive again, the cache takes {} on disk.",
+                    size(left)),
                 false => disk_line(left),
             })
         });
@@ -439,11 +418,7 @@ impl PrunePlan {
             let (round, rest) = left.split_at(number_to_remove(left, kept, disk, aim));
             if round.is_empty() {
                 let is_enough = (disk <= most).then(|| {
-                    localized(
-                        "removing rows and report data, which runs derive again, was enough.",
-                        "删除可由运行重新得出的行与报告数据即已足够。",
-                    )
-                    .to_owned()
+                    "removing rows and report data, which runs derive again, was enough.".to_owned()
                 });
                 self.why = candidates.advice.or(is_enough);
                 return Ok(());
@@ -521,11 +496,7 @@ fn number_to_remove(records: &[Record], kept: u64, disk: u64, most: u64) -> usiz
 }
 
 fn disk_line(disk: u64) -> String {
-    say!(
-        "the cache takes {} on disk.",
-        "缓存占用磁盘 {}。",
-        size(disk)
-    )
+    format!("the cache takes {} on disk.", size(disk))
 }
 
 fn report(plan: &PrunePlan, before: u64, console: &Console) {
@@ -537,14 +508,8 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         .map(|_| format!(" {}", disk_change(before, plan.disk)));
     let disk = disk.unwrap_or_default();
     if plan.entries == 0 {
-        let why = plan
-            .why
-            .as_deref()
-            .unwrap_or(localized("no entry matches.", "没有符合的条目。"));
-        console.print(&say!(
-            "Nothing to remove: {why}{disk}",
-            "没有可删除的：{why}{disk}"
-        ));
+        let why = plan.why.as_deref().unwrap_or("no entry matches.");
+        console.print(&format!("Nothing to remove: {why}{disk}"));
         return;
     }
     for PruneGroup { stage, model, sums } in &plan.groups {
@@ -558,16 +523,12 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         ));
     }
     let head = match (plan.dry_run, plan.is_least) {
-        (true, false) => console.paint(TextStyle::Warning, localized("Would remove:", "将删除：")),
-        (true, true) => console.paint(
-            TextStyle::Warning,
-            localized("Would remove, at least:", "将删除（至少）："),
-        ),
-        (false, _) => console.paint(TextStyle::Good, localized("Removed:", "已删除：")),
+        (true, false) => console.paint(TextStyle::Warning, "Would remove:"),
+        (true, true) => console.paint(TextStyle::Warning, "Would remove, at least:"),
+        (false, _) => console.paint(TextStyle::Good, "Removed:"),
     };
-    let again = say!(
+    let again = format!(
         "making them again would cost {} and take {} of calls",
-        "重新产生需要 {}，调用耗时 {}",
         plan.all.money(),
         duration(plan.again.seconds)
     );
@@ -581,13 +542,9 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
 /// The size of the cache now, compared with before.
 fn disk_change(before: u64, now: u64) -> String {
     let change = match now.cmp(&before) {
-        Ordering::Less => say!("{} less than before", "比之前少 {}", size(before - now)),
-        Ordering::Equal => localized("as before", "与之前相同").to_owned(),
-        Ordering::Greater => say!("{} more than before", "比之前多 {}", size(now - before)),
+        Ordering::Less => format!("{} less than before", size(before - now)),
+        Ordering::Equal => "as before".to_owned(),
+        Ordering::Greater => format!("{} more than before", size(now - before)),
     };
-    say!(
-        "The cache takes {} on disk, {change}.",
-        "缓存占用磁盘 {}，{change}。",
-        size(now)
-    )
+    format!("The cache takes {} on disk, {change}.", size(now))
 }

@@ -13,8 +13,6 @@ use crate::cli::remote::{RemoteArgs, SIGNING_KEY};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::results::{ResultsFolder, open_results};
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 use store::cache::{CacheSnapshot, Lookup};
 use store::remote::{
@@ -30,11 +28,7 @@ pub(super) fn writer_name(text: &str) -> Result<String, String> {
     {
         Ok(text.trim().to_owned())
     } else {
-        Err(localized(
-            "expected letters, digits, spaces, `-`, `_` and `.`",
-            "应为字母、数字、空格、`-`、`_` 和 `.`",
-        )
-        .into())
+        Err("expected letters, digits, spaces, `-`, `_` and `.`".into())
     }
 }
 
@@ -44,12 +38,8 @@ fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Re
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| {
-        Failure::error(say!(
-            "failed to start the runtime: {error}",
-            "无法启动运行时：{error}"
-        ))
-    })?;
+    let runtime =
+        runtime.map_err(|error| Failure::error(format!("failed to start the runtime: {error}")))?;
     runtime.block_on(work).map_err(Into::into)
 }
 
@@ -57,13 +47,10 @@ fn load_summary(shared: &SharedCache, console: &Console) -> Result<SharedSummary
     shared
         .take_warnings()
         .into_iter()
-        .for_each(|warning| console.warn(localized("remote:", "远程："), warning));
-    shared.summary().ok_or_else(|| {
-        Failure::error(localized(
-            "the remote could not be read",
-            "无法读取远程缓存",
-        ))
-    })
+        .for_each(|warning| console.warn("remote:", warning));
+    shared
+        .summary()
+        .ok_or_else(|| Failure::error("the remote could not be read"))
 }
 
 pub(super) fn push(
@@ -79,13 +66,8 @@ pub(super) fn push(
     let keys = keys_to_share(&snapshot, set.as_ref())?;
     let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
-        return Err(
-            Failure::input(localized("the remote is only read", "远程缓存为只读")).hinted(say!(
-                "--remote-mode write; {}",
-                "--remote-mode write；{}",
-                new_key()
-            )),
-        );
+        return Err(Failure::input("the remote is only read")
+            .hinted(format!("--remote-mode write; {}", new_key())));
     }
     let pushed = block_on(async {
         shared.load().await?;
@@ -111,31 +93,22 @@ fn print_pushed(pushed: PushCounts, to: &str, console: &Console) {
         lost,
     } = pushed;
     let mut left = Vec::new();
-    left.extend(
-        (present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")),
-    );
-    left.extend((of_others > 0).then(|| {
-        say!(
-            "{of_others} were made by others",
-            "{of_others} 个由他人产生"
-        )
-    }));
+    left.extend((present > 0).then(|| format!("{present} were there already")));
+    left.extend((of_others > 0).then(|| format!("{of_others} were made by others")));
     if lost > 0 {
         let lost = count(lost, Noun::Entry);
-        let text = say!(
-            "{lost} not uploaded: damaged, or no longer in the cache; a run makes them again",
-            "未上传 {lost}：已损坏或已不在缓存中；运行会重新产生"
+        let text = format!(
+            "{lost} not uploaded: damaged, or no longer in the cache; a run makes them again"
         );
-        console.warn(localized("remote:", "远程："), text);
+        console.warn("remote:", text);
     }
     let left = if left.is_empty() {
         String::new()
     } else {
         format!("; {}", left.join(", "))
     };
-    console.print(&say!(
+    console.print(&format!(
         "Uploaded {} ({}) to {to}{left}.",
-        "已上传 {}（{}）到 {to}{left}。",
         count(entries, Noun::Entry),
         size(bytes)
     ));
@@ -165,9 +138,8 @@ pub(super) fn pull(
     print_notices(&store, console);
     store.close()?;
     let summary = load_summary(&shared, console)?;
-    console.print(&say!(
+    console.print(&format!(
         "Pulled {} ({}) from {}.",
-        "已从 {2} 拉取 {0}（{1}）。",
         count(entries, Noun::Entry),
         size(bytes),
         summary.url
@@ -187,10 +159,7 @@ pub(super) fn prune(
 ) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     if !is_dry && !shared.is_written() {
-        return Err(
-            Failure::input(localized("the remote is only read", "远程缓存为只读"))
-                .hinted("COMPEVAL_REMOTE_MODE=write"),
-        );
+        return Err(Failure::input("the remote is only read").hinted("COMPEVAL_REMOTE_MODE=write"));
     }
     let RemotePruneCounts {
         labels,
@@ -201,38 +170,23 @@ pub(super) fn prune(
         deleted_bytes,
         records,
     } = block_on(shared.prune(is_dry))?;
-    let would = if is_dry {
-        localized("Would mark", "将标记")
-    } else {
-        localized("Marked", "已标记")
-    };
-    let and = if is_dry {
-        localized("delete", "删除")
-    } else {
-        localized("deleted", "删除")
-    };
-    console.print(&say!(
+    let would = if is_dry { "Would mark" } else { "Marked" };
+    let and = if is_dry { "delete" } else { "deleted" };
+    console.print(&format!(
         "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
-        "{would} {}，{and} {}（{}）。先前已标记 {}；{} 保留 {}。",
         count(marked, Noun::Pack),
         deleted,
         size(deleted_bytes),
         count(waiting, Noun::Pack),
         kept,
-        count(labels, Noun::Label),
+        count(labels, Noun::Label)
     ));
     if records > 0 {
         let old = count(records, Noun::PartRecord);
         console.print(&if is_dry {
-            say!(
-                "Would delete {old}: 30 days have passed.",
-                "将删除 {old}：已满 30 天。"
-            )
+            format!("Would delete {old}: 30 days have passed.")
         } else {
-            say!(
-                "Deleted {old}: 30 days had passed.",
-                "已删除 {old}：已满 30 天。"
-            )
+            format!("Deleted {old}: 30 days had passed.")
         });
     }
     if is_dry {
@@ -250,10 +204,7 @@ pub(super) fn prune(
         } else {
             "COMPEVAL_REMOTE_MODE=write "
         };
-        let when = localized(
-            "(a pack goes 30 days after it was marked)",
-            "（包在标记 30 天后删除）",
-        );
+        let when = "(a pack goes 30 days after it was marked)";
         console.next(format_args!("{mode}{delete}   {when}"));
     }
     console.json(&json!({
@@ -284,23 +235,20 @@ pub(super) fn stats(
     });
     console.report(&json, || {
         console.print(&console.paint(TextStyle::Strong, &summary.url));
-        let total = say!(
+        let total = format!(
             "{} in {}",
-            "{}，{}",
             count(summary.entries, Noun::Entry),
             count(summary.packs, Noun::Pack)
         );
-        console.print(&say!(
+        console.print(&format!(
             "{total}, {} (list {})",
-            "{total}，{}（列表 {}）",
             size(summary.bytes),
             summary.list.short()
         ));
         for (name, (entries, packs)) in &summary.writers {
             let (name, entries) = (left(name, 16), count(*entries, Noun::Entry));
-            console.print(&say!(
+            console.print(&format!(
                 "  {name}  {entries} in {}",
-                "  {name}  {entries}，{}",
                 count(*packs, Noun::Pack)
             ));
         }
@@ -318,14 +266,10 @@ fn keys_to_share(
         None => all_keys(snapshot),
     };
     if keys.is_empty() {
-        return Err(Failure::input(localized(
-            "there is nothing to push: the cache is empty",
-            "没有可上传的：缓存为空",
-        ))
-        .hinted(localized(
-            "`compeval run` fills it",
-            "`compeval run` 会填充它",
-        )));
+        return Err(
+            Failure::input("there is nothing to push: the cache is empty")
+                .hinted("`compeval run` fills it"),
+        );
     }
     Ok(keys)
 }
@@ -342,18 +286,15 @@ fn all_keys(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
 fn keys_of(folder: &ResultsFolder) -> Result<Vec<ActionKey>, Failure> {
     let (manifest, keys) = (folder.manifest()?, folder.keys()?);
     if keys.is_empty() {
-        let message = say!(
+        let message = format!(
             "the result set `{}` does not list its entries",
-            "结果集 `{}` 没有列出其条目",
             manifest.label
         );
         let run = CommandLine::current()
             .of_project()
             .with_label(&manifest.label)
             .command("run");
-        return Err(
-            Failure::input(message).hinted(say!("run it again: {run}", "请重新运行：{run}"))
-        );
+        return Err(Failure::input(message).hinted(format!("run it again: {run}")));
     }
     Ok(keys.into_iter().collect())
 }
@@ -364,12 +305,11 @@ pub(super) fn make_key(name: &str, console: &Console) -> Result<Exit, Failure> {
         SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
     let public = key.public();
     console.report(&json!({ "name": name, "public": public.to_string(), "secret": secret }), || {
-        console.print(&say!("The secret key signs what you upload. Keep it in your secret store; it is written nowhere else:\n\
+        console.print(&format!("The secret key signs what you upload. Keep it in your secret store; it is written nowhere else:\n\
              {SIGNING_KEY}={secret}\n\n\
              The public key is what others trust. Add it to pipeline.toml, or to COMPEVAL_TRUST in CI:\n\
              [cache]\n\
-             trust = [\"{name} {public}\"]", "私钥用于签署上传内容。请保存在机密存储中，它不会写到别处：\n{SIGNING_KEY}={secret}\n\n公钥是他人所信任的。请加入 pipeline.toml，或 CI 中的 COMPEVAL_TRUST：\n[cache]\ntrust = [\"{name} {public}\"]"
-        ));
+             trust = [\"{name} {public}\"]"));
     });
     Ok(Exit::Done)
 }

@@ -10,8 +10,6 @@ use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::format::{display_width, left};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
-use base::locale::localized;
-use base::say;
 use base::text::one_line;
 use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
 
@@ -45,15 +43,11 @@ pub(super) fn run(
     let record = find_entry(snapshot, prefix)?;
     if raw && let EntryStatus::Failed { .. } = record.status {
         let why = fault_of(&record).unwrap_or_default();
-        let message = say!(
+        let message = format!(
             "{} has no stored reply: its call failed: {why}",
-            "{} 没有保存的回复：其调用失败：{why}",
             record.key.0.short()
         );
-        return Err(Failure::error(message).hinted(localized(
-            "`compeval run` calls the model again",
-            "`compeval run` 会再次调用模型",
-        )));
+        return Err(Failure::error(message).hinted("`compeval run` calls the model again"));
     }
     if raw {
         console.raw(&snapshot.body(&record).map_err(damaged)?);
@@ -79,10 +73,8 @@ pub(super) fn run(
 }
 
 fn damaged(damage: Damage) -> Failure {
-    Failure::error(damage.to_string()).hinted(localized(
-        "`compeval cache verify` removes it; the next run makes it again",
-        "`compeval cache verify` 会删除它；下次运行重新产生",
-    ))
+    Failure::error(damage.to_string())
+        .hinted("`compeval cache verify` removes it; the next run makes it again")
 }
 
 fn json(
@@ -125,26 +117,17 @@ fn describe(
     if let Some(fault) = fault_of(record) {
         lines.push(format!(
             "{} {fault}",
-            console.paint(
-                TextStyle::Bad,
-                &say!("{}:", "{}：", status_word(&record.status))
-            )
+            console.paint(TextStyle::Bad, &format!("{}:", status_word(&record.status)))
         ));
     }
     if inputs {
-        lines.push(format!(
-            "\n{}",
-            console.paint(TextStyle::Strong, localized("Inputs", "输入"))
-        ));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
         lines.extend(input_lines(meta, console));
     }
     match output {
         None => {}
         Some(EntryOutput::Grades(grades)) => {
-            lines.push(format!(
-                "\n{}",
-                console.paint(TextStyle::Strong, localized("Grades", "评分"))
-            ));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Grades")));
             for (criterion, score, reason) in grades {
                 lines.push(format!(
                     "  {} {}",
@@ -158,10 +141,7 @@ fn describe(
             }
         }
         Some(output) => {
-            lines.push(format!(
-                "\n{}",
-                console.paint(TextStyle::Strong, localized("Output", "输出"))
-            ));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Output")));
             lines.push(output.text());
         }
     }
@@ -201,7 +181,7 @@ pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
 /// A text on one line, cut at `width`; nothing where it is not stored.
 fn first_words(text: Option<&str>, width: usize) -> String {
     let text = match text {
-        Some("") => localized("(empty)", "（空）").to_owned(),
+        Some("") => "(empty)".to_owned(),
         text => text.map(one_line).unwrap_or_default(),
     };
     match textwrap::wrap(&text, width).first() {

@@ -12,8 +12,6 @@ use crate::cli::format::{Noun, count, left, money, right, short, size};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{EntryMeta, EntryRecord};
 use crate::results::{Manifest, ResultsFolder, all_sets, labels};
-use base::locale::localized;
-use base::say;
 use base::units::{Tokens, Usd, add_known};
 use store::cache::{CacheSnapshot, DiskUsage, EntryHeader, Lookup, Record, now_ms};
 
@@ -63,11 +61,7 @@ impl EntryTotals {
         match self.unpriced {
             0 => money(self.usd),
             n if n == self.entries => money(None),
-            n => say!(
-                "{} + {n} unpriced",
-                "{} + {n} 个无价格",
-                money(Some(self.usd_known))
-            ),
+            n => format!("{} + {n} unpriced", money(Some(self.usd_known))),
         }
     }
 
@@ -135,16 +129,14 @@ impl CacheSavings {
             count(self.hits, Noun::Output),
         );
         let cost = self.usd.map(|usd| {
-            say!(
+            format!(
                 ", which cost {} to make",
-                "，产生它们花费了 {}",
                 console.paint(TextStyle::Good, &money(Some(usd)))
             )
         });
         let cost = cost.unwrap_or_default();
-        say!(
-            "\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.",
-            "\n在各自最近一次运行中，{sets}在缓存中找到 {outputs}{cost}；更早的运行没有记录。"
+        format!(
+            "\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded."
         )
     }
 }
@@ -154,10 +146,10 @@ type EntryCosts = HashMap<ActionKey, Option<Usd>>;
 /// An age of entries as it is printed; JSON has the English name.
 fn age_word(age: &'static str) -> &'static str {
     match age {
-        "today" => localized("today", "今天"),
-        "this week" => localized("this week", "本周"),
-        "this month" => localized("this month", "本月"),
-        _ => localized("older", "更早"),
+        "today" => "today",
+        "this week" => "this week",
+        "this month" => "this month",
+        _ => "older",
     }
 }
 
@@ -249,11 +241,7 @@ fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<
                     saved.usd = add_known(saved.usd, not_paid(&manifest, &keys, costs));
                 }
             }
-            Err(error) => console.note(&console.labelled(
-                TextStyle::Warning,
-                localized("skipped:", "跳过："),
-                error,
-            )),
+            Err(error) => console.note(&console.labelled(TextStyle::Warning, "skipped:", error)),
         }
     }
     (saved.labels > 0).then_some(saved)
@@ -278,30 +266,16 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
         true => (22, String::new()),
         false => (
             28,
-            format!(
-                " {} {}",
-                right(localized("tokens in", "输入词元"), 10),
-                right(localized("tokens out", "输出词元"), 10)
-            ),
+            format!(" {} {}", right("tokens in", 10), right("tokens out", 10)),
         ),
     };
-    let (entries, bytes) = (
-        right(localized("entries", "条目"), 8),
-        right(localized("size", "大小"), 9),
-    );
-    let head = format!(
-        "{:<name$} {entries} {bytes}{tokens}  {}",
-        "",
-        localized("cost", "费用")
-    );
+    let (entries, bytes) = (right("entries", 8), right("size", 9));
+    let head = format!("{:<name$} {entries} {bytes}{tokens}  {}", "", "cost");
     let mut text = vec![
         console.paint(TextStyle::Strong, &head),
-        stats.total.line(localized("all", "全部"), is_narrow),
+        stats.total.line("all", is_narrow),
     ];
-    for (heading, groups) in [
-        (localized("by stage", "按阶段"), &stats.by_stage),
-        (localized("by model", "按模型"), &stats.by_model),
-    ] {
+    for (heading, groups) in [("by stage", &stats.by_stage), ("by model", &stats.by_model)] {
         text.push(console.paint(TextStyle::Dim, heading));
         text.extend(
             groups
@@ -309,7 +283,7 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
                 .map(|(name, sums)| sums.line(&model_words(name), is_narrow)),
         );
     }
-    text.push(console.paint(TextStyle::Dim, localized("by age", "按时间")));
+    text.push(console.paint(TextStyle::Dim, "by age"));
     text.extend(
         stats
             .by_age
@@ -324,10 +298,9 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
         other,
     } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);
-    let on_disk = say!(
+    let on_disk = format!(
         "\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
          other {other}).",
-        "\n磁盘占用：{}（条目 {entries}；可由运行重新得出的行与报告数据 {derived}；索引 {index}；其他 {other}）。",
         console.paint(TextStyle::Strong, &size(total))
     );
     text.push(console.prose(&on_disk));

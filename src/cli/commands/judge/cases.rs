@@ -13,7 +13,6 @@ use crate::evaluation::{
 };
 use crate::pipeline::Pipeline;
 use crate::scheduler::{Budget, RunOutcome};
-use base::locale::localized;
 use base::units::Usd;
 use models::Prices;
 use store::cache::Store;
@@ -38,13 +37,8 @@ pub(super) fn ask_judges(
     console: &Console,
 ) -> Result<AskedCases, Failure> {
     if pipeline.judges.is_empty() {
-        let hint = localized(
-            "add a [[judge]] table to the pipeline",
-            "请在流程中加上 [[judge]] 表",
-        );
-        return Err(
-            Failure::input(localized("the project has no judge", "项目没有评审")).hinted(hint),
-        );
+        let hint = "add a [[judge]] table to the pipeline";
+        return Err(Failure::input("the project has no judge").hinted(hint));
     }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());

@@ -19,8 +19,6 @@ use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest}
 use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
 use base::files::read_text;
-use base::locale::localized;
-use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct GradeArgs {
@@ -52,11 +50,8 @@ pub(super) fn run(common: &Common, args: &GradeArgs, console: &Console) -> Resul
     require_criteria(&pipeline, &request)?;
     if request.compacted_context.is_some() && !pipeline.settings.judge_context {
         console.warn(
-            localized("not shown:", "未显示："),
-            localized(
-                "`judge_context = false` keeps `compacted_context` from the judge",
-                "`judge_context = false` 不让评审看到 `compacted_context`",
-            ),
+            "not shown:",
+            "`judge_context = false` keeps `compacted_context` from the judge",
         );
     }
     let case = Case::from_request(CaseId("request".to_owned()), request);
@@ -68,13 +63,8 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
     let (path, text) = if file == Path::new("-") {
         let text = io::read_to_string(io::stdin());
         (
-            localized("standard input", "标准输入").to_owned(),
-            text.map_err(|error| {
-                Failure::input(say!(
-                    "cannot read standard input: {error}",
-                    "无法读取标准输入：{error}"
-                ))
-            })?,
+            "standard input".to_owned(),
+            text.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?,
         )
     } else {
         let text = read_text(&given(common, file));
@@ -102,23 +92,13 @@ fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failur
     match named {
         Some(named) if !names.iter().any(|name| name == named) => {
             let hint = suggest(named, names.iter().map(String::as_str));
-            return Err(Failure::input(say!(
-                "the project has no judge `{named}`",
-                "项目没有评审 `{named}`"
-            ))
-            .hinted(hint));
+            return Err(Failure::input(format!("the project has no judge `{named}`")).hinted(hint));
         }
         Some(named) => pipeline.judges.retain(|judge| *judge.name.0 == *named),
         None if names.len() > 1 => {
             let names = list(names.iter().map(String::as_str));
-            return Err(Failure::input(localized(
-                "the project has several judges",
-                "项目有多个评审",
-            ))
-            .hinted(say!(
-                "--judge names one of {names}",
-                "--judge 指定以下之一：{names}"
-            )));
+            return Err(Failure::input("the project has several judges")
+                .hinted(format!("--judge names one of {names}")));
         }
         None => {}
     }
@@ -135,11 +115,7 @@ fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(),
         .iter()
         .map(|criterion| &*criterion.id.0);
     let hint = suggest(&unknown.0, known);
-    Err(Failure::input(say!(
-        "the rubric has no criterion `{unknown}`",
-        "评分细则没有准则 `{unknown}`"
-    ))
-    .hinted(hint))
+    Err(Failure::input(format!("the rubric has no criterion `{unknown}`")).hinted(hint))
 }
 
 fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {

@@ -15,7 +15,6 @@ use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::Console;
-use base::locale::localized;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JudgeCommand {
@@ -85,10 +84,7 @@ pub(crate) fn run(
         } => match (labels, blind_sheet) {
             (_, Some(sheet)) => agreement::write_sheet(common, sheet, label.as_deref(), console),
             (Some(labels), None) => agreement::run(common, labels, label.as_deref(), console),
-            (None, None) => Err(Failure::input(localized(
-                "no file of human grades is named",
-                "没有指定人工评分的文件",
-            ))),
+            (None, None) => Err(Failure::input("no file of human grades is named")),
         },
     }
 }

@@ -20,8 +20,6 @@ use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
 use crate::results::FailedAction;
 use crate::scheduler::RunOutcome;
 use base::files::read_text;
-use base::locale::localized;
-use base::say;
 use base::units::Usd;
 
 /// Missed cases that are named in a line; JSON has all.
@@ -144,9 +142,8 @@ fn print(
             tested
                 .iter()
                 .for_each(|tested| console.print(&page(tested, console)));
-            console.note(&say!(
+            console.note(&format!(
                 "{} graded now ({}), {cached} from the cache",
-                "本次评分 {}（{}），{cached} 例来自缓存",
                 count(executed, Noun::Case),
                 cost(usd)
             ));
@@ -157,12 +154,12 @@ fn print(
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
-        Column::Left(localized("dimension", "维度")),
-        Column::Right(localized("right", "正确")),
-        Column::Right(localized("half right", "半对")),
-        Column::Right(localized("wrong", "错误")),
-        Column::Right(localized("missed", "误判")),
-        Column::Right(localized("longer", "加长")),
+        Column::Left("dimension"),
+        Column::Right("right"),
+        Column::Right("half right"),
+        Column::Right("wrong"),
+        Column::Right("missed"),
+        Column::Right("longer"),
         Column::Left(""),
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
@@ -170,11 +167,11 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         let (missed, mark) = match (result.asked, result.qualified) {
             (0, _) => ("–".to_owned(), ""),
             (asked, is_qualified) => (
-                say!("{} of {asked}", "{}/{asked}", result.misses.len()),
+                format!("{} of {asked}", result.misses.len()),
                 if is_qualified {
                     "✓"
                 } else {
-                    localized("✗ not qualified", "✗ 未通过")
+                    "✗ not qualified"
                 },
             ),
         };
@@ -193,9 +190,8 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
     let dimensions = render_table(&columns, rows, console.width());
     let judge = console.paint(TextStyle::Strong, tested.judge);
     // The result first, then the medians that it is made of.
-    say!(
+    format!(
         "{judge} ({})\n{}\n\n{dimensions}\n",
-        "{judge}（{}）\n{}\n\n{dimensions}\n",
         tested.model,
         console.prose(&outcome(tested, console))
     )
@@ -204,9 +200,8 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
     let asked: usize = verdict.dimensions.iter().map(|result| result.asked).sum();
-    let graded = say!(
+    let graded = format!(
         "{} of {asked} labels graded as they should be",
-        "{}/{asked} 个标注按应有的评分",
         verdict.correct
     );
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
@@ -216,22 +211,21 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
         .collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
         (true, _) if unqualified.is_empty() => {
-            vec![console.labelled(TextStyle::Good, localized("passed:", "通过："), graded)]
+            vec![console.labelled(TextStyle::Good, "passed:", graded)]
         }
         (true, _) => {
-            let out = say!(
+            let out = format!(
                 "{graded}; not qualified in {}, which leaves `overall` and the gate",
-                "{graded}；{}未通过，不计入总分和门禁",
-                names.join(localized(", ", "、"))
+                names.join(", ")
             );
-            vec![console.labelled(TextStyle::Warning, localized("partly:", "部分通过："), out)]
+            vec![console.labelled(TextStyle::Warning, "partly:", out)]
         }
         (false, true) => {
-            vec![console.labelled(TextStyle::Bad, localized("failed:", "失败："), graded)]
+            vec![console.labelled(TextStyle::Bad, "failed:", graded)]
         }
         (false, false) => {
-            let why = localized("some cases could not be asked", "有些例子未能询问");
-            vec![console.labelled(TextStyle::Warning, localized("untested:", "未测试："), why)]
+            let why = "some cases could not be asked";
+            vec![console.labelled(TextStyle::Warning, "untested:", why)]
         }
     };
     if tested.completed {
@@ -243,11 +237,10 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
         );
         for result in unqualified {
             if verdict.may_grade {
-                lines.push(say!(
+                lines.push(format!(
                     "  {}: {}",
-                    "  {}：{}",
                     dimension_name(result.dimension),
-                    result.failures.join(localized("; ", "；"))
+                    result.failures.join("; ")
                 ));
             }
             lines.extend(missed_line(result));
@@ -265,13 +258,10 @@ fn missed_line(result: &DimensionResult) -> Option<String> {
         .map(|case| case.0.clone())
         .collect();
     if let Some(more @ 1..) = result.misses.len().checked_sub(CASES_SHOWN) {
-        cases.push(say!("{more} more", "另有 {more} 例"));
+        cases.push(format!("{more} more"));
     }
-    let (name, cases) = (
-        dimension_name(result.dimension),
-        cases.join(localized(", ", "、")),
-    );
-    (!cases.is_empty()).then(|| say!("  {name} missed: {cases}", "  {name}误判：{cases}"))
+    let (name, cases) = (dimension_name(result.dimension), cases.join(", "));
+    (!cases.is_empty()).then(|| format!("  {name} missed: {cases}"))
 }
 
 /// Whether the judge gave no reply at all.
@@ -291,10 +281,7 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
         return Exit::Error;
     }
     if ended.skipped > 0 || !ended.untested.is_empty() || run_log.failures.iter().any(is_unasked) {
-        console.eprint(localized(
-            "the judge could not be asked about every case; run it again when it can",
-            "评审未能回答所有例子；待其可用时请重新运行",
-        ));
+        console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
     if run_log.verdicts.values().all(|verdict| verdict.may_grade) {

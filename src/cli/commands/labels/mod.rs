@@ -23,8 +23,6 @@ use crate::results::{
 };
 use base::clock::moment;
 use base::files::read_text;
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 use trend::TrendArgs;
 
@@ -159,7 +157,7 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
             .and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
             Ok((manifest, folder)) => found.push(LabelJson::new(&folder, &manifest)),
-            Err(error) => console.warn(localized("skipped:", "跳过："), error),
+            Err(error) => console.warn("skipped:", error),
         }
     }
     found.sort_by(|a, b| (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label)));
@@ -169,10 +167,7 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
 
 fn print(found: &[LabelJson], console: &Console) {
     if found.is_empty() {
-        let none = localized(
-            "There are no results; `compeval run` makes some.",
-            "还没有结果；`compeval run` 可产生结果。",
-        );
+        let none = "There are no results; `compeval run` makes some.";
         return console.note(&with_project_flags(none));
     }
     let width = found
@@ -183,18 +178,14 @@ fn print(found: &[LabelJson], console: &Console) {
         .max(5);
     let when = match console.is_narrow() {
         true => String::new(),
-        false => format!(
-            "{}  {}  ",
-            left(localized("began (UTC)", "开始（UTC）"), 16),
-            left(localized("design", "设计"), 12)
-        ),
+        false => format!("{}  {}  ", left("began (UTC)", 16), left("design", 12)),
     };
     let head = format!(
         "{}  {when}{}  {}  {}",
-        left(localized("label", "标签"), width),
-        right(localized("cells", "单元"), 13),
-        left(localized("outcome", "结果"), 11),
-        localized("best method", "最佳方法"),
+        left("label", width),
+        right("cells", 13),
+        left("outcome", 11),
+        "best method",
     );
     console.print(&console.paint(TextStyle::Strong, &head));
     for label in found {
@@ -205,12 +196,12 @@ fn print(found: &[LabelJson], console: &Console) {
 /// How a run ended, as it is printed.
 fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Running => localized("running", "运行中"),
-        Outcome::Complete => localized("complete", "完整"),
-        Outcome::Incomplete => localized("incomplete", "不完整"),
-        Outcome::Budget => localized("budget", "预算用尽"),
-        Outcome::Pending => localized("pending", "待完成"),
-        Outcome::Interrupted => localized("interrupted", "已中断"),
+        Outcome::Running => "running",
+        Outcome::Complete => "complete",
+        Outcome::Incomplete => "incomplete",
+        Outcome::Budget => "budget",
+        Outcome::Pending => "pending",
+        Outcome::Interrupted => "interrupted",
     }
 }
 
@@ -235,16 +226,13 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     };
     let mut notes = String::new();
     if label.is_compress_only {
-        notes.push_str(localized("  contexts only", "  仅上下文"));
+        notes.push_str("  contexts only");
     }
     if label.protected {
-        notes.push_str(localized("  protected", "  受保护"));
+        notes.push_str("  protected");
     }
     if let Some(cells) = label.incomplete_run {
-        notes.push_str(&say!(
-            "  (a later run is incomplete: {cells} cells)",
-            "  （之后的一次运行不完整：{cells} 个单元）"
-        ));
+        notes.push_str(&format!("  (a later run is incomplete: {cells} cells)"));
     }
     let outcome = console.paint(meaning, &outcome);
     let when = if console.is_narrow() {
@@ -290,26 +278,19 @@ fn remove(
             LabelWriterError::Protected(label) => protected_error(label.as_str()),
             error => error.into(),
         })?;
-        console.inform(&say!("Removed {}.", "已删除 {}。", folder.label()));
+        console.inform(&format!("Removed {}.", folder.label()));
         removed.push(folder.label());
     }
     console.json(&json!({ "removed": removed }));
     if let Err(error) = refresh_result_index(results) {
-        console.warn(
-            localized(
-                "the page of all result sets is out of date:",
-                "结果集总页已过时：",
-            ),
-            error,
-        );
+        console.warn("the page of all result sets is out of date:", error);
     }
     Ok(Exit::Done)
 }
 
 fn protected_error(label: &str) -> Failure {
-    Failure::input(say!(
-        "the results `{label}` are protected; nothing was removed",
-        "结果 `{label}` 受保护；没有删除任何内容"
+    Failure::input(format!(
+        "the results `{label}` are protected; nothing was removed"
     ))
     .hinted(
         CommandLine::current()
@@ -331,12 +312,8 @@ fn protect(
         let _locks = lock_results(&folder)?;
         folder.protect(on)?;
         console.inform(&match on {
-            true => say!("{} is now protected.", "{} 现已受保护。", folder.label()),
-            false => say!(
-                "{} is no longer protected.",
-                "{} 不再受保护。",
-                folder.label()
-            ),
+            true => format!("{} is now protected.", folder.label()),
+            false => format!("{} is no longer protected.", folder.label()),
         });
         changed.push(folder.label());
     }

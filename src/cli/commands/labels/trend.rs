@@ -21,8 +21,6 @@ use crate::results::{
 };
 use base::clock::moment;
 use base::files::{FileError, read_text, write_whole};
-use base::locale::localized;
-use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
@@ -46,15 +44,12 @@ pub(super) fn run(
     let points = points(&folders(common, results, &args.labels)?, console);
     if points.is_empty() {
         let message = match args.labels.join(" ") {
-            all if all.is_empty() => localized(
-                "there are no results with scores; `compeval run` makes some",
-                "没有带得分的结果；`compeval run` 可产生结果",
-            )
-            .to_owned(),
-            asked => say!(
-                "no results with scores match {asked}; `compeval labels ls` lists them",
-                "没有符合 {asked} 的带得分结果；`compeval labels ls` 列出全部"
-            ),
+            all if all.is_empty() => {
+                "there are no results with scores; `compeval run` makes some".to_owned()
+            }
+            asked => {
+                format!("no results with scores match {asked}; `compeval labels ls` lists them")
+            }
         };
         return Err(Failure::input(message).exiting(Exit::EmptySelection));
     }
@@ -62,15 +57,14 @@ pub(super) fn run(
         && !trend_methods(&points).contains(&method.as_str())
     {
         let known = trend_methods(&points).join(", ");
-        return Err(Failure::input(say!(
-            "no result has a method `{method}`; there are {known}",
-            "没有结果含方法 `{method}`；已有 {known}"
+        return Err(Failure::input(format!(
+            "no result has a method `{method}`; there are {known}"
         )));
     }
     if let Some(path) = &args.html {
         let path = given(common, path);
         write_whole(&path, trend_page(&points))?;
-        console.note(&say!("wrote {}", "已写入 {}", path.display()));
+        console.note(&format!("wrote {}", path.display()));
     }
     console.report(&points, || {
         console.print(&table(&points, args.method.as_deref(), console))
@@ -182,7 +176,7 @@ fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
         match read_set(folder) {
             Ok(Some(set)) => read.push(set),
             Ok(None) => {}
-            Err(why) => console.warn(localized("skipped:", "跳过："), why),
+            Err(why) => console.warn("skipped:", why),
         }
     }
     read.sort_by(|(a, _), (b, _)| {
@@ -279,21 +273,18 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
     let times = points.iter().map(|point| short_time(&point.started));
     let commits = points.iter().map(short_commit);
     let mut columns: Vec<Vec<String>> = vec![
-        [localized("began (UTC)", "开始（UTC）").to_owned()]
+        ["began (UTC)".to_owned()]
             .into_iter()
             .chain(times)
             .collect(),
-        [localized("commit", "提交").to_owned()]
-            .into_iter()
-            .chain(commits)
-            .collect(),
+        ["commit".to_owned()].into_iter().chain(commits).collect(),
     ];
     columns.extend(score_columns(points, method));
     let headings = columns
         .iter()
         .filter_map(|column| column.first())
         .map(|heading| Column::Right(heading));
-    let headings: Vec<Column<'_>> = [Column::Left(localized("label", "标签"))]
+    let headings: Vec<Column<'_>> = [Column::Left("label")]
         .into_iter()
         .chain(headings)
         .collect();
@@ -304,11 +295,8 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
     let mut text = render_table(&headings, rows, console.width());
     if points.iter().any(|point| point.measured_otherwise) {
         let mut note = StyledText::default();
-        let sentence = localized(
-            "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
-             compared with those above.",
-            "≠ 样本、问题、评分细则、作答模型或评审有变：此后的得分不能与上面的比较。",
-        );
+        let sentence = "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
+             compared with those above.";
         note.paragraph(TextStyle::Plain, sentence, console.width());
         text.push_str("\n\n");
         text.push_str(note.plain().trim_end());

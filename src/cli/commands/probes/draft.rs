@@ -4,7 +4,6 @@ use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
 use crate::probe::{Bank, CandidateVerdicts, Probe, probes_per_point, verify};
-use base::say;
 use lexical::facts::FactFinder;
 use sessions::transcript::{Point, fold};
 
@@ -126,12 +125,8 @@ impl BankDraft {
             extra: serde_json::Map::new(),
         };
         let text = serde_json::to_string_pretty(&bank);
-        text.map(|text| Some(text + "\n")).map_err(|error| {
-            Failure::error(say!(
-                "failed to write JSON: {error}",
-                "无法写出 JSON：{error}"
-            ))
-        })
+        text.map(|text| Some(text + "\n"))
+            .map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
     }
 }
 

@@ -25,8 +25,6 @@ use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, lis
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
-use base::locale::localized;
-use base::say;
 use models::Prices;
 
 #[derive(Debug, Args)]
@@ -67,12 +65,10 @@ pub(super) fn run(
         ..ProjectOptions::default()
     };
     let pipeline = open_project(common, &select, opening, console)?;
-    let generator = pipeline.generators.first().ok_or_else(|| {
-        Failure::input(localized(
-            "no [[probes]] table can be used",
-            "没有可用的 [[probes]] 表",
-        ))
-    })?;
+    let generator = pipeline
+        .generators
+        .first()
+        .ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = [&generator.model].into_iter().chain(floor);
     require_keys(models.clone())?;
@@ -178,37 +174,23 @@ fn choose_fixtures(
         .into_iter()
         .partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
     let names = list(taken.iter().map(|name| name.as_str()));
-    let hint = localized("--force replaces banks that exist", "--force 替换已有题库");
+    let hint = "--force replaces banks that exist";
     match (named.is_empty(), taken.is_empty(), free.is_empty()) {
-        (false, false, _) => Err(Failure::input(say!(
-            "there is a bank already for {names}",
-            "{names} 已有题库"
-        ))
-        .hinted(hint)),
-        (true, true, true) => {
-            let hint = localized(
-                "`compeval fixture import LOG…` makes fixtures from session logs",
-                "`compeval fixture import LOG…` 从会话日志制作样本",
-            );
-            Err(Failure::input(localized(
-                "there is no fixture to write probes for",
-                "没有需要编写问题的样本",
-            ))
-            .hinted(hint)
-            .exiting(Exit::EmptySelection))
+        (false, false, _) => {
+            Err(Failure::input(format!("there is a bank already for {names}")).hinted(hint))
         }
-        (true, false, true) => Err(Failure::input(localized(
-            "every fixture has a bank",
-            "每个样本都有题库",
-        ))
-        .hinted(hint)
-        .exiting(Exit::EmptySelection)),
+        (true, true, true) => {
+            let hint = "`compeval fixture import LOG…` makes fixtures from session logs";
+            Err(Failure::input("there is no fixture to write probes for")
+                .hinted(hint)
+                .exiting(Exit::EmptySelection))
+        }
+        (true, false, true) => Err(Failure::input("every fixture has a bank")
+            .hinted(hint)
+            .exiting(Exit::EmptySelection)),
         _ => {
             if !taken.is_empty() {
-                console.note(&say!(
-                    "left as they are: the banks of {names}",
-                    "保持原样的题库：{names}"
-                ));
+                console.note(&format!("left as they are: the banks of {names}"));
             }
             Ok(free.into_iter().cloned().collect())
         }

@@ -13,8 +13,6 @@ use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::probe::{ProbeType, RejectionReason, recommended_probes};
 use crate::scheduler::Budget;
-use base::locale::localized;
-use base::say;
 
 /// The outcome of a generation.
 pub(super) struct GenerationReport<'a> {
@@ -48,9 +46,8 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
             .iter()
             .for_each(|bank| console.inform(&page(report, bank, console)));
         let cost = cost(report.budget.spent().usd);
-        console.note(&say!(
+        console.note(&format!(
             "{executed} asked now of {} ({cost}), {cached} from the cache",
-            "本次询问 {executed} 次，由 {} 作答（{cost}），{cached} 次来自缓存",
             report.generator
         ));
     });
@@ -82,48 +79,38 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
     } = bank;
     let probes = count(draft.probes().count(), Noun::Probe);
     let mut text = match (draft.is_written(), draft.is_whole()) {
-        (true, _) => say!("wrote {path}  {probes}", "已写入 {path}  {probes}"),
+        (true, _) => format!("wrote {path}  {probes}"),
         (false, true) => {
-            say!(
+            format!(
                 "{} no probe passed verification; no bank was written",
-                "{} 没有问题通过核验；没有写出题库",
                 console.paint(TextStyle::Bad, &draft.fixture)
             )
         }
         (false, false) => {
             let name = console.paint(TextStyle::Bad, &draft.fixture);
-            say!(
-                "{name} some points have no reply; no bank was written. Run again to continue",
-                "{name} 有些压缩点没有回复；没有写出题库。请重新运行以继续"
-            )
+            format!("{name} some points have no reply; no bank was written. Run again to continue")
         }
     };
     if *existed && !draft.is_written() {
-        text.push_str(&say!("; {path} stays as it was", "；{path} 保持原样"));
+        text.push_str(&format!("; {path} stays as it was"));
     }
     text.push_str(&format!("\n{}\n", table(draft, console)));
     let mut warnings = shortages(draft, &report.generator);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
-        warnings.push(say!(
+        warnings.push(format!(
             "answered without a context and tagged `guessable`: {}",
-            "无上下文也能答出，标记为 `guessable`：{}",
             guessable.join(", ")
         ));
     }
     if !draft.unchecked.is_empty() {
-        warnings.push(say!(
+        warnings.push(format!(
             "not asked without a context: {}",
-            "未在无上下文时询问：{}",
             draft.unchecked.join(", ")
         ));
     }
     for warning in warnings {
-        text.push_str(&console.labelled(
-            TextStyle::Warning,
-            localized("warning:", "警告："),
-            warning,
-        ));
+        text.push_str(&console.labelled(TextStyle::Warning, "warning:", warning));
         text.push('\n');
     }
     text.push_str(&dropped(draft));
@@ -143,11 +130,10 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
             .map(|kind| probe_type(*kind))
             .collect();
         if !missing.is_empty() {
-            shortages.push(say!(
+            shortages.push(format!(
                 "point {} has no probe of type {}",
-                "压缩点 {} 没有{}类问题",
                 point.number,
-                missing.join(localized(", ", "、"))
+                missing.join(", ")
             ));
         }
     }
@@ -156,24 +142,20 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
         recommended_probes(draft.points.len()),
     );
     if draft.is_whole() && kept < *wanted.start() {
-        let advice = localized(
-            "the rules find no more; add some by hand, or generate with a model",
-            "规则找不到更多；请手工添加，或用模型生成",
-        );
+        let advice = "the rules find no more; add some by hand, or generate with a model";
         let advice = if generator == "lexical" {
             advice
         } else {
-            localized("add some by hand", "请手工添加")
+            "add some by hand"
         };
         let number = count(kept, Noun::Probe);
         let few = match kept {
             // There is no new bank then, and an older one may have more.
-            0 => localized("no probe was kept", "没有保留任何问题").to_owned(),
-            _ => say!("the bank has {number}", "题库有 {number}"),
+            0 => "no probe was kept".to_owned(),
+            _ => format!("the bank has {number}"),
         };
-        shortages.push(say!(
+        shortages.push(format!(
             "{few}; {} to {} are recommended: {advice}",
-            "{few}；建议 {} 至 {} 个：{advice}",
             wanted.start(),
             wanted.end()
         ));
@@ -183,14 +165,14 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
 
 fn table(draft: &BankDraft, console: &Console) -> String {
     let columns = [
-        Column::Right(localized("point", "压缩点")),
-        Column::Right(localized("proposed", "提出")),
-        Column::Right(localized("kept", "保留")),
-        Column::Right(localized("recall", "召回")),
-        Column::Right(localized("artifact", "产物")),
-        Column::Right(localized("continuation", "连续性")),
-        Column::Right(localized("decision", "决策")),
-        Column::Right(localized("dropped", "舍弃")),
+        Column::Right("point"),
+        Column::Right("proposed"),
+        Column::Right("kept"),
+        Column::Right("recall"),
+        Column::Right("artifact"),
+        Column::Right("continuation"),
+        Column::Right("decision"),
+        Column::Right("dropped"),
     ];
     render_table(
         &columns,
@@ -220,40 +202,36 @@ fn table_row(point: &PointDraft) -> Vec<String> {
     cells.iter().map(ToString::to_string).collect()
 }
 
-/// How many candidates were dropped for each reason, by its words in English, which JSON has, and in Chinese.
-fn reasons(draft: &BankDraft) -> BTreeMap<[&'static str; 2], usize> {
+/// How many candidates were dropped for each reason.
+fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for point in &draft.points {
         for (_, why) in point.verified.iter().flat_map(|verified| &verified.dropped) {
             *counts.entry(reason(why)).or_default() += 1;
         }
         if point.unreadable > 0 {
-            *counts
-                .entry(["the entry is not a probe", "条目不是问题"])
-                .or_default() += point.unreadable;
+            *counts.entry("the entry is not a probe").or_default() += point.unreadable;
         }
     }
     counts
 }
 
-fn reason(why: &RejectionReason) -> [&'static str; 2] {
+fn reason(why: &RejectionReason) -> &'static str {
     match why {
-        RejectionReason::NoQuestion => ["it has no question", "没有提问"],
-        RejectionReason::NoFacts => ["it has no expected fact", "没有预期事实"],
-        RejectionReason::NotInSpan(_) => ["a fact does not occur in the span", "事实不在片段中"],
-        RejectionReason::GivenAway(_) => ["the question contains a fact", "提问中含有事实"],
-        RejectionReason::Weak(_) => ["a fact is too short", "事实太短"],
-        RejectionReason::Repeated => ["it repeats another probe", "与另一问题重复"],
-        RejectionReason::Surplus => ["its type has enough probes", "该类问题已足够"],
+        RejectionReason::NoQuestion => "it has no question",
+        RejectionReason::NoFacts => "it has no expected fact",
+        RejectionReason::NotInSpan(_) => "a fact does not occur in the span",
+        RejectionReason::GivenAway(_) => "the question contains a fact",
+        RejectionReason::Weak(_) => "a fact is too short",
+        RejectionReason::Repeated => "it repeats another probe",
+        RejectionReason::Surplus => "its type has enough probes",
     }
 }
 
 fn dropped(draft: &BankDraft) -> String {
     let lines = reasons(draft)
         .into_iter()
-        .map(|([english, chinese], times)| {
-            say!("dropped {times}: {english}\n", "舍弃 {times}：{chinese}\n")
-        });
+        .map(|(english, times)| format!("dropped {times}: {english}\n"));
     lines.collect()
 }
 
@@ -283,7 +261,7 @@ fn bank_json(path: &str, draft: &BankDraft) -> Value {
         "file": draft.is_written().then_some(path),
         "probes": draft.probes().count(),
         "points": draft.points.iter().map(point_json).collect::<Vec<_>>(),
-        "dropped": reasons(draft).into_iter().map(|([english, _], times)| (english, times)).collect::<BTreeMap<_, _>>(),
+        "dropped": reasons(draft),
         "guessable": draft.guessable(),
         "unchecked": draft.unchecked,
     })

@@ -8,7 +8,6 @@ use super::super::content::{
 use super::super::draft::ConversationDraft;
 use super::super::source::{DOCUMENT_LIMIT, Records, plain_name};
 use super::openai;
-use base::locale::localized;
 use base::text::each_string;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -17,10 +16,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let stem = records.stem();
         let samples = list_of(&log, "samples");
         if samples.is_empty() {
-            records.note_loss(localized(
-                "the log is a header without samples; export the full log with `inspect log convert --to json`",
-                "日志只有头部而没有样本；请用 `inspect log convert --to json` 导出完整日志",
-            ));
+            records.note_loss("the log is a header without samples; export the full log with `inspect log convert --to json`");
         }
         for sample in samples {
             drafts.push(read_sample(

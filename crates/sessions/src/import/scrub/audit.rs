@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::edit::unescaped;
 use super::{personal, secrets, shape};
 use crate::transcript::Fixture;
-use base::say;
 use base::text::pattern;
 
 /// What a place looks like.
@@ -45,19 +44,9 @@ pub enum SuspicionKind {
 }
 
 impl SuspicionKind {
-    /// The kind in the language that is printed; in JSON it is English.
+    /// The kind.
     pub fn message(&self) -> String {
-        match self {
-            SuspicionKind::Secret(kind) => say!("{self}", "密钥或密码（{kind}）"),
-            SuspicionKind::HomeFolder => say!("{self}", "路径中的账户名"),
-            SuspicionKind::Address => say!("{self}", "电子邮件地址"),
-            SuspicionKind::Mention => say!("{self}", "提及的人"),
-            SuspicionKind::Machine => say!("{self}", "机器名"),
-            SuspicionKind::NetworkAddress => say!("{self}", "公网地址"),
-            SuspicionKind::Reasoning => say!("{self}", "推理标签"),
-            SuspicionKind::Random => say!("{self}", "很长的随机字符串"),
-            SuspicionKind::Password => say!("{self}", "可能的密码"),
-        }
+        self.to_string()
     }
 
     /// Whether scrubbing would replace it: then a fixture must not be committed with it. The others are for a person
@@ -267,10 +256,7 @@ fn is_random(run: &str) -> bool {
 fn masked(text: &str) -> String {
     let length = text.chars().count();
     let shown: String = text.chars().take((length / 3).min(4)).collect();
-    say!(
-        "{shown}… ({length} characters)",
-        "{shown}……（{length} 个字符）"
-    )
+    format!("{shown}… ({length} characters)")
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ use serde_json::Value;
 use super::conversation::ORPHAN_HEAD;
 use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
 use crate::transcript::{Fixture, Message, Role};
-use base::say;
 use base::text::each_string;
 use cut::cut;
 use personal::HandleMatcher;
@@ -117,20 +116,9 @@ pub enum Replacement {
 }
 
 impl Replacement {
-    /// The kind in the language that is printed; in JSON it is English.
+    /// The kind.
     pub fn message(&self) -> String {
-        match self {
-            Replacement::Secret(kind) => say!("{self}", "密钥或密码（{kind}）"),
-            Replacement::HomeFolder => say!("{self}", "路径中的账户名"),
-            Replacement::Handle => say!("{self}", "个人用户名"),
-            Replacement::Address => say!("{self}", "电子邮件地址或作者"),
-            Replacement::Reasoning => say!("{self}", "推理内容"),
-            Replacement::Mention => say!("{self}", "提及的人"),
-            Replacement::SystemPrompt => say!("{self}", "系统提示词"),
-            Replacement::EmptyMessage => say!("{self}", "空的助手消息"),
-            Replacement::OrphanResult => say!("{self}", "没有调用的结果"),
-            Replacement::LongOutput => say!("{self}", "过长的工具输出"),
-        }
+        self.to_string()
     }
 }
 

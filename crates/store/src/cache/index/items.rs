@@ -5,7 +5,6 @@ use super::item_key::{Item, ItemKey, decoded, encoded};
 use crate::cache::entry::{EntryStatus, Record, clip_to};
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::digest::{ActionKey, Digest};
-use base::locale::localized;
 
 /// The first byte of the value of an action that was removed; a record begins with its version.
 const REMOVED: u8 = 0;
@@ -43,14 +42,15 @@ pub(super) fn add_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> Index
     match key {
         ItemKey::Action(action) => match value.strip_prefix(&[REMOVED]) {
             Some(why) => tables.remove(&action, decoded(why)?),
-            None => tables.set_record(Record::decode(action, value).ok_or_else(|| {
-                IndexFault::broken(localized("a record cannot be read", "无法读取一条记录"))
-            })?),
+            None => tables.set_record(
+                Record::decode(action, value)
+                    .ok_or_else(|| IndexFault::broken("a record cannot be read"))?,
+            ),
         },
         ItemKey::Place(place) => {
-            let key = value.try_into().map_err(|_| {
-                IndexFault::broken(localized("a key has the wrong length", "一个键的长度有误"))
-            })?;
+            let key = value
+                .try_into()
+                .map_err(|_| IndexFault::broken("a key has the wrong length"))?;
             tables.set_latest(place, ActionKey(Digest(key)));
         }
         ItemKey::Text(digest) => tables.set_text(digest, decoded(value)?),

@@ -19,7 +19,6 @@ use crate::cache::error::Damage;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
 use crate::digest::{ActionKey, Digest};
-use base::say;
 use item_key::{ItemKey, PlacePrefix};
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
@@ -297,12 +296,9 @@ impl Tables {
 
     /// The damage that was found, worded for the user.
     pub(super) fn damage_notices(&self) -> impl Iterator<Item = String> {
-        self.damage.iter().map(|damage| {
-            say!(
-                "{damage}. `compeval cache verify` removes it",
-                "{damage}。`compeval cache verify` 会删除它"
-            )
-        })
+        self.damage
+            .iter()
+            .map(|damage| format!("{damage}. `compeval cache verify` removes it"))
     }
 
     pub(super) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {

@@ -11,8 +11,6 @@ use crate::cache::error::CacheError;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_at, read_pack_header};
-use base::locale::localized;
-use base::say;
 
 /// A pack as it was when it was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +132,7 @@ pub(crate) fn catch_up(
         .iter()
         .find(|(id, _)| !ids.contains(id) && tables.uses(**id))
     {
-        return Err(say!("pack {id} is missing", "缺少包 {id}"));
+        return Err(format!("pack {id} is missing"));
     }
     let newest_mark = marks.keys().next_back().copied().unwrap_or(0);
     let mut states = Vec::new();
@@ -142,12 +140,12 @@ pub(crate) fn catch_up(
         let from = match marks.get(id) {
             Some(mark) => {
                 if !is_built_from(mark, *id, packs).map_err(|e| e.to_string())? {
-                    return Err(localized("it was built from other packs", "由其他包建立").into());
+                    return Err("it was built from other packs".into());
                 }
                 mark.good
             }
             None if *id > newest_mark => PackHeader::LEN as u64,
-            None => return Err(localized("it was built from other packs", "由其他包建立").into()),
+            None => return Err("it was built from other packs".into()),
         };
         let is_newest = ids.last() == Some(id);
         states.push(scan_pack(tables, *id, from, is_newest, packs).map_err(|e| e.to_string())?);

@@ -22,7 +22,6 @@ use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
 use super::items::{add_item, item};
 use crate::cache::error::{IndexFault, IndexResult};
 use base::files::{create_private_folder, make_files_private, sync_folder};
-use base::locale::localized;
 use base::threads::check_available;
 
 /// How long to wait for another process that is just closing the tree.
@@ -107,7 +106,7 @@ impl ActionTree {
     fn open_tree(&self) -> IndexResult<&OpenTree> {
         self.open
             .as_ref()
-            .ok_or_else(|| IndexFault::broken(localized("it is closed", "已关闭")))
+            .ok_or_else(|| IndexFault::broken("it is closed"))
     }
 
     /// Reads the whole tree, in order.
@@ -115,9 +114,8 @@ impl ActionTree {
         let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
         let mut items = self.open_tree()?.actions.iter();
         while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
-            let key = ItemKey::decode(&key).ok_or_else(|| {
-                IndexFault::broken(localized("a key in it is unknown", "其中有未知的键"))
-            })?;
+            let key = ItemKey::decode(&key)
+                .ok_or_else(|| IndexFault::broken("a key in it is unknown"))?;
             match key {
                 ItemKey::Total => total = Some(decoded::<u64>(&value)?),
                 ItemKey::Pack(id) => {
@@ -127,10 +125,7 @@ impl ActionTree {
             }
         }
         if total != Some(tables.item_count()) {
-            return Err(IndexFault::broken(localized(
-                "entries are missing from it",
-                "其中缺少条目",
-            )));
+            return Err(IndexFault::broken("entries are missing from it"));
         }
         Ok((tables, packs))
     }
@@ -204,12 +199,7 @@ fn check_memory() -> IndexResult<()> {
     let reserved = memory.try_reserve_exact(MEMORY);
     // An allocation that nobody uses would be optimised away.
     std::hint::black_box(&memory);
-    reserved.map_err(|_| {
-        IndexFault::broken(localized(
-            "there is not enough memory to open it",
-            "内存不足，无法打开",
-        ))
-    })
+    reserved.map_err(|_| IndexFault::broken("there is not enough memory to open it"))
 }
 
 /// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged
@@ -251,10 +241,7 @@ fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> IndexResult<T> {
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(fault(&error)),
-        Err(_) => Err(IndexFault::broken(localized(
-            "sled stopped on damaged data",
-            "sled 因数据损坏而停止",
-        ))),
+        Err(_) => Err(IndexFault::broken("sled stopped on damaged data")),
     }
 }
 

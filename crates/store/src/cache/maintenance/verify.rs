@@ -17,8 +17,6 @@ use crate::cache::packs::{PackItem, PackScanner, decode_body, read_frame, read_p
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
 use crate::digest::ActionKey;
-use base::locale::localized;
-use base::say;
 
 /// Damage that was found and removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,18 +35,12 @@ impl DamageReport {
         let copy = self
             .set_aside
             .as_ref()
-            .map(|path| say!("; a copy is in {}", "；副本在 {}", path.display()))
+            .map(|path| format!("; a copy is in {}", path.display()))
             .unwrap_or_default();
         match self.lost.len() {
             0 => copy,
-            1 => say!(
-                "{copy}; the next run makes the entry again",
-                "{copy}；下次运行会重新产生该条目"
-            ),
-            n => say!(
-                "{copy}; the next run makes {n} entries again",
-                "{copy}；下次运行会重新产生 {n} 个条目"
-            ),
+            1 => format!("{copy}; the next run makes the entry again"),
+            n => format!("{copy}; the next run makes {n} entries again"),
         }
     }
 }
@@ -152,11 +144,7 @@ fn check_index(
     reports: &mut Vec<DamageReport>,
 ) -> Result<(), CacheError> {
     if store.check_tables(active)? {
-        let what = localized(
-            "it does not agree with the packs and was rebuilt from them",
-            "与各包不一致，已由它们重建",
-        )
-        .to_owned();
+        let what = "it does not agree with the packs and was rebuilt from them".to_owned();
         let damage = Damage {
             key: None,
             path: store.layout.index(),
@@ -182,7 +170,7 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
     match read_pack_header(file, len)? {
         Ok(header) if header.id == id => {}
         Ok(_) => {
-            let what = localized("its header is that of another pack", "其头部属于另一个包");
+            let what = "its header is that of another pack";
             damaged.push(DamagedRange {
                 at,
                 to: start,
@@ -222,10 +210,7 @@ fn check_frame(
     let is_entry = header.content.summary().is_some();
     // a shared field that is damaged is reported at its own place
     if is_entry && decode_header(header, &bytes[..head], &SharedFields::default()).is_none() {
-        return Ok(Some(localized(
-            "its header cannot be read",
-            "无法读取其头部",
-        )));
+        return Ok(Some("its header cannot be read"));
     }
     let has_body = matches!(
         header.content,

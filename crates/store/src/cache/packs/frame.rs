@@ -18,7 +18,6 @@ use crate::cache::entry::{
     ParsedBody, Record, RemovalReason, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest};
-use base::locale::localized;
 use base::redaction::redact_bytes;
 
 /// Bytes of a header of version 1 before its note.
@@ -79,16 +78,10 @@ impl PackHeader {
     pub(crate) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let [id, low, high, crc] = [8, 12, 16, 20].map(|at| u32_at(bytes, at));
         if crc32fast::hash(&bytes[..20]) != crc || bytes[..7] != PackHeader::MAGIC[..7] {
-            return Err(localized(
-                "the header of the pack does not match its checksum",
-                "包的头部与其校验和不符",
-            ));
+            return Err("the header of the pack does not match its checksum");
         }
         if bytes[7] != PackHeader::MAGIC[7] {
-            return Err(localized(
-                "the pack has a version that this program does not support",
-                "包的版本不受本程序支持",
-            ));
+            return Err("the pack has a version that this program does not support");
         }
         Ok(PackHeader {
             id,
@@ -114,10 +107,7 @@ impl Codec {
         match byte {
             0 => Ok(Codec::Plain),
             1 => Ok(Codec::Zstd),
-            _ => Err(FrameHeaderError::Damaged(localized(
-                "its compression is unknown",
-                "其压缩方式未知",
-            ))),
+            _ => Err(FrameHeaderError::Damaged("its compression is unknown")),
         }
     }
 }
@@ -253,19 +243,15 @@ impl FrameHeader {
             .split_last_chunk::<CRC>()
             .ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(FrameHeaderError::Damaged(localized(
+            return Err(FrameHeaderError::Damaged(
                 "its header does not match its checksum",
-                "其头部与校验和不符",
-            )));
+            ));
         }
         let codec = codec?;
         let content = covered
             .get(4)
             .and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
-        let content = content.ok_or(FrameHeaderError::Damaged(localized(
-            "its header cannot be read",
-            "无法读取其头部",
-        )))?;
+        let content = content.ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
         let head_len = u32::try_from(head_len).map_err(|_| impossible())?;
         Ok(FrameHeader {
             key,
@@ -330,10 +316,7 @@ impl FrameHeader {
 }
 
 fn impossible() -> FrameHeaderError {
-    FrameHeaderError::Damaged(localized(
-        "its header has impossible lengths",
-        "其头部的长度不可能",
-    ))
+    FrameHeaderError::Damaged("its header has impossible lengths")
 }
 
 /// The part of a frame's header before the note.
@@ -396,10 +379,7 @@ impl FrameStart {
     fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
         if fixed[..4] != MAGIC {
-            return Err(FrameHeaderError::Damaged(localized(
-                "there is no frame",
-                "没有帧",
-            )));
+            return Err(FrameHeaderError::Damaged("there is no frame"));
         }
         let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
         let [key, digest] = [24, 56].map(|at| {

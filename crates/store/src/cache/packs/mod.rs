@@ -21,7 +21,6 @@ use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::lookup::StoredReply;
 use crate::digest::{ActionKey, Digest};
-use base::locale::localized;
 use base::redaction::redact_bytes;
 use folder::Layout;
 use frame::{
@@ -83,10 +82,7 @@ pub(super) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, 
     if Digest::hash(&raw) == header.digest {
         Ok(raw)
     } else {
-        Err(localized(
-            "its body does not match its digest",
-            "其正文与摘要值不符",
-        ))
+        Err("its body does not match its digest")
     }
 }
 
@@ -101,16 +97,16 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
                     .as_mut()
                     .map(|context| context.decompress(&stored, header.raw_len as usize))
             });
-            Bytes::from(raw.and_then(Result::ok).ok_or(localized(
-                "its body cannot be decompressed",
-                "无法解压其正文",
-            ))?)
+            Bytes::from(
+                raw.and_then(Result::ok)
+                    .ok_or("its body cannot be decompressed")?,
+            )
         }
     };
     if raw.len() == header.raw_len as usize {
         Ok(raw)
     } else {
-        Err(localized("its body has another length", "其正文长度不同"))
+        Err("its body has another length")
     }
 }
 
@@ -120,10 +116,7 @@ pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(),
     if matches {
         Ok(())
     } else {
-        Err(localized(
-            "its body does not match its checksum",
-            "其正文与校验和不符",
-        ))
+        Err("its body does not match its checksum")
     }
 }
 
@@ -176,7 +169,7 @@ pub(super) fn read_pack_header(
 ) -> io::Result<Result<PackHeader, &'static str>> {
     let mut start = [0; PackHeader::LEN];
     if len < start.len() as u64 {
-        return Ok(Err(localized("the pack is cut off", "包被截断")));
+        return Ok(Err("the pack is cut off"));
     }
     read_at(file, &mut start, 0)?;
     Ok(PackHeader::decode(&start))
@@ -297,23 +290,14 @@ impl PackFiles {
             .and_then(|file| read_bytes(&file, at.offset, length));
         let bytes = bytes.map_err(|error| self.unread(key, at, &error))?;
         let header = FrameHeader::decode(&bytes).map_err(|error| match error {
-            FrameHeaderError::Short(_) => self.damage(
-                key,
-                at,
-                localized(
-                    "its header has other lengths than the index says",
-                    "其头部的长度与索引所说的不同",
-                ),
-            ),
+            FrameHeaderError::Short(_) => {
+                self.damage(key, at, "its header has other lengths than the index says")
+            }
             FrameHeaderError::Damaged(what) => self.damage(key, at, what),
         })?;
         let is_same = header.head_len == at.head && header.body_len == at.body;
         if !is_same || key.is_some_and(|key| key.0 != header.key) {
-            return Err(self.damage(
-                key,
-                at,
-                localized("another entry is there", "那里是另一个条目"),
-            ));
+            return Err(self.damage(key, at, "another entry is there"));
         }
         Ok((header, bytes))
     }
@@ -345,17 +329,11 @@ impl PackFiles {
         let (header, bytes) =
             self.frame(Some(record.key), record.location, record.location.len())?;
         if header.digest != record.raw {
-            return Err(self.damage_of(
-                record,
-                localized("another body is there", "那里是另一份正文"),
-            ));
+            return Err(self.damage_of(record, "another body is there"));
         }
-        let models = header.models(&bytes).ok_or_else(|| {
-            self.damage_of(
-                record,
-                localized("its header cannot be read", "无法读取其头部"),
-            )
-        })?;
+        let models = header
+            .models(&bytes)
+            .ok_or_else(|| self.damage_of(record, "its header cannot be read"))?;
         Ok((
             header,
             Bytes::from(bytes).slice(record.location.head as usize..),
@@ -372,10 +350,7 @@ impl PackFiles {
             DecodedHeader::Whole(header) => Ok(*header),
             DecodedHeader::FieldLost => Err(self.damage_of(
                 record,
-                localized(
-                    "what it was made from is lost, and its output is not",
-                    "产生它所用的内容已丢失，其输出没有丢失",
-                ),
+                "what it was made from is lost, and its output is not",
             )),
         }
     }
@@ -390,23 +365,17 @@ impl PackFiles {
             Ok(Arc::default())
         };
         let fields = fields.map_err(|error| self.unread(Some(record.key), at, &error))?;
-        decode_header(&header, &head, &fields).ok_or_else(|| {
-            self.damage_of(
-                record,
-                localized("its header cannot be read", "无法读取其头部"),
-            )
-        })
+        decode_header(&header, &head, &fields)
+            .ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }
 
     /// The place of a record.
     pub(super) fn place(&self, record: &Record) -> Result<Digest, Damage> {
         let (header, _) = self.head(record)?;
-        let summary = header.content.summary().ok_or_else(|| {
-            self.damage_of(
-                record,
-                localized("another entry is there", "那里是另一个条目"),
-            )
-        })?;
+        let summary = header
+            .content
+            .summary()
+            .ok_or_else(|| self.damage_of(record, "another entry is there"))?;
         Ok(summary.place)
     }
 
@@ -419,13 +388,7 @@ impl PackFiles {
         let (header, bytes) = self.frame(None, at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         let body = decode_body(&header, body).map_err(|what| self.damage(None, at, what))?;
-        decode(&body).ok_or_else(|| {
-            self.damage(
-                None,
-                at,
-                localized("the record of a batch cannot be read", "无法读取批次的记录"),
-            )
-        })
+        decode(&body).ok_or_else(|| self.damage(None, at, "the record of a batch cannot be read"))
     }
 
     /// The text stored at a location under `digest`.
@@ -514,11 +477,11 @@ impl<'a> PackScanner<'a> {
                     needed = more
                 }
                 Err(FrameHeaderError::Short(_)) => {
-                    return Ok(Err(localized("the frame is cut off", "帧被截断")));
+                    return Ok(Err("the frame is cut off"));
                 }
                 Err(FrameHeaderError::Damaged(what)) => return Ok(Err(what)),
                 Ok(header) if header.location(0, at).end() > self.len => {
-                    return Ok(Err(localized("the frame is cut off", "帧被截断")));
+                    return Ok(Err("the frame is cut off"));
                 }
                 Ok(header) => return Ok(Ok(header)),
             }

@@ -11,8 +11,6 @@ use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use base::files::{create_private_folder, open_options};
-use base::locale::localized;
-use base::say;
 
 /// A frame's place and its header.
 type LocatedFrame = (FrameLocation, FrameHeader);
@@ -86,9 +84,8 @@ impl ActivePack {
         };
         if last.good < last.len {
             let kept = copy_damaged(layout, last.id, last.good, last.len)?;
-            notices.push(say!(
+            notices.push(format!(
                 "{}: the last {} bytes are not a whole entry and were cut off (a copy is in {})",
-                "{}：最后 {} 字节不是完整的条目，已截去（副本在 {}）",
                 layout.pack(last.id).display(),
                 last.len - last.good,
                 kept.display()
@@ -132,8 +129,8 @@ pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<
     let mut offset = active.len;
     let mut located = Vec::with_capacity(frames.len());
     for frame in frames {
-        let header = FrameHeader::decode(frame)
-            .map_err(|_| io::Error::other(localized("a frame is malformed", "一个帧的格式有误")))?;
+        let header =
+            FrameHeader::decode(frame).map_err(|_| io::Error::other("a frame is malformed"))?;
         located.push((header.location(active.id, offset), header));
         offset += frame.len() as u64;
     }

@@ -26,7 +26,6 @@ use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
 use crate::cache::packs::shared_fields::{FieldNumbers, SharedFields};
 use active_pack::{ActivePack, cut, locate};
 use base::files::is_at;
-use base::say;
 use recovery::{Opened, open_index, remove_leftovers};
 
 /// A pack that reaches this length is closed and the next one is started.
@@ -57,9 +56,8 @@ impl StoreInner {
     pub(super) fn open(layout: Layout, kind: FolderKind) -> Result<StoreInner, CacheError> {
         let mut notices = Vec::new();
         if kind == FolderKind::Unlabelled {
-            notices.push(say!(
+            notices.push(format!(
                 "{}: the FORMAT file was missing or damaged and was written again",
-                "{}：FORMAT 文件缺失或损坏，已重新写入",
                 layout.root().display()
             ));
         }
@@ -125,9 +123,8 @@ impl StoreInner {
         let cause = self.fault.get_or_init(|| match error {
             CacheError::Poisoned { cause, .. } => cause.clone(),
             CacheError::Removed { .. } => error.to_string(),
-            other => say!(
-                "{other}. Everything stored before is intact; remove the cause and run again",
-                "{other}。此前保存的内容都完好；请排除原因后重新运行"
+            other => format!(
+                "{other}. Everything stored before is intact; remove the cause and run again"
             ),
         });
         self.poisoned(cause)
@@ -308,12 +305,11 @@ impl StoreInner {
         std::mem::forget(slot.take());
         let aside = set_aside(&self.layout)
             .err()
-            .map(|error| say!("; {error}", "；{error}"))
+            .map(|error| format!("; {error}"))
             .unwrap_or_default();
-        self.notice(say!("{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}", "{}：索引出错（{}）。没有丢失内容：下次打开缓存时由各包重新建立{aside}",
+        self.notice(format!("{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}",
             self.layout.root().display(),
-            fault.text()
-        ));
+            fault.text()));
     }
 
     /// Replaces the tree by one that takes no more space than its records need.
@@ -328,9 +324,8 @@ impl StoreInner {
             Ok(tree) => *slot = Some(tree),
             Err(fault) => {
                 let root = self.layout.root().display();
-                self.notice(say!(
+                self.notice(format!(
                     "{root}: the index could not be made smaller: {}",
-                    "{root}：无法缩小索引：{}",
                     fault.text()
                 ));
             }

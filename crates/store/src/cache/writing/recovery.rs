@@ -14,8 +14,6 @@ use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
-use base::locale::localized;
-use base::say;
 
 /// What an open store begins with.
 pub(super) struct Opened {
@@ -81,9 +79,7 @@ fn open_tree(
     ids: &[u32],
 ) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
     if !ActionTree::is_in(&layout.index()) {
-        return Err(RebuildReason::Unreadable(
-            localized("it was missing", "索引缺失").into(),
-        ));
+        return Err(RebuildReason::Unreadable("it was missing".into()));
     }
     let tree = ActionTree::open(&layout.index())?;
     let (mut tables, marks) = match tree.load() {
@@ -112,9 +108,8 @@ fn rebuild(
         Ok(tree) => Some(tree),
         Err(fault) => {
             let root = layout.root().display();
-            notices.push(say!(
+            notices.push(format!(
                 "{root}: works without an index, which cannot be made here: {}",
-                "{root}：在没有索引的情况下工作，此处无法建立索引：{}",
                 fault.text()
             ));
             None
@@ -129,9 +124,8 @@ fn rebuild(
     };
     if tree.is_some() && !is_new {
         let (root, entries) = (layout.root().display(), tables.record_count());
-        notices.push(say!(
-            "{root}: the index was rebuilt from the packs, {entries} entries ({why})",
-            "{root}：已由各包重建索引，共 {entries} 个条目（{why}）"
+        notices.push(format!(
+            "{root}: the index was rebuilt from the packs, {entries} entries ({why})"
         ));
     }
     notices.extend(tables.damage_notices());

@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 use super::StoreInner;
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
-use base::locale::localized;
 
 /// A request to the writer thread.
 #[derive(Debug)]
@@ -115,12 +114,7 @@ impl WriteBatch {
             let outcome = match &result {
                 Ok(locations) => {
                     let location = locations.get(index).copied();
-                    location.ok_or_else(|| {
-                        store.fail(
-                            &store
-                                .poisoned(localized("a frame was not written", "有一个帧没有写入")),
-                        )
-                    })
+                    location.ok_or_else(|| store.fail(&store.poisoned("a frame was not written")))
                 }
                 Err(error) => Err(store.fail(error)),
             };

@@ -17,8 +17,6 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::Console;
-use base::locale::localized;
-use base::say;
 use card::Card;
 use session::{Review, ReviewCounts};
 
@@ -45,7 +43,7 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
     }
     let next = CommandLine::current().of_project();
     if review.items.is_empty() {
-        console.note(localized("Every probe is reviewed.", "所有问题都已审阅。"));
+        console.note("Every probe is reviewed.");
         console.next(next.command("run"));
         return Ok(Exit::Done);
     }
@@ -54,24 +52,15 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
         return Ok(conclude(counts, left, console));
     }
     if !console.is_interactive() {
-        let hint = localized(
-            "run it in a terminal, or in a browser with --open; --json lists what is to be reviewed",
-            "请在终端中运行，或用 --open 在浏览器中运行；--json 列出待审内容",
-        );
-        return Err(
-            Failure::input(localized("a review needs a terminal", "审阅需要终端")).hinted(hint),
-        );
+        let hint = "run it in a terminal, or in a browser with --open; --json lists what is to be reviewed";
+        return Err(Failure::input("a review needs a terminal").hinted(hint));
     }
     terminal::review(&mut review, console)?;
     Ok(conclude(review.counts, review.left(), console))
 }
 
 fn conclude(counts: ReviewCounts, left: usize, console: &Console) -> Exit {
-    console.note(&say!(
-        "{counts}, {} left",
-        "{counts}，剩余 {}",
-        count(left, Noun::Question)
-    ));
+    console.note(&format!("{counts}, {} left", count(left, Noun::Question)));
     console.next(CommandLine::current().of_project().command(if left > 0 {
         "probes review"
     } else {

@@ -15,8 +15,6 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{LoopbackServer, PageReply, PageRequest, Site};
 use crate::probe::ProbeId;
 use base::files::temporary_file;
-use base::locale::localized;
-use base::say;
 
 const PAGE: &str = include_str!("../../../../../assets/review/page.html");
 /// The style that all pages share.
@@ -54,17 +52,11 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewCounts,
         over,
     });
     let server = LoopbackServer::start(site.clone());
-    let server = server.map_err(|error| {
-        Failure::error(say!(
-            "the page cannot be served: {}",
-            "无法提供页面：{}",
-            chain(&error)
-        ))
-    })?;
+    let server = server
+        .map_err(|error| Failure::error(format!("the page cannot be served: {}", chain(&error))))?;
     let address = server.address();
-    console.eprint(&say!(
-        "review: {address}   (Ctrl-C ends it; decisions are saved immediately)",
-        "审阅：{address}   （Ctrl-C 结束；决定立即保存）"
+    console.eprint(&format!(
+        "review: {address}   (Ctrl-C ends it; decisions are saved immediately)"
     ));
     // Other users see the arguments of programs, so the browser gets a file that only this user can read.
     let redirect = temporary_file(&redirect_page(&address), ".html")
@@ -141,10 +133,9 @@ impl ReviewSite {
             .get(shown.at)
             .is_none_or(|item| item.probe.is_none() || item.probe != shown.id)
         {
-            return refusal(&Failure::input(localized(
+            return refusal(&Failure::input(
                 "this question is no longer asked: load the page again",
-                "该问题不再询问：请重新载入页面",
-            )));
+            ));
         }
         match review.accept_all(shown.at) {
             Ok(accepted) => json_reply(&json!({ "accepted": accepted })),
@@ -163,10 +154,9 @@ impl ReviewSite {
             .get(decided.at)
             .is_none_or(|item| item.probe != decided.id)
         {
-            return refusal(&Failure::input(localized(
+            return refusal(&Failure::input(
                 "this question is no longer asked: load the page again",
-                "该问题不再询问：请重新载入页面",
-            )));
+            ));
         }
         match review.decide(decided.at, decided.decision) {
             Ok(is_settled) => json_reply(&json!({ "settled": is_settled })),
@@ -179,23 +169,14 @@ impl ReviewSite {
 fn page() -> String {
     let texts = [
         ("{{ground}}", GROUND),
-        ("{{language}}", localized("en", "zh-Hans")),
-        (
-            "{{title}}",
-            localized("compeval: review of probes", "compeval：审阅问题"),
-        ),
-        ("{{heading}}", localized("Review of probes", "审阅问题")),
-        (
-            "{{decided}}",
-            localized("Decided questions", "已决定的问题"),
-        ),
-        ("{{decision}}", localized("Decision", "决定")),
+        ("{{language}}", "en"),
+        ("{{title}}", "compeval: review of probes"),
+        ("{{heading}}", "Review of probes"),
+        ("{{decided}}", "Decided questions"),
+        ("{{decision}}", "Decision"),
         (
             "{{keys}}",
-            localized(
-                "The underlined letters are keys. Every decision is saved at once.",
-                "带下划线的字母是按键。每个决定都立即保存。",
-            ),
+            "The underlined letters are keys. Every decision is saved at once.",
         ),
     ];
     texts.iter().fold(PAGE.to_owned(), |page, (place, text)| {

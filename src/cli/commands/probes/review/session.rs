@@ -15,8 +15,6 @@ use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile};
 use crate::probe::{BankText, Probe};
 use base::fault::Fault;
 use base::files::{read_text, write_whole};
-use base::locale::localized;
-use base::say;
 use lexical::facts::History;
 use sessions::import::PARAPHRASE;
 use sessions::transcript::ParsedFixture;
@@ -41,12 +39,9 @@ pub(super) struct ReviewCounts {
 
 impl fmt::Display for ReviewCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&say!(
+        f.write_str(&format!(
             "{} accepted, {} edited, {} rejected",
-            "接受 {}，编辑 {}，拒绝 {}",
-            self.accepted,
-            self.edited,
-            self.rejected
+            self.accepted, self.edited, self.rejected
         ))
     }
 }
@@ -89,11 +84,9 @@ impl Review {
     ) -> Result<Review, Failure> {
         require_fixtures(&paths, names)?;
         if let Some(bare) = names.iter().find(|name| !paths.bank_of(name).is_file()) {
-            return Err(Failure::input(say!(
-                "the fixture `{bare}` has no bank",
-                "样本 `{bare}` 没有题库"
-            ))
-            .hinted(generate()));
+            return Err(
+                Failure::input(format!("the fixture `{bare}` has no bank")).hinted(generate())
+            );
         }
         let meant = paths
             .files
@@ -104,12 +97,9 @@ impl Review {
             .cloned()
             .collect();
         if names.is_empty() {
-            return Err(Failure::input(localized(
-                "there is no bank to review",
-                "没有可审阅的题库",
-            ))
-            .hinted(generate())
-            .exiting(Exit::EmptySelection));
+            return Err(Failure::input("there is no bank to review")
+                .hinted(generate())
+                .exiting(Exit::EmptySelection));
         }
         let mut review = Review {
             paths,
@@ -147,9 +137,8 @@ impl Review {
 
     /// How far the review is, in a line.
     pub(super) fn progress(&self) -> String {
-        say!(
+        format!(
             "{} of {} decided ({})",
-            "已决定 {}/{}（{}）",
             self.settled.len(),
             self.items.len(),
             self.counts
@@ -167,7 +156,7 @@ impl Review {
         let item = self
             .items
             .get(at)
-            .ok_or_else(|| Failure::error(localized("there is no such question", "没有这个问题")))?
+            .ok_or_else(|| Failure::error("there is no such question"))?
             .clone();
         let bank = self.bank(&item.fixture)?;
         let session = self.session(&item.fixture)?;
@@ -210,9 +199,8 @@ impl Review {
         for file in &step.files {
             if read_text(&file.path)? != file.after {
                 let path = self.paths.shown(&file.path);
-                return Err(Failure::input(say!(
-                    "{path} was changed since, so the decision is not undone",
-                    "{path} 之后有改动，因此不撤销该决定"
+                return Err(Failure::input(format!(
+                    "{path} was changed since, so the decision is not undone"
                 )));
             }
         }
@@ -267,10 +255,7 @@ impl Review {
         };
         match (&item.probe, &decision) {
             (None, Decision::Reject) => {
-                return Err(Failure::input(localized(
-                    "a message can only be rephrased or kept",
-                    "消息只能改写或保留",
-                )));
+                return Err(Failure::input("a message can only be rephrased or kept"));
             }
             (None, Decision::Accept) => self.settle_message(&item.fixture, None)?,
             (None, Decision::Edit(words)) => self.settle_message(&item.fixture, Some(words))?,
@@ -307,10 +292,7 @@ impl Review {
             index.and_then(|index| changed.messages.get_mut(usize::try_from(index).ok()?));
         match (message, words.map(str::trim)) {
             (_, Some("")) => {
-                return Err(Failure::input(localized(
-                    "a message cannot be empty",
-                    "消息不能为空",
-                )));
+                return Err(Failure::input("a message cannot be empty"));
             }
             (Some(message), Some(words)) => words.clone_into(&mut message.content),
             _ => {}
@@ -378,10 +360,7 @@ impl Review {
 }
 
 fn generate() -> &'static str {
-    localized(
-        "`compeval probes generate` writes banks",
-        "`compeval probes generate` 编写题库",
-    )
+    "`compeval probes generate` writes banks"
 }
 
 fn missing_probe(item: &ReviewItem) -> Failure {
@@ -390,9 +369,8 @@ fn missing_probe(item: &ReviewItem) -> Failure {
         .as_ref()
         .map(ToString::to_string)
         .unwrap_or_default();
-    Failure::input(say!(
+    Failure::input(format!(
         "the probe `{id}` is no longer in the bank of {}",
-        "问题 `{id}` 已不在 {} 的题库中",
         item.fixture
     ))
 }

@@ -10,8 +10,6 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::variable;
 use crate::probe::Probe;
 use base::files::{read_text, temporary_file};
-use base::locale::localized;
-use base::say;
 use base::text::one_line;
 use lexical::facts::Fact;
 
@@ -23,18 +21,11 @@ const AT_A_TIME: usize = 20;
 
 /// The meaning of the letters, printed for `?`.
 fn legend() -> &'static str {
-    localized(
-        "  a  accept: the probe is good          A  accept all open probes of this fixture
+    "  a  accept: the probe is good          A  accept all open probes of this fixture
   e  edit it as JSON ($EDITOR)          r  reject: it is removed from the bank
   p  paraphrase a message               k  keep a message as it is
   s  skip: it is asked next time        u  undo the last decision
-  q  quit; every decision is saved      ?  this list",
-        "  a  接受：问题没有毛病                A  接受此样本的全部待审问题
-  e  以 JSON 编辑（$EDITOR）            r  拒绝：从题库中删除
-  p  改写一条消息                       k  保留消息原样
-  s  跳过：下次再问                     u  撤销上一个决定
-  q  退出；每个决定都已保存             ?  本列表",
-    )
+  q  quit; every decision is saved      ?  this list"
 }
 
 /// What a person chose.
@@ -70,9 +61,7 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
         match done {
             Ok(next) => at = next,
             // What cannot be read is asked again; nothing was written.
-            Err(Failure::Message { message, .. }) => {
-                console.error(localized("not written:", "未写入："), message)
-            }
+            Err(Failure::Message { message, .. }) => console.error("not written:", message),
             Err(other) => return Err(other),
         }
     }
@@ -81,9 +70,8 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
 
 /// Asks after many questions whether there is time for more.
 fn goes_on(review: &Review, console: &Console) -> Result<bool, Failure> {
-    let question = say!(
+    let question = format!(
         "{}; what was decided is saved. [g]o on  [q]uit:",
-        "{}；已作的决定都已保存。[g] 继续  [q] 退出：",
         review.progress()
     );
     let answer = ask(console, &question)?;
@@ -92,18 +80,13 @@ fn goes_on(review: &Review, console: &Console) -> Result<bool, Failure> {
 
 fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
     let choices = match &card.subject {
-        Subject::Probe(card) if !card.literal_forms.is_empty() => localized(
-            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
-            "[a] 接受  [e] 编辑  数字选用该原文形式  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
-        ),
-        Subject::Probe(_) => localized(
-            "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
-            "[a] 接受  [e] 编辑  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
-        ),
-        Subject::Message { .. } => localized(
-            "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
-            "[p] 改写  [k] 照原样保留  [s] 跳过  [u] 撤销  [q] 退出  [?]：",
-        ),
+        Subject::Probe(card) if !card.literal_forms.is_empty() => {
+            "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:"
+        }
+        Subject::Probe(_) => {
+            "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:"
+        }
+        Subject::Message { .. } => "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
     };
     loop {
         let Some(answer) = ask(console, choices)? else {
@@ -139,10 +122,7 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
                 edited_message(text, console)?.map(Decision::Edit)
             }
             _ => {
-                let unknown = localized(
-                    "None of these; `?` lists what each key does.",
-                    "没有这个选择；`?` 列出各键的作用。",
-                );
+                let unknown = "None of these; `?` lists what each key does.";
                 console.eprint(unknown);
                 None
             }
@@ -155,12 +135,9 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
 
 fn ask(console: &Console, question: &str) -> Result<Option<String>, Failure> {
     let question = console.paint(TextStyle::Hint, question);
-    console.ask(&question).map_err(|error| {
-        Failure::error(say!(
-            "the answer could not be read: {error}",
-            "无法读取回答：{error}"
-        ))
-    })
+    console
+        .ask(&question)
+        .map_err(|error| Failure::error(format!("the answer could not be read: {error}")))
 }
 
 /// A line that is not blank.
@@ -180,17 +157,11 @@ fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, F
 /// The probe, asked for field by field: an empty line keeps what there is.
 fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     let mut edited = probe.clone();
-    console.eprint(localized(
-        "An empty line keeps the current text.",
-        "空行保留现有文字。",
-    ));
-    if let Some(question) = ask_for_text(console, localized("question:", "问题："))? {
+    console.eprint("An empty line keeps the current text.");
+    if let Some(question) = ask_for_text(console, "question:")? {
         edited.question = question;
     }
-    let how = localized(
-        "expected facts, with ; between them, and | between the spellings of one:",
-        "预期事实，用 ; 分隔，同一事实的不同写法用 | 分隔：",
-    );
+    let how = "expected facts, with ; between them, and | between the spellings of one:";
     if let Some(facts) = ask_for_text(console, how)? {
         let facts = facts
             .split(';')
@@ -201,16 +172,11 @@ fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
             })
             .collect();
     }
-    if let Some(answer) = ask_for_text(console, localized("reference answer:", "参考答案："))?
-    {
+    if let Some(answer) = ask_for_text(console, "reference answer:")? {
         edited.reference_answer = Some(answer);
     }
-    serde_json::to_string_pretty(&edited).map_err(|error| {
-        Failure::error(say!(
-            "failed to write JSON: {error}",
-            "无法写出 JSON：{error}"
-        ))
-    })
+    serde_json::to_string_pretty(&edited)
+        .map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
 }
 
 /// The rephrased message; `None` if it is the same or empty.
@@ -219,10 +185,7 @@ fn edited_message(message: &str, console: &Console) -> Result<Option<String>, Fa
         Some(editor) => in_editor(&editor, message, ".txt")?,
         None => {
             let mut lines = Vec::new();
-            console.eprint(localized(
-                "Rephrase it; an empty line ends the text.",
-                "请改写；空行结束。",
-            ));
+            console.eprint("Rephrase it; an empty line ends the text.");
             while let Some(line) = ask_for_text(console, ">")? {
                 lines.push(line);
             }
@@ -246,9 +209,8 @@ fn in_editor(editor: &str, text: &str, suffix: &str) -> Result<String, Failure> 
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
-    Err(Failure::input(say!(
-        "the editor `{editor}` failed: {failure}",
-        "编辑器 `{editor}` 失败：{failure}"
+    Err(Failure::input(format!(
+        "the editor `{editor}` failed: {failure}"
     )))
 }
 
@@ -262,11 +224,7 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
     let progress = console.paint(TextStyle::Dim, progress);
     match subject {
         Subject::Probe(probe) => {
-            let head = say!(
-                "{fixture} · {number} of {of} · {}",
-                "{fixture} · {number}/{of} · {}",
-                probe.id
-            );
+            let head = format!("{fixture} · {number} of {of} · {}", probe.id);
             format!(
                 "\n{}  {progress}\n{}",
                 console.paint(TextStyle::Strong, &head),
@@ -274,9 +232,8 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
             )
         }
         Subject::Message { message, text, .. } => {
-            let head = say!(
+            let head = format!(
                 "{fixture} · {number} of {of} · message {} is in the user's own words",
-                "{fixture} · {number}/{of} · 第 {} 条消息是用户原话",
                 message
             );
             let text = base::text::shortened(text, SHOWN);
@@ -289,9 +246,8 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
 }
 
 fn render_probe(probe: &ProbeCard, console: &Console) -> String {
-    let kind = say!(
+    let kind = format!(
         "{}, asked after {}",
-        "{}，在 {} 之后提问",
         probe_type(probe.kind),
         count(probe.messages, Noun::Message)
     );
@@ -302,41 +258,31 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
         String::new(),
     ];
     if !probe.answerable {
-        lines.push(
-            localized(
-                "  the right answer: the transcript does not say",
-                "  正确答案：会话记录中没有",
-            )
-            .to_owned(),
-        );
+        lines.push("  the right answer: the transcript does not say".to_owned());
     }
     lines.extend(
         probe
             .facts
             .iter()
-            .map(|place| fact_lines(localized("expected", "预期"), place, console)),
+            .map(|place| fact_lines("expected", place, console)),
     );
     for (number, LiteralForm { form, .. }) in (1..).zip(&probe.literal_forms) {
-        lines.push(say!(
-            "  literal form {number}: »{form}«",
-            "  原文形式 {number}：»{form}«"
-        ));
+        lines.push(format!("  literal form {number}: »{form}«"));
     }
     lines.extend(
         probe
             .superseded
             .iter()
-            .map(|place| fact_lines(localized("superseded", "已被取代"), place, console)),
+            .map(|place| fact_lines("superseded", place, console)),
     );
     lines.extend(
         probe
             .reference_answer
             .iter()
-            .map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
+            .map(|answer| format!("  reference answer: {answer}")),
     );
     for finding in &probe.findings {
-        let finding =
-            console.labelled(TextStyle::Warning, localized("check:", "请核对："), finding);
+        let finding = console.labelled(TextStyle::Warning, "check:", finding);
         lines.push(format!("  {finding}"));
     }
     lines.join("\n") + "\n"
@@ -346,13 +292,10 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
 fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
     let fact = console.paint(TextStyle::Strong, &place.spellings.join(" | "));
     let Some((message, role)) = place.message.zip(place.role) else {
-        return say!(
-            "  {what}: {fact}\n    in no message before the point",
-            "  {what}：{fact}\n    压缩点之前没有消息含有它"
-        );
+        return format!("  {what}: {fact}\n    in no message before the point");
     };
     let others = if place.others > 0 {
-        say!(", and in {} more", "，另见 {} 处", place.others)
+        format!(", and in {} more", place.others)
     } else {
         String::new()
     };
@@ -368,9 +311,8 @@ fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
     .map(|is_blank| if is_blank { " " } else { "" });
     let before = format!("{}{gap_before}", one_line(&place.before));
     let after = format!("{gap_after}{}", one_line(&place.after));
-    say!(
+    format!(
         "  {what}: {fact}\n    message {message} ({}){others}: {before}{found}{after}",
-        "  {what}：{fact}\n    第 {message} 条消息（{}）{others}：{before}{found}{after}",
         role.name()
     )
 }
