@@ -76,7 +76,7 @@ function scoreCell(m, d) {
 /** Lets a share break before its interval and its denominator alone. */
 const unbroken = (text) => text.replace(/\[(.*?), /, '[$1,\u00a0').replace(/(of|共) /, '$1\u00a0');
 
-/** Needed-later recall and what one compression takes, survival by age, constraints. */
+/** What one compression takes, what contexts say, constraints. */
 function tableSection(table) {
   const cls = (i) => (i === 0 ? 'left' : 'num');
   return section(table.id, table.title, table.lead, h('table', { class: 'scores' },

@@ -56,7 +56,6 @@ nouns! {
     Probe: "probe", "个问题";
     Question: "question", "个问题";
     Read: "read", "次读取";
-    Reference: "reference", "处引用";
     Repeat: "repeat", "次重复";
     Reply: "reply", "条回复";
     Request: "request", "次请求";
@@ -65,7 +64,6 @@ nouns! {
     Session: "session", "个会话";
     SuspiciousPlace: "suspicious place", "处可疑内容";
     Token: "token", "个词元";
-    Turn: "turn", "轮";
     Warning: "warning", "个警告";
 }
 

@@ -10,9 +10,7 @@ mod entries;
 mod fabrication;
 mod headings;
 mod invented;
-mod needed;
 mod overclaim;
-mod prose;
 mod refetch;
 mod survival;
 
@@ -23,16 +21,8 @@ pub use entries::{ContextEntries, ContextEntry};
 pub use fabrication::unknown_names;
 pub use headings::Headings;
 pub use invented::{InventedReferences, KnownReferences, reference_keys};
-pub use needed::{
-    NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource,
-    SessionReferences,
-};
 pub use overclaim::AnswerWhenLost;
-pub use prose::ProseEntries;
 pub use refetch::{
     DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task,
 };
 pub use survival::{FactClass, compression_ratio, presence, share};
-
-#[cfg(test)]
-mod needed_tests;

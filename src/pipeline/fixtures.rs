@@ -443,7 +443,6 @@ fn stem(path: &str) -> String {
 fn recorded(fixture: &Fixture) -> Digest {
     let Fixture {
         reference_patterns,
-        compactions,
         messages,
         begins_midway,
         ..
@@ -455,13 +454,7 @@ fn recorded(fixture: &Fixture) -> Digest {
         .enumerate()
         .filter(|(_, (cut, attached))| !cut.is_empty() || !attached.is_empty())
         .collect();
-    Digest::of_json(&(
-        PATTERNS,
-        reference_patterns,
-        compactions,
-        recorded,
-        begins_midway,
-    ))
+    Digest::of_json(&(PATTERNS, reference_patterns, recorded, begins_midway))
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

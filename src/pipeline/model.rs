@@ -177,8 +177,8 @@ pub struct LoadedFixture {
     pub injections: Vec<Injection>,
     /// What must be equal for two results to be comparable.
     pub digests: FixtureDigests,
-    /// The digest of what decides, besides the messages, which references are needed: patterns, recorded references,
-    /// compactions.
+    /// The digest of what decides, besides the messages, which references a session knows: patterns, recorded
+    /// references.
     pub recorded: Digest,
     /// The fixture's file, relative to the folder.
     pub path: String,

@@ -1,20 +1,16 @@
-//! Descriptive tables without verdicts: what contexts say, open book, survival by age, and constraints. They are the
+//! Descriptive tables without verdicts: what contexts say, open book, and constraints. They are the
 //! same in the terminal, in Markdown and on the page.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::numbers::{UNKNOWN, count, is_figure, level, score, share, share_with_interval};
+use super::numbers::{UNKNOWN, is_figure, level, score, share, share_with_interval};
 use super::open_book::{archive_sentence, open_book_figures};
 use super::translation::{Translation, fill};
-use crate::results::{ConstraintSummary, Economy, MethodSummary, Share, Summary, SurvivalByAge};
+use crate::results::{ConstraintSummary, Economy, MethodSummary, Share, Summary};
 use base::text::grouped;
 use lexical::claims::RulePosition;
-use sessions::economics::LifeCycle;
-
-/// The id of the table of survival by age.
-pub(super) const SURVIVAL_BY_AGE: &str = "ages";
 
 /// A table as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -65,8 +61,6 @@ pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable
         in_context(summary, tr),
         not_compressed(summary, tr),
         open_book(summary, tr),
-        survival_by_age(summary, tr),
-        lifetime(summary, tr),
         constraints(summary, tr),
     ];
     tables
@@ -216,73 +210,6 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
         header: header(tr, columns.map(str::to_owned)),
         rows,
     })
-}
-
-/// Survival by age; `None` if nothing has been through more than one compression.
-fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let all: Vec<&SurvivalByAge> = summary
-        .methods
-        .values()
-        .filter_map(|method| method.survival_by_age.as_ref())
-        .collect();
-    let facts = names(all.iter().flat_map(|found| found.facts.keys()));
-    let references = names(all.iter().flat_map(|found| found.references.keys()));
-    if facts.len().max(references.len()) < 2 {
-        return None;
-    }
-    let columns = facts.iter().map(|age| fill(tr.facts_of_age, &[age]));
-    let columns = columns.chain(references.iter().map(|age| fill(tr.needed_of_age, &[age])));
-    Some(FigureTable {
-        id: SURVIVAL_BY_AGE,
-        title: tr.ages_title.to_owned(),
-        lead: tr.ages_note.to_owned(),
-        header: header(tr, columns),
-        rows: rows(
-            summary,
-            |method| method.survival_by_age.as_ref(),
-            |found| {
-                let facts = facts.iter().map(|age| cell(found.facts.get(*age), tr));
-                let references = references
-                    .iter()
-                    .map(|age| cell(found.references.get(*age), tr));
-                facts.chain(references).collect()
-            },
-        ),
-    })
-}
-
-/// The life cycle of a session under each method; `None` if no session was compressed more than once.
-fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let columns = [
-        tr.compacted_at,
-        tr.freed,
-        tr.floor,
-        tr.floor_growth,
-        tr.cycles,
-    ]
-    .map(str::to_owned);
-    let rows = rows(
-        summary,
-        |method| method.lifetime.as_ref().filter(|_| !method.is_anchor()),
-        |life| lifetime_figures(life, tr),
-    );
-    (!rows.is_empty()).then(|| FigureTable {
-        id: "lifetime",
-        title: tr.lifetime_title.to_owned(),
-        lead: tr.lifetime_note.to_owned(),
-        header: header(tr, columns),
-        rows,
-    })
-}
-
-fn lifetime_figures(life: &LifeCycle, tr: &Translation) -> Vec<String> {
-    let cycles = life.cycles.map_or_else(|| tr.never.to_owned(), grouped);
-    let growth = life.growth.map_or_else(
-        || UNKNOWN.to_owned(),
-        |growth| format!("{growth:+.0}").replace('-', "−"),
-    );
-    let tokens = [life.trigger, life.freed, life.floor].map(|tokens| count(Some(tokens)));
-    tokens.into_iter().chain([growth, cycles]).collect()
 }
 
 /// Survival of rules; `None` if no rules were put into the sessions.

@@ -80,10 +80,6 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         } else {
             beyond_rerun(method, compared, tr)
         });
-        notes.extend(compared.unequal_tokens.map(|tokens| {
-            let [own, other] = tokens.map(|tokens| count(Some(tokens)));
-            fill(tr.unequal_tokens, &[method, &own, &other])
-        }));
         notes.extend(method_drift(method, compared, tr));
         notes.extend(reliability(method, &compared.reliability, tr));
     }
@@ -98,11 +94,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
 /// The methods whose earlier designs were compared with the same baseline.
 fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let methods = comparison.methods.iter().filter_map(|(name, method)| {
-        let tried = method
-            .overall
-            .or(method.needed)?
-            .tried
-            .filter(|tried| *tried > 1)?;
+        let tried = method.overall?.tried.filter(|tried| *tried > 1)?;
         Some(format!("{name} ({tried})"))
     });
     let methods: Vec<String> = methods.collect();
@@ -380,24 +372,10 @@ pub(super) fn comparison_changes(
             vec![figures],
         )
     });
-    let methods = comparison.methods.iter().map(|(name, compared)| {
-        let needed = compared.needed.filter(is_tested).map(|judged| {
-            let verdict = tr.verdict(&judged);
-            format!(
-                "{} {} {} {verdict}",
-                tr.needed,
-                signed(judged.difference),
-                brackets(judged.ci95)
-            )
-        });
-        (
-            name.to_owned(),
-            needed
-                .into_iter()
-                .chain(method_changes(compared, tr))
-                .collect::<Vec<_>>(),
-        )
-    });
+    let methods = comparison
+        .methods
+        .iter()
+        .map(|(name, compared)| (name.to_owned(), method_changes(compared, tr)));
     let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
     let changed = methods.filter(|(_, notes)| !notes.is_empty());
     primary
@@ -432,23 +410,6 @@ pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<Str
     (!names.is_empty()).then(|| format!("{word}{colon}{}", names.join(", ")))
 }
 
-/// Explains when a difference gets a verdict.
-pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
-    let has_overall = comparison
-        .methods
-        .values()
-        .any(|compared| compared.overall.is_some());
-    let has_needed = comparison
-        .methods
-        .values()
-        .any(|compared| compared.needed.is_some());
-    match (has_overall, has_needed) {
-        (true, true) => format!("{} {}", tr.margin, tr.needed_margin),
-        (false, true) => tr.needed_margin_alone.to_owned(),
-        (_, false) => tr.margin.to_owned(),
-    }
-}
-
 /// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; `None` if all of them changed.
 fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let overall = compared
@@ -479,22 +440,12 @@ pub(super) fn differences<'c>(
         .overall
         .iter()
         .map(|judged| (tr.overall.to_owned(), judged));
-    let needed = compared
-        .needed
-        .iter()
-        .map(|judged| (tr.needed.to_owned(), judged));
-    overall
-        .chain(
-            compared
-                .dimensions
-                .iter()
-                .map(|(id, judged)| (tr.dimension_label(id), judged)),
-        )
-        .chain(needed)
-}
-
-fn is_tested(judged: &DifferenceTest) -> bool {
-    judged.reason != Some(NoEvidenceReason::Unchanged)
+    overall.chain(
+        compared
+            .dimensions
+            .iter()
+            .map(|(id, judged)| (tr.dimension_label(id), judged)),
+    )
 }
 
 /// A sentence with a count and a list; `None` for an empty list.

@@ -7,7 +7,7 @@ use super::translation::{Translation, translation};
 use crate::judge::Dimension;
 use crate::results::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
-    Manifest, MethodChange, MethodLevel, NEEDED_RECALL, OVERALL, Summary, main_result,
+    Manifest, MethodChange, MethodLevel, OVERALL, Summary, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -76,7 +76,6 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
         }
         MainResult::Retention(levels) => level_sentence(levels, Measure::Retention, tr),
         MainResult::Scores(levels) => level_sentence(levels, Measure::Score, tr),
-        MainResult::Lift(levels) => level_sentence(levels, Measure::Lift, tr),
         MainResult::Improved(change) => {
             let word = match change.tokens.filter(|tokens| *tokens > NOTABLE_GROWTH) {
                 Some(growth) => tr.locale.pick(
@@ -149,14 +148,12 @@ fn incomplete_contexts(contexts: [u64; 2], tr: &Translation) -> String {
 enum Measure {
     Retention,
     Score,
-    Lift,
 }
 
 impl Measure {
     fn value(self, value: f64) -> String {
         match self {
             Measure::Retention => percent(value),
-            Measure::Lift => signed(value),
             Measure::Score => format!("{value:.2}"),
         }
     }
@@ -164,10 +161,6 @@ impl Measure {
     fn interval(self, interval: Interval, locale: Locale) -> String {
         let (low, high) = (interval.low(), interval.high());
         match self {
-            Measure::Lift => {
-                let (low, high) = (signed(low), signed(high));
-                locale.pick(format!("{low} to {high}"), format!("{low} 至 {high}"))
-            }
             Measure::Retention => {
                 let low = format!("{:.0}", 100.0 * low);
                 locale.pick(
@@ -221,7 +214,7 @@ fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> St
     );
     let whole = match measure {
         Measure::Retention => ["its", "其"],
-        Measure::Score | Measure::Lift => ["the transcript's", "完整记录的"],
+        Measure::Score => ["the transcript's", "完整记录的"],
     };
     text += &tokens
         .map(|part| {
@@ -262,11 +255,6 @@ fn english_level(name: &str, value: &str, measure: Measure) -> String {
     match measure {
         Measure::Retention => format!("{name} keeps {value} of the whole transcript's score"),
         Measure::Score => format!("{name} scores {value} of 5"),
-        Measure::Lift => {
-            format!(
-                "Beyond the newest text of its size, {name} keeps {value} of what the sessions used later"
-            )
-        }
     }
 }
 
@@ -274,9 +262,6 @@ fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
     match measure {
         Measure::Retention => format!("{name} 保留完整记录得分的 {value}"),
         Measure::Score => format!("{name} 得分 {value}（满分 5）"),
-        Measure::Lift => {
-            format!("与同样大小的最新文本相比，{name} 多保留会话后来用到内容的 {value}")
-        }
     }
 }
 
@@ -347,8 +332,7 @@ fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String 
     parts.join(tr.locale.pick("; ", "；")) + tr.locale.pick(".", "。")
 }
 
-/// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved. A needed-later recall is
-/// named as such.
+/// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved.
 fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     let why = match method.reason {
         Some(NoEvidenceReason::Correction) if method.tried.is_some_and(|tried| tried > 1) => {
@@ -382,13 +366,7 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
         tr.locale
             .pick(format!(" in {label}"), format!(" 的{label}"))
     });
-    let recall = (method.measure == NEEDED_RECALL).then(|| {
-        tr.locale.pick(
-            " in needed-later recall".to_owned(),
-            " 的后续所需召回".to_owned(),
-        )
-    });
-    let (name, of) = (&method.method, of.or(recall).unwrap_or_default());
+    let (name, of) = (&method.method, of.unwrap_or_default());
     format!(
         "{name}{of} {}{}{why}",
         signed(method.difference),

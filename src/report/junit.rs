@@ -1,6 +1,6 @@
 //! JUnit XML: a test for each method and dimension, for CI systems that show tests.
 //!
-//! A regression by the rules of the gate is a failure, also one of a constraint or of the needed-later recall, which have
+//! A regression by the rules of the gate is a failure, also one of a constraint, which has
 //! a test only then. Missing cells are an error of `overall`, and a dimension that was not measured is skipped. Without a
 //! baseline no test fails, because no rule says which score is too low.
 

@@ -5,7 +5,7 @@ use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
-use super::comparison_notes::{differences, margins, method_changes, notes, place, unchanged};
+use super::comparison_notes::{differences, method_changes, notes, place, unchanged};
 use super::compressions::compressions;
 use super::gaps::{gap_row, gaps_sentence};
 use super::headline::{headline, verdict_of};
@@ -385,7 +385,7 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
     if let Some(unchanged) = unchanged(comparison, tr) {
         let _ = write!(out, "\n{}\n", escape(&unchanged));
     }
-    let _ = write!(out, "\n{}\n", margins(comparison, tr));
+    let _ = write!(out, "\n{}\n", tr.margin);
     out
 }
 

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use super::numbers::{score, share, signed};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
-use crate::measure::RecallCaveat;
 use crate::results::{
     Design, ExcludedDimension, ExclusionReason, FEWEST_PROBES, LiteralCheck, Manifest,
-    MethodSummary, NarrowScaleCause, NeededPoints, Summary, Weakest,
+    MethodSummary, NarrowScaleCause, Summary, Weakest,
 };
 use base::locale::Locale;
 use stats::Coefficient;
@@ -65,12 +64,6 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
             .methods
             .iter()
             .filter_map(|(name, method)| kept_user_messages(name, method, tr)),
-    );
-    notes.extend(
-        summary
-            .needed_points
-            .iter()
-            .filter_map(|points| points_note(points, tr)),
     );
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
@@ -215,47 +208,6 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
 /// Whether the design has answerers; otherwise only contexts are measured.
 pub(super) fn has_answers(design: &Design) -> bool {
     !design.answerers.is_empty()
-}
-
-/// The points that count for the recall of what was needed later; `None` if all points count.
-fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
-    let left_out: usize = found.left_out.values().sum::<usize>() + found.uncommon;
-    if left_out == 0 {
-        return None;
-    }
-    let uncommon =
-        (found.uncommon > 0).then(|| fill(tr.needed_uncommon, &[&found.uncommon.to_string()]));
-    let reasons = found.left_out.iter().map(|(why, count)| {
-        let pattern = match why {
-            RecallCaveat::Short => tr.needed_short,
-            RecallCaveat::AfterCompaction => tr.needed_after_compaction,
-            RecallCaveat::Cut => tr.needed_cut,
-            RecallCaveat::FewMessages => tr.needed_few_messages,
-            RecallCaveat::NothingNeeded => tr.needed_nothing,
-        };
-        fill(pattern, &[&count.to_string()])
-    });
-    let reasons = reasons.chain(uncommon).collect::<Vec<_>>().join("; ");
-    let has_figures = found
-        .left_out
-        .keys()
-        .any(|why| *why != RecallCaveat::NothingNeeded);
-    Some(match found.without_verdict {
-        true if !has_figures => fill(tr.needed_nowhere, &[&reasons]),
-        true => fill(tr.needed_without_verdict, &[&reasons]),
-        false => {
-            let all = (found.points + left_out).to_string();
-            fill(
-                tr.needed_points,
-                &[
-                    &found.points.to_string(),
-                    &all,
-                    &found.fixtures.to_string(),
-                    &reasons,
-                ],
-            )
-        }
-    })
 }
 
 /// Methods whose contexts are identical, and settings that changed nothing.

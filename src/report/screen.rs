@@ -6,7 +6,6 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::comparison_notes::{change_text, place, unchanged};
-use super::compressions::{lift, shows_needed};
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, not_compressed_line};
 use super::numbers::{UNKNOWN, count, level, mark, score, share, signed, usd};
@@ -330,7 +329,7 @@ fn plain(text: String) -> Span {
     (TextStyle::Plain, text)
 }
 
-/// Score or lift with its interval, change or retention, tokens, facts kept, cost.
+/// Score with its interval, change or retention, tokens, facts kept, cost.
 pub(super) fn columns(
     summary: &Summary,
     manifest: &Manifest,
@@ -340,13 +339,10 @@ pub(super) fn columns(
     let mut columns = Vec::new();
     if is_graded {
         columns.push(overall_column(tr));
-    } else if shows_needed(summary) {
-        columns.push(column(tr.needed_lift, |method, _| plain(lift(method))));
     }
     if summary.comparison.is_some() {
         columns.push(column(tr.change, |_, compared| {
-            let test = compared
-                .and_then(|compared| compared.overall.as_ref().or(compared.needed.as_ref()));
+            let test = compared.and_then(|compared| compared.overall.as_ref());
             let text = test.map_or_else(
                 || UNKNOWN.to_owned(),
                 |test| format!("{} {}", mark(Some(test)), signed(test.difference)),

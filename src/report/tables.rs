@@ -1,7 +1,7 @@
 //! Tables for the terminal, and the columns that Markdown shares with them.
 
-use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
-use super::comparison_notes::{comparison_notes, differences, margins, method_changes, unchanged};
+use super::breakdowns::{FigureTable, breakdowns};
+use super::comparison_notes::{comparison_notes, differences, method_changes, unchanged};
 use super::compressions::compressions;
 use super::gaps::{gap_row, gaps_sentence};
 use super::notes::{
@@ -44,15 +44,10 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.append(economy(summary, tr).render(width));
         out.blank_line();
     }
-    // If there are tables of scores, there is no room for this one: it is only in report.md and on the page.
-    let leaves_out_ages = has_answers(&manifest.design);
     for table in compressions(summary, tr)
         .into_iter()
         .chain(breakdowns(summary, tr))
     {
-        if leaves_out_ages && table.id == SURVIVAL_BY_AGE {
-            continue;
-        }
         let lead = table.lead.clone();
         out.append(figures(table).render(width));
         out.blank_line();
@@ -62,10 +57,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     let explanations = [
         Some(tr.intervals.to_owned()),
         task_formula(summary, manifest, tr),
-        summary
-            .comparison
-            .as_ref()
-            .map(|comparison| margins(comparison, tr)),
+        summary.comparison.as_ref().map(|_| tr.margin.to_owned()),
     ];
     explanations
         .iter()
@@ -451,7 +443,7 @@ pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -
     if let Some(unchanged) = unchanged(comparison, tr) {
         out.paragraph(TextStyle::Plain, &unchanged, width);
     }
-    out.paragraph(TextStyle::Dim, &margins(comparison, tr), width);
+    out.paragraph(TextStyle::Dim, tr.margin, width);
     for note in comparison_notes(comparison, tr) {
         out.paragraph(TextStyle::Warning, &note, width);
     }

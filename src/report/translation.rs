@@ -130,44 +130,14 @@ texts! {
     failed: "failed", "失败";
     missing: "missing", "缺失";
     truncated: "truncated", "截断";
-    needed: "needed later", "后续所需";
-    needed_lift: "needed later, lift", "后续所需之增量";
-    truncate_baseline: "newest text", "最新文本";
     contexts: "contexts", "上下文";
-    needed_tokens: "tokens", "词元";
+    tokens: "tokens", "词元";
     seconds: "seconds", "秒";
     calls: "calls", "调用";
-    needed_title: "What the session needed later", "会话后续所需";
-    needed_note:
-        "needed later: of the exact details from before a point that the session used in the 20 turns after it, the share \
-         that is in the context with a word about it. lift: this share less that of the newest text of the same size. It \
-         shows what is lost, not whether the agent can work.",
-        "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到、且上下文对其有所说明的比例。增量：该比例减去同样大小的最新文本的比例。\
-         它说明丢失了什么，不说明智能体能否工作。";
     compressions_title: "Compressions", "压缩";
     compressions_note:
         "tokens, seconds, calls and cost are those of one compression.",
         "词元、秒、调用与费用均为一次压缩的数值。";
-    ages_title: "Survival by age", "按年龄的保留";
-    ages_note:
-        "share in the context by age: the compressions since the last mention in the transcript. What grows old is rarely \
-         mentioned, so each age has other facts.",
-        "按年龄（自会话记录最后一次提到以来的压缩次数）仍在上下文中的比例。年龄大的本来就少被提到，因此各年龄包含的事实不同。";
-    facts_of_age: "facts, age {}", "事实，年龄 {}";
-    needed_of_age: "needed, age {}", "所需，年龄 {}";
-    lifetime_title: "Life of a session", "会话的寿命";
-    lifetime_note:
-        "tokens at the first compression of each history, as medians: compacted at, freed, floor (what is left). The \
-         floor rises by growth at each further compression; cycles: compressions until it has reached the size at which \
-         the history is compacted, so that nothing is freed. What a policy costs: compeval observe --economics.",
-        "每段历史首次压缩时的词元（中位数）：压缩前、释放、底线（剩余）。此后每次压缩底线按增量上升；周期：底线升至触发大小、\
-         不再释放任何词元所需的压缩次数。策略的费用：compeval observe --economics。";
-    compacted_at: "compacted at", "压缩前";
-    freed: "freed", "释放";
-    floor: "floor", "底线";
-    floor_growth: "growth", "增量";
-    cycles: "cycles", "周期";
-    never: "never", "永不";
     constraints_title: "Constraints", "约束";
     constraints_note:
         "{} rules, each inserted alone into a session as a user message: the share of contexts that have the rule word \
@@ -182,30 +152,6 @@ texts! {
     late: "late", "后段";
     after_compressions: "after {}", "{} 次后";
     constraint_change: "rules that contexts have, word for word or nearly so: {} → {}", "上下文中（逐字或近似）保留的规则：{} → {}";
-    needed_points:
-        "needed later, tokens, seconds, calls and cost come from {} of {} points, of {} sessions. Left out: {}.",
-        "后续所需、词元、秒、调用与费用基于 {} 个压缩点（共 {} 个，{} 个会话）。未计入：{}。";
-    needed_without_verdict:
-        "needed later is not shown: no point meets its conditions ({}). `--json` has the figures of these points.",
-        "不显示后续所需：没有压缩点满足条件（{}）。这些压缩点的数值见 `--json`。";
-    needed_nowhere: "needed later cannot be told: {}.", "后续所需无从得知：{}。";
-    needed_uncommon: "{} that some method did not compress", "{} 个有方法未压缩";
-    needed_short: "{} with under 20,000 tokens before them", "{} 个之前不足 20,000 词元";
-    needed_after_compaction:
-        "{} after which the session was written from a context that its product had compacted",
-        "{} 个之后的会话由产品自身压缩过的上下文写成";
-    needed_cut:
-        "{} where tool results were cut before references were recorded (import the logs again)",
-        "{} 个的工具结果在记录引用之前已被截断（请重新导入日志）";
-    needed_few_messages:
-        "{} after which fewer than three messages use something from before",
-        "{} 个之后用到此前内容的消息不足三条";
-    needed_nothing:
-        "{} after which the session uses nothing from before, or ends",
-        "{} 个之后会话未用到此前内容或已结束";
-    unequal_tokens:
-        "{}: its contexts have {} tokens, those of the baseline {}. Part of a difference in needed later is one of size.",
-        "{}：其上下文为 {} 词元，基线为 {} 词元；后续所需的差异部分来自大小。";
     identical_contexts:
         "{} and {} have identical contexts in all {} compressions.",
         "{} 与 {} 在全部 {} 次压缩中的上下文完全相同。";
@@ -332,12 +278,6 @@ texts! {
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",
         "▲ 提升，▼ 退步：差值不小于 0.3（多个方法的平均：0.2），校正后 p 不大于 .05，有变化的样本不少于 3 个。";
-    needed_margin:
-        "needed later: a difference of at least 0.1, with the same conditions.",
-        "后续所需：差值不小于 0.1，其余条件相同。";
-    needed_margin_alone:
-        "▲ improved, ▼ regressed: a difference of at least 0.1, an adjusted p of at most .05, and at least 3 sessions.",
-        "▲ 提升，▼ 退步：差值不小于 0.1，校正后 p 不大于 .05，会话不少于 3 个。";
     unchanged_contexts: "unchanged (same contexts)", "无变化（上下文相同）";
     unchanged: "unchanged (same answers, same grades)", "无变化（答案与评分均相同）";
     primary: "mean of {} methods", "{} 个方法的平均";
@@ -542,9 +482,7 @@ impl Translation {
             NoEvidenceReason::Truncated => ("truncated replies", "回复被截断"),
             NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
             NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
-            NoEvidenceReason::BelowShareMargin => ("below 0.1", "小于 0.1"),
             NoEvidenceReason::JudgeDrift => ("judge drift", "评审漂移"),
-            NoEvidenceReason::MoreTokens => ("more tokens", "词元更多"),
             NoEvidenceReason::Unchanged => ("unchanged", "无变化"),
             NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),
             NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),

@@ -105,7 +105,6 @@ fn fixture(name: &str, probes: u32) -> FixtureInfo {
             points: digest,
             bank: digest,
         },
-        references: digest,
         probes: probes.collect(),
     }
 }

@@ -41,9 +41,6 @@ pub enum MainResult {
     Retention(MainLevels),
     /// Scores, where retention is not defined.
     Scores(MainLevels),
-    /// Where nothing was graded: how much more of what sessions needed later a context has than the newest text of its
-    /// size.
-    Lift(MainLevels),
     /// Nothing was measured.
     Empty,
     /// Against a baseline: something got better and nothing worse.
@@ -63,7 +60,7 @@ pub enum MainResult {
 pub struct MethodLevel {
     /// The method.
     pub method: String,
-    /// Its retention, score or lift.
+    /// Its retention or score.
     pub value: f64,
     /// 95% interval; null on one fixture, and where all fixtures have the same value.
     pub ci95: Option<Interval>,
@@ -89,8 +86,7 @@ pub struct MainLevels {
 pub struct MainChange {
     /// What it is compared with.
     pub baseline: String,
-    /// Methods with a verdict, and dimensions or needed-later recalls that regressed although the method's `overall` did
-    /// not; if there are none, the methods that changed. Regressions come first, then the largest differences.
+    /// Methods with a verdict, and dimensions that regressed although the method's `overall` did not; if there are none, the methods that changed. Regressions come first, then the largest differences.
     pub methods: Vec<MethodChange>,
     /// The mean over the methods that changed, if it has a verdict that no method has.
     pub mean: Option<MethodChange>,
@@ -130,9 +126,9 @@ pub struct MainChange {
 pub struct MethodChange {
     /// The method; for the mean, the number of methods.
     pub method: String,
-    /// `overall`, the id of a dimension, or `needed`: where nothing was graded, or where that regressed besides.
+    /// `overall`, or the id of a dimension.
     pub measure: String,
-    /// In points, or as a share for `needed`.
+    /// In points.
     pub difference: f64,
     /// 95% interval of the difference; null on one fixture.
     pub ci95: Option<Interval>,

@@ -26,7 +26,6 @@ mod worst;
 /// Values by name, in the order of tables. Written out as an object.
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
-pub use aggregates::age::SurvivalByAge;
 pub use aggregates::cells::CellCounts;
 pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
@@ -34,7 +33,6 @@ pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
 pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
-pub use aggregates::needed::{NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
@@ -51,9 +49,7 @@ pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison, count_tries};
 pub use comparison::{Side, compare, require_comparable};
-pub use files::context_row::{
-    AgedReference, ConstraintRow, ContextFigures, ContextNeeded, ContextReference, ContextRow,
-};
+pub use files::context_row::{ConstraintRow, ContextRow};
 pub use files::corrections::{AnswerScores, Regraded, Regradings, Tried};
 pub use files::design::{
     CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo,
@@ -88,7 +84,7 @@ pub use headline::{
 };
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
-pub use result_set::level::{NEEDED_RECALL, OVERALL, ScoreEstimate, ScoreEstimates};
+pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};

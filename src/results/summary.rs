@@ -5,20 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Ordered;
-use super::aggregates::age::SurvivalByAge;
 use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::contexts::{
     CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts,
-    life_cycle,
 };
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::invented::InventedSummary;
 use super::aggregates::literal_check::LiteralCheck;
-use super::aggregates::needed::{NeededPoints, NeededSummary, needed_points, needed_summary};
 use super::aggregates::noise::{
     JudgeQuality, average_components, components, judge_quality, variance_shares,
 };
@@ -37,7 +34,6 @@ use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use crate::pipeline::Book;
 use base::threads::each;
-use sessions::economics::LifeCycle;
 use stats::{self, Components, Interval, Retention};
 
 /// `summary.json`: all figures of a result set that programs and reports show.
@@ -79,8 +75,6 @@ pub struct Summary {
     pub scale: ScaleCheck,
     /// How well judges agree with one another and with themselves.
     pub judges: JudgeQuality,
-    /// The points on which needed-later recall and the cost of compressions rest; null without contexts.
-    pub needed_points: Option<NeededPoints>,
     /// Methods whose contexts are the same in every compression.
     pub identical_contexts: Vec<IdenticalContexts>,
     /// Against a baseline, if one was named.
@@ -117,8 +111,6 @@ pub struct MethodSummary {
     /// What contexts keep and cost.
     #[serde(flatten)]
     pub economy: Economy,
-    /// Needed-later recall; null where no session uses anything after a point.
-    pub needed: Option<NeededSummary>,
     /// References of its contexts that their transcripts do not have; null where no context can be read.
     pub invented: Option<InventedSummary>,
     /// Whether judges and literal rules agree on which answers have their facts; null where no model graded, or too few
@@ -126,12 +118,6 @@ pub struct MethodSummary {
     pub literal_check: Option<LiteralCheck>,
     /// What one compression costs in tokens, time and money.
     pub compression: CompressionCost,
-    /// What contexts still have, by the number of compressions since the session last mentioned it; null where nothing
-    /// has an age.
-    pub survival_by_age: Option<SurvivalByAge>,
-    /// How many tokens a compaction frees and leaves, and after how many compactions nothing more is freed; null where
-    /// no session was compressed more than once.
-    pub lifetime: Option<LifeCycle>,
     /// How often contexts still have a rule that was put into their sessions; null if none was put in.
     pub constraints: Option<ConstraintSummary>,
     /// (score − floor) / (ceiling − floor).
@@ -286,7 +272,6 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         excluded,
         scale: scale_check(set),
         judges: judge_quality(set),
-        needed_points: needed_points(&builder.points),
         identical_contexts: identical_contexts(set),
         comparison,
     }
@@ -342,18 +327,11 @@ impl SummaryBuilder<'_> {
             by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
-            survival_by_age: SurvivalByAge::new(
-                &self.points,
-                &info.name,
-                economy.facts_by_age.clone(),
-            ),
             economy,
             constraints: ConstraintSummary::new(self.set, &info.name),
-            needed: needed_summary(&self.points, &info.name),
             invented: InventedSummary::new(self.set, &info.name),
             literal_check: LiteralCheck::new(self.set, variant, &self.whole.kept),
             compression: compression_cost(&self.points, &info.name),
-            lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),
             noise: components(
                 &self.set.scores,

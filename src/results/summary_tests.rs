@@ -619,11 +619,11 @@ fn distinct_actions_are_paid_once_and_an_unknown_price_stays_unknown() {
 fn a_compression_from_which_nothing_was_graded_is_paid_too() {
     let manifest = manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1);
     let graded = row("f1", "mine", 1, &[(ACCURACY, 4.0)]);
-    let of = |fixture: &str, key, usd| ContextFigures {
+    let of = |fixture: &str, key, usd| ContextRow {
         method: "mine".into(),
         key,
         usd: Some(usd),
-        ..context(fixture, 1, 1, 0.5)
+        ..context(fixture, 1, 1)
     };
     let contexts = vec![
         of("f1", graded.keys.compress, 0.01),

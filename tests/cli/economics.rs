@@ -157,8 +157,7 @@ fn methods_of_a_result_set_are_simulated_too() {
     let row = |point: u64, method: &str, calls: u64| {
         let digest = "0".repeat(64);
         json!({"fixture": "f", "point": point, "method": method, "run": 1, "key": digest, "context": digest,
-            "tokens": 300 + 100 * point, "replaced_tokens": 5_000 * point, "seconds": 2.0, "usd": 0.01, "calls": calls,
-            "needed": null, "references": []})
+            "tokens": 300 + 100 * point, "replaced_tokens": 5_000 * point, "seconds": 2.0, "usd": 0.01, "calls": calls})
     };
     let rows = [
         row(1, "summary", 1),

@@ -47,23 +47,6 @@ fn a_bank_without_constraint_tags_knows_nothing_of_rules() {
     );
 }
 
-#[test]
-fn sessions_that_end_at_their_point_have_nothing_that_was_needed_later() {
-    let project = sessions(1, 3);
-    project.expect(0, "run --stages compress --label a");
-    both_say(
-        &project,
-        "a",
-        "needed later cannot be told: 3 after which the session uses nothing from before, or ends",
-    );
-    let summary = project.result("a", "summary.json");
-    assert_eq!(summary["methods"]["m1"]["needed"], Value::Null);
-    assert!(
-        !report(&project, "a").contains("| needed later"),
-        "no column without a figure"
-    );
-}
-
 /// A log of Claude Code that begins with the summary of what came before.
 fn midway_log() -> String {
     let summary =

@@ -55,7 +55,6 @@ mod little_input;
 mod live;
 mod matrix;
 mod modules;
-mod needed;
 #[cfg(feature = "object-stores")]
 mod object_stores;
 mod observe;

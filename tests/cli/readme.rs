@@ -31,7 +31,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/notes/gate.md",
     "docs/notes/harms.md",
     "docs/notes/judges.md",
-    "docs/notes/needed.md",
+    "docs/notes/constraints.md",
     "docs/notes/observe.md",
     "docs/notes/open-book.md",
     "docs/notes/stand-in.md",

@@ -2,7 +2,7 @@
 //! gate detects.
 //!
 //! `cargo run --release -p compeval-tools --bin coverage [SIMULATIONS [SECTION …]]`, where a section is
-//! `intervals`, `findings`, `gate`, `uniform`, `facts`, `detectable`, `shares`, `reliability` or `looks`
+//! `intervals`, `findings`, `gate`, `uniform`, `facts`, `detectable`, `reliability` or `looks`
 //!
 //! The random numbers have a fixed seed, so the same number of simulations always gives the same output. Scores come
 //! from a model in which clusters (sessions), items (probes), compressions and answers all vary. They are rounded to
@@ -15,7 +15,6 @@ mod gate;
 mod intervals;
 mod model;
 mod reliability;
-mod shares;
 mod uniform;
 
 const SIMULATIONS: usize = 1_500;
@@ -28,7 +27,7 @@ struct Section {
     print: fn(usize) -> bool,
 }
 
-const SECTIONS: [Section; 9] = [
+const SECTIONS: [Section; 8] = [
     Section {
         name: "intervals",
         claim: "Every cluster t interval covers in 93 to 97%",
@@ -58,11 +57,6 @@ const SECTIONS: [Section; 9] = [
         name: "detectable",
         claim: "Detectable differences are detected in 77 to 84%",
         print: gate::print_detectable,
-    },
-    Section {
-        name: "shares",
-        claim: "No more than 2.5% false regressions of shares",
-        print: shares::print_shares,
     },
     Section {
         name: "reliability",

@@ -64,6 +64,4 @@ pub use pairs::{Observation, PairClasses};
 pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
-pub use verdict::{
-    DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, untestable, verdicts,
-};
+pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, untestable, verdicts};

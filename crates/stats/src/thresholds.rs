@@ -19,9 +19,6 @@ pub const MARGIN: f64 = 0.3;
 /// The same for the mean over several methods, whose noise is smaller.
 pub const PRIMARY_MARGIN: f64 = 0.2;
 
-/// The same for a share, from 0 to 1.
-pub const SHARE_MARGIN: f64 = 0.1;
-
 /// The smallest rise of a failure rate that is worth a verdict: 2 percentage points.
 pub const MIN_RATE_INCREASE: f64 = 0.02;
 

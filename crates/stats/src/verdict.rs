@@ -7,12 +7,11 @@ use serde::Serialize;
 
 use super::agreement::Regrading;
 use super::detectable::Finding;
-use super::interval::{Estimate, Interval, NoiseKnowledge, estimate};
+use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
 use super::thresholds::{
-    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS,
-    ROUNDING_VARIANCE, SHARE_MARGIN, TINY,
+    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY,
 };
 use base::named_enum;
 
@@ -43,12 +42,8 @@ named_enum! {
         BelowMargin = "below 0.3",
         /// The same for the mean over several methods, whose margin is smaller.
         BelowPrimaryMargin = "below 0.2",
-        /// The same for a share.
-        BelowShareMargin = "below 0.1",
         /// The judge's grades of the same answers moved by half of the difference or more.
         JudgeDrift = "judge drift",
-        /// The better side had more tokens to spend.
-        MoreTokens = "more tokens",
         /// Nothing changed: the same answers, graded the same.
         Unchanged = "unchanged",
         /// The p passes by itself, but not among all comparisons of its family.
@@ -128,18 +123,6 @@ impl DifferenceTest {
         DifferenceTest {
             verdict: Verdict::NoEvidence,
             reason: Some(NoEvidenceReason::Truncated),
-            ..self
-        }
-    }
-
-    /// This test, but with no evidence if it improved: the better side had more tokens to spend.
-    pub fn unless_improved_by_size(self) -> DifferenceTest {
-        if self.verdict != Verdict::Improved {
-            return self;
-        }
-        DifferenceTest {
-            verdict: Verdict::NoEvidence,
-            reason: Some(NoEvidenceReason::MoreTokens),
             ..self
         }
     }
@@ -240,46 +223,6 @@ pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
 /// tested is not a member of the family, so it costs the others nothing.
 pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     judge_family(family, MARGIN, NoEvidenceReason::BelowMargin)
-}
-
-/// Verdicts on differences of shares, from 0 to 1.
-pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
-    let family: Vec<Paired> = family.iter().map(with_noise_of_equal_shares).collect();
-    let mut judged = judge_family(&family, SHARE_MARGIN, NoEvidenceReason::BelowShareMargin);
-    for test in &mut judged {
-        test.ci95 = test.ci95.map(|ci| ci.clipped(-1.0, 1.0));
-        test.ci95_rerun = test.ci95_rerun.map(|ci| ci.clipped(-1.0, 1.0));
-        test.within_margin = test.ci95.map(|ci| ci.is_within(SHARE_MARGIN));
-        test.mdd = test.mdd.filter(|mdd| *mdd <= 1.0);
-    }
-    judged
-}
-
-/// The fewest items of a share. They are messages that need something.
-const FEWEST_ITEMS: usize = 3;
-
-/// Gives a share that changed by the same amount in every cluster the noise of rounding, as if each of the fewest items
-/// were rounded to all or nothing on both sides. The same loss everywhere is more evidence than an uneven one, not
-/// less.
-fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
-    let Estimate {
-        center,
-        clusters,
-        degenerate,
-        ..
-    } = paired.estimate;
-    let floor = (ROUNDING_VARIANCE / (FEWEST_ITEMS * clusters.max(1)) as f64).sqrt();
-    let known = NoiseKnowledge {
-        floor: Some(floor),
-        usual_variance: None,
-    };
-    let mut paired = paired.clone();
-    if let Some(floored) =
-        estimate(&vec![center; clusters], known).filter(|_| degenerate && center != 0.0)
-    {
-        paired.estimate = floored;
-    }
-    paired
 }
 
 /// Judges a family with this margin; a significant difference that is smaller gets the reason `below`.
@@ -638,12 +581,6 @@ mod tests {
             (false, varied),
             "a judge does not change from fixture to fixture"
         );
-    }
-
-    #[test]
-    fn the_interval_of_a_difference_of_shares_lies_within_one() {
-        let test = share_verdicts(&[Paired::new(&[-0.9, -0.1, -0.2]).unwrap()])[0];
-        assert_eq!(test.ci95.map(|ci| ci.low()), Some(-1.0));
     }
 
     #[test]

@@ -9,11 +9,10 @@ use serde_json::{Value, json};
 use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
-use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, display_width, left, right};
+use crate::cli::format::{Noun, cost, count, display_width, left, or_dash, right};
 use crate::cli::project::given_results;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::suggest;
 use crate::results::{
     ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome,
@@ -22,6 +21,7 @@ use crate::results::{
 use base::locale::localized;
 use base::say;
 use base::text::shell_word;
+use base::units::Usd;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -108,8 +108,6 @@ pub(crate) struct SelectedCell {
     pub(crate) others: Vec<Row>,
     /// The answer to the same question with a search, or without one.
     pub(crate) other_book: Option<Row>,
-    /// Its compression; `None` while the run has not ended.
-    pub(crate) context: Option<ContextRow>,
 }
 
 /// A cell that was not judged.
@@ -158,9 +156,14 @@ pub(crate) fn find_cell(
             .push(row);
         }
     }
-    let contexts = contexts(&folder, args)?;
-    if rows.is_empty() && manifest.design.answerers.is_empty() && !contexts.is_empty() {
-        print_contexts(&contexts, &manifest.label, command, console);
+    let contexts = match manifest.design.answerers.is_empty() {
+        true => contexts(&folder, args)?,
+        false => Vec::new(),
+    };
+    if rows.is_empty() && !contexts.is_empty() {
+        console.report(&contexts, || {
+            console.print(&table_of_contexts(&contexts, console))
+        });
         return Ok(CellMatch::Listed);
     }
     if rows.is_empty() {
@@ -182,9 +185,6 @@ pub(crate) fn find_cell(
         return Ok(CellMatch::Listed);
     }
     let row = rows.remove(0);
-    let context = contexts.into_iter().find(|context| {
-        context.point == row.point && context.method == row.method && context.run == row.run
-    });
     let other_book = other_book.into_iter().find(|other| {
         (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point)
     });
@@ -193,7 +193,6 @@ pub(crate) fn find_cell(
         row,
         others: rows,
         other_book,
-        context,
     })))
 }
 
@@ -227,6 +226,31 @@ fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, 
         .map_err(|error| Failure::error(chain(&error)))?;
     contexts.retain(|row| args.admits(&row.fixture, &row.method, row.run, row.point));
     Ok(contexts)
+}
+
+/// Compressions of a run without answers.
+fn table_of_contexts(contexts: &[ContextRow], console: &Console) -> String {
+    let columns = [
+        Column::Left(localized("method", "方法")),
+        Column::Right(localized("point", "压缩点")),
+        Column::Right(localized("run", "运行")),
+        Column::Right(localized("tokens", "词元")),
+        Column::Right(localized("of", "共")),
+        Column::Right(localized("facts kept", "事实保留")),
+        Column::Right(localized("cost", "费用")),
+    ];
+    let rows = contexts.iter().map(|row| {
+        vec![
+            row.method.clone(),
+            row.point.to_string(),
+            row.run.to_string(),
+            or_dash(row.tokens),
+            row.replaced_tokens.to_string(),
+            or_dash(row.fact_survival.map(|share| format!("{share:.2}"))),
+            cost(row.usd.map(Usd)),
+        ]
+    });
+    render_table(&columns, rows, console.width())
 }
 
 /// Says that results are incomplete, or that there are newer ones, which are incomplete.

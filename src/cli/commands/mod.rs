@@ -9,7 +9,6 @@ mod fixture;
 mod init;
 mod judge;
 mod labels;
-mod needed;
 mod observe;
 mod ping;
 mod plan;

@@ -11,7 +11,6 @@ use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{
     CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style,
 };
-use crate::cli::commands::needed::needed_of_cell;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, dimension_name, percent, probe_type};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
@@ -160,14 +159,6 @@ impl Page<'_> {
             Ok("") => self.note(&mut text, localized("empty", "空")),
             Ok(context) => self.body(&mut text, &self.marked(context)),
             Err(why) => self.note(&mut text, &say!("not available: {why}", "不可用：{why}")),
-        }
-        if let Some(context) = self
-            .selected
-            .context
-            .as_ref()
-            .filter(|context| context.needed.is_some())
-        {
-            text.push_str(&needed_of_cell(context, self.console));
         }
         self.searches(&mut text);
         self.section(

@@ -11,7 +11,7 @@ use crate::answer::{Answer, Asked, Round};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    ContextFacts, FactOutcome, Headings, InventedReferences, Measured, ProbeMeasure, ProseEntries,
+    ContextFacts, FactOutcome, Headings, InventedReferences, Measured, ProbeMeasure,
     compression_ratio, reference_keys, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx};
@@ -21,8 +21,7 @@ use crate::plan::{
 };
 use crate::probe::Probe;
 use crate::results::{
-    ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys,
-    RowSearch, RowStep,
+    ConstraintRow, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
 use base::units::Tokens;
 use lexical::claims::RuleFinder;
@@ -356,7 +355,6 @@ impl<'e> RowBuilder<'e> {
         let (texts, point) = (&context.texts, context.cell.point);
         let loaded = self.outputs.context(context)?;
         let tokens = self.readable_tokens(context, &loaded);
-        let (needed, references) = self.needed(measures, context, &loaded, tokens).unzip();
         let strategy = &self
             .preparer
             .pipeline()
@@ -391,9 +389,7 @@ impl<'e> RowBuilder<'e> {
             calls: reported.unwrap_or(u32::from(asks)),
             compressed: !loaded.compressed.is_unchanged,
             fact_survival: self.fact_survival(measures, context, &loaded),
-            needed,
             invented: self.invented(measures, context, &loaded),
-            references: references.unwrap_or_default(),
         })
     }
 
@@ -451,37 +447,6 @@ impl<'e> RowBuilder<'e> {
             near_literal: found.map(|found| found.near_literal),
         };
         Ok(serde_json::to_string(&row)?)
-    }
-
-    /// Which references a context has of those that are needed after its point; `None` if none are needed, or if only
-    /// the provider can read the context.
-    fn needed(
-        &self,
-        measures: &Measures,
-        context: &ResolvedContext,
-        loaded: &LoadedContext,
-        tokens: Option<Tokens>,
-    ) -> Option<(ContextNeeded, Vec<ContextReference>)> {
-        let (texts, point) = (&*context.texts, context.cell.point);
-        let needed = measures.needed(texts, point)?;
-        let present = needed.presence(&ProseEntries::from_entries(loaded.entries()?));
-        let own = needed.recall(&present, &measures.tokens)?;
-        let truncate = tokens.and_then(|tokens| measures.newest_recall(texts, point, tokens));
-        let references =
-            needed
-                .references
-                .iter()
-                .zip(present)
-                .map(|(needed, kept)| ContextReference {
-                    text: needed.reference.text.clone(),
-                    kind: needed.reference.kind,
-                    source: needed.source,
-                    distance: needed.distance,
-                    age: needed.age,
-                    state: needed.state,
-                    kept,
-                });
-        Some((ContextNeeded { own, truncate }, references.collect()))
     }
 
     /// The references of a context that the transcript before its point does not have; `None` if the transcript begins

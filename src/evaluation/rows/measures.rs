@@ -5,11 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::action::BuiltInStrategy;
-use crate::compress::{self, Context};
-use crate::measure::{
-    KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences,
-};
+use crate::measure::{KnownReferences, ProbeMeasure};
 use crate::pipeline::{JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::FixtureTexts;
 use crate::probe::Probe;
@@ -18,18 +14,14 @@ use base::message::Message;
 use base::units::Tokens;
 use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
-use sessions::transcript::{count_tokens, fold_document};
+use sessions::transcript::fold_document;
 
 /// What is needed to measure the cells of a fixture.
 #[derive(Default)]
 pub(super) struct Measures {
     pub(super) tokens: Arc<[Tokens]>,
     history: OnceCell<History>,
-    session: OnceCell<SessionReferences>,
-    needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
     known_references: RefCell<HashMap<PointIx, Rc<KnownReferences>>>,
-    /// By point and size, the recall of the newest messages.
-    newest_recalls: RefCell<HashMap<(PointIx, Tokens), Option<f64>>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The row of the last context of each method at each point.
     pub(super) contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
@@ -131,53 +123,6 @@ impl Measures {
             fold_document(&message.map(Message::countable_text).unwrap_or_default()).into()
         });
         text.clone()
-    }
-
-    /// What the session needs after a point; `None` if the point is at the end.
-    pub(super) fn needed(&self, texts: &FixtureTexts, point: PointIx) -> Option<Rc<NeededAtPoint>> {
-        let loaded = texts.loaded();
-        if texts.end(point) >= loaded.fixture.messages.len() {
-            return None;
-        }
-        if let Some(known) = self.needed.borrow().get(&point) {
-            return Some(known.clone());
-        }
-        let session = self
-            .session
-            .get_or_init(|| SessionReferences::from_fixture(&loaded.fixture));
-        let points = loaded.points.get(..=point.0)?;
-        let found = Rc::new(session.needed(points, &self.tokens, self.history(texts)));
-        self.needed.borrow_mut().insert(point, found.clone());
-        Some(found)
-    }
-
-    /// The recall of the newest messages of this size; `None` if nothing is needed after the point.
-    pub(super) fn newest_recall(
-        &self,
-        texts: &FixtureTexts,
-        point: PointIx,
-        size: Tokens,
-    ) -> Option<f64> {
-        if let Some(known) = self.newest_recalls.borrow().get(&(point, size)) {
-            return *known;
-        }
-        let needed = self.needed(texts, point)?;
-        let messages = texts.prefix_messages(point);
-        let newest = compress::compute(
-            BuiltInStrategy::Truncate,
-            Some(size),
-            messages,
-            &count_tokens,
-        )
-        .ok();
-        let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let newest = newest.and_then(|messages| Context::Readable { messages }.text());
-        let recall = newest
-            .and_then(|text| needed.mean_recall(&needed.presence(&ProseEntries::from_text(&text))));
-        self.newest_recalls
-            .borrow_mut()
-            .insert((point, size), recall);
-        recall
     }
 
     pub(super) fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {

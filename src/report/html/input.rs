@@ -37,7 +37,7 @@ pub struct PageInput<'a> {
     pub notes: Vec<String>,
     /// What changed since the baseline: for the mean over methods, then by method.
     pub changes: Vec<(String, Vec<String>)>,
-    /// Needed-later recall and cost of compressions, survival by age, constraints.
+    /// The cost of compressions, what contexts say, constraints.
     pub tables: Vec<FigureTable>,
     pub models: Vec<PageModel>,
     /// In the order of tables, with the names of `summary`.

@@ -1,16 +1,15 @@
-//! Compressions by method: the points that count for all methods, what one compression costs, how long a session lasts
-//! under a method, and methods with the same contexts.
+//! Compressions by method: the points that count for all methods, what one compression costs, and methods with the same
+//! contexts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::Digest;
-use crate::measure::{RecallCaveat, compression_ratio};
-use crate::results::files::context_row::ContextFigures;
+use crate::measure::compression_ratio;
+use crate::results::files::context_row::ContextRow;
 use crate::results::result_set::ResultSet;
 use base::units::Tokens;
-use sessions::economics::{LifeCycle, MeasuredContext};
 use stats::{self, Interval};
 
 /// What one compression of a method costs and keeps, on average over the points that count.
@@ -50,7 +49,7 @@ pub struct IdenticalContexts {
     pub settings: Vec<String>,
 }
 
-pub(crate) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
+pub(crate) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextRow> {
     set.contexts
         .iter()
         .filter(|context| context.method == method)
@@ -60,52 +59,21 @@ pub(crate) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextF
 /// A point of a fixture.
 pub(super) type PointAt<'s> = (&'s str, u32);
 
-/// By compression point, why it does not count; `None` if it counts. What is needed at a point is the same for all
-/// methods.
-pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<RecallCaveat>> {
-    let mut points = BTreeMap::new();
-    for context in &set.contexts {
-        let fault = points
-            .entry((context.fixture.as_str(), context.point))
-            .or_insert(Some(RecallCaveat::NothingNeeded));
-        if let Some(needed) = &context.needed {
-            let few = needed
-                .own
-                .recall
-                .is_none()
-                .then_some(RecallCaveat::FewMessages);
-            *fault = few.or(needed.own.caveat);
-        }
-    }
-    points
-}
-
-/// The points that count for figures: those without a fault. If there are none, those that have a recall, which then
-/// decides nothing. If there are none either, all points, which then only have a cost.
+/// The points where all methods that compress anything compressed something; where there are none, all points, which
+/// then only have a cost.
 fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
-    let points = point_faults(set);
-    let left_out = idle_points(set);
-    let rules: [fn(Option<RecallCaveat>) -> bool; 3] =
-        [|fault| fault.is_none(), has_recall, |_| true];
-    let candidates = rules.map(|counts| -> BTreeSet<PointAt<'_>> {
-        let counted = points
-            .iter()
-            .filter(|(at, fault)| counts(**fault) && !left_out.contains(at));
-        counted.map(|(at, _)| *at).collect()
-    });
-    candidates
-        .into_iter()
-        .find(|points| !points.is_empty())
-        .unwrap_or_default()
+    let all: BTreeSet<PointAt<'_>> = set.contexts.iter().map(at).collect();
+    let counted = &all - &idle_points(set);
+    if counted.is_empty() { all } else { counted }
 }
 
 /// The points of a set that count for its figures. They are the same for all methods, so they are found once.
 pub(crate) struct CountedPoints<'s> {
-    pub(super) set: &'s ResultSet,
-    pub(super) all: BTreeSet<PointAt<'s>>,
+    set: &'s ResultSet,
+    all: BTreeSet<PointAt<'s>>,
     /// Those that all methods compressed: a method that fails at the hard points would look better on the others. A method
     /// without any context is ignored.
-    pub(super) common: BTreeSet<PointAt<'s>>,
+    common: BTreeSet<PointAt<'s>>,
 }
 
 impl<'s> CountedPoints<'s> {
@@ -124,13 +92,6 @@ impl<'s> CountedPoints<'s> {
     }
 }
 
-fn has_recall(fault: Option<RecallCaveat>) -> bool {
-    !matches!(
-        fault,
-        Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded)
-    )
-}
-
 /// The points where a method compressed nothing, although it compresses elsewhere. No figure compares methods there.
 fn idle_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let compressing: BTreeSet<&str> = set
@@ -144,23 +105,20 @@ fn idle_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
         .collect()
 }
 
-pub(super) fn at(context: &ContextFigures) -> PointAt<'_> {
+pub(super) fn at(context: &ContextRow) -> PointAt<'_> {
     (&context.fixture, context.point)
 }
 
 /// The mean over fixtures of the mean within each; `None` where no context has a value.
 pub(super) fn mean_by_fixture(
-    contexts: &[&ContextFigures],
-    of: impl Fn(&ContextFigures) -> Option<f64>,
+    contexts: &[&ContextRow],
+    of: impl Fn(&ContextRow) -> Option<f64>,
 ) -> Option<f64> {
     stats::mean(&fixture_means(contexts, of))
 }
 
 /// The mean of each fixture whose contexts have a value.
-fn fixture_means(
-    contexts: &[&ContextFigures],
-    of: impl Fn(&ContextFigures) -> Option<f64>,
-) -> Vec<f64> {
+fn fixture_means(contexts: &[&ContextRow], of: impl Fn(&ContextRow) -> Option<f64>) -> Vec<f64> {
     let mut fixtures: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (context, value) in contexts
         .iter()
@@ -217,14 +175,14 @@ fn contexts_at<'s>(
     set: &'s ResultSet,
     method: &str,
     points: &BTreeSet<PointAt<'_>>,
-) -> Vec<&'s ContextFigures> {
+) -> Vec<&'s ContextRow> {
     let mut contexts = contexts(set, method);
     contexts.retain(|context| points.contains(&at(context)));
     contexts
 }
 
 /// The mean tokens of a context, by fixture.
-fn sizes(contexts: &[&ContextFigures]) -> Vec<f64> {
+fn sizes(contexts: &[&ContextRow]) -> Vec<f64> {
     fixture_means(contexts, |context| {
         context.tokens.map(|tokens| tokens as f64)
     })
@@ -260,32 +218,9 @@ fn cost_at(set: &ResultSet, method: &str, counted: &BTreeSet<PointAt<'_>>) -> Co
 }
 
 /// The share of the replaced tokens that are user messages which a vendor keeps word for word.
-fn user_share(context: &ContextFigures) -> Option<f64> {
+fn user_share(context: &ContextRow) -> Option<f64> {
     (context.replaced_tokens > 0)
         .then_some(context.user_tokens? as f64 / context.replaced_tokens as f64)
-}
-
-/// How long a session lasts under a method: how much a compaction frees and leaves, and after how many compactions
-/// nothing more is freed. `None` if no session was compressed more than once, or if no size is known.
-pub(crate) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
-    let measured = contexts(set, method).into_iter().filter_map(|context| {
-        Some(MeasuredContext {
-            method: context.method.clone(),
-            chain: format!("{} {}", context.run, context.fixture),
-            point: context.point,
-            replaced: context.replaced_tokens,
-            tokens: context.tokens?,
-            seconds: context.seconds,
-            usd: context.usd,
-            calls: context.calls,
-        })
-    });
-    LifeCycle::from_contexts(&measured.collect::<Vec<_>>()).filter(|life| life.growth.is_some())
-}
-
-/// Whether all contexts that two methods both have are the same.
-pub(crate) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
-    same_contexts(sides).into_iter().all(|is_same| is_same)
 }
 
 /// For each context that two methods both have in fixtures with the same messages and points, whether it is the same.
@@ -346,24 +281,10 @@ pub(crate) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
 pub(crate) mod fakes {
     use super::*;
     use crate::action::ActionKey;
-    use crate::measure::NeededRecall;
     use crate::results::fakes::design;
-    use crate::results::files::context_row::{ContextNeeded, ContextRow};
     use crate::results::{Manifest, Row, SetError};
 
-    pub(crate) fn context(fixture: &str, point: u32, run: u32, recall: f64) -> ContextFigures {
-        let own = NeededRecall {
-            count: 4,
-            messages: 3,
-            without_words: 0,
-            recall: Some(recall),
-            carried: 4,
-            fetched_again: 0,
-            recall_carried: None,
-            recall_fetched_again: None,
-            refetch_tokens: 10,
-            caveat: None,
-        };
+    pub(crate) fn context(fixture: &str, point: u32, run: u32) -> ContextRow {
         ContextRow {
             fixture: fixture.into(),
             point,
@@ -379,16 +300,11 @@ pub(crate) mod fakes {
             calls: 1,
             compressed: true,
             fact_survival: None,
-            needed: Some(ContextNeeded {
-                own,
-                truncate: Some(0.4),
-            }),
             invented: None,
-            references: Vec::new(),
         }
     }
 
-    pub(crate) fn set(contexts: Vec<ContextFigures>) -> ResultSet {
+    pub(crate) fn set(contexts: Vec<ContextRow>) -> ResultSet {
         let design = design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
         let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
         let none = Vec::<Result<Row, SetError>>::new();
@@ -406,9 +322,9 @@ mod tests {
     #[test]
     fn what_contexts_keep_needs_no_grade() {
         let kept = [("a", Some(0.5)), ("b", Some(1.0)), ("c", None)];
-        let contexts = kept.map(|(name, kept)| ContextFigures {
+        let contexts = kept.map(|(name, kept)| ContextRow {
             fact_survival: kept,
-            ..context(name, 1, 1, 0.5)
+            ..context(name, 1, 1)
         });
         let set = set(contexts.to_vec());
         let cost = compression_cost(&CountedPoints::new(&set), "m");
@@ -420,37 +336,12 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_floor_that_rises_reaches_the_trigger() {
-        let at = |point: u32, tokens: u64| {
-            let mut one = context("a", point, 1, 1.0);
-            one.tokens = Some(tokens);
-            one
-        };
-        let life = life_cycle(&set(vec![at(1, 100), at(2, 150), at(3, 200)]), "m").unwrap();
-        assert_eq!(
-            (life.trigger, life.floor, life.freed, life.growth),
-            (1000.0, 100.0, 900.0, Some(50.0))
-        );
-        assert_eq!(life.cycles, Some(18));
-        let flat = life_cycle(&set(vec![at(1, 100), at(2, 100)]), "m").unwrap();
-        assert_eq!(flat.cycles, None, "it never does");
-        assert_eq!(
-            life_cycle(&set(vec![at(1, 100)]), "m"),
-            None,
-            "one compression says nothing of growth"
-        );
-        let mut unreadable = at(2, 0);
-        unreadable.tokens = None;
-        assert_eq!(life_cycle(&set(vec![at(1, 100), unreadable]), "m"), None);
-    }
-
     /// A set with contexts of these sizes in two sessions.
     fn sized(tokens: [u64; 2]) -> ResultSet {
         let contexts = ["a", "b"].into_iter().zip(tokens);
-        let contexts = contexts.map(|(name, tokens)| ContextFigures {
+        let contexts = contexts.map(|(name, tokens)| ContextRow {
             tokens: Some(tokens),
-            ..context(name, 1, 1, 0.5)
+            ..context(name, 1, 1)
         });
         set(contexts.collect())
     }

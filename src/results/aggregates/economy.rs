@@ -77,9 +77,6 @@ pub struct Economy {
     pub break_even_k: Option<f64>,
     /// Survival by where the transcript last mentions a fact: in an earlier span, or in which third of the span.
     pub survival_by_depth: Ordered<Share>,
-    /// For [`crate::results::SurvivalByAge`].
-    #[serde(skip)]
-    pub(crate) facts_by_age: Ordered<Share>,
     /// Survival by how many messages mention a fact.
     pub survival_by_mentions: Ordered<Share>,
     /// Survival by the heading of the compression prompt that facts belong under by their words; empty without
@@ -162,7 +159,6 @@ impl Economy {
             break_even_k: own
                 .zip(full)
                 .and_then(|(own, full)| break_even(own, full, cached)),
-            facts_by_age: shares::survival_by_age(answers),
             survival_by_depth: shares::survival_by_depth(answers),
             survival_by_mentions: shares::survival_by_mentions(answers),
             survival_by_heading: shares::survival_by_heading(answers),

@@ -133,20 +133,20 @@ mod tests {
     use crate::results::aggregates::contexts::fakes::context;
     use crate::results::aggregates::scale::scale_check;
     use crate::results::fakes::{design, row};
-    use crate::results::files::context_row::ContextFigures;
+    use crate::results::files::context_row::ContextRow;
     use crate::results::{
         Manifest, OpenBook, RecoveryInfo, Row, SetError, main_result, summarize, worst_rows,
     };
 
     const ACCURACY: Dimension = Dimension::Accuracy;
 
-    fn compression(fixture: &str, method: &str, compressed: bool) -> ContextFigures {
+    fn compression(fixture: &str, method: &str, compressed: bool) -> ContextRow {
         let key = ActionKey(crate::action::Digest::hash(format!("{fixture} {method}")));
-        ContextFigures {
+        ContextRow {
             method: method.into(),
             compressed,
             key,
-            ..context(fixture, 1, 1, 0.5)
+            ..context(fixture, 1, 1)
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::contexts::{contexts, mean_by_fixture};
-use crate::results::files::context_row::ContextFigures;
+use crate::results::files::context_row::ContextRow;
 use crate::results::result_set::ResultSet;
 use base::units::Tokens;
 
@@ -32,7 +32,7 @@ impl InventedSummary {
     pub(crate) fn new(set: &ResultSet, method: &str) -> Option<InventedSummary> {
         let own = contexts(set, method);
         let readable = own.iter().filter(|context| context.tokens.is_some());
-        let (known, midway): (Vec<&ContextFigures>, Vec<&ContextFigures>) = readable
+        let (known, midway): (Vec<&ContextRow>, Vec<&ContextRow>) = readable
             .copied()
             .partition(|context| context.invented.is_some());
         if known.is_empty() && midway.is_empty() {
@@ -79,15 +79,15 @@ mod tests {
     use super::*;
     use crate::measure::InventedReferences;
 
-    fn with(fixture: &str, run: u32, tokens: u64, invented: Option<&[&str]>) -> ContextFigures {
+    fn with(fixture: &str, run: u32, tokens: u64, invented: Option<&[&str]>) -> ContextRow {
         let invented = invented.map(|names| InventedReferences {
             invented: names.iter().map(|name| (*name).to_owned()).collect(),
             ..InventedReferences::default()
         });
-        ContextFigures {
+        ContextRow {
             tokens: Some(tokens),
             invented,
-            ..context(fixture, 1, run, 0.5)
+            ..context(fixture, 1, run)
         }
     }
 
@@ -121,10 +121,10 @@ mod tests {
             (None, 1),
             "unknown is not zero"
         );
-        let opaque = ContextFigures {
+        let opaque = ContextRow {
             tokens: None,
             invented: None,
-            ..context("a", 1, 1, 0.5)
+            ..context("a", 1, 1)
         };
         assert_eq!(InventedSummary::new(&set(vec![opaque]), "m"), None);
     }

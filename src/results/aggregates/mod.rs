@@ -1,6 +1,5 @@
 //! Figures of one result set, method by method: what a summary consists of.
 
-pub(super) mod age;
 pub(super) mod answers;
 pub(super) mod cells;
 pub(super) mod constraints;
@@ -10,7 +9,6 @@ pub(super) mod excluded;
 pub(super) mod groups;
 pub(super) mod invented;
 pub(super) mod literal_check;
-pub(super) mod needed;
 pub(super) mod noise;
 pub(super) mod open_book;
 pub(super) mod scale;

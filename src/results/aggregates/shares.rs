@@ -193,15 +193,6 @@ pub(crate) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
         .collect()
 }
 
-/// Survival by the number of compressions since the transcript last mentioned a fact.
-pub(crate) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
-    let shares = survival_by(answers, |_, fact| fact.age);
-    shares
-        .into_iter()
-        .map(|(age, share)| (age.to_string(), share))
-        .collect()
-}
-
 /// Survival by how many messages mention a fact.
 pub(crate) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| {

@@ -662,16 +662,13 @@ fn without_a_judge_a_lost_constraint_is_a_warning() {
 }
 
 #[test]
-fn a_recall_that_regressed_beside_a_better_score_makes_the_result_mixed() {
+fn a_dimension_that_regressed_beside_a_better_score_makes_the_result_mixed() {
     let (a, b) = (set("a", &A), set("b", &B));
     let mut found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let mine = found.methods.get_mut("mine").unwrap();
     let overall = mine.overall.as_mut().unwrap();
     overall.verdict = Verdict::Improved;
-    mine.needed = Some(DifferenceTest {
-        verdict: Verdict::Regressed,
-        ..*overall
-    });
+    mine.dimensions["accuracy"].verdict = Verdict::Regressed;
     let MainResult::Mixed(change) = main_result(&summarize(&a, Some(found)), &a.manifest) else {
         panic!("not mixed")
     };
@@ -680,7 +677,7 @@ fn a_recall_that_regressed_beside_a_better_score_makes_the_result_mixed() {
         .iter()
         .map(|method| method.measure.as_str())
         .collect();
-    assert_eq!(measures, ["needed", "overall"]);
+    assert_eq!(measures, ["accuracy", "overall"]);
 }
 
 #[test]
@@ -739,10 +736,10 @@ fn new_failures_are_named_and_none_where_nothing_failed() {
 fn costs_rest_on_the_points_that_both_sides_compressed() {
     use crate::results::aggregates::contexts::fakes::context;
     let with = |label: &str, contexts: &[(&str, f64)]| {
-        let made = contexts.iter().map(|(fixture, usd)| ContextFigures {
+        let made = contexts.iter().map(|(fixture, usd)| ContextRow {
             method: "mine".into(),
             usd: Some(*usd),
-            ..context(fixture, 1, 1, 0.5)
+            ..context(fixture, 1, 1)
         });
         set(label, &A).with_contexts(made.collect())
     };

@@ -255,10 +255,9 @@ fn contexts_alone(text: &str) -> ResultSet {
     design.constraints = Some(Digest::hash("rules"));
     let contexts = names.map(|name| {
         let digest = Digest::hash(format!("{name} {text}"));
-        ContextFigures {
+        ContextRow {
             context: digest,
-            needed: None,
-            ..context(name, 1, 1, 0.5)
+            ..context(name, 1, 1)
         }
     });
     let constraints = names.map(|name| ConstraintRow {
@@ -294,7 +293,7 @@ fn without_answers_other_contexts_are_a_change() {
             compared: 3
         })
     );
-    assert!(found.is_changed() && found.needed.is_none());
+    assert!(found.is_changed());
     let compared = compare(side(&now), side(&before), ComparisonScope::All, &NO_LINES).unwrap();
     let result = main_result(&summarize(&now, Some(compared)), &now.manifest);
     assert!(matches!(result, MainResult::NoEvidence(_)), "{result:?}");

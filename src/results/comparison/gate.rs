@@ -15,7 +15,7 @@ use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 pub struct Regression {
     /// The method; `None` for the mean over the methods tested.
     pub method: Option<String>,
-    /// `overall`, a dimension, `needed`, `constraint`, or `reliability`.
+    /// `overall`, a dimension, `constraint`, or `reliability`.
     pub what: String,
     /// A sentence with the figures that decided it.
     pub why: String,
@@ -104,32 +104,13 @@ fn method_regressions(
             );
             Regression::new(method, "reliability", &why)
         });
-    let needed = compared
-        .needed
-        .iter()
-        .filter(|judged| judged.verdict == Verdict::Regressed);
-    let needed = needed.map(|judged| {
-        let difference = describe_difference(judged, comparison);
-        Regression::new(
-            method,
-            NEEDED,
-            &say!(
-                "needed-later recall {difference}",
-                "后续所需的召回 {difference}"
-            ),
-        )
-    });
     let constraints = compared
         .constraints_lost
         .iter()
         .filter(|lost| lost.is_confirmed);
     let constraints = constraints
         .map(|lost| Regression::new(method, CONSTRAINT, &describe_loss(lost, comparison)));
-    scores
-        .chain(needed)
-        .chain(constraints)
-        .chain(reliability)
-        .collect()
+    scores.chain(constraints).chain(reliability).collect()
 }
 
 /// A sentence for each loss that would be a regression if the judge had not changed.
@@ -255,9 +236,6 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
 
 /// What a lost constraint is called in [`Regression::what`].
 const CONSTRAINT: &str = "constraint";
-
-/// What the needed-later recall is called there.
-const NEEDED: &str = "needed";
 
 /// `−1.00 [−1.31, −0.69] on 4 of 8 fixtures that changed (over all −0.50), p 0.003, against main`.
 fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> String {

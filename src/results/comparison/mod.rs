@@ -23,9 +23,7 @@ use self::lost_constraints::{LostConstraint, lost_constraints};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, MethodComparison};
 use super::Ordered;
-use super::aggregates::contexts::{have_same_contexts, paired_compression_costs};
 use super::aggregates::excluded::excluded_of;
-use super::aggregates::needed::paired_recall;
 use super::files::design::Design;
 use super::files::edits::{FindTextEdit, MethodEdits, method_edits, pipeline_edits};
 use super::files::manifest::{ComparisonScope, Manifest};
@@ -331,9 +329,6 @@ fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, 
         .collect()
 }
 
-/// How much the tokens of contexts may differ, as a part of the smaller size, and still count as the same size.
-const SIZE_TOLERANCE: f64 = 0.1;
-
 /// One pair of methods before its differences are tested together with all others.
 struct PairRow<'s> {
     key: String,
@@ -341,9 +336,6 @@ struct PairRow<'s> {
     fixtures: FixtureChanges,
     overall: Option<Paired>,
     dimensions: Vec<(Dimension, Paired)>,
-    needed: Option<Paired>,
-    unequal_tokens: Option<[f64; 2]>,
-    has_same_contexts: bool,
     chains: ChainPairs<'s>,
     edits: MethodEdits,
     costs: CostChanges,
@@ -356,23 +348,11 @@ impl<'s> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let (after, before) = (matched.pair.a, matched.pair.b);
-        let sides = matched.methods();
-        let needed = paired_recall(sides);
-        let tokens = paired_compression_costs(sides).map(|cost| cost.tokens);
-        let unequal_tokens = match tokens {
-            [Some(own), Some(other)] => (needed.is_some()
-                && (own - other).abs() > SIZE_TOLERANCE * own.min(other))
-            .then_some([own, other]),
-            _ => None,
-        };
         PairRow {
-            unequal_tokens,
-            has_same_contexts: have_same_contexts(sides),
             key: after.variant.key.clone(),
             against: before.variant.key.clone(),
             overall,
             dimensions,
-            needed,
             chains: ChainPairs::from_matched(&matched),
             edits: method_edits(before.method, after.method, find),
             costs: CostChanges::from_matched(&matched),
@@ -382,11 +362,9 @@ impl<'s> PairRow<'s> {
         }
     }
 
-    /// Whether there is anything to compare: a cell, a recall or a constraint on both sides, or a failure on one.
+    /// Whether there is anything to compare: a cell or a constraint on both sides, or a failure on one.
     fn has_common_part(&self) -> bool {
-        let contexts =
-            self.needed.is_some() || self.differences.constraints.has_both_denominators();
-        contexts
+        self.differences.constraints.has_both_denominators()
             || self.fixtures.compared() > 0
             || self.chains.counts().iter().any(|counts| counts.failed > 0)
     }
@@ -652,26 +630,10 @@ fn unless_truncated(
 fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComparison> {
     let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
     let failures = stats::failure_tests(&counts);
-    let changed = rows.iter().filter(|row| !row.has_same_contexts);
-    let recalls: Vec<Paired> = changed.filter_map(|row| row.needed.clone()).collect();
-    let mut recalls = stats::share_verdicts(&recalls).into_iter();
     let mut methods = Ordered::new();
     for ((row, verdicts), failures) in rows.into_iter().zip(families.methods).zip(&failures) {
-        let needed = row
-            .needed
-            .as_ref()
-            .and_then(|paired| match row.has_same_contexts {
-                true => Some(unchanged_test(paired)),
-                false => recalls.next().map(|test| match row.unequal_tokens {
-                    Some([own, other]) if own > other => test.unless_improved_by_size(),
-                    _ => test,
-                }),
-            });
         let reliability = row.chains.judged(failures);
-        methods.insert(
-            row.key.clone(),
-            row.into_comparison(verdicts, needed, reliability),
-        );
+        methods.insert(row.key.clone(), row.into_comparison(verdicts, reliability));
     }
     methods
 }
@@ -685,7 +647,6 @@ impl PairRow<'_> {
     fn into_comparison(
         self,
         verdicts: MethodVerdicts,
-        needed: Option<DifferenceTest>,
         reliability: Reliability,
     ) -> MethodComparison {
         let names = self
@@ -697,8 +658,6 @@ impl PairRow<'_> {
             fixtures: self.fixtures,
             overall: verdicts.overall,
             dimensions: names.zip(verdicts.dimensions).collect(),
-            needed,
-            unequal_tokens: self.unequal_tokens,
             drift: None,
             reliability,
             edits: self.edits.lines,

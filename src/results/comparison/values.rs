@@ -21,7 +21,7 @@ use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
 use crate::results::files::tries::{Tries, Try};
 use crate::results::result_set::variant_designs;
-use stats::{self, DifferenceTest, NoEvidenceReason, Regrading};
+use stats::{self, DifferenceTest, Regrading};
 
 /// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -143,13 +143,9 @@ impl Comparison {
         self
     }
 
-    /// Whether a method or the mean over methods improved or regressed. Methods without scores are judged by the
-    /// needed-later recall.
+    /// Whether a method or the mean over methods improved or regressed.
     pub fn has_verdict(&self) -> bool {
-        let of_methods = self
-            .methods
-            .values()
-            .filter_map(|method| method.overall.or(method.needed));
+        let of_methods = self.methods.values().filter_map(|method| method.overall);
         of_methods
             .chain(self.primary)
             .any(|test| test.verdict != stats::Verdict::NoEvidence)
@@ -167,11 +163,6 @@ pub struct MethodComparison {
     pub overall: Option<DifferenceTest>,
     /// The difference of each dimension that was measured on both sides.
     pub dimensions: Ordered<DifferenceTest>,
-    /// The difference of the needed-later recall; null where no point without a caveat has one on both sides.
-    pub needed: Option<DifferenceTest>,
-    /// Tokens of a context on the judged side and in the baseline, if they differ so much that recalls are not compared
-    /// at the same size.
-    pub unequal_tokens: Option<[f64; 2]>,
     /// Whether the judge was checked, if a changed judge would explain a verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftCheck>,
@@ -212,19 +203,12 @@ impl MethodComparison {
     }
 
     fn tests_mut(&mut self) -> impl Iterator<Item = &mut DifferenceTest> {
-        self.overall
-            .iter_mut()
-            .chain(self.dimensions.values_mut())
-            .chain(self.needed.iter_mut())
+        self.overall.iter_mut().chain(self.dimensions.values_mut())
     }
 
-    /// Whether its answers differ from the baseline, or, where nothing is answered, its contexts.
+    /// Whether its answers differ from the baseline.
     fn is_try(&self) -> bool {
-        match (&self.overall, &self.needed) {
-            (Some(_), _) => self.fixtures.tested() > 0,
-            (None, Some(needed)) => needed.reason != Some(NoEvidenceReason::Unchanged),
-            (None, None) => false,
-        }
+        self.overall.is_some() && self.fixtures.tested() > 0
     }
 
     /// Whether it has a verdict on a score that a changed judge would explain.
@@ -254,15 +238,11 @@ impl MethodComparison {
         self.has_changed_figures() || self.reliability.is_worse() || self.fixtures.one_sided > 0
     }
 
-    /// Whether its answers, grades, recalls or rules differ from the baseline, or, where nothing is answered, its
+    /// Whether its answers, grades or rules differ from the baseline, or, where nothing is answered, its
     /// contexts.
     pub fn has_changed_figures(&self) -> bool {
         self.fixtures.tested() > 0
             || self.has_changed_contexts()
-            || self
-                .needed
-                .as_ref()
-                .is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
             || self.differences.constraints.is_any()
     }
 
@@ -275,11 +255,9 @@ impl MethodComparison {
                 .is_some_and(|found| found.same < found.compared)
     }
 
-    /// Whether both sides have a cell, a recall or a constraint in common.
+    /// Whether both sides have a cell or a constraint in common.
     pub fn has_common_part(&self) -> bool {
-        self.fixtures.compared() > 0
-            || self.needed.is_some()
-            || self.differences.constraints.has_both_denominators()
+        self.fixtures.compared() > 0 || self.differences.constraints.has_both_denominators()
     }
 
     /// Whether it changed in too few fixtures for any test.

@@ -195,8 +195,6 @@ pub struct FixtureInfo {
     pub tags: Vec<String>,
     /// The digests of its messages, points and bank.
     pub digests: FixtureDigests,
-    /// The digest of what decides, besides the messages, which references are needed later.
-    pub references: Digest,
     /// The probes asked, in the order of the matrix.
     pub probes: Vec<ProbeInfo>,
 }
@@ -557,7 +555,6 @@ impl FixtureInfo {
             name: loaded.name().to_owned(),
             tags: loaded.fixture.tags.clone(),
             digests: loaded.digests,
-            references: loaded.recorded,
             probes: probes.collect(),
         }
     }

@@ -357,7 +357,7 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// A line that is not a compression.
-    pub fn contexts<T: DeserializeOwned>(&self) -> Result<Vec<ContextRow<T>>, RowError> {
+    pub fn contexts(&self) -> Result<Vec<ContextRow>, RowError> {
         self.lines_of(names::CONTEXTS)
     }
 

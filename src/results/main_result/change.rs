@@ -8,7 +8,7 @@ use crate::results::files::manifest::Manifest;
 use crate::results::headline::{
     AnswererAgreement, ConstraintLoss, EditNote, MainChange, MainResult, MethodChange,
 };
-use crate::results::result_set::level::NEEDED_RECALL;
+use crate::results::result_set::level::OVERALL;
 use stats::{DifferenceTest, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
@@ -104,10 +104,10 @@ impl<'c> ComparedMethods<'c> {
                 .is_some_and(|mean| mean.verdict == verdict)
     }
 
-    /// The deciding test of each method: of `overall`, or else of the needed-later recall.
+    /// The deciding test of each method: of `overall`.
     fn tests(&self) -> impl Iterator<Item = (&'c String, &'c DifferenceTest)> {
         self.methods.iter().filter_map(|(name, compared)| {
-            let test = compared.overall.as_ref().or(compared.needed.as_ref())?;
+            let test = compared.overall.as_ref()?;
             Some((*name, test))
         })
     }
@@ -187,13 +187,9 @@ impl<'c> ComparedMethods<'c> {
     }
 
     fn method(&self, name: &str, test: &DifferenceTest) -> MethodChange {
-        let is_overall = self
-            .methods
-            .iter()
-            .any(|(known, compared)| *known == name && compared.overall.is_some());
         MethodChange {
             method: name.to_owned(),
-            measure: if is_overall { "overall" } else { NEEDED_RECALL }.to_owned(),
+            measure: OVERALL.to_owned(),
             difference: test.difference,
             ci95: test.ci95,
             fixtures: test.clusters,
@@ -241,8 +237,7 @@ impl<'c> ComparedMethods<'c> {
         })
     }
 
-    /// The regressed dimensions of methods whose deciding test shows no regression, and their needed-later recall if it
-    /// regressed although `overall` decides.
+    /// The regressed dimensions of methods whose deciding test shows no regression.
     fn worse_elsewhere(&self) -> Vec<MethodChange> {
         let methods = self.methods.iter().filter(|(name, _)| {
             !self
@@ -254,14 +249,7 @@ impl<'c> ComparedMethods<'c> {
                 .dimensions
                 .iter()
                 .map(|(dimension, test)| (dimension.clone(), test));
-            let needed = compared
-                .overall
-                .as_ref()
-                .and(compared.needed.as_ref())
-                .map(|test| (NEEDED_RECALL.to_owned(), test));
-            let worse = dimensions
-                .chain(needed)
-                .filter(|(_, test)| is_regressed(test));
+            let worse = dimensions.filter(|(_, test)| is_regressed(test));
             worse.map(move |(measure, test)| MethodChange {
                 measure,
                 ..self.method(name, test)
@@ -339,7 +327,6 @@ fn is_worse_method(compared: &MethodComparison) -> bool {
     compared.reliability.regressed
         || compared.overall.as_ref().is_some_and(is_regressed)
         || compared.dimensions.values().any(is_regressed)
-        || compared.needed.as_ref().is_some_and(is_regressed)
         || compared
             .constraints_lost
             .iter()

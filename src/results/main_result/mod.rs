@@ -80,20 +80,11 @@ fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MainResult
 /// Takes the figure of a method, its interval, and the number of fixtures behind it.
 type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
 
-/// The first figure of a set that any method has: retention, score, lift.
+/// The first figure of a set that any method has: retention, score.
 fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResult {
-    let qualifies = summary
-        .needed_points
-        .as_ref()
-        .is_some_and(|points| !points.without_verdict);
     rank_methods(summary, answerer, retention)
         .map(MainResult::Retention)
         .or_else(|| rank_methods(summary, answerer, score).map(MainResult::Scores))
-        .or_else(|| {
-            rank_methods(summary, answerer, lift)
-                .filter(|_| qualifies)
-                .map(MainResult::Lift)
-        })
         .unwrap_or(MainResult::Empty)
 }
 
@@ -109,11 +100,6 @@ fn score(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
         .overall
         .median
         .map(|value| (value, method.overall.ci95, method.overall.fixtures))
-}
-
-fn lift(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
-    let needed = method.needed.as_ref()?;
-    Some((needed.lift?, needed.ci95, needed.fixtures))
 }
 
 fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Option<MainLevels> {

@@ -102,7 +102,6 @@ pub(crate) struct MeasuredFact {
     pub class: Option<FactClass>,
     pub depth: Option<Depth>,
     pub mentions: Option<u32>,
-    pub age: Option<u32>,
     /// Whether only a search had it.
     pub is_found_by_search: bool,
 }
@@ -114,7 +113,6 @@ impl MeasuredFact {
             class,
             depth,
             mentions,
-            age,
             ..
         } = *outcome;
         MeasuredFact {
@@ -122,7 +120,6 @@ impl MeasuredFact {
             class,
             depth,
             mentions,
-            age,
             is_found_by_search: outcome.is_found_by_search(),
         }
     }

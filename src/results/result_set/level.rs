@@ -33,9 +33,6 @@ pub type ScoreEstimates = Ordered<ScoreEstimate>;
 /// The name of the mean of all dimensions.
 pub const OVERALL: &str = "overall";
 
-/// The name of the recall of what sessions needed later, beside [`OVERALL`] and the dimensions.
-pub const NEEDED_RECALL: &str = "needed";
-
 /// The level of a variant over fixtures, each given by its runs.
 fn level<'r>(
     variant: &VariantRuns,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use self::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
 use self::scores::Scores;
 use self::selection::Subset;
-use super::files::context_row::{ConstraintRow, ContextFigures};
+use super::files::context_row::{ConstraintRow, ContextRow};
 use super::files::design::{CriterionWeight, Design, MethodInfo, ModelInfo};
 use super::files::folder::{FolderError, ResultsFolder};
 use super::files::manifest::Manifest;
@@ -83,7 +83,7 @@ pub struct ResultSet {
     pub(super) answers: Vec<MeasuredAnswer>,
     pub(super) costs: Arc<Vec<Costs>>,
     /// Every compression that replaced something, sorted by place.
-    pub(super) contexts: Vec<ContextFigures>,
+    pub(super) contexts: Vec<ContextRow>,
     /// Every compression that replaced something, of a session with a rule in it.
     pub(super) constraints: Vec<ConstraintRow>,
     /// The same set with the answers that are not tested: those with a search, or, if these are tested, those without.
@@ -152,7 +152,7 @@ impl ResultSet {
 
     /// Adds compressions, sorted, so that sums of the same numbers are equal. Those that replaced nothing, and the
     /// answers from them, go into a set of their own.
-    pub(super) fn with_contexts(mut self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+    pub(super) fn with_contexts(mut self, mut contexts: Vec<ContextRow>) -> ResultSet {
         contexts.sort_by(|a, b| {
             (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run))
         });
@@ -168,7 +168,7 @@ impl ResultSet {
     }
 
     /// Adds the costs of compressions from which no cell was graded.
-    fn add_costs_of(&mut self, contexts: &[ContextFigures]) {
+    fn add_costs_of(&mut self, contexts: &[ContextRow]) {
         for variant in 0..self.variants.len() {
             let Some(name) = self.method(variant).map(|method| method.name.clone()) else {
                 continue;
@@ -185,7 +185,7 @@ impl ResultSet {
     }
 
     /// Moves these contexts, which replaced nothing, and the answers from them into a set of their own.
-    fn set_apart(mut self, contexts: Vec<ContextFigures>) -> ResultSet {
+    fn set_apart(mut self, contexts: Vec<ContextRow>) -> ResultSet {
         let places = places_of(&contexts);
         let (mut grades, mut answers) = (take(&mut self.grades), take(&mut self.answers));
         let is_apart = |at: &AnswerAt| {
@@ -442,7 +442,7 @@ impl ResultSet {
     }
 }
 
-fn places_of(contexts: &[ContextFigures]) -> ContextPlaces<'_> {
+fn places_of(contexts: &[ContextRow]) -> ContextPlaces<'_> {
     contexts
         .iter()
         .map(|row| {

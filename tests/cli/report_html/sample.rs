@@ -251,9 +251,9 @@ impl Sample {
             )],
             tables: vec![FigureTable {
                 id: "compressions",
-                title: injected("What the session needed later"),
+                title: injected("Compressions"),
                 lead: injected("Of the exact details from before a point."),
-                header: vec![injected("method"), injected("needed later")],
+                header: vec![injected("method"), injected("tokens")],
                 rows: vec![(injected("anchored"), vec![injected("0.80 0.70–0.90")])],
             }],
             models: ["compress", "answer", "judge"]
@@ -563,7 +563,6 @@ fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
             points: digest,
             bank: digest,
         },
-        references: digest,
         probes: bank.iter().map(probe).collect(),
     }
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::de::IgnoredAny;
 
 use crate::cli::args::Common;
 use crate::cli::failure::Failure;
@@ -101,7 +100,7 @@ fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
     let text = read_text(file).map_err(|error| Failure::input(error.to_string()).hinted(hint))?;
     let mut contexts = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        let row: ContextRow<IgnoredAny> = serde_json::from_str(line).map_err(|error| {
+        let row: ContextRow = serde_json::from_str(line).map_err(|error| {
             let place = format!("{}:{}", file.display(), at + 1);
             Failure::input(say!(
                 "{place}: expected one compression of a result set, found no such line: {error}",
