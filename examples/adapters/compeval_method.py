@@ -2,19 +2,11 @@
 
 The function gets a request, as a dict, and returns an answer, as a dict. Started with --lines the program is a worker
 that answers one request after the other; without, it answers one and ends. Needs nothing besides Python 3.9.
-
-Where the method has inputs_from = "modules", an answer also lists what the program has loaded so far.
 """
 
 import contextlib
-import importlib.metadata
 import json
-import os
 import sys
-import sysconfig
-
-# Relative paths of modules mean this folder, wherever the program goes later.
-START = os.getcwd()
 
 
 def serve(compress, worker="--lines" in sys.argv):
@@ -23,12 +15,12 @@ def serve(compress, worker="--lines" in sys.argv):
     with contextlib.redirect_stdout(sys.stderr):
         if not worker:
             request = json.load(sys.stdin)
-            json.dump(with_modules(request, compress(request)), answers, ensure_ascii=False)
+            json.dump(compress(request), answers, ensure_ascii=False)
             return
         write(answers, {"ready": True})
         for line in sys.stdin:
             request = json.loads(line)
-            write(answers, {"id": request["id"], **with_modules(request, attempt(compress, request))})
+            write(answers, {"id": request["id"], **attempt(compress, request)})
 
 
 def attempt(compress, request):
@@ -49,82 +41,6 @@ def history(request):
     if "summary" in previous:
         return [{"role": "user", "content": previous["summary"]}, *request["messages"]]
     return [*(previous.get("messages") or []), *request["messages"]]
-
-
-def with_modules(request, answer):
-    """The answer, with what is loaded where the request asks for it."""
-    return {**answer, **LOADED.lists()} if request.get("modules") else answer
-
-
-class Loaded:
-    """What the program has loaded so far: files of the project's modules, and the packages that all others are of."""
-
-    INSTALLED = ("site-packages", "dist-packages")
-
-    def __init__(self):
-        self.files, self.owners = set(), None
-        self.standard = folders("stdlib", "platstdlib")
-        self.site = folders("purelib", "platlib")
-
-    def lists(self):
-        """`modules` and `packages` of an answer. A module that was removed from sys.modules stays in the list."""
-        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        self.files.update(os.path.join(START, file) for file in files if isinstance(file, str))
-        modules, packages = [], {}
-        for file in sorted(self.files):
-            top = self.installed_name(file)
-            if top is not None:
-                packages.update(self.packages(top, file))
-            elif not is_below(file, self.standard):
-                modules.append({"path": file})
-        return {"modules": modules, "packages": [packages[path] for path in sorted(packages)]}
-
-    def installed_name(self, file):
-        """The first name below the folder of packages that a file is in; None of a file in no such folder."""
-        parts = file.split(os.sep)
-        at = max((at for at, part in enumerate(parts[:-1]) if part in self.INSTALLED), default=None)
-        if at is not None:
-            return parts[at + 1].partition(".")[0]
-        for folder in self.site:
-            if folder not in self.standard and is_below(file, [folder]):
-                return os.path.relpath(file, folder).split(os.sep)[0].partition(".")[0]
-        return None
-
-    def packages(self, top, file):
-        """The packages with a module of this name, by the files that say their versions."""
-        if self.owners is None or top not in self.owners:
-            self.owners = owners()
-        # No package says that the file is its own: then the file alone says what it is.
-        alone = [{"name": top, "version": "unknown", "path": file}]
-        return {package["path"]: package for package in self.owners.get(top, alone)}
-
-
-def owners():
-    """The installed packages, by the names of the modules that they have at the top."""
-    found = {}
-    for package in importlib.metadata.distributions():
-        path, name = getattr(package, "_path", None), package.metadata["Name"]
-        if path is None or not name:
-            continue
-        files = (os.path.join(str(path), file) for file in ("METADATA", "PKG-INFO"))
-        path = next((file for file in files if os.path.isfile(file)), str(path))
-        entry = {"name": name, "version": str(package.version), "path": os.path.abspath(path)}
-        tops = (package.read_text("top_level.txt") or "").replace("/", " ").split()
-        for top in set(tops or (file.parts[0].partition(".")[0] for file in package.files or ())):
-            found.setdefault(top, []).append(entry)
-    return found
-
-
-def folders(*names):
-    paths = {sysconfig.get_path(name) for name in names} - {None}
-    return paths | {os.path.realpath(path) for path in paths}
-
-
-def is_below(file, folders):
-    return any(file.startswith(folder + os.sep) for folder in folders)
-
-
-LOADED = Loaded()
 
 
 class Meter:

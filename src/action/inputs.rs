@@ -8,7 +8,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Stage;
-use super::modules::{module_path, package_name};
 use super::template::Prompt;
 use super::value::InputValue;
 use super::work::{BuiltInStrategy, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
@@ -123,24 +122,6 @@ impl Inputs {
             _ = builder.field(&name, digest.0)
         });
         ActionKey(builder.finish())
-    }
-
-    /// The key of the inputs without the modules that were loaded; `None` if there are no modules.
-    pub fn declared_key(&self) -> Option<ActionKey> {
-        self.parts
-            .iter()
-            .any(|(name, _)| module_path(name).is_some())
-            .then(|| self.declared().key())
-    }
-
-    /// The inputs without the modules and packages that were loaded.
-    pub fn declared(&self) -> Inputs {
-        let mut parts = self.parts.clone();
-        parts.retain(|(name, _)| module_path(name).is_none() && package_name(name).is_none());
-        Inputs {
-            parts,
-            ..self.clone()
-        }
     }
 
     /// The differences from the inputs of an earlier action, ordered by name.
@@ -352,7 +333,6 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
         part("identity".into(), Digest::hash(identity), Some(identity));
     }
     visit_value("stdin".into(), &program.stdin, part);
-    program.modules.visit(part);
 }
 
 fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
@@ -391,7 +371,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::action::{Modules, Template};
+    use crate::action::Template;
     use base::units::Tokens;
     use models::{Operation, Settings};
     use sessions::transcript::Role;
@@ -456,7 +436,6 @@ mod tests {
             environment: vec![("FLAG".into(), None)],
             identity: None,
             stdin: "{}".into(),
-            modules: Modules::Ignored,
         });
         let rule = Work::Compute(Computation::Strategy {
             rule: BuiltInStrategy::Full,

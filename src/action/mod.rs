@@ -6,15 +6,11 @@
 //! clock.
 
 mod inputs;
-mod modules;
 mod template;
 mod value;
 mod work;
 
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources, memo_key};
-pub use modules::{
-    INPUTS_FROM, LoadedModules, Modules, module_input, module_path, package_input, package_name,
-};
 pub use store::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
 pub use template::{
     BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable,

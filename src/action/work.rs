@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::modules::Modules;
 use super::template::Prompt;
 use super::value::InputValue;
 use base::units::Tokens;
@@ -173,8 +172,6 @@ pub struct Program {
     pub identity: Option<String>,
     /// The JSON on its standard input.
     pub stdin: InputValue,
-    /// The modules that it loads, where they are declared to be inputs.
-    pub modules: Modules,
 }
 
 /// What built-in rules do.

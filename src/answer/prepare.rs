@@ -3,8 +3,8 @@
 use super::exchange::{Exchange, Round, call_ids};
 use super::{Answerer, Recovery, SearchProtocol};
 use crate::action::{
-    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Modules, Program,
-    RequestTurn, SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
+    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn,
+    SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
 };
 use crate::compress::{CommandSpec, ContextRef, SpanText};
 use base::locale::Locale;
@@ -169,7 +169,6 @@ fn search_program(
         environment: spec.environment.clone(),
         identity: spec.identity.clone(),
         stdin,
-        modules: Modules::Ignored,
     }
 }
 

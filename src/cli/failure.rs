@@ -452,9 +452,6 @@ fn part_hint(error: &EvaluationError) -> Option<&'static str> {
         EvaluationError::BatchedPart { .. } => {
             "--lane live or --lane flex, or run the matrix in one process"
         }
-        EvaluationError::ModulesInParts { .. } => {
-            "list its files under `inputs`, without `inputs_from`, or run the matrix in one process"
-        }
         EvaluationError::PartIsRunning { .. } => {
             "give each process a number of its own, from 1/N to N/N"
         }

@@ -54,9 +54,6 @@ pub enum CompressFault {
     /// A program says that it could not work as it should.
     #[error("the program says that its result is degraded: {_0}")]
     Degraded(String),
-    /// The modules that a program loaded are not known, so its output could not be found again.
-    #[error("{0}")]
-    Modules(String),
     /// A vendor's reply without the items to send back.
     #[error("the reply holds no compaction item to send back later")]
     NoItems,

@@ -20,7 +20,7 @@ mod shape;
 mod spec;
 mod truncate;
 
-pub use command::{ListedModules, ListedPackage, ProgramUsage, reported_usage, split_modules};
+pub use command::{ProgramUsage, reported_usage};
 pub use compute::{ReferenceList, compute};
 pub use context::{Context, ContextRef};
 pub use fault::{CompressFault, Warning};

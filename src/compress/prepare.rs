@@ -5,8 +5,8 @@ use super::shape::{Kept, SpanText};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS,
-    InputValue, ModelRequest, Modules, Program, Prompt, RequestTurn, Template, TemplateFault,
-    Variable, Work,
+    InputValue, ModelRequest, Program, Prompt, RequestTurn, Template, TemplateFault, Variable,
+    Work,
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation, ToolOffer};
@@ -305,11 +305,6 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
         environment: command.environment.clone(),
         identity: command.identity.clone(),
         stdin: program_input(method, command, input),
-        modules: if command.module_roots.is_some() {
-            Modules::Unknown
-        } else {
-            Modules::Ignored
-        },
     }
 }
 
@@ -347,12 +342,6 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
         .raw("context_length", number(input.context_length));
     let builder = if sends_session {
         with_session(builder, input)
-    } else {
-        builder
-    };
-    // Requests of methods without the setting stay the same to the byte.
-    let builder = if command.module_roots.is_some() {
-        builder.literal(",\"modules\":true")
     } else {
         builder
     };

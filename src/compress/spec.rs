@@ -98,9 +98,6 @@ pub struct CommandSpec {
     pub secrets: Vec<String>,
     /// The name of the account or server behind the secrets in cache keys.
     pub identity: Option<String>,
-    /// Folders besides `folder`, relative to it, that the modules may lie in that the program loads; `None` if its outputs
-    /// depend on what is declared alone.
-    pub module_roots: Option<Vec<String>>,
     pub protocol: Protocol,
     /// Whether one execution serves all runs.
     pub deterministic: bool,
@@ -197,11 +194,6 @@ impl Strategy {
             Strategy::Command(command) => command.deterministic,
             _ => self.model().is_some_and(|model| !model.is_asked()),
         }
-    }
-
-    /// Whether outputs depend on the modules that a program says it has loaded.
-    pub fn depends_on_modules(&self) -> bool {
-        matches!(self, Strategy::Command(command) if command.module_roots.is_some())
     }
 
     /// Whether a point needs the output of the point before.

@@ -68,7 +68,6 @@ fn command() -> Method {
         environment: Vec::new(),
         secrets: Vec::new(),
         identity: None,
-        module_roots: None,
         protocol: Protocol::default(),
         deterministic: false,
         timeout: std::time::Duration::from_secs(1),

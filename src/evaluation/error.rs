@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use crate::compress::MethodName;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
@@ -54,9 +53,6 @@ pub enum EvaluationError {
     /// A part uses batches, but its folder may be gone before the batches end.
     #[error("a part cannot send requests to `{model}` in batches")]
     BatchedPart { model: ModelRef },
-    /// A method's outputs can be found only in the cache that they were made in.
-    #[error("the method `{method}` has inputs_from = \"modules\" and cannot run in parts")]
-    ModulesInParts { method: MethodName },
     /// Another process runs the same part.
     #[error("part {part} is being run already: {error}")]
     PartIsRunning {

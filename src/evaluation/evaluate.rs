@@ -289,9 +289,6 @@ impl Prepared {
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
-        if request.part.is_some() {
-            refuse_modules(&pipeline)?;
-        }
         let part = number.map(|number| PartOfRun::restrict(&mut pipeline, number, &label));
         if let Some(part) = &part {
             limits = limits.part(part.share());
@@ -695,21 +692,6 @@ fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
         Some(model) => Err(EvaluationError::BatchedPart {
             model: model.reference.clone(),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Refuses methods whose outputs depend on loaded modules. Such outputs are found by a search through a cache, and parts
-/// do not share one.
-fn refuse_modules(pipeline: &Pipeline) -> Result<(), EvaluationError> {
-    match pipeline
-        .methods
-        .iter()
-        .find(|method| method.strategy.depends_on_modules())
-    {
-        Some(method) => Err(EvaluationError::ModulesInParts {
-            method: method.name.clone(),
         }),
         None => Ok(()),
     }

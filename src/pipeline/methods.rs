@@ -101,8 +101,6 @@ impl StrategyKind {
                 "command",
                 "model",
                 "inputs",
-                "inputs_from",
-                "module_roots",
                 "env",
                 "secrets",
                 "identity",

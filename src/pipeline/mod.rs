@@ -8,7 +8,6 @@ mod coordinate;
 mod excerpt;
 mod matrix;
 mod model;
-mod module_files;
 mod problem;
 
 mod file;
@@ -41,7 +40,6 @@ pub use model::{
     LoadedFixture, MethodIx, Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs,
     SourceFile, TailMode,
 };
-pub use module_files::{ModuleFault, ModuleFiles};
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};
 pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};

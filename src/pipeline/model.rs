@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::module_files::ModuleFiles;
 use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
@@ -63,8 +62,6 @@ pub struct Pipeline {
     pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
     /// The text files that inputs are made from (pipeline, prompts, rubric), each once. They explain why an input changed.
     pub sources: Vec<SourceFile>,
-    /// The files of modules that programs load, as they are on disk.
-    pub module_files: Arc<ModuleFiles>,
     /// The chains that this process runs if it runs a part; `None` is all of them.
     pub part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }

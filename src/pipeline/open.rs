@@ -280,7 +280,6 @@ impl ProjectLoader<'_> {
             prices,
             providers: self.providers.known.clone(),
             sources: Vec::new(),
-            module_files: Arc::default(),
             part: None,
         };
         Some((pipeline, constraints))

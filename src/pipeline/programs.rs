@@ -11,7 +11,7 @@ use super::file::{Located, StringList};
 use super::problem::Problem;
 use super::providers::duration;
 use super::secrets::{is_key, is_variable};
-use super::sources::{Pattern, describe_error, out_of_bounds, shown};
+use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol};
@@ -36,8 +36,7 @@ pub(super) fn command(
     reject_keys(context, table.value.command.as_ref());
     warn_of_missing_program(context, table.value.command.as_ref());
     let protocol = protocol(context, table);
-    let module_roots = module_roots(context, table, protocol);
-    if table.value.inputs.is_none() && module_roots.is_none() {
+    if table.value.inputs.is_none() {
         warn_of_missing_inputs(context, place);
     }
     let (environment, secrets) = (
@@ -64,7 +63,6 @@ pub(super) fn command(
             .deterministic
             .as_ref()
             .is_some_and(|yes| yes.value),
-        module_roots,
         protocol,
         timeout: duration(
             table.value.timeout_s.as_ref(),
@@ -146,72 +144,6 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
     } else {
         Protocol::One
     }
-}
-
-/// The folders besides the pipeline's that the program's modules may lie in; `None` if its outputs do not depend on
-/// modules.
-fn module_roots(
-    context: &mut ValidationContext<'_>,
-    table: &Located<CompressTable>,
-    protocol: Protocol,
-) -> Option<Vec<String>> {
-    let CompressTable {
-        inputs_from,
-        module_roots,
-        ..
-    } = &table.value;
-    let Some(from) = inputs_from else {
-        if let Some(roots) = module_roots {
-            let help = "add inputs_from = \"modules\", or leave it out";
-            context.error(
-                &roots.key,
-                "`module_roots` says where the modules lie that `inputs_from` asks for",
-                help,
-            );
-        }
-        return None;
-    };
-    context.choice("inputs_from", Some(from), &[("modules", ())])?;
-    if !protocol.sends_session() {
-        let help = "add protocol = 2 or protocol = \"lines\", or list the files under `inputs` in place of it";
-        context.error(
-            &from.place,
-            "inputs_from = \"modules\" needs a program that is asked for its modules",
-            help,
-        );
-    }
-    let written = module_roots
-        .as_ref()
-        .map(|roots| roots.value.as_slice())
-        .unwrap_or_default();
-    let mut roots: Vec<String> = written
-        .iter()
-        .filter_map(|root| module_root(context, root))
-        .collect();
-    roots.sort();
-    roots.dedup();
-    Some(roots)
-}
-
-/// A folder in the form that paths of modules begin with: relative, with `/`. One that cannot be used is reported.
-fn module_root(context: &mut ValidationContext<'_>, root: &Located<String>) -> Option<String> {
-    let (path, folder) = (Path::new(&root.value), context.reader.folder());
-    let why = if path.is_absolute() {
-        "it is an absolute path, which no other machine has"
-    } else if context.reader.is_out_of_bounds(path) {
-        out_of_bounds()
-    } else if !folder.join(path).is_dir() {
-        "there is no such folder"
-    } else {
-        return Some(shown(path));
-    };
-    let help = "module_roots = [\"../my-agent\"]: folders relative to that of the pipeline";
-    context.error(
-        &root.place,
-        format!("`{}` cannot be used: {why}", root.value),
-        help,
-    );
-    None
 }
 
 /// As many workers as there are processors, and at most four.

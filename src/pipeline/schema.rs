@@ -38,7 +38,7 @@ struct RubricFile {
 }
 
 /// Keys that take one of a few words: the table, the key, the words.
-fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 9] {
+fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
     [
         ("cache", "remote_mode", vec!["read", "write"]),
         ("pipeline", "locale", vec!["en", "zh"]),
@@ -55,7 +55,6 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 9] {
             "placement",
             PromptPlacement::ALL.map(|p| p.name()).to_vec(),
         ),
-        ("compress/items", "inputs_from", vec!["modules"]),
         ("answer/items", "truncated_replies", vec!["grade", "fail"]),
     ]
 }

@@ -6,9 +6,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::action::{
-    Digest, InputChange, InputPart, SourceRef, Sources, module_path, package_name,
-};
+use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
 use base::locale::localized;
 use base::named_enum;
 
@@ -34,8 +32,6 @@ named_enum! {
         Setting = "setting",
         Rubric = "rubric",
         CommandFile = "command input file",
-        /// A file or a package that a program said it had loaded.
-        Module = "loaded module",
         Span = "fixture span",
         Probe = "probe text",
         /// It waits for a stale action above it, or was made from an earlier output of that action.
@@ -58,7 +54,6 @@ impl StaleCause {
             StaleCause::Setting => "设置",
             StaleCause::Rubric => "评分细则",
             StaleCause::CommandFile => "命令的输入文件",
-            StaleCause::Module => "加载的模块",
             StaleCause::Span => "样本片段",
             StaleCause::Probe => "问题文字",
             StaleCause::Upstream => "上游输出有变",
@@ -312,7 +307,6 @@ fn role(part: &str) -> InputRole {
             Some(("items" | "reply" | "results", _)) => InputRole::Of(StaleCause::Upstream),
             Some(("messages", _)) => InputRole::Of(StaleCause::Span),
             Some(("file", _)) => InputRole::Of(StaleCause::CommandFile),
-            Some(("module" | "package", _)) => InputRole::Of(StaleCause::Module),
             _ => InputRole::Of(StaleCause::Setting),
         },
     }
@@ -335,10 +329,6 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
             _ => part.to_owned(),
         },
         StaleCause::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
-        StaleCause::Module => match (module_path(part), package_name(part)) {
-            (Some(path), _) => path.to_owned(),
-            (None, name) => values(&format!("package {}", name.unwrap_or(part)), change),
-        },
         StaleCause::Upstream => match part.split_once(' ').map_or(part, |(kind, _)| kind) {
             "items" => "previous compaction".to_owned(),
             "reply" | "assistant" => "earlier reply".to_owned(),

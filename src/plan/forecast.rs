@@ -215,13 +215,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         if self.assumptions.reasons {
             let coordinate = cache_coordinate(&place, action.repetition);
             let current = CurrentSources::new(pipeline, &action.task);
-            let (found, old) = reason(
-                self.lookup,
-                pipeline,
-                action,
-                &coordinate,
-                self.assumptions.refresh,
-            );
+            let (found, old) = reason(self.lookup, action, &coordinate, self.assumptions.refresh);
             let explained =
                 self.explainer
                     .explain(&found, old.as_ref().map(|old| &old.sources), &current);

@@ -2,12 +2,11 @@
 
 use crate::action::{Digest, InputChange, Repetition, Stage};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
-use crate::pipeline::{CellCoordinate, Pipeline, Place};
+use crate::pipeline::{CellCoordinate, Place};
 use base::units::Tokens;
 use models::{Dialect, longest_reply};
 use store::cache::{EntryStatus, Lookup, Record, RemovalReason};
 
-use super::modules::{changes_since, find_fitting, find_nearest, has_unknown_modules};
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, PARSER_VERSION, read_output};
 use super::task::{Resolved, Task};
@@ -56,15 +55,11 @@ pub fn look_up<L: Lookup>(
     action: &Action,
     refresh: &Refresh,
 ) -> ActionStatus {
-    let record = if has_unknown_modules(action) {
-        find_fitting(lookup, preparer.pipeline(), action)
-    } else {
-        // A request that failed hides no reply that serves it.
-        let own = lookup
-            .find(&action.key)
-            .filter(|record| !record.is_failed());
-        own.or_else(|| under_lower_limit(lookup, preparer, action))
-    };
+    // A request that failed hides no reply that serves it.
+    let own = lookup
+        .find(&action.key)
+        .filter(|record| !record.is_failed());
+    let record = own.or_else(|| under_lower_limit(lookup, preparer, action));
     match record.filter(|record| !refresh.replaces(record)) {
         Some(record) => status_of(lookup, preparer, &action.task, record),
         None => ActionStatus::Stale,
@@ -192,7 +187,6 @@ fn reread<L: Lookup>(
 /// is compared.
 pub fn reason<L: Lookup>(
     lookup: &L,
-    pipeline: &Pipeline,
     action: &Action,
     coordinate: &EntryCoordinate,
     refresh: &Refresh,
@@ -200,29 +194,14 @@ pub fn reason<L: Lookup>(
     if refresh.has(action.stage) {
         return (StaleReason::Refreshed, None);
     }
-    let (mut key, mut record) = (action.key, lookup.find(&action.key));
-    if has_unknown_modules(action) {
-        let latest = lookup.latest(&coordinate.digest(action.stage));
-        key = latest.unwrap_or(key);
-        let fitting = find_fitting(lookup, pipeline, action);
-        let nearest = find_nearest(lookup, pipeline, action, latest);
-        match nearest.filter(|_| fitting.is_none()) {
-            Some(old) => {
-                return (
-                    StaleReason::Changed(changes_since(pipeline, action, &old)),
-                    Some(old),
-                );
-            }
-            None => record = fitting.or(record),
-        }
-    }
+    let record = lookup.find(&action.key);
     let known = match record.map(|record| record.status) {
         Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed {
             class: class.to_string(),
         }),
         Some(EntryStatus::Malformed { .. }) => Some(StaleReason::Unreadable),
         Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
-        None => lookup.removed(&key).map(|removal| match removal {
+        None => lookup.removed(&action.key).map(|removal| match removal {
             RemovalReason::Pruned => StaleReason::Pruned,
             RemovalReason::Damaged => StaleReason::Damaged,
         }),
@@ -233,7 +212,7 @@ pub fn reason<L: Lookup>(
     let Some(old) = earlier(lookup, coordinate, action.stage) else {
         return (StaleReason::NeverRun, None);
     };
-    let changes = changes_since(pipeline, action, &old);
+    let changes = action.inputs().changes_since(&old.inputs);
     if changes.is_empty() {
         (StaleReason::NeverRun, None)
     } else {

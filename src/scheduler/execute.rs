@@ -24,7 +24,7 @@ use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
-    self, Action, ActionStatus, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable,
+    self, Action, ActionStatus, CurrentSources, Output, OutputCache, OutputUnavailable,
     PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
 };
 use crate::results::{Blame, FailedAction};
@@ -304,9 +304,6 @@ impl Executor<'_> {
         } else {
             Blame::Infrastructure
         };
-        let unchanged = self.preparer.pipeline().module_files.check(spec);
-        unchanged
-            .map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
         let stdin = Bytes::copy_from_slice(self.read_input(action, stdin)?.as_bytes());
         let began = Instant::now();
         match self.programs.run(spec, stdin, turn).await {
@@ -323,16 +320,13 @@ impl Executor<'_> {
     }
 
     /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
-    /// neither is known, the cost is unknown. If a module has changed meanwhile, nothing is stored.
+    /// neither is known, the cost is unknown.
     async fn store_program_output(
         &self,
         action: &Action,
         spec: &CommandSpec,
         ProgramOutput {
-            stdout,
-            started,
-            elapsed,
-            ..
+            stdout, elapsed, ..
         }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let output = self.read_output(action, BodyFormat::Local, &stdout);
@@ -348,30 +342,19 @@ impl Executor<'_> {
             self.budget
                 .charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
-        let pipeline = self.preparer.pipeline();
-        let made = plan::made_output(pipeline, action, spec, stdout, started);
-        let MadeOutput {
-            action: made,
-            stdout,
-            sources,
-            fault,
-        } = made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
-        let read = output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into())));
-        if read.is_err() && self.has_output(action) {
-            return self.note_read(&made, None, read);
+        if output.is_err() && self.has_output(action) {
+            return self.note_read(action, None, output);
         }
-        let mut meta = EntryMeta {
+        let meta = EntryMeta {
             usage: usage.tokens,
             cost,
-            ..self.describe(&made, elapsed)
+            ..self.describe(action, elapsed)
         };
-        meta.sources.0.extend(sources.0);
         let record = self
             .store
-            .put_reply(made.key, &meta.header(), stdout)
+            .put_reply(action.key, &meta.header(), stdout)
             .await?;
-        pipeline.module_files.note_output(action.key, made.key);
-        self.note_read(&made, Some(record), read)
+        self.note_read(action, Some(record), output)
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.

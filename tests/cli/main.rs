@@ -54,7 +54,6 @@ mod lanes;
 mod little_input;
 mod live;
 mod matrix;
-mod modules;
 #[cfg(feature = "object-stores")]
 mod object_stores;
 mod observe;

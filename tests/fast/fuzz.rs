@@ -334,7 +334,6 @@ fn outputs_of_programs() {
         environment: Vec::new(),
         secrets: Vec::new(),
         identity: None,
-        module_roots: None,
         protocol: Protocol::default(),
         deterministic: true,
         timeout: Duration::from_secs(1),
@@ -349,7 +348,6 @@ fn outputs_of_programs() {
         r#"{"summary":"Port 9090.","state":{"n":1},"usage":{"input_tokens":7,"output_tokens":3,"cost_usd":0.1},"warnings":["so"]}"#,
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","tool_use_id":"c","content":"b"}]},{"role":"assistant","content":"x","tool_calls":[{"id":"c","type":"function","function":{"name":"run","arguments":"{}"}}]}],"compressed":false}"#,
         r#"{"degraded":"no model","summary":""}"#,
-        r#"{"summary":"s","modules":[{"path":"/p/a.py"}],"packages":[{"name":"n","version":"1","path":"/p/METADATA"}]}"#,
     ];
     let samples: Vec<Vec<u8>> = samples
         .iter()
@@ -361,7 +359,6 @@ fn outputs_of_programs() {
             CompressOutput::Bytes(bytes),
             None,
         ));
-        drop(compeval::compress::split_modules(bytes));
     });
     fuzz("outputs_of_programs", &samples, |bytes| {
         let read = &read;

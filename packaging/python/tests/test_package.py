@@ -34,16 +34,6 @@ def test_compaction(gate):
     gate.check()
 """
 
-
-LISTING = """import sys
-sys.path.insert(0, "lib/site-packages")
-import agent, dotted, known.inner
-from compeval_method import serve
-
-serve(lambda request: {"summary": "s"})
-"""
-
-
 class Package(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -103,36 +93,6 @@ class Package(unittest.TestCase):
         self.assertEqual(worse.returncode, 1, worse.stdout)
         self.assertIn("anchored regressed in overall: -", worse.stdout)
         self.assertIn("[full-overall]", self.python(*pytest, "--collect-only").stdout)
-
-    def write(self, name, text=""):
-        path = self.project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def test_a_function_lists_its_modules_and_packages_where_they_are_asked_for(self):
-        shutil.copy(Path(compeval.__file__).parent / "methods.py", self.project / "compeval_method.py")
-        self.write("list.py", LISTING)
-        self.write("agent.py")
-        installed = "lib/site-packages"
-        for module in ["known/__init__.py", "known/inner.py", "dotted.py"]:
-            self.write(f"{installed}/{module}")
-        self.write(f"{installed}/known_package-1.5.dist-info/METADATA", "Metadata-Version: 2.1\nName: known\nVersion: 1.5\n")
-        self.write(f"{installed}/known_package-1.5.dist-info/RECORD", "known/__init__.py,,\nknown/inner.py,,\n")
-
-        def answer(request):
-            ran = subprocess.run(
-                [sys.executable, "list.py"], cwd=self.project, input=request, capture_output=True, encoding="utf-8"
-            )
-            return json.loads(ran.stdout)
-
-        self.assertEqual(answer("{}"), {"summary": "s"})
-        found = answer('{"modules": true}')
-        names = [os.path.basename(module["path"]) for module in found["modules"]]
-        self.assertEqual(names, ["agent.py", "compeval_method.py", "list.py"])
-        here = [package for package in found["packages"] if installed in package["path"]]
-        versions = {package["name"]: package["version"] for package in here}
-        self.assertEqual(versions, {"known": "1.5", "dotted": "unknown"})
-        self.assertEqual(Path(next(p["path"] for p in here if p["name"] == "known")).name, "METADATA")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 //! Reads the output of the user's own program (the command protocol).
 
 mod messages;
-mod modules;
 mod usage;
 
 use serde_json::{Map, Value};
@@ -11,7 +10,6 @@ use super::fault::{CompressFault, Warning};
 use base::text::shortened;
 use sessions::transcript::Message;
 
-pub use modules::{ListedModules, ListedPackage, split_modules};
 pub use usage::ProgramUsage;
 
 /// What a program returned, checked.
@@ -52,10 +50,6 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     let (name, body) = take_body(&mut object)?;
     let context = context_of(name, &body)?;
     let notes = archive.as_ref().map(messages::read_archive).transpose()?;
-    // A program may list its modules unasked. If it was asked for them, they were taken out before.
-    for list in ["modules", "packages"] {
-        object.remove(list);
-    }
     warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
     let previous = previous_of([(name, Some(body)), ("state", state), ("archive", archive)]);
     Ok(ReturnedContext {

@@ -179,10 +179,6 @@ table! {
         command: StringList,
         /// Files and globs whose content makes old outputs stale.
         inputs: StringList,
-        /// "modules": the modules that the program says it has loaded make old outputs stale, too. Needs protocol 2 or "lines".
-        inputs_from: String,
-        /// Folders besides that of this file that the modules may lie in.
-        module_roots: StringList,
         /// Variables that the program sees besides PATH and HOME; their values make old outputs stale.
         env: StringList,
         /// Variables with keys, which the program sees, too. Their values are redacted, and no output depends on them.

@@ -92,7 +92,7 @@ fn mistakes_are_placed_with_what_was_expected() {
     pipeline.toml:2:18: a number of judgements is at most 1000 -> more repetitions narrow no interval that more sessions would not narrow further
     pipeline.toml:2:8: a cell has 1000000000 repetitions, and at most 10000 are allowed -> `compress`, `answer` and `judge` of `runs` multiply
     pipeline.toml:4:12: unknown strategy `anchored` -> did you mean `anchored-iterative`?
-    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `model`, `inputs`, `inputs_from`, `module_roots`, `env`, `secrets`, `identity`, `deterministic`, `protocol`, `workers`, `start_timeout_s`, `timeout_s`, `target_tokens`
+    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `model`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `protocol`, `workers`, `start_timeout_s`, `timeout_s`, `target_tokens`
     pipeline.toml:4:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     there is no profile `nightl` in pipeline.toml -> did you mean `nightly`?
     ");

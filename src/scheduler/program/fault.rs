@@ -1,7 +1,7 @@
 //! The result of a request to a program: its output, or why there is none.
 
 use std::process::ExitStatus;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -106,8 +106,6 @@ pub(crate) struct ProgramOutput {
     pub stdout: Bytes,
     /// What it wrote to standard error meanwhile; only the end of a long text.
     pub(super) stderr: String,
-    /// A time just before the process that answered was started.
-    pub started: SystemTime,
     /// From the request to the answer; the start of a worker is not part of it.
     pub elapsed: Duration,
 }

@@ -8,7 +8,7 @@ mod worker;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
@@ -77,12 +77,11 @@ impl Programs {
         let output = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
             Protocol::One | Protocol::Two => {
-                let (began, started) = (Instant::now(), SystemTime::now());
+                let began = Instant::now();
                 let (stdout, stderr) = process::run(spec, stdin).await?;
                 ProgramOutput {
                     stdout,
                     stderr,
-                    started,
                     elapsed: began.elapsed(),
                 }
             }

@@ -80,7 +80,6 @@ impl WorkerPool {
         let output = ProgramOutput {
             stdout,
             stderr: worker.take_stderr(),
-            started: worker.started,
             elapsed: began.elapsed(),
         };
         if worker.is_too_large() {

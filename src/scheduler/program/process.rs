@@ -266,7 +266,6 @@ mod tests {
             environment: vec![("CARGO_MANIFEST_DIR".into(), None)],
             secrets: Vec::new(),
             identity: None,
-            module_roots: None,
             protocol: Protocol::default(),
             deterministic: true,
             timeout: Duration::from_secs(20),

@@ -35,7 +35,6 @@ fn spec(script: &str) -> CommandSpec {
         environment: Vec::new(),
         secrets: Vec::new(),
         identity: None,
-        module_roots: None,
         protocol: Protocol::Lines {
             workers: NonZeroU32::MIN,
             start_timeout: Duration::from_secs(20),

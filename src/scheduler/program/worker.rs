@@ -1,7 +1,7 @@
 //! One worker: a process that reads a request a line and writes an answer a line, one at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -22,8 +22,6 @@ const MEMORY_CHECK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Worker {
     program: String,
-    /// A time just before the process was started.
-    pub(super) started: SystemTime,
     child: Child,
     group: ProcessGroup,
     requests: ChildStdin,
@@ -41,7 +39,6 @@ impl Worker {
         memory_limit: u64,
     ) -> Result<Worker, ProgramError> {
         let program = spec.argv.join(" ");
-        let started = SystemTime::now();
         let mut child = start(spec).map_err(|source| ProgramError::Start {
             program: program.clone(),
             source,
@@ -58,7 +55,6 @@ impl Worker {
         let answers = BufReader::new(answers);
         let mut worker = Worker {
             program,
-            started,
             child,
             group,
             requests,

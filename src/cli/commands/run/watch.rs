@@ -197,10 +197,7 @@ impl WatchedFiles {
                     .collect(),
                 _ => Vec::new(),
             });
-        let listed: Vec<PathBuf> = data
-            .chain(programs)
-            .chain(pipeline.module_files.paths())
-            .collect();
+        let listed: Vec<PathBuf> = data.chain(programs).collect();
         for file in &listed {
             let (Some(folder), Some(extension)) = (file.parent(), file.extension()) else {
                 continue;

@@ -9,8 +9,8 @@ use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleCause,
-    StaleExplanation, StaleReason, TaskOutcome, cell_coordinate, changes_since, follow,
-    has_changed_inputs, hunks, look_up, reason,
+    StaleExplanation, StaleReason, TaskOutcome, cell_coordinate, follow, has_changed_inputs, hunks,
+    look_up, reason,
 };
 use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -59,7 +59,6 @@ struct ChainPlace {
 
 /// An action of the current project.
 struct CurrentAction<'p> {
-    pipeline: &'p Pipeline,
     point: u32,
     action: Action,
     coordinate: EntryCoordinate,
@@ -217,7 +216,6 @@ fn walk<'p>(
         found.insert(
             of_chain,
             CurrentAction {
-                pipeline,
                 point,
                 action,
                 coordinate,
@@ -262,13 +260,12 @@ impl StepComparison<'_> {
         }
         let differs = match old.filter(|_| key != Some(now.action.key)) {
             Some(old) => {
-                let reason = StaleReason::Changed(changes_since(now.pipeline, &now.action, old));
+                let reason = StaleReason::Changed(now.action.inputs().changes_since(&old.inputs));
                 self.differs(now, &reason, Some(old))
             }
             None => {
                 let (reason, old) = reason(
                     self.snapshot,
-                    now.pipeline,
                     &now.action,
                     &now.coordinate,
                     &Refresh::default(),
