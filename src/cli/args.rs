@@ -120,9 +120,6 @@ pub(crate) struct SelectArgs {
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", value_parser = stage_of_run(), help_heading = SELECTION)]
     pub(crate) refresh: Vec<Stage>,
-    /// Whether `fixtures` are those of `run --confirm`.
-    #[arg(skip)]
-    pub(crate) is_confirmation: bool,
 }
 
 /// Reads a stage of a run, which makes no probes.

@@ -389,13 +389,6 @@ fn message(error: &EvaluationError) -> String {
                 estimate.unwrap_or_default()
             )
         }
-        EvaluationError::TooFewFixtures { needed, found } => {
-            let have = count(*found, Noun::Fixture);
-            let are = if *found == 1 { "is" } else { "are" };
-            format!(
-                "--until-decided needs {needed} fixtures that the baseline has too: there {are} {have}"
-            )
-        }
         error => chain(error),
     }
 }
@@ -473,12 +466,6 @@ fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
         EvaluationError::OtherBaseline(_) => {
             "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
              run is not compared"
-        }
-        EvaluationError::UsedFixtures { .. } => {
-            "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used"
-        }
-        EvaluationError::TooFewFixtures { .. } => {
-            "run without --until-decided compares what there is"
         }
         _ => return None,
     })

@@ -117,7 +117,6 @@ pub(crate) fn selection_of(select: &SelectArgs) -> MatrixSelection {
         fixtures: non_empty(&select.fixtures),
         methods: non_empty(&select.methods),
         probes: non_empty(&select.probes),
-        is_confirmation: select.is_confirmation,
     }
 }
 

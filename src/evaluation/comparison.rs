@@ -6,9 +6,8 @@ use crate::action::Digest;
 use crate::pipeline::{MatrixSelection, Pipeline};
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Regradings, ResultSet,
-    ResultsFolder, Side, TextEdit, Tried, Tries, Try, compare, count_tries, open_side,
-    require_comparable, variant_designs,
+    Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Label, Regradings, ResultSet,
+    ResultsFolder, Side, TextEdit, compare, labels, open_side, require_comparable,
 };
 use base::files::FileError;
 use store::cache::Lookup;
@@ -17,21 +16,18 @@ use store::cache::Lookup;
 pub struct ComparedSets {
     pub sets: [(ResultsFolder, ResultSet); 2],
     pub comparison: Comparison,
-    /// Why the comparison is not in the ledger of the baseline.
-    pub unrecorded: Option<FileError>,
 }
 
 /// Reads both sides of a comparison and compares them. A side is `LABEL`, `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the
-/// path of a results folder. `is_recorded` is whether the comparison is added to the ledger of the baseline.
+/// path of a results folder.
 ///
 /// # Errors
-/// A side or the ledger cannot be read, or the two do not measure the same.
+/// A side cannot be read, or the two do not measure the same.
 pub fn compare_sides(
     pipeline: &Pipeline,
     a: &str,
     b: &str,
     scope: ComparisonScope,
-    is_recorded: bool,
     lines: FindTextEdit<'_>,
 ) -> Result<ComparedSets, EvaluationError> {
     let (a_folder, a_method) = open_side_in(pipeline, a)?;
@@ -48,83 +44,58 @@ pub fn compare_sides(
             method: b_method.as_deref(),
         },
     );
-    let CountedComparison {
-        comparison, tries, ..
-    } = compare_counted(judged, baseline, &b_folder, scope, false, lines)?;
-    let unrecorded = if is_recorded {
-        record_tries(&tries, &b_folder).err()
-    } else {
-        None
-    };
+    let comparison = compare_in(pipeline, judged, baseline, &b_folder, scope, lines)?;
     Ok(ComparedSets {
         sets: [(a_folder, a), (b_folder, b)],
         comparison,
-        unrecorded,
     })
 }
 
-/// A comparison whose verdicts are corrected for the number of tries.
-pub(super) struct CountedComparison {
-    pub(super) comparison: Comparison,
-    pub(super) tried: Tried,
-    /// The entries that the ledger of the baseline should have.
-    pub(super) tries: Vec<Try>,
-}
-
-/// Compares two sides; `folder` is that of the baseline. `confirms` is whether a winner is tested on fixtures that no
-/// try used, if the judged side does not record that itself.
-fn compare_counted(
+/// Compares two sides; `folder` is that of the baseline. The verdicts are corrected by the regradings of the judged side.
+fn compare_in(
+    pipeline: &Pipeline,
     judged: Side<'_>,
     baseline: Side<'_>,
     folder: &ResultsFolder,
     scope: ComparisonScope,
-    confirms: bool,
     lines: FindTextEdit<'_>,
-) -> Result<CountedComparison, EvaluationError> {
+) -> Result<Comparison, EvaluationError> {
     let (manifest, other) = (&judged.set.manifest, &baseline.set.manifest);
     let comparison = compare(judged, baseline, scope, lines)?;
-    let comparison = if manifest.until_decided {
-        comparison.at_look()
-    } else {
-        comparison
-    };
-    // Methods of the same set are not tries against each other.
     if manifest.started == other.started && manifest.label == other.label {
-        return Ok(CountedComparison {
-            comparison,
-            tried: Tried::default(),
-            tries: Vec::new(),
-        });
+        return Ok(comparison);
     }
-    let ledger = Tries::read(folder)?;
-    let (tried, tries) = count_tries(
-        &comparison,
-        &manifest.design,
-        other,
-        &ledger,
-        &manifest.tried,
-        confirms,
-    );
     let none = Regradings::default();
     let regradings = if manifest.regradings.baseline == other.started {
         &manifest.regradings
     } else {
         &none
     };
-    let comparison = comparison.among(&tried).with_regradings(regradings);
-    Ok(CountedComparison {
-        comparison,
-        tried,
-        tries,
+    Ok(Comparison {
+        labels: compared_labels(pipeline, folder, &manifest.label)?,
+        ..comparison.with_regradings(regradings)
     })
 }
 
-/// Adds these tries to the ledger of a baseline.
-///
-/// # Errors
-/// The files cannot be written; the baseline may be read-only.
-pub(super) fn record_tries(tries: &[Try], baseline: &ResultsFolder) -> Result<(), FileError> {
-    tries.iter().try_for_each(|entry| entry.record(baseline))
+/// How many labels were compared with a baseline by `run --compare-to`, and `own`: the best of several looks better than
+/// it is. Sets that cannot be read are not counted.
+fn compared_labels(
+    pipeline: &Pipeline,
+    baseline: &ResultsFolder,
+    own: &str,
+) -> Result<usize, FileError> {
+    let path = |folder: &ResultsFolder| folder.path().canonicalize().ok();
+    let was_compared = |label: &Label| {
+        let folder = ResultsFolder::new(&pipeline.results, label);
+        let side = folder.manifest().ok()?.compared_to?;
+        let (other, _) = open_side_in(pipeline, &side).ok()?;
+        (path(&other)? == path(baseline)?).then_some(())
+    };
+    let labels = labels(&pipeline.results)?;
+    let others = labels
+        .iter()
+        .filter(|label| label.as_str() != own && was_compared(label).is_some());
+    Ok(others.count() + 1)
 }
 
 /// Opens a side of a comparison. A path is relative to the project, or else to the current folder.
@@ -143,18 +114,10 @@ fn open_side_in(
     open_side(&pipeline.results, &side)
 }
 
-/// The folder of a baseline, as the project names it.
-///
-/// # Errors
-/// There are no such results.
-pub(super) fn find_baseline(pipeline: &Pipeline, side: &str) -> Result<ResultsFolder, FolderError> {
-    open_side_in(pipeline, side).map(|(folder, _)| folder)
-}
-
 /// Refuses a run of this design and selection that could not be compared with its baseline, before anything is sent.
 ///
 /// # Errors
-/// The baseline cannot be read or measured something else; fixtures that are to confirm a winner were used before.
+/// The baseline cannot be read or measured something else.
 pub fn check_baseline(
     pipeline: &Pipeline,
     design: &Design,
@@ -162,39 +125,17 @@ pub fn check_baseline(
     selection: &MatrixSelection,
 ) -> Result<(), EvaluationError> {
     let (folder, method) = open_side_in(pipeline, &baseline.side)?;
-    if baseline.confirms {
-        refuse_used_fixtures(design, &folder)?;
-    }
     let scope = scope(selection, Some(baseline));
     require_comparable(design.clone(), folder.manifest()?, method.as_deref(), scope)
         .map_err(EvaluationError::OtherBaseline)
 }
 
-/// Refuses to confirm a winner on fixtures that a try used, or that confirmed another winner.
-fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
-    let tries = Tries::read(baseline)?;
-    let designs = variant_designs(design).into_values().collect();
-    let used = design
-        .fixtures
-        .iter()
-        .filter(|fixture| tries.have_used(&fixture.digests.transcript, &designs));
-    let fixtures: Vec<String> = used.map(|fixture| fixture.name.clone()).collect();
-    match fixtures.is_empty() {
-        true => Ok(()),
-        false => Err(EvaluationError::UsedFixtures {
-            fixtures,
-            baseline: baseline.label(),
-        }),
-    }
-}
-
-/// What the comparison may leave out. A run of selected fixtures or probes, such as a look, is compared only on what both
+/// What the comparison may leave out. A run of selected fixtures or probes is compared only on what both
 /// sides have.
 pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) -> ComparisonScope {
-    let is_look = baseline.is_some_and(|baseline| baseline.until_decided);
     if baseline.is_some_and(|baseline| baseline.only_common) {
         ComparisonScope::Common
-    } else if selection.fixtures.is_none() && selection.probes.is_none() && !is_look {
+    } else if selection.fixtures.is_none() && selection.probes.is_none() {
         ComparisonScope::All
     } else {
         ComparisonScope::Selected
@@ -205,9 +146,8 @@ pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) ->
 pub(super) fn compared_to_baseline(
     pipeline: &Pipeline,
     set: &ResultSet,
-    confirms: bool,
     lines: FindTextEdit<'_>,
-) -> Result<Option<(CountedComparison, ResultsFolder)>, EvaluationError> {
+) -> Result<Option<(Comparison, ResultsFolder)>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else {
         return Ok(None);
     };
@@ -218,15 +158,9 @@ pub(super) fn compared_to_baseline(
         method: method.as_deref(),
     };
     let judged = Side { set, method: None };
-    let counted = compare_counted(
-        judged,
-        baseline,
-        &folder,
-        set.manifest.compared_scope,
-        confirms,
-        lines,
-    )?;
-    Ok(Some((counted, folder)))
+    let scope = set.manifest.compared_scope;
+    let comparison = compare_in(pipeline, judged, baseline, &folder, scope, lines)?;
+    Ok(Some((comparison, folder)))
 }
 
 /// Finds how texts differ. If the cache or one of the texts in it is missing, the result is only that they differ.

@@ -113,15 +113,6 @@ pub enum EvaluationError {
     /// A result set has too many rows for the page of a comparison.
     #[error("`{_0}` has more than {FEW} cells, which are too many for a page")]
     TooManyCells(String),
-    /// The baseline shares too few fixtures for a look.
-    #[error("a look needs {needed} fixtures that the baseline has too, and there are {found}")]
-    TooFewFixtures { needed: usize, found: usize },
-    /// A winner is to be confirmed on fixtures that were used to find it, or to confirm another winner.
-    #[error("a try against `{baseline}` used these fixtures: {}", fixtures.join(", "))]
-    UsedFixtures {
-        fixtures: Vec<String>,
-        baseline: String,
-    },
     /// The runtime cannot be started.
     #[error("failed to start the runtime: {_0}")]
     Runtime(std::io::Error),

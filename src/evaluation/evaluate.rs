@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::comparison::{check_baseline, compared_to_baseline, record_tries, scope, text_edits_in};
+use super::comparison::{check_baseline, compared_to_baseline, scope, text_edits_in};
 use super::cost_limit::{check_cost_limit, require_prices};
 use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use super::false_facts::{check_judges, has_judge_to_check};
 use super::line_files::{LineFiles, RunLines};
-use super::looks::add_look;
 use super::merge::Merge;
 use super::outcome::{Ended, Ending, EvaluationOutcome};
 use super::part::{NumberedPart, PartOfRun, PartRequest};
@@ -34,7 +33,7 @@ use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
     Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow,
-    Manifest, Publication, Regradings, Summary, Tried, names, unfinished_refresh,
+    Manifest, Publication, Regradings, Summary, names, unfinished_refresh,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use lexical::claims::language_of;
@@ -99,9 +98,6 @@ fn run_and_publish(
         is_broken,
         exchanged,
     } = prepared.execute(&store, listening)?;
-    if let Some(before) = &prepared.request.look_before {
-        add_look(&mut manifest, before);
-    }
     let Prepared {
         pipeline,
         writer,
@@ -407,23 +403,13 @@ impl Prepared {
                 &mut counts,
             )?;
         }
-        if let Some(baseline) = request
-            .baseline
-            .as_ref()
-            .filter(|_| ending <= Ending::Incomplete)
-        {
+        if request.baseline.is_some() && ending <= Ending::Incomplete {
             let compared = Manifest {
                 failures: counts.failures.clone(),
                 ..manifest.clone()
             };
-            (manifest.tried, manifest.regradings) = self.record_comparison(
-                &regrader,
-                lines.few(),
-                compared,
-                baseline,
-                listening,
-                &mut counts,
-            )?;
+            manifest.regradings =
+                self.check_drift(&regrader, lines.few(), compared, listening, &mut counts)?;
         }
         if counts.checks_left_out {
             listening.report(&Event::ChecksLeftOut);
@@ -521,43 +507,29 @@ impl Prepared {
         Ok(lines)
     }
 
-    /// Compares a run whose rows are finished with its baseline, counts it in the ledger, and checks its judges for
-    /// drift. The manifest keeps the results, on which verdicts depend besides the rows. So making a report again sends
-    /// nothing, and later tries do not change it. `rows` are given if they are few. A comparison that is refused is
-    /// reported with the results.
+    /// Compares a run whose rows are finished with its baseline, and checks its judges for drift. The manifest keeps the
+    /// result, on which verdicts depend besides the rows. So making a report again sends nothing. `rows` are given if they
+    /// are few. A comparison that is refused is reported with the results.
     ///
     /// # Errors
     /// Rows cannot be read; the cache or a file cannot be written.
-    fn record_comparison(
+    fn check_drift(
         &self,
         regrader: &Regrader<'_>,
         rows: Option<&[ListedRow]>,
         manifest: Manifest,
-        baseline: &Baseline,
         listening: &Listening<'_>,
         counts: &mut RunCounts,
-    ) -> Result<(Tried, Regradings), EvaluationError> {
+    ) -> Result<Regradings, EvaluationError> {
         let folder = self.writer.folder();
         let set = gather(folder, manifest, rows)?;
         let lines = text_edits_in(Some(regrader.store));
-        let compared = compared_to_baseline(&self.pipeline, &set, baseline.confirms, &lines)
-            .ok()
-            .flatten();
-        let Some((counted, other)) = compared else {
-            return Ok((Tried::default(), Regradings::default()));
-        };
-        let unrecorded = if baseline.is_recorded {
-            record_tries(&counted.tries, &other).err()
-        } else {
-            None
-        };
-        if let Some(error) = unrecorded {
-            let text = format!("the ledger of tries does not count this run: {error}");
-            counts.on_event(&scheduler::RunEvent::Warning(text))?;
+        match compared_to_baseline(&self.pipeline, &set, &lines) {
+            Ok(Some((comparison, other))) => {
+                regrader.check_drift(&comparison, folder, &other, listening, counts)
+            }
+            Ok(None) | Err(_) => Ok(Regradings::default()),
         }
-        let regradings =
-            regrader.check_drift(&counted.comparison, folder, &other, listening, counts)?;
-        Ok((counted.tried, regradings))
     }
 
     /// Whether a run wrote no rows and the published set has the same rows.
@@ -603,10 +575,6 @@ impl Prepared {
             .as_ref()
             .map(|baseline| baseline.side.clone());
         manifest.compared_scope = scope(&request.project.selection, request.baseline.as_ref());
-        manifest.until_decided = request
-            .baseline
-            .as_ref()
-            .is_some_and(|baseline| baseline.until_decided);
         manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
         manifest.caveats.offline = request.offline;
         manifest.caveats.allow_weak_judge = request.allow_weak_judge;

@@ -2,7 +2,7 @@
 //!
 //! [`evaluate`] is the only way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a
 //! listener, and returns an [`EvaluationOutcome`]. The caller decides what is printed and which exit code follows.
-//! `compeval run`, `--watch`, `--until-decided` and the live page are short callers, and another program can be a
+//! `compeval run`, `--watch` and the live page are short callers, and another program can be a
 //! caller, too.
 //!
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
@@ -18,7 +18,6 @@ mod event;
 mod false_facts;
 mod line_files;
 mod live;
-mod looks;
 mod merge;
 mod outcome;
 mod part;
@@ -42,7 +41,6 @@ pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
 pub use live::{LiveServer, LoopbackServer, PageReply, PageRequest, PartialResults, Site};
-pub use looks::{Looks, looks};
 pub use merge::MergeCoverage;
 pub use outcome::{Ended, Ending, EvaluationOutcome};
 pub use part::{NumberedPart, PartOfRun, PartRequest};

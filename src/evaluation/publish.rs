@@ -61,9 +61,9 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
             let set = gather(folder, manifest, rows)?;
             // A summary needs some large pieces, and what reading the rows left is in small ones.
             let lines = text_edits_in(cache);
-            // The manifest has the tries and regradings from the end of the run.
-            let (comparison, refused) = match compared_to_baseline(pipeline, &set, false, &lines) {
-                Ok(compared) => (compared.map(|(counted, _)| counted.comparison), None),
+            // The manifest has the regradings from the end of the run.
+            let (comparison, refused) = match compared_to_baseline(pipeline, &set, &lines) {
+                Ok(compared) => (compared.map(|(comparison, _)| comparison), None),
                 Err(refusal) => (None, Some(refusal)),
             };
             let mut summary = summarize(&set, comparison);

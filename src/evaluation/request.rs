@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::part::PartRequest;
 use crate::action::Stage;
 use crate::pipeline::{OpenRequest, Problems, find_pipeline};
-use crate::results::{Label, Manifest};
+use crate::results::Label;
 use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
 use store::remote::GivenRemote;
 
@@ -45,8 +45,6 @@ pub struct Request {
     pub is_followed: bool,
     /// Whether to report the hosts and programs that the project uses, unless they were reported before.
     pub reports_access: bool,
-    /// The previous look, whose requests and costs also count for this run.
-    pub look_before: Option<Manifest>,
     /// Receives requests to stop; with `None` there are none.
     pub stop: Option<watch::Receiver<StopRequest>>,
 }
@@ -58,12 +56,6 @@ pub struct Baseline {
     pub side: String,
     /// Whether the comparison leaves out what the two sides do not share.
     pub only_common: bool,
-    /// Whether fixtures are added until there is a verdict.
-    pub until_decided: bool,
-    /// Whether a winner is tested on fixtures that no try used, so that the verdict is not corrected for tries.
-    pub confirms: bool,
-    /// Whether the run is added to the ledger of the baseline.
-    pub is_recorded: bool,
 }
 
 impl Request {

@@ -193,9 +193,6 @@ fn against(label: &str) -> Baseline {
     Baseline {
         side: label.into(),
         only_common: false,
-        until_decided: false,
-        confirms: false,
-        is_recorded: false,
     }
 }
 
@@ -261,9 +258,6 @@ fn what_is_wrong_with_a_request_is_said_before_anything_is_written() {
     let baseline = Baseline {
         side: "absent".to_owned(),
         only_common: false,
-        until_decided: false,
-        confirms: false,
-        is_recorded: true,
     };
     let compared = Request {
         baseline: Some(baseline),

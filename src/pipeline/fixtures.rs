@@ -81,13 +81,7 @@ impl FixtureLoader<'_> {
         };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
-        report_unknown(
-            selection.fixtures_flag(),
-            "fixture",
-            wanted,
-            &names,
-            self.problems,
-        );
+        report_unknown("--fixtures", "fixture", wanted, &names, self.problems);
         self.report_orphan_banks(&banks, &names);
         let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();

@@ -7,25 +7,12 @@ use models::Lane;
 /// The part of the matrix to run. `None` selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatrixSelection {
-    /// `--fixtures` or `--confirm`
+    /// `--fixtures`
     pub fixtures: Option<Vec<String>>,
-    /// Whether `--confirm` selected `fixtures`: errors name the flag that was given.
-    pub is_confirmation: bool,
     /// `--methods`
     pub methods: Option<Vec<String>>,
     /// `--probes`
     pub probes: Option<Vec<String>>,
-}
-
-impl MatrixSelection {
-    /// The flag that selects fixtures.
-    pub(super) fn fixtures_flag(&self) -> &'static str {
-        if self.is_confirmation {
-            "--confirm"
-        } else {
-            "--fixtures"
-        }
-    }
 }
 
 /// Values from the command line that replace declared ones.
@@ -133,7 +120,7 @@ impl EmptySelection {
     /// Names the flags that selected nothing, and the fixtures without a bank, which are `left_out`.
     pub(super) fn new(selection: &MatrixSelection, left_out: &[String]) -> EmptySelection {
         let flags = [
-            (selection.fixtures_flag(), selection.fixtures.is_some()),
+            ("--fixtures", selection.fixtures.is_some()),
             ("--methods", selection.methods.is_some()),
             ("--probes", selection.probes.is_some()),
         ];

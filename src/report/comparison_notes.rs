@@ -58,15 +58,8 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         .map(|n| n.to_string());
         notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
     }
-    notes.extend(several_tries(comparison, tr));
-    if comparison.confirms {
-        notes.push(tr.confirms.to_owned());
-    }
     if comparison.single_run {
         notes.push(tr.single_run.to_owned());
-    }
-    if comparison.until_decided {
-        notes.push(tr.until_decided.to_owned());
     }
     notes.extend(excluded_dimensions(&comparison.excluded, tr));
     notes.extend(list(tr.edited_all, &comparison.edits, String::clone, tr));
@@ -89,16 +82,6 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     notes.extend(comparison.warnings.iter().cloned());
     notes
-}
-
-/// The methods whose earlier designs were compared with the same baseline.
-fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let methods = comparison.methods.iter().filter_map(|(name, method)| {
-        let tried = method.overall?.tried.filter(|tried| *tried > 1)?;
-        Some(format!("{name} ({tried})"))
-    });
-    let methods: Vec<String> = methods.collect();
-    (!methods.is_empty()).then(|| fill(tr.tried, &[&comparison.baseline, &methods.join(", ")]))
 }
 
 /// How much the judge drifted by regrading, with the verdicts of a method that the drift would explain.

@@ -335,13 +335,6 @@ fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String 
 /// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved.
 fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     let why = match method.reason {
-        Some(NoEvidenceReason::Correction) if method.tried.is_some_and(|tried| tried > 1) => {
-            let tries = tr.tries(method.tried.unwrap_or_default());
-            tr.locale.pick(
-                format!(", not significant after {tries}"),
-                format!("（{tries}后不显著）"),
-            )
-        }
         Some(NoEvidenceReason::JudgeDrift) => {
             tr.locale.pick(", judge drift", "（评审漂移）").to_owned()
         }
@@ -443,28 +436,17 @@ fn figures(change: &MethodChange, tr: &Translation) -> String {
             format!("（{all} 个样本中的 {some} 个）"),
         )
     });
-    interval_and_tries(change, tr) + &fixtures.unwrap_or_default()
+    interval(change, tr) + &fixtures.unwrap_or_default()
 }
 
-fn interval_and_tries(change: &MethodChange, tr: &Translation) -> String {
-    let interval = change.ci95.map(|ci| {
+fn interval(change: &MethodChange, tr: &Translation) -> String {
+    change.ci95.map_or_else(String::new, |ci| {
         let (low, high) = (signed(ci.low()), signed(ci.high()));
         tr.locale.pick(
-            format!("95%: {low} to {high}"),
-            format!("95%：{low} 至 {high}"),
+            format!(" (95%: {low} to {high})"),
+            format!("（95%：{low} 至 {high}）"),
         )
-    });
-    let tries = change
-        .tried
-        .filter(|_| change.verdict == Verdict::Improved)
-        .map(|tried| tr.tries(tried));
-    let parts: Vec<String> = interval.into_iter().chain(tries).collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    let parts = parts.join(tr.locale.pick("; ", "；"));
-    tr.locale
-        .pick(format!(" ({parts})"), format!("（{parts}）"))
+    })
 }
 
 /// The maximum length of an edited line in the sentence, in characters.
@@ -539,10 +521,12 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
             .pick("drift not checked", "未检查评审漂移")
             .to_owned()
     });
-    let confirms = change.confirms.then(|| {
-        tr.locale
-            .pick("on fixtures that no try used", "在未用于任何尝试的样本上")
-            .to_owned()
+    let labels = (change.labels > 1).then(|| {
+        let labels = change.labels;
+        tr.locale.pick(
+            format!("the baseline was compared with {labels} labels so far"),
+            format!("该基线至今已与 {labels} 个标签比较"),
+        )
     });
     let lexical = change.lexical.then(|| {
         tr.locale
@@ -568,7 +552,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         ),
         tokens.map(|tokens| token_change(tokens, tr)),
         change.answerers.map(|answerers| agreement(answerers, tr)),
-        confirms,
+        labels,
         drift,
         lexical,
     ]

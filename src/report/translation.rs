@@ -315,12 +315,6 @@ texts! {
     untestable:
         "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
         "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
-    tried:
-        "several designs were compared with {}: an improvement has to hold among all of them (p × the number of tries): {}.",
-        "已有多个设计与 {} 比较过：改进须在全部尝试中成立（p × 尝试次数）：{}。";
-    confirms:
-        "These are fixtures that no try used: an improvement is not corrected for the number of tries.",
-        "这些样本未用于任何尝试：改进不按尝试次数校正。";
     false_facts:
         "The judge {} hardly reads facts: of {} answers of this run in which one fact was made false, it graded {} lower (at \
          least {} are needed). Its grades mean little.",
@@ -337,9 +331,6 @@ texts! {
         "{}: all fixtures differ by about the same. {} answers of the baseline, graded again, moved by {}, which does not \
          explain it.",
         "{}：各样本的差值几乎相同。基线的 {} 个回答重新评分后变化 {}，不足以解释。";
-    until_decided:
-        "Fixtures were added until there was a verdict: each look is tested at 2.2% (p × 2.27).",
-        "样本逐步增加，直到得出结论：每次查看按 2.2% 的水平检验（p × 2.27）。";
     no_common_cell:
         "{} is not comparable: no cell was judged on both sides.",
         "{} 无法比较：没有两侧都评过分的单元。";
@@ -456,22 +447,8 @@ impl Translation {
             Verdict::NoEvidence => ("no evidence", "证据不足"),
         };
         let word = self.locale.pick(english, chinese);
-        let tries = test
-            .tried
-            .filter(|_| test.verdict == Verdict::Improved)
-            .map(|tried| self.tries(tried));
-        let why = test
-            .reason
-            .map(|reason| self.reason(reason).to_owned())
-            .or(tries);
+        let why = test.reason.map(|reason| self.reason(reason).to_owned());
         why.map_or_else(|| word.to_owned(), |why| format!("{word} ({why})"))
-    }
-
-    /// `1 try`, `3 tries`.
-    pub(super) fn tries(&self, count: usize) -> String {
-        let noun = if count == 1 { "try" } else { "tries" };
-        self.locale
-            .pick(format!("{count} {noun}"), format!("{count} 次尝试"))
     }
 
     fn reason(&self, reason: NoEvidenceReason) -> &'static str {

@@ -112,9 +112,9 @@ pub struct MainChange {
     /// Whether a changed judge would explain a verdict of `methods` or `mean`, and this was not checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drift_unchecked: bool,
-    /// Whether a winner was tested on fixtures that no try used.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub confirms: bool,
+    /// How many labels were compared with the baseline, this one included.
+    #[serde(default)]
+    pub labels: usize,
     /// Whether built-in rules stood in for a model.
     pub lexical: bool,
     /// How many answerers give this result, if several are compared.
@@ -140,9 +140,6 @@ pub struct MethodChange {
     pub verdict: Verdict,
     /// Why it shows nothing, if it does.
     pub reason: Option<NoEvidenceReason>,
-    /// The number of this try of the method; null where nothing is corrected for tries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tried: Option<usize>,
     /// The smallest difference that would be detected.
     pub detectable: Option<f64>,
 }

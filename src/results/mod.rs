@@ -47,10 +47,10 @@ pub use comparison::gate::{
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
-pub use comparison::values::{Comparison, DriftCheck, MethodComparison, count_tries};
+pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
 pub use comparison::{Side, compare, require_comparable};
 pub use files::context_row::{ConstraintRow, ContextRow};
-pub use files::corrections::{AnswerScores, Regraded, Regradings, Tried};
+pub use files::corrections::{AnswerScores, Regraded, Regradings};
 pub use files::design::{
     CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo,
     RecoveryInfo, RubricInfo,
@@ -76,7 +76,6 @@ pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
 };
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
-pub use files::tries::{Tries, Try};
 pub use gaps::{FEWEST_PROBES, MethodGap, method_gaps};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
@@ -85,7 +84,7 @@ pub use headline::{
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
+pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{WorstProbe, worst_rows};

@@ -387,95 +387,32 @@ fn a_run_that_could_not_be_compared_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn what_a_later_look_would_be_refused_for_is_said_before_the_first() {
-    let project = sessions(1, 6);
+fn the_sentence_says_with_how_many_labels_a_baseline_was_compared() {
+    let project = sessions(1, 4);
+    lose(&project, "m1", 4, |session| 2 + session % 2);
     project.expect(0, "run --all --label before");
-    for session in 1..=6 {
-        let (file, was, is) = (
-            format!("fixtures/s{session}.json"),
-            "I go on with it.",
-            "I go on with that.",
+    for (number, kept) in [(1, 4), (2, 3), (3, 2)] {
+        lose(&project, "m1", 4, |_| 4 - kept);
+        let label = ["a", "b", "c"][number - 1];
+        let ended = project.expect(
+            0,
+            &format!("run --all --label {label} --compare-to ./results/before"),
         );
-        project.edit(&file, was, is);
-        let refused = project.expect(
-            2,
-            "run --all --label after --compare-to before --until-decided",
+        let said = format!("the baseline was compared with {number} labels so far");
+        assert_eq!(
+            ended.stdout.contains(&said),
+            number > 1,
+            "{label}: {}",
+            ended.stdout
         );
-        refused.says(&[
-            &format!("the messages of fixture `s{session}`"),
-            "nothing was sent",
-        ]);
-        assert!(
-            !project.exists("results/after"),
-            "a look was paid for: {}",
-            refused.stdout
-        );
-        project.edit(&file, is, was);
+        assert_eq!(compared(&project, label)["labels"], number);
     }
-}
-
-#[test]
-fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
-    let project = Project::offline();
-    let options = "--model lexical --methods full --runs 1";
-    project.expect(0, &format!("run --all --label few {options}"));
-    let run = format!(
-        "run --all --label b --compare-to base --until-decided --fail-on-regression {options}"
-    );
-    project
-        .expect(2, &run.replace("base", "few"))
-        .says(&["--until-decided needs 4 fixtures that the baseline has too: there is 1 fixture"]);
-    for number in 1..10 {
-        for (folder, end) in [("fixtures", ".json"), ("probes", ".probes.json")] {
-            let text = project.read(&format!("{folder}/harbor{end}"));
-            let name = format!("\"harbor{number}\"");
-            project.write(
-                &format!("{folder}/harbor{number}{end}"),
-                &text.replacen("\"harbor\"", &name, 1),
-            );
-        }
-    }
-    project.expect(0, &format!("run --all --label base {options}"));
-    project.edit(
-        "pipeline.toml",
-        "name     = \"full\"\nstrategy = \"full\"",
-        "name     = \"full\"\nstrategy = \"none\"",
-    );
-    let ended = project.expect(100, &run);
-    ended.says(&["regressed:"]);
-    assert!(
-        ended.stdout.contains("each look is tested at 2.2%"),
-        "{}",
-        ended.stdout
-    );
-    let fixtures = |label| {
-        project.result(label, "manifest.json")["design"]["fixtures"]
-            .as_array()
-            .unwrap()
-            .len()
-    };
-    assert_eq!(fixtures("b"), 4, "six are not paid for");
-    let overall =
-        project.result("b", "summary.json")["comparison"]["methods"]["full"]["overall"].clone();
-    let [p, adjusted] = ["p", "p_adjusted"].map(|key| overall[key].as_f64().unwrap());
-    assert!((adjusted / p - 0.05 / 0.022).abs() < 1e-9, "{overall}");
-    project.edit(
-        "pipeline.toml",
-        "name     = \"full\"\nstrategy = \"none\"",
-        "name     = \"full\"\nstrategy = \"full\"",
-    );
-    let run = run.replace("--label b", "--label c");
-    let looks = [
-        "no verdict after 4 fixtures of at most 10",
-        "no verdict after 8 fixtures of at most 10",
-    ];
-    project.expect(0, &run).says(&looks);
-    assert_eq!(fixtures("c"), 10);
-    // The next look uses all fixtures of the label.
-    let again = project.expect(0, &run);
-    assert!(
-        !again.stderr.contains("no verdict after"),
-        "{}",
-        again.stderr
-    );
+    // A label is counted once, and comparing again is no further label.
+    project.expect(0, "run --all --label c --compare-to before");
+    assert_eq!(compared(&project, "c")["labels"], 3);
+    let compared = project.expect(0, "compare a before");
+    assert!(compared.stdout.contains("compared with 3 labels"));
+    project.expect(0, "labels rm b");
+    let compared = project.expect(0, "compare a before");
+    assert!(compared.stdout.contains("compared with 2 labels"));
 }

@@ -87,7 +87,6 @@ mod task_tokens;
 mod terminal;
 mod tools_cli;
 mod trend;
-mod tries;
 mod truncated;
 mod trust;
 mod vendors;

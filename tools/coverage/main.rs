@@ -63,11 +63,6 @@ const SECTIONS: [Section; 8] = [
         claim: "No more than 2.5% false alarms of the reliability test",
         print: reliability::print_reliability,
     },
-    Section {
-        name: "looks",
-        claim: "No more than 5% false verdicts where fixtures are added until there is one",
-        print: gate::print_until_decided,
-    },
 ];
 
 fn main() {

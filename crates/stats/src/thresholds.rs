@@ -3,9 +3,6 @@
 /// Two-sided error rate of each family of tests.
 pub const ALPHA: f64 = 0.05;
 
-/// The rate of each of three looks at growing data (Pocock 1977, Biometrika 64): together they come to [`ALPHA`].
-pub const LOOK_ALPHA: f64 = 0.022;
-
 /// Coverage of every interval: the quantile is taken at half of `ALPHA` on either side.
 pub(super) const UPPER_TAIL: f64 = 1.0 - ALPHA / 2.0;
 

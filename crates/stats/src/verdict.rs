@@ -11,7 +11,7 @@ use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
 use super::thresholds::{
-    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY,
+    ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY,
 };
 use base::named_enum;
 
@@ -73,11 +73,8 @@ pub struct DifferenceTest {
     pub no_rerun: Option<NoRerun>,
     /// Two-sided p by itself; `None` with one cluster.
     pub p: Option<f64>,
-    /// `p` adjusted for its family, by Holm, and for the number of tries; `None` where it is not tested.
+    /// `p` adjusted for its family, by Holm; `None` where it is not tested.
     pub p_adjusted: Option<f64>,
-    /// The number of tries of its design up to this one, where an improvement is corrected for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tried: Option<usize>,
     /// Degrees of freedom of the test: more than `clusters` − 1 where methods share their variances.
     pub df: usize,
     /// The clusters vary less than the grading of so few items does, and the noise of grading decided the test.
@@ -145,42 +142,6 @@ impl DifferenceTest {
         }
     }
 
-    /// This test as one of `tried` tries against one baseline. An improvement must hold among all of them (Bonferroni),
-    /// since the best of several looks better than it is. A loss is not corrected: nobody selects it.
-    pub fn among(self, tried: usize) -> DifferenceTest {
-        let tried = tried.max(1);
-        let counted = DifferenceTest {
-            tried: Some(tried),
-            ..self
-        };
-        if self.difference > 0.0 {
-            counted.with_p_times(tried as f64)
-        } else {
-            counted
-        }
-    }
-
-    /// This test as one of several looks at growing data, each tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
-    /// limit stays at 5%.
-    pub fn at_look(self) -> DifferenceTest {
-        self.with_p_times(ALPHA / LOOK_ALPHA)
-    }
-
-    fn with_p_times(self, factor: f64) -> DifferenceTest {
-        let p_adjusted = self.p_adjusted.map(|p| (p * factor).min(1.0));
-        let is_lost = self.verdict != Verdict::NoEvidence && p_adjusted.is_none_or(|p| p > ALPHA);
-        let (verdict, reason) = match is_lost {
-            true => (Verdict::NoEvidence, Some(NoEvidenceReason::Correction)),
-            false => (self.verdict, self.reason),
-        };
-        DifferenceTest {
-            p_adjusted,
-            verdict,
-            reason,
-            ..self
-        }
-    }
-
     /// A comparison of `clusters` clusters, none of which changed.
     pub fn unchanged(clusters: usize) -> DifferenceTest {
         DifferenceTest {
@@ -192,7 +153,6 @@ impl DifferenceTest {
             no_rerun: Some(NoRerun::NoRuns),
             p: Some(1.0),
             p_adjusted: None,
-            tried: None,
             df: 0,
             floored: false,
             mdd: None,
@@ -271,7 +231,6 @@ fn describe(paired: &Paired) -> DifferenceTest {
         no_rerun: paired.rerun.as_ref().err().copied(),
         p: estimate.p,
         p_adjusted: None,
-        tried: None,
         df: estimate.df,
         floored: estimate.floored,
         mdd: None,
@@ -502,34 +461,6 @@ mod tests {
             (NONE, Some(NoEvidenceReason::Correction))
         );
         assert!(tests[0].mdd > judged(&shaky).mdd);
-    }
-
-    #[test]
-    fn an_improvement_has_to_hold_among_all_tries() {
-        let test = verdicts(&[worked()])[0];
-        assert_eq!(
-            test.among(1),
-            DifferenceTest {
-                tried: Some(1),
-                ..test
-            }
-        );
-        let p = test.p_adjusted.unwrap();
-        assert_eq!(
-            outcome(&test.among(22)),
-            (Verdict::Improved, None),
-            "22 × .0022 is .048"
-        );
-        assert!((test.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
-        assert_eq!(
-            outcome(&test.among(23)),
-            (NONE, Some(NoEvidenceReason::Correction))
-        );
-        let loss = judged(&[-0.5, -0.8, -0.5]);
-        assert_eq!(
-            (outcome(&loss.among(100)), loss.among(100).p_adjusted),
-            ((Verdict::Regressed, None), loss.p_adjusted)
-        );
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
-use crate::cli::remote::is_ci;
 use crate::cli::terminal::Console;
 use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
@@ -30,9 +29,6 @@ pub(crate) struct CompareArgs {
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
-    /// Count the comparison in the ledger of tries of B; needed only in CI
-    #[arg(long)]
-    pub(crate) record: bool,
     /// Write the scores of A to FILE as JUnit XML: a test for each method and dimension, failed where it regressed
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
@@ -60,26 +56,11 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = text_edits_in(cache.as_ref());
-    let compared = compare_sides(
-        &pipeline,
-        &args.a,
-        &args.b,
-        scope,
-        args.record || !is_ci(),
-        &lines,
-    )?;
+    let compared = compare_sides(&pipeline, &args.a, &args.b, scope, &lines)?;
     let ComparedSets {
         sets: [(_, judged), _],
         comparison,
-        unrecorded,
     } = &compared;
-    if let Some(error) = unrecorded {
-        let text = say!(
-            "this comparison is not counted: {error}",
-            "本次比较未计入：{error}"
-        );
-        console.warn(localized("ledger of tries:", "尝试记录："), text);
-    }
     let mut summary = summarize(judged, Some(comparison.clone()));
     // Where a side names a method, only this one is wanted.
     summary.methods.retain(|name, _| {

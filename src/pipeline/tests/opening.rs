@@ -217,12 +217,6 @@ fn an_unknown_name_in_a_selection_is_reported_with_the_nearest() {
             .refusal()
             .contains("did you mean `first`?")
     );
-    let confirmation =
-        selecting(&["tinny"], &[], &[]).asking(|request| request.selection.is_confirmation = true);
-    assert_eq!(
-        confirmation.messages(),
-        ["--confirm: there is no fixture `tinny`"]
-    );
 }
 
 #[test]

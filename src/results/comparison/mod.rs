@@ -101,8 +101,7 @@ pub fn compare(
     let methods = judge(rows, families);
     Ok(Comparison {
         baseline: name(&baseline),
-        confirms: false,
-        until_decided: false,
+        labels: 0,
         single_run: judged.set.design().has_one_sample() || baseline.set.design().has_one_sample(),
         tested,
         primary,

@@ -1,10 +1,9 @@
 //! The result of a comparison as values: `comparison` in `summary.json`.
 //!
-//! Two corrections change its verdicts afterwards. If all fixtures differ by about the same, a changed judge would
-//! explain the verdict, so answers of the baseline are graded again. And each method whose answers differ from the
-//! baseline is a try, as is the mean over the tested methods: an improvement has to hold among all tries.
+//! A correction changes its verdicts afterwards. If all fixtures differ by about the same, a changed judge would explain
+//! the verdict, so answers of the baseline are graded again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -12,15 +11,10 @@ use super::changes::{Differences, FixtureChanges};
 use super::costs::CostChanges;
 use super::lost_constraints::LostConstraint;
 use super::reliability::Reliability;
-use crate::action::Digest;
 use crate::results::Ordered;
 use crate::results::aggregates::excluded::ExcludedDimension;
-use crate::results::files::corrections::{Regraded, Regradings, Tried};
-use crate::results::files::design::Design;
+use crate::results::files::corrections::{Regraded, Regradings};
 use crate::results::files::edits::TextEdit;
-use crate::results::files::manifest::Manifest;
-use crate::results::files::tries::{Tries, Try};
-use crate::results::result_set::variant_designs;
 use stats::{self, DifferenceTest, Regrading};
 
 /// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
@@ -28,12 +22,9 @@ use stats::{self, DifferenceTest, Regrading};
 pub struct Comparison {
     /// The name of the baseline.
     pub baseline: String,
-    /// Whether a winner is tested on fixtures that no try used: nothing is corrected for tries then.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub confirms: bool,
-    /// Whether fixtures were added until there was a verdict: p values are corrected for the looks then.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub until_decided: bool,
+    /// How many labels of the results folder were compared with the baseline, this one included; 0 between methods of one
+    /// set.
+    pub labels: usize,
     /// Whether models were asked only once on one of the sides, so that chance between repetitions cannot be seen.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub single_run: bool,
@@ -69,34 +60,6 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Corrects improvements for the number of tries.
-    pub fn among(mut self, tried: &Tried) -> Comparison {
-        self.confirms = tried.confirms;
-        if tried.confirms {
-            return self;
-        }
-        for (name, method) in &mut self.methods {
-            let Some(number) = tried.methods.get(name) else {
-                continue;
-            };
-            method
-                .tests_mut()
-                .for_each(|test| *test = test.among(*number));
-        }
-        self.primary = self
-            .primary
-            .map(|test| tried.mean.map_or(test, |number| test.among(number)));
-        self
-    }
-
-    /// Tests the comparison as one of several looks at a growing set of fixtures.
-    pub fn at_look(self) -> Comparison {
-        Comparison {
-            until_decided: true,
-            ..self.with_tests(DifferenceTest::at_look)
-        }
-    }
-
     /// The methods with a verdict that a changed judge would explain as well; `None` stands for their mean.
     pub fn drift_subjects(&self) -> Vec<Option<String>> {
         let mean = self
@@ -130,25 +93,6 @@ impl Comparison {
             .iter_mut()
             .for_each(|(name, method)| method.check_drift(regradings.methods.get(name)));
         self
-    }
-
-    fn with_tests(mut self, correct: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
-        let tests = self
-            .methods
-            .values_mut()
-            .flat_map(MethodComparison::tests_mut);
-        tests
-            .chain(self.primary.iter_mut())
-            .for_each(|test| *test = correct(*test));
-        self
-    }
-
-    /// Whether a method or the mean over methods improved or regressed.
-    pub fn has_verdict(&self) -> bool {
-        let of_methods = self.methods.values().filter_map(|method| method.overall);
-        of_methods
-            .chain(self.primary)
-            .any(|test| test.verdict != stats::Verdict::NoEvidence)
     }
 }
 
@@ -200,15 +144,6 @@ impl MethodComparison {
             && all.all(|judged| {
                 judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1)
             })
-    }
-
-    fn tests_mut(&mut self) -> impl Iterator<Item = &mut DifferenceTest> {
-        self.overall.iter_mut().chain(self.dimensions.values_mut())
-    }
-
-    /// Whether its answers differ from the baseline.
-    fn is_try(&self) -> bool {
-        self.overall.is_some() && self.fixtures.tested() > 0
     }
 
     /// Whether it has a verdict on a score that a changed judge would explain.
@@ -289,66 +224,4 @@ fn take_back(test: &mut DifferenceTest, regrading: Option<&Regrading>) {
     if let Some(regrading) = regrading {
         *test = test.unless_drifted(regrading);
     }
-}
-
-/// The numbers of tries of a comparison, and the entries that the ledger of the baseline should have for it. The
-/// numbers come from `known` if it has them, otherwise from the ledger.
-pub fn count_tries(
-    comparison: &Comparison,
-    judged: &Design,
-    baseline: &Manifest,
-    ledger: &Tries,
-    known: &Tried,
-    confirms: bool,
-) -> (Tried, Vec<Try>) {
-    let known = Some(known).filter(|known| known.baseline == baseline.started);
-    let confirms = known.map_or(confirms, |known| known.confirms);
-    let fixtures = comparison
-        .fixtures
-        .iter()
-        .filter_map(|name| judged.fixture(name));
-    let fixtures: BTreeSet<Digest> = fixtures.map(|fixture| fixture.digests.transcript).collect();
-    let designs = variant_designs(judged);
-    let mut tried = Tried {
-        baseline: baseline.started.clone(),
-        confirms,
-        ..Tried::default()
-    };
-    let mut tries = Vec::new();
-    let mut tested: BTreeMap<&str, Digest> = BTreeMap::new();
-    for (name, method) in comparison
-        .methods
-        .iter()
-        .filter(|(_, method)| method.is_try())
-    {
-        let Some(design) = designs.get(name).copied() else {
-            continue;
-        };
-        let number = known.and_then(|known| known.methods.get(name).copied());
-        let number = number.unwrap_or_else(|| ledger.number(Some(&method.against), &design));
-        tried.methods.insert(name.clone(), number);
-        tested.insert(&method.against, design);
-        tries.push(Try {
-            method: Some(method.against.clone()),
-            design,
-            number,
-            fixtures: fixtures.clone(),
-            confirms,
-        });
-    }
-    if comparison.primary.is_some() {
-        let design = Digest::of_json(&tested);
-        let number = known
-            .and_then(|known| known.mean)
-            .unwrap_or_else(|| ledger.number(None, &design));
-        tried.mean = Some(number);
-        tries.push(Try {
-            method: None,
-            design,
-            number,
-            fixtures,
-            confirms,
-        });
-    }
-    (tried, tries)
 }

@@ -1,6 +1,5 @@
 //! What the verdicts of a comparison were corrected for: how today's judges grade answers of the baseline, compared
-//! with their grades then, and the numbers of tries. A manifest keeps both, so that repeating a comparison sends
-//! nothing and gives the same verdicts.
+//! with their grades then. A manifest keeps it, so that repeating a comparison sends nothing and gives the same verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,30 +82,6 @@ impl Regradings {
     /// Whether nothing was graded again.
     pub fn is_empty(&self) -> bool {
         self.primary.is_none() && self.methods.is_empty()
-    }
-}
-
-/// The numbers of tries that the verdicts of a comparison are corrected for. A manifest keeps them, so that later tries
-/// change nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
-    /// When the run of the baseline began: a later run under its label has a ledger of its own.
-    pub baseline: String,
-    /// For the mean over the tested methods.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean: Option<usize>,
-    /// By method of the judged side.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub methods: BTreeMap<String, usize>,
-    /// Whether a winner was tested on fixtures that no try had used: nothing is corrected then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub confirms: bool,
-}
-
-impl Tried {
-    /// Whether nothing was compared.
-    pub fn is_empty(&self) -> bool {
-        self.baseline.is_empty()
     }
 }
 

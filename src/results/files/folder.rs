@@ -93,14 +93,6 @@ pub enum FolderError {
         /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A file of the ledger of tries cannot be parsed.
-    #[error("`{}` is no entry of the ledger of tries: {source}; take it from where the baseline was copied from, or remove it", path.display())]
-    Try {
-        /// The entry.
-        path: PathBuf,
-        /// The error of the parser.
-        source: serde_json::Error,
-    },
     /// A line is not a key.
     #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
     Key {

@@ -5,7 +5,7 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-use super::corrections::{Regradings, Tried};
+use super::corrections::Regradings;
 use super::design::Design;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::entries::Refresh;
@@ -78,12 +78,6 @@ pub struct Manifest {
     pub compared_to: Option<String>,
     /// What that comparison may leave out.
     pub compared_scope: ComparisonScope,
-    /// Whether fixtures were added until there was a verdict, so that it is tested at the level of a look.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub until_decided: bool,
-    /// The numbers of tries that its verdicts are corrected for.
-    #[serde(default, skip_serializing_if = "Tried::is_empty")]
-    pub tried: Tried,
     /// The second grades of baseline answers, if a changed judge would explain a verdict.
     #[serde(default, skip_serializing_if = "Regradings::is_empty")]
     pub regradings: Regradings,
@@ -453,8 +447,6 @@ impl Manifest {
             caveats: Caveats::default(),
             compared_to: None,
             compared_scope: ComparisonScope::All,
-            until_decided: false,
-            tried: Tried::default(),
             regradings: Regradings::default(),
             made: None,
             part: None,

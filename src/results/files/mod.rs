@@ -15,7 +15,6 @@ pub(super) mod lines_file;
 pub(super) mod manifest;
 pub(super) mod row;
 pub(super) mod rows_file;
-pub(super) mod tries;
 
 #[cfg(test)]
 mod folder_tests;

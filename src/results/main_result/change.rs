@@ -170,7 +170,7 @@ impl<'c> ComparedMethods<'c> {
             edit: self.edit(&changed),
             drift_unchecked: self.is_drift_unchecked(&methods),
             tokens: self.tokens(&methods),
-            confirms: self.comparison.confirms,
+            labels: self.comparison.labels,
             lexical: self.comparison.lexical,
             methods,
             answerers,
@@ -196,7 +196,6 @@ impl<'c> ComparedMethods<'c> {
             unchanged: test.unchanged,
             verdict: test.verdict,
             reason: test.reason,
-            tried: test.tried,
             detectable: test.mdd,
         }
     }

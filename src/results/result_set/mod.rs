@@ -556,41 +556,6 @@ impl RowTotals {
     }
 }
 
-/// Digests of everything that decides the answers of each variant, by its key. They do not depend on the number of
-/// runs, on labels and names, nor on the other methods.
-pub fn variant_designs(design: &Design) -> BTreeMap<String, Digest> {
-    let all = variants(design).into_iter().filter_map(|variant| {
-        let method = design.methods.get(variant.method)?;
-        let model = method.model.as_ref().map(unnamed);
-        let method = MethodInfo {
-            name: String::new(),
-            readers: Vec::new(),
-            model,
-            ..method.clone()
-        };
-        let answerer = design
-            .answerers
-            .iter()
-            .find(|answerer| answerer.name == variant.answerer)
-            .map(unnamed);
-        Some((
-            variant.key,
-            Digest::of_json(&(method, answerer, &design.focus_topic)),
-        ))
-    });
-    all.collect()
-}
-
-/// A model without its name and the other fields that decide no answer.
-fn unnamed(asked: &ModelInfo) -> ModelInfo {
-    ModelInfo {
-        name: String::new(),
-        prompt_path: None,
-        cached_price_ratio: None,
-        ..asked.clone()
-    }
-}
-
 fn variants(design: &Design) -> Vec<MethodVariant> {
     let several = design.answerers.len() > 1;
     let mut variants = Vec::new();

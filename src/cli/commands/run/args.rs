@@ -11,7 +11,7 @@ use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
 use crate::cli::part::{PartArgs, count_of_parts};
 use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request};
-use crate::cli::remote::{RemoteArgs, is_ci};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, PartRequest, Request};
@@ -27,22 +27,6 @@ pub(crate) struct ComparisonArgs {
     /// With --compare-to: leave out what the two sides do not share
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) only_common: bool,
-    /// With --compare-to: stop as soon as there is a verdict, after 4, 8 or at most 12 fixtures
-    #[arg(long, requires = "compare_to", conflicts_with = "refresh", help_heading = LIMITS)]
-    pub(crate) until_decided: bool,
-    /// With --compare-to: test a winner on these fixtures, which no try used; the verdict is not corrected for tries
-    #[arg(
-        long,
-        requires = "compare_to",
-        conflicts_with_all = ["fixtures", "until_decided"],
-        value_delimiter = ',',
-        value_name = "FIXTURES",
-        help_heading = OUTPUT
-    )]
-    pub(crate) confirm: Vec<String>,
-    /// With --compare-to: count the run in the baseline's ledger of tries; needed only in CI
-    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
-    pub(crate) record: bool,
     /// Exit with 100 if a score or the reliability of a method regressed
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_regression: bool,
@@ -60,7 +44,7 @@ pub(crate) struct ComparisonArgs {
 // A part has no results to compare.
 #[derive(Clone, Debug, Default, Args)]
 #[command(mut_args(|arg| match arg.get_id().as_str() {
-    "compare_to" | "until_decided" | "junit" => arg.conflicts_with("part"),
+    "compare_to" | "junit" => arg.conflicts_with("part"),
     _ => arg,
 }))]
 pub(crate) struct RunArgs {
@@ -78,7 +62,7 @@ pub(crate) struct RunArgs {
     /// Make the results from what N parts pushed to the remote; asks no model
     #[arg(
         long, value_name = "N", requires = "label", value_parser = count_of_parts, help_heading = PARTS,
-        conflicts_with_all = ["part", "refresh", "offline", "watch", "live", "until_decided", "wait"],
+        conflicts_with_all = ["part", "refresh", "offline", "watch", "live", "wait"],
     )]
     pub(crate) parts: Option<NonZeroU32>,
     #[command(flatten)]
@@ -100,10 +84,10 @@ pub(crate) struct RunArgs {
     pub(crate) jobs: Option<usize>,
     /// Keep running: after each edit of a prompt, bank, rubric, pipeline or program, run what became stale;
     /// --max-cost and --max-requests apply to all these runs together
-    #[arg(long, conflicts_with_all = ["part", "dry_run", "live", "until_decided"], help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["part", "dry_run", "live"], help_heading = OUTPUT)]
     pub(crate) watch: bool,
     /// Show the results in the browser during the run: prints a local address that works until the run ends
-    #[arg(long, conflicts_with_all = ["part", "dry_run", "until_decided"], help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["part", "dry_run"], help_heading = OUTPUT)]
     pub(crate) live: bool,
     /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
     #[arg(long, conflicts_with_all = ["config", "part", "watch"], help_heading = SELECTION)]
@@ -120,35 +104,16 @@ fn job_count(text: &str) -> Result<usize, String> {
 }
 
 impl RunArgs {
-    /// The selected part of the matrix. `--confirm` selects fixtures in place of `--fixtures`.
-    pub(super) fn selection(&self) -> SelectArgs {
-        let confirm = &self.comparison.confirm;
-        if confirm.is_empty() {
-            return self.select.clone();
-        }
-        SelectArgs {
-            fixtures: confirm.clone(),
-            is_confirmation: true,
-            ..self.select.clone()
-        }
-    }
-
     /// What the flags compare the run with.
     pub(super) fn baseline(&self) -> Option<Baseline> {
         let ComparisonArgs {
             compare_to,
             only_common,
-            until_decided,
-            confirm,
-            record,
             ..
         } = &self.comparison;
         compare_to.clone().map(|side| Baseline {
             side,
             only_common: *only_common,
-            until_decided: *until_decided,
-            confirms: !confirm.is_empty(),
-            is_recorded: *record || !is_ci(),
         })
     }
 
@@ -159,7 +124,7 @@ impl RunArgs {
         screen: &Screen,
         console: &Console,
     ) -> Result<Request, Failure> {
-        let project = open_request(common, &self.selection(), ProjectOptions::default())?;
+        let project = open_request(common, &self.select, ProjectOptions::default())?;
         Ok(Request {
             part: match self.parts {
                 Some(parts) => Some(PartRequest::Merge(parts)),
@@ -181,7 +146,6 @@ impl RunArgs {
             remote: self.remote.given()?,
             is_followed: self.live,
             reports_access: !console.is_quiet,
-            look_before: None,
             stop: Some(screen.stop()),
         })
     }

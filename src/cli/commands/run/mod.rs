@@ -3,7 +3,6 @@
 mod args;
 mod finish;
 mod gate;
-mod looks;
 mod offer;
 mod once;
 mod sample;
@@ -29,10 +28,10 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
             remote: args.remote.clone(),
             offline: args.offline,
         };
-        let (selection, baseline) = (args.selection(), args.baseline());
+        let (selection, baseline) = (&args.select, args.baseline());
         let forecast = plan::plan_project(
             common,
-            &selection,
+            selection,
             &args.part,
             &source,
             baseline.as_ref(),
@@ -42,9 +41,6 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         return Ok(Exit::Done);
     }
     args.part.mention_engine(console);
-    if args.comparison.until_decided {
-        return looks::run_until_decided(common, args, console);
-    }
     if args.watch {
         return watch::watch(common, args, console);
     }
