@@ -11,7 +11,7 @@ use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use super::false_facts::{check_judges, has_judge_to_check};
-use super::line_files::{LineFiles, RunLines};
+use super::line_files::LineFiles;
 use super::merge::Merge;
 use super::outcome::{Ended, Ending, EvaluationOutcome};
 use super::part::{NumberedPart, PartOfRun, PartRequest};
@@ -21,7 +21,6 @@ use super::project::{
     report_notices, stage_models,
 };
 use super::publish::{PublishedResults, gather, publish};
-use super::published_files::{PublishedFiles, made_files, source_of_files};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::Regrader;
 use super::remote::{
@@ -93,8 +92,7 @@ fn run_and_publish(
     let ExecutedRun {
         mut manifest,
         ending,
-        lines,
-        earlier,
+        rows,
         is_broken,
         exchanged,
     } = prepared.execute(&store, listening)?;
@@ -119,8 +117,8 @@ fn run_and_publish(
     let synced = store.sync();
     report_notices(&store, listening);
     let published = match part {
-        Some(_) => publish_part(manifest, lines, store, writer)?,
-        None => publish_set(&pipeline, manifest, lines, earlier, store, writer)?,
+        Some(_) => publish_part(manifest, writer)?,
+        None => publish_set(&pipeline, manifest, rows, store, writer)?,
     };
     drop(files);
     let PublishedRun {
@@ -152,13 +150,7 @@ struct PublishedRun {
 }
 
 /// Publishes a part of the matrix, without reports: these are made from all parts together.
-fn publish_part(
-    manifest: Manifest,
-    lines: RunLines,
-    store: Store,
-    writer: LabelWriter,
-) -> Result<PublishedRun, EvaluationError> {
-    lines.finish(&store)?;
+fn publish_part(manifest: Manifest, writer: LabelWriter) -> Result<PublishedRun, EvaluationError> {
     let staged = writer.folder().stage_json(names::MANIFEST, &manifest)?;
     let publication = writer.publish(staged, &manifest)?;
     Ok(PublishedRun {
@@ -169,50 +161,28 @@ fn publish_part(
     })
 }
 
-/// Writes all files, or only the manifest if the other published files would stay the same.
+/// Writes all files that are made from the rows, which are given if they are few.
 fn publish_set(
     pipeline: &Pipeline,
-    mut manifest: Manifest,
-    lines: RunLines,
-    earlier: Option<PublishedFiles>,
+    manifest: Manifest,
+    rows: Option<Vec<ListedRow>>,
     store: Store,
     writer: LabelWriter,
 ) -> Result<PublishedRun, EvaluationError> {
     let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
-    let source = source_of_files(
-        &manifest,
-        lines.digest(Matrix::new(pipeline).counts().compress),
-        reference,
-    );
-    if let Some((earlier, source)) = earlier.zip(source).filter(|_| lines.are_deferred())
-        && let Some(summary) = earlier.summary(&manifest, source, folder.file_digest(names::KEYS)?)
-    {
-        manifest.made = Some(earlier.made);
-        let publication = writer.keep_published(&manifest)?;
-        return Ok(PublishedRun {
-            manifest,
-            summary: Some(summary),
-            refused: None,
-            publication,
-        });
-    }
-    let few = lines.finish(&store)?;
     // Without rows in memory no context is needed, so the memory of the store is freed.
-    let store = few.is_some().then_some(store);
+    let store = rows.is_some().then_some(store);
     let PublishedResults {
-        mut manifest,
+        manifest,
         summary,
         refused,
     } = publish(
         pipeline,
         &folder,
         manifest,
-        few.zip(store.as_ref()),
+        rows.zip(store.as_ref()),
         reference,
     )?;
-    manifest.made = source
-        .map(|source| made_files(&folder, source))
-        .transpose()?;
     let staged = folder.stage_json(names::MANIFEST, &manifest)?;
     let publication = writer.publish(staged, &manifest)?;
     Ok(PublishedRun {
@@ -239,9 +209,8 @@ struct Prepared {
 struct ExecutedRun {
     manifest: Manifest,
     ending: Ending,
-    lines: RunLines,
-    /// The published set, if its files may be the same as those of this run.
-    earlier: Option<PublishedFiles>,
+    /// The rows, if they are few.
+    rows: Option<Vec<ListedRow>>,
     /// Whether the cache failed, so that nothing more could be stored.
     is_broken: bool,
     /// What was exchanged with the remote.
@@ -380,9 +349,8 @@ impl Prepared {
         let folder = writer.folder();
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
-        let earlier = self.published_files(&manifest);
         let began = Instant::now();
-        let (ended, mut lines, mut counts) = self.run(store, earlier.is_some(), listening)?;
+        let (ended, rows, mut counts) = self.run(store, listening)?;
         let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
@@ -394,14 +362,8 @@ impl Prepared {
             options,
         };
         if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
-            lines = self.check_judges(
-                &regrader,
-                earlier.as_ref(),
-                lines,
-                &mut manifest,
-                listening,
-                &mut counts,
-            )?;
+            manifest.caveats.false_facts =
+                check_judges(&regrader, folder, &manifest.design, listening, &mut counts)?;
         }
         if request.baseline.is_some() && ending <= Ending::Incomplete {
             let compared = Manifest {
@@ -409,7 +371,7 @@ impl Prepared {
                 ..manifest.clone()
             };
             manifest.regradings =
-                self.check_drift(&regrader, lines.few(), compared, listening, &mut counts)?;
+                self.check_drift(&regrader, rows.as_deref(), compared, listening, &mut counts)?;
         }
         if counts.checks_left_out {
             listening.report(&Event::ChecksLeftOut);
@@ -430,20 +392,18 @@ impl Prepared {
         Ok(ExecutedRun {
             manifest,
             ending,
-            lines,
-            earlier,
+            rows,
             is_broken,
             exchanged,
         })
     }
 
-    /// Runs the matrix, with its rows and counts. With `defers`, rows may stay unwritten.
+    /// Runs the matrix, with its rows, if they are few, and counts.
     fn run(
         &self,
         store: &Store,
-        defers: bool,
         listening: &Listening<'_>,
-    ) -> Result<(Ended, RunLines, RunCounts), EvaluationError> {
+    ) -> Result<(Ended, Option<Vec<ListedRow>>, RunCounts), EvaluationError> {
         let Prepared {
             pipeline,
             options,
@@ -452,10 +412,8 @@ impl Prepared {
             ..
         } = self;
         let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
-        let mut recorder = Recorder::begin(
-            folder,
-            LineFiles::begin(pipeline, folder, cells.judge, defers)?,
-        )?;
+        let mut recorder =
+            Recorder::begin(folder, LineFiles::begin(pipeline, folder, cells.judge)?)?;
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),
@@ -469,7 +427,7 @@ impl Prepared {
             )?,
         };
         let Recorder { lines, mut counts } = recorder;
-        let lines = lines.end_run(store)?;
+        let rows = lines.finish()?;
         let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
         let refreshes = !request.refresh.is_empty();
@@ -481,30 +439,7 @@ impl Prepared {
             refreshes,
         };
         listening.report(&Event::Ended(&ended));
-        Ok((ended, lines, counts))
-    }
-
-    /// Checks the judges with answers of the run. If its rows are not written because the published set has the same rows,
-    /// they are read there.
-    fn check_judges(
-        &self,
-        regrader: &Regrader<'_>,
-        earlier: Option<&PublishedFiles>,
-        lines: RunLines,
-        manifest: &mut Manifest,
-        listening: &Listening<'_>,
-        counts: &mut RunCounts,
-    ) -> Result<RunLines, EvaluationError> {
-        let published = earlier.filter(|earlier| self.has_rows_of(earlier, manifest, &lines));
-        let lines = if published.is_some() {
-            lines
-        } else {
-            lines.write(regrader.store)?
-        };
-        let rows = published.map_or(self.writer.folder(), PublishedFiles::folder);
-        manifest.caveats.false_facts =
-            check_judges(regrader, rows, &manifest.design, listening, counts)?;
-        Ok(lines)
+        Ok((ended, rows, counts))
     }
 
     /// Compares a run whose rows are finished with its baseline, and checks its judges for drift. The manifest keeps the
@@ -529,28 +464,6 @@ impl Prepared {
                 regrader.check_drift(&comparison, folder, &other, listening, counts)
             }
             Ok(None) | Err(_) => Ok(Regradings::default()),
-        }
-    }
-
-    /// Whether a run wrote no rows and the published set has the same rows.
-    fn has_rows_of(
-        &self,
-        published: &PublishedFiles,
-        manifest: &Manifest,
-        lines: &RunLines,
-    ) -> bool {
-        let rows = lines.digest(Matrix::new(&self.pipeline).counts().compress);
-        let source = source_of_files(manifest, rows, self.writer.shows_reference());
-        lines.are_deferred() && source == Some(published.made.source)
-    }
-
-    /// The published set, if the run may have the same files. A run that is followed always writes its own rows.
-    fn published_files(&self, begun: &Manifest) -> Option<PublishedFiles> {
-        let is_whole = self.part.is_none() && self.merge.is_none();
-        if is_whole && !self.request.is_followed {
-            PublishedFiles::find(&self.writer, begun)
-        } else {
-            None
         }
     }
 

@@ -24,7 +24,6 @@ mod part;
 mod parts_remote;
 mod project;
 mod publish;
-mod published_files;
 mod recorder;
 mod regrade;
 mod remote;

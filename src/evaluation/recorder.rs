@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::event::{self, Listening};
-use super::line_files::{ContextRows, LineFiles, RecalledRows};
-use crate::action::{Digest, StageName};
+use super::line_files::LineFiles;
+use crate::action::StageName;
 use crate::pipeline::CompressCell;
 use crate::results::{FailedAction, KeysFile, Manifest, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{Listener, RunEvent, Spent};
 use base::files::FileError;
 use base::units::{Usage, Usd};
-use store::cache::Store;
 use store::remote::SharedCache;
 
 /// The recorder of a run.
@@ -199,7 +198,6 @@ impl Listener for RunCounts {
 /// Passes every step to the listener of the evaluation and to the recorder.
 pub(super) struct Forwarder<'f, 'l> {
     pub(super) recorder: Option<&'f mut Recorder>,
-    pub(super) store: &'f Store,
     pub(super) listening: &'f Listening<'l>,
     /// Where new outputs are pushed to.
     pub(super) shared: Option<&'f SharedCache>,
@@ -209,34 +207,16 @@ pub(super) struct Forwarder<'f, 'l> {
 impl Forwarder<'_, '_> {
     /// Records the line of a context, which has no end of line.
     pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| {
-            recorder.lines.add_context(self.store, cell, line)
-        })
+        self.recorder
+            .as_mut()
+            .map_or(Ok(()), |recorder| recorder.lines.add_context(cell, line))
     }
 
     /// Records rows; `places` are the places of the `lines` among all rows.
     pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| {
-            recorder.lines.add_rows(self.store, places, lines)
-        })
-    }
-
-    /// Records the rows of a context from a memo.
-    pub(super) fn add_recalled(
-        &mut self,
-        recalled: RecalledRows,
-        rows: &ContextRows,
-    ) -> Result<(), FileError> {
-        self.recorder.as_mut().map_or(Ok(()), |recorder| {
-            recorder.lines.add_recalled(recalled, rows)
-        })
-    }
-
-    /// Notes the digest of the rows of a context, all of which are known.
-    pub(super) fn note_digest(&mut self, cell: CompressCell, digest: Digest) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.lines.note_digest(cell, digest);
-        }
+        self.recorder
+            .as_mut()
+            .map_or(Ok(()), |recorder| recorder.lines.add_rows(places, lines))
     }
 }
 

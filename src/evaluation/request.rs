@@ -41,8 +41,6 @@ pub struct Request {
     pub baseline: Option<Baseline>,
     /// The shared cache that flags and environment name.
     pub remote: GivenRemote,
-    /// Whether somebody reads the rows while they are written.
-    pub is_followed: bool,
     /// Whether to report the hosts and programs that the project uses, unless they were reported before.
     pub reports_access: bool,
     /// Receives requests to stop; with `None` there are none.

@@ -69,8 +69,8 @@ pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
     Blame, Caveats, ComparisonScope, FORMAT, FailedAction, FalseFactCheck, ForecastTotals,
-    ImportedEntries, MadeFiles, Manifest, MergedPart, Outcome, RemoteUse, StageCounts,
-    UnqualifiedJudge, Unused, WriterEntries,
+    ImportedEntries, Manifest, MergedPart, Outcome, RemoteUse, StageCounts, UnqualifiedJudge,
+    Unused, WriterEntries,
 };
 pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,

@@ -140,22 +140,6 @@ impl DigestBuilder {
     }
 }
 
-/// Hashes a stream of bytes. The result equals `Digest::hash` of all bytes.
-#[derive(Clone, Debug, Default)]
-pub struct StreamDigest(blake3::Hasher);
-
-impl StreamDigest {
-    /// Adds bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The digest of all bytes.
-    pub fn finish(&self) -> Digest {
-        Digest(*self.0.finalize().as_bytes())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,7 @@
 //!
 //! The key is known when all cells of the context are judged. As long as all outputs come from the cache, the rows wait
 //! for the key. With the first new output they stop waiting, so that somebody who follows the run sees each row at
-//! once. The memo is stored after the last row, and its digest is noted: from the digests of all contexts it is known
-//! whether the files of an earlier run are still the same.
+//! once. The memo is stored after the last row.
 
 mod builder;
 mod measures;
@@ -17,7 +16,7 @@ mod measures;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use super::line_files::{ContextRows, RecalledRows};
+use super::line_files::ContextRows;
 use super::recorder::Forwarder;
 use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
@@ -161,34 +160,21 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn complete(&mut self, mut open: OpenContext) -> Result<(), FileError> {
         let key = self.key(&open);
         if open.waits {
-            if let Some(key) = key
-                && let Some((rows, digest)) = ContextRows::read(self.store, &key)
-            {
-                self.next.note_digest(open.context.cell, digest);
-                return self.recall(&open, key, rows);
+            if let Some(rows) = key.and_then(|key| ContextRows::read(self.store, &key)) {
+                return self.recall(&open, rows);
             }
             self.stop_waiting(&mut open)?;
         }
-        if let (Some(key), Some(rows)) = (key, self.collect(&open))
-            && let Some(digest) = rows.keep(self.store, key)
-        {
-            self.next.note_digest(open.context.cell, digest);
+        if let Some((key, rows)) = key.zip(self.collect(&open)) {
+            rows.keep(self.store, key);
         }
         Ok(())
     }
 
-    fn recall(
-        &mut self,
-        open: &OpenContext,
-        key: Digest,
-        rows: ContextRows,
-    ) -> Result<(), FileError> {
-        let recalled = RecalledRows {
-            cell: open.context.cell,
-            places: open.cells.keys().copied().collect(),
-            key,
-        };
-        self.next.add_recalled(recalled, &rows)?;
+    fn recall(&mut self, open: &OpenContext, rows: ContextRows) -> Result<(), FileError> {
+        let places: Vec<u64> = open.cells.keys().copied().collect();
+        self.next.add_context(open.context.cell, &rows.context)?;
+        self.next.add_rows(&places, &rows.lines)?;
         self.warn(open.context.key, rows.warnings)
     }
 

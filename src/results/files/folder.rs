@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::lines_file::LinesFile;
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
-use crate::action::{ActionKey, Digest, StreamDigest};
+use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};
 
 /// Names of the files in a results folder.
@@ -452,39 +452,6 @@ impl ResultsFolder {
             name != names::MANIFEST && !is_made_from_rows(&name) && !is_temporary(&name)
         });
         Ok(paths)
-    }
-
-    /// The digests of all files that a run writes besides the manifest, by name.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub fn file_digests(&self) -> Result<BTreeMap<String, Digest>, FileError> {
-        let names = list_entries(&self.path)?
-            .into_iter()
-            .map(|path| name_of(&path));
-        let made = names.filter(|name| is_made_from_rows(name));
-        made.map(|name| self.file_digest(&name).map(|digest| (name, digest)))
-            .collect()
-    }
-
-    /// The digest of one of its files.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub fn file_digest(&self, name: &str) -> Result<Digest, FileError> {
-        let path = self.file(name);
-        let mut file = fs::File::open(&path).map_err(|e| FileError::new("read", &path, e))?;
-        let mut buffer = vec![0; 1 << 18];
-        let mut digest = StreamDigest::default();
-        loop {
-            match file
-                .read(&mut buffer)
-                .map_err(|e| FileError::new("read", &path, e))?
-            {
-                0 => return Ok(digest.finish()),
-                read => digest.update(buffer.get(..read).unwrap_or_default()),
-            }
-        }
     }
 }
 

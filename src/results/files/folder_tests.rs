@@ -215,63 +215,6 @@ fn lines_beside_the_rows_appear_whole_and_in_order() {
 }
 
 #[test]
-fn results_are_the_same_whatever_a_run_took() {
-    let made = manifest("a", "t");
-    let now = Manifest {
-        started: "later".into(),
-        requests_sent: 5,
-        usd: Some(Usd(1.0)),
-        wall_s: 2.0,
-        ..made.clone()
-    };
-    assert!(made.has_same_results(&now));
-    let mut caveats = now.caveats.clone();
-    caveats.offline = true;
-    let others = [
-        Manifest {
-            caveats,
-            ..now.clone()
-        },
-        Manifest {
-            label: "b".into(),
-            ..now.clone()
-        },
-        Manifest {
-            compared_to: Some("b".into()),
-            ..now.clone()
-        },
-        Manifest {
-            outcome: Outcome::Complete,
-            ..now.clone()
-        },
-        Manifest {
-            design: design(&[("mine", "extract")], &[("f1", 2)], 3),
-            ..now.clone()
-        },
-    ];
-    assert!(others.iter().all(|other| !made.has_same_results(other)));
-}
-
-#[test]
-fn digests_are_those_of_the_files_that_a_run_writes() {
-    let temp = tempfile::tempdir().unwrap();
-    let folder = with(temp.path(), "a", "t");
-    folder.write(names::MARKDOWN, "a report").unwrap();
-    folder.write("f1-run-1.json", "{}").unwrap();
-    folder.write("notes.txt", "of the user").unwrap();
-    let digests = folder.file_digests().unwrap();
-    let expected = [("f1-run-1.json", "{}"), (names::MARKDOWN, "a report")];
-    assert_eq!(
-        digests,
-        expected
-            .map(|(name, text)| (name.to_owned(), Digest::hash(text)))
-            .into()
-    );
-    folder.write(names::MARKDOWN, "an edited report").unwrap();
-    assert_ne!(folder.file_digests().unwrap(), digests);
-}
-
-#[test]
 fn keys_are_listed_once_and_sorted() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");

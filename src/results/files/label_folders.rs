@@ -188,15 +188,6 @@ impl LabelFolders {
         self.retire()
     }
 
-    /// Removes the incomplete set beside the published one.
-    pub(super) fn remove_incomplete(&self) -> Result<(), FileError> {
-        let folder = self.incomplete();
-        remove_folder(folder.path())?;
-        // only if it is empty
-        let _ = folder.path().parent().map(fs::remove_dir);
-        Ok(())
-    }
-
     /// Removes the folders of these parts: the remote has what they made. A part stays if it was killed, because it may not
     /// have pushed all, if it has run again since it was merged, and if it is being run.
     pub(super) fn remove_merged(&self, merged: &[MergedPart]) -> Result<(), LabelLockError> {

@@ -147,11 +147,6 @@ impl LabelWriter {
         self.folders.published().shows_reference()
     }
 
-    /// The set that a complete run replaces, if there is one.
-    pub fn replaced(&self) -> Option<ResultsFolder> {
-        Some(self.folders.published()).filter(|published| *published != self.folder)
-    }
-
     /// Begins the set anew. It lists the keys of an earlier incomplete set, so that no prune removes their entries
     /// before they are used again.
     ///
@@ -185,17 +180,6 @@ impl LabelWriter {
             }
         }
         self.folders.lock_files()
-    }
-
-    /// Gives the published set another manifest. Its other files are the ones that this run would write.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub fn keep_published(self, manifest: &Manifest) -> Result<Publication, FileError> {
-        let published = self.folders.published();
-        published.write_manifest(manifest)?;
-        self.folders.remove_incomplete()?;
-        Ok(Publication::Published(published))
     }
 
     /// Commits the set by its staged manifest, after all other files, and publishes it if that is due.

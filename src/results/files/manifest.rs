@@ -81,9 +81,6 @@ pub struct Manifest {
     /// The second grades of baseline answers, if a changed judge would explain a verdict.
     #[serde(default, skip_serializing_if = "Regradings::is_empty")]
     pub regradings: Regradings,
-    /// The other files, which a run with the same rows can keep; `None` if they cannot be kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<MadeFiles>,
     /// The part of the matrix that it has; `None` if it has all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartRecord>,
@@ -102,15 +99,6 @@ pub struct Manifest {
     /// The shared cache that the run used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteUse>,
-}
-
-/// The files of a set besides its manifest, and what they were made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeFiles {
-    /// Identifies the rows of all contexts in their order, and the version that made files of them.
-    pub source: Digest,
-    /// The digest of each file, by its name.
-    pub files: BTreeMap<String, Digest>,
 }
 
 /// The entries that a result was made from and that one writer signed.
@@ -448,42 +436,12 @@ impl Manifest {
             compared_to: None,
             compared_scope: ComparisonScope::All,
             regradings: Regradings::default(),
-            made: None,
             part: None,
             merged: Vec::new(),
             imported: Vec::new(),
             writers: Vec::new(),
             pulled: BTreeMap::new(),
             remote: None,
-        }
-    }
-
-    /// Whether another run came to the same results: the manifests differ at most in the times and costs of the runs.
-    pub fn has_same_results(&self, other: &Manifest) -> bool {
-        self.without_run() == other.without_run()
-    }
-
-    /// The manifest without the times and costs of its run.
-    fn without_run(&self) -> Manifest {
-        let begun = Manifest::begin(&self.label, "", self.design.clone());
-        Manifest {
-            started: begun.started,
-            ended: begun.ended,
-            refresh: begun.refresh,
-            commit: begun.commit,
-            stages: begun.stages,
-            requests_sent: begun.requests_sent,
-            retries: begun.retries,
-            rate_limited: begun.rate_limited,
-            usage: begun.usage,
-            usd: begun.usd,
-            unused: begun.unused,
-            saved_by_prompt_cache: begun.saved_by_prompt_cache,
-            wall_s: begun.wall_s,
-            forecast: begun.forecast,
-            made: begun.made,
-            remote: begun.remote,
-            ..self.clone()
         }
     }
 

@@ -144,7 +144,6 @@ impl RunArgs {
             },
             baseline: self.baseline(),
             remote: self.remote.given()?,
-            is_followed: self.live,
             reports_access: !console.is_quiet,
             stop: Some(screen.stop()),
         })
