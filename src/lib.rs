@@ -21,7 +21,7 @@
 //!
 //! let request = Request { label: Some(Label::new("first")?), ..Request::new(folder.path())? };
 //! let mut steps = 0;
-//! let outcome = evaluate(request, &mut |event| steps += usize::from(matches!(event, Event::Step(_))))?;
+//! let outcome = evaluate(request, &mut |event| steps += usize::from(matches!(event, Event::Step { .. })))?;
 //!
 //! assert_eq!(outcome.ending, Ending::Complete);
 //! assert!(steps > 0 && outcome.folder().path().join("cells.jsonl").exists());

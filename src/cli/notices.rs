@@ -44,9 +44,9 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         }
         Event::Started(_)
         | Event::Added { .. }
-        | Event::Step(_)
+        | Event::Step { .. }
         | Event::Progress(_)
-        | Event::WorkIsOver
+        | Event::WorkIsOver(_)
         | Event::Ended(_) => {}
     }
 }

@@ -1,7 +1,6 @@
 //! Shows an evaluation while it goes on: progress, notices, the address of the live page. It also lets Ctrl-C stop the
 //! work.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,10 +10,8 @@ use crate::cli::interrupts::Interrupts;
 use crate::cli::notices::print_notice;
 use crate::cli::stop_reasons::print_stop_reasons;
 use crate::cli::terminal::{Console, Progress, TextStyle};
-use crate::evaluation::{Event, LiveServer, PartialResults, Started};
-use crate::judge::SelfTestVerdict;
-use crate::results::FailedAction;
-use crate::scheduler::{self, Budget, BudgetLimits, StopRequest};
+use crate::evaluation::{Event, LiveServer, PartialResults, RunTotals, Started};
+use crate::scheduler::{Budget, BudgetLimits, StopRequest};
 use base::locale::localized;
 use base::say;
 
@@ -58,11 +55,13 @@ impl Screen {
             Event::Added { stage, cells } => {
                 self.with_progress(|progress| progress.add(*stage, *cells))
             }
-            Event::Step(step) => self.with_progress(|progress| progress.on_event(step)),
+            Event::Step { event, totals } => {
+                self.with_progress(|progress| progress.on_event(event, totals))
+            }
             Event::Progress(snapshot) => {
                 self.with_progress(|progress| progress.update((*snapshot).clone()))
             }
-            Event::WorkIsOver => {
+            Event::WorkIsOver(_) => {
                 self.interrupts.work_is_over();
                 self.with_progress(Progress::finish);
             }
@@ -131,39 +130,24 @@ impl Screen {
     }
 }
 
-/// Draws the events of a command that asks models but writes no results, and counts what they say.
+/// Draws the events of a command that asks models but writes no results, and keeps what they add up to.
 pub(crate) struct RunLog {
     pub(crate) screen: Screen,
-    pub(crate) executed: u64,
-    pub(crate) cached: u64,
-    pub(crate) failures: Vec<FailedAction>,
-    pub(crate) verdicts: BTreeMap<String, SelfTestVerdict>,
+    pub(crate) totals: RunTotals,
 }
 
 impl RunLog {
     pub(crate) fn new(console: &Console) -> RunLog {
-        let screen = Screen::new(console);
         RunLog {
-            screen,
-            executed: 0,
-            cached: 0,
-            failures: Vec::new(),
-            verdicts: BTreeMap::new(),
+            screen: Screen::new(console),
+            totals: RunTotals::default(),
         }
     }
 
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         self.screen.on_event(event);
-        let Event::Step(step) = event else { return };
-        match step {
-            scheduler::RunEvent::Cached { .. } => self.cached += 1,
-            scheduler::RunEvent::Completed { .. } => self.executed += 1,
-            scheduler::RunEvent::Failed(failure) => self.failures.push((*failure).clone()),
-            scheduler::RunEvent::SelftestCompleted { judge, verdict } => {
-                self.verdicts
-                    .insert((*judge).to_owned(), (*verdict).clone());
-            }
-            _ => {}
+        if let Event::WorkIsOver(totals) = event {
+            self.totals = (*totals).clone();
         }
     }
 }

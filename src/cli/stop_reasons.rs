@@ -1,12 +1,10 @@
 //! Prints what failed in a run, why it ended early, and what waits for a later run.
 
-use std::collections::BTreeMap;
-
 use crate::cli::failure::budget_message;
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::Ended;
-use crate::results::FailedAction;
+use crate::evaluation::{Ended, RunTotals};
+use crate::plan::FailedAction;
 use crate::scheduler::{OpenBatchNote, UntestedJudge};
 use base::locale::localized;
 use base::say;
@@ -15,7 +13,7 @@ use base::say;
 pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     let Ended {
         run,
-        weaknesses,
+        totals,
         allow_weak_judge,
         ..
     } = ended;
@@ -36,7 +34,7 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         warn_stopped(console, &reached);
     }
     if !run.weak_judges.is_empty() {
-        print_weak_judges(&run.weak_judges, weaknesses, *allow_weak_judge, console);
+        print_weak_judges(&run.weak_judges, totals, *allow_weak_judge, console);
     }
     // Where weak judges end the run, their failed checks are the reason.
     if *allow_weak_judge || run.weak_judges.is_empty() {
@@ -117,12 +115,7 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
 }
 
 /// Prints which judges failed their self-test, and in which checks.
-fn print_weak_judges(
-    judges: &[String],
-    weaknesses: &BTreeMap<String, Vec<String>>,
-    is_allowed: bool,
-    console: &Console,
-) {
+fn print_weak_judges(judges: &[String], totals: &RunTotals, is_allowed: bool, console: &Console) {
     let names = judges.join(", ");
     let text = say!(
         "judge failed its self-test: {names} (`compeval judge selftest` shows how)",
@@ -148,7 +141,8 @@ fn print_weak_judges(
         say!("{text}; {then}", "{text}；{then}"),
     ));
     for judge in judges {
-        for weakness in weaknesses.get(judge).into_iter().flatten() {
+        let verdict = totals.verdicts.get(judge);
+        for weakness in verdict.iter().flat_map(|verdict| &verdict.failures) {
             console.eprint(
                 &console.error_prose(&say!("  {judge}: {weakness}", "  {judge}：{weakness}")),
             );

@@ -124,7 +124,6 @@ pub(crate) fn run_matrix(
     let shared = options.shared.as_ref();
     let forwarder = Forwarder {
         recorder,
-        store,
         listening,
         shared,
         is_offline: options.offline,
@@ -210,7 +209,7 @@ pub fn with_engine<T>(
     let stop = options.stop.as_ref().unwrap_or(&never);
     let work = work(&executor, &scheduler_options, stop.clone());
     let done = runtime.block_on(work_and_report(work, &executor, stop, listening));
-    listening.report(&Event::WorkIsOver);
+    listening.report(&Event::WorkIsOver(&listening.totals()));
     if let Some(shared) = shared {
         report_warnings(shared, listening);
     }

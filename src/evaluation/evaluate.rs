@@ -1,5 +1,6 @@
 //! An evaluation from its request to its published results.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,20 +22,21 @@ use super::project::{
     report_notices, stage_models,
 };
 use super::publish::{PublishedResults, gather, publish};
-use super::recorder::{Recorder, RunCounts};
+use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
 use super::remote::{
     connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys,
 };
-use super::request::{Baseline, Request};
+use super::request::Request;
+use super::totals::RunTotals;
 use crate::entries::Refresh;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
-    Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow,
-    Manifest, Publication, Regradings, Summary, names, unfinished_refresh,
+    Design, ForecastTotals, KeysFile, Label, LabelLockError, LabelWriter, LabelWriterError,
+    ListedRow, Manifest, Publication, Regradings, Summary, names, unfinished_refresh,
 };
-use crate::scheduler::{self, Budget, Listener, RunOutcome};
+use crate::scheduler::{Budget, RunOutcome};
 use lexical::claims::language_of;
 use models::{Lane, Prices};
 use store::cache::{Layered, Lookup, Store};
@@ -350,7 +352,7 @@ impl Prepared {
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
         let began = Instant::now();
-        let (ended, rows, mut counts) = self.run(store, listening)?;
+        let (ended, rows, mut keys) = self.run(store, listening)?;
         let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
@@ -360,24 +362,26 @@ impl Prepared {
             pipeline,
             store,
             options,
+            left_out: Cell::new(false),
         };
         if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
             manifest.caveats.false_facts =
-                check_judges(&regrader, folder, &manifest.design, listening, &mut counts)?;
+                check_judges(&regrader, folder, &manifest.design, listening, &mut keys)?;
         }
         if request.baseline.is_some() && ending <= Ending::Incomplete {
             let compared = Manifest {
-                failures: counts.failures.clone(),
+                failures: listening.totals().failures.clone(),
                 ..manifest.clone()
             };
             manifest.regradings =
-                self.check_drift(&regrader, rows.as_deref(), compared, listening, &mut counts)?;
+                self.check_drift(&regrader, rows.as_deref(), compared, listening, &mut keys)?;
         }
-        if counts.checks_left_out {
+        if regrader.left_out.get() {
             listening.report(&Event::ChecksLeftOut);
             ending = Ending::Interrupted;
         }
-        self.record_spending(&mut manifest, counts, ended.run.submitted)?;
+        keys.0.finish()?;
+        self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
         note_origins(store, folder, &mut manifest)?;
         let exchanged = options.shared.as_ref().and_then(SharedCache::summary);
         if let Some(exchanged) = &exchanged {
@@ -403,7 +407,7 @@ impl Prepared {
         &self,
         store: &Store,
         listening: &Listening<'_>,
-    ) -> Result<(Ended, Option<Vec<ListedRow>>, RunCounts), EvaluationError> {
+    ) -> Result<(Ended, Option<Vec<ListedRow>>, RunKeys), EvaluationError> {
         let Prepared {
             pipeline,
             options,
@@ -412,8 +416,10 @@ impl Prepared {
             ..
         } = self;
         let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
-        let mut recorder =
-            Recorder::begin(folder, LineFiles::begin(pipeline, folder, cells.judge)?)?;
+        let mut recorder = Recorder {
+            lines: LineFiles::begin(pipeline, folder, cells.judge)?,
+            keys: RunKeys(KeysFile::create(&folder.file(names::KEYS))?),
+        };
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),
@@ -426,20 +432,18 @@ impl Prepared {
                 Some(&mut recorder),
             )?,
         };
-        let Recorder { lines, mut counts } = recorder;
+        let Recorder { lines, keys } = recorder;
         let rows = lines.finish()?;
-        let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
         let refreshes = !request.refresh.is_empty();
         let ended = Ended {
             run,
-            weaknesses,
-            failures: counts.failures.clone(),
+            totals: listening.totals().clone(),
             allow_weak_judge,
             refreshes,
         };
         listening.report(&Event::Ended(&ended));
-        Ok((ended, rows, counts))
+        Ok((ended, rows, keys))
     }
 
     /// Compares a run whose rows are finished with its baseline, and checks its judges for drift. The manifest keeps the
@@ -454,14 +458,14 @@ impl Prepared {
         rows: Option<&[ListedRow]>,
         manifest: Manifest,
         listening: &Listening<'_>,
-        counts: &mut RunCounts,
+        keys: &mut RunKeys,
     ) -> Result<Regradings, EvaluationError> {
         let folder = self.writer.folder();
         let set = gather(folder, manifest, rows)?;
         let lines = text_edits_in(Some(regrader.store));
         match compared_to_baseline(&self.pipeline, &set, &lines) {
             Ok(Some((comparison, other))) => {
-                regrader.check_drift(&comparison, folder, &other, listening, counts)
+                regrader.check_drift(&comparison, folder, &other, listening, keys)
             }
             Ok(None) | Err(_) => Ok(Regradings::default()),
         }
@@ -502,19 +506,14 @@ impl Prepared {
         manifest
     }
 
-    /// Finishes the list of actions and records in the manifest what was sent and paid.
-    fn record_spending(
-        &self,
-        manifest: &mut Manifest,
-        counts: RunCounts,
-        submitted: u64,
-    ) -> Result<(), EvaluationError> {
+    /// Records in the manifest what was done, sent and paid.
+    fn record_spending(&self, manifest: &mut Manifest, totals: &RunTotals, submitted: u64) {
         let requests = &self.options.requests;
         let sent = requests.sent.load(Ordering::Relaxed);
         manifest.requests_sent = sent + submitted;
         manifest.retries = requests.retries.load(Ordering::Relaxed);
         manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
-        Ok(counts.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
+        totals.record(manifest, &self.options.budget.spent().with_unfinished(sent));
     }
 }
 

@@ -1,15 +1,16 @@
 //! What an evaluation reports while it runs.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 
 use super::outcome::Ended;
 use super::part::PartOfRun;
+use super::totals::RunTotals;
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};
 use crate::plan::CostEstimate;
 use crate::results::{Label, ResultsFolder};
-use crate::scheduler::{self, Budget, Spent, StopRequest};
+use crate::scheduler::{self, Budget, RunEvent, Spent, StopRequest};
 use base::files::FileError;
 use models::ProviderStatus;
 use store::remote::{RemoteError, SharedSummary};
@@ -47,12 +48,15 @@ pub enum Event<'a> {
     Started(&'a Started<'a>),
     /// A stage has more cells than was known at the start.
     Added { stage: StageName, cells: u64 },
-    /// What happened to a cell.
-    Step(&'a scheduler::RunEvent<'a>),
+    /// What happened to a cell, and the totals with it.
+    Step {
+        event: &'a RunEvent<'a>,
+        totals: &'a RunTotals,
+    },
     /// The progress of the work, twice a second.
     Progress(&'a ProgressSnapshot),
     /// No actions are in progress and no more will begin.
-    WorkIsOver,
+    WorkIsOver(&'a RunTotals),
     /// All actions are over; the results are not yet published.
     Ended(&'a Ended),
     /// The run was asked to stop while its judges were checked with its answers; the rest of that is left out.
@@ -85,24 +89,45 @@ pub struct ProgressSnapshot {
     pub stop: StopRequest,
 }
 
-/// Passes events to a listener. The work and the report of its progress share a thread, so they take turns.
-pub struct Listening<'l>(RefCell<&'l mut dyn FnMut(&Event<'_>)>);
+/// Passes events to a listener, and counts them. The work and the report of its progress share a thread, so they take
+/// turns.
+pub struct Listening<'l> {
+    listener: RefCell<&'l mut dyn FnMut(&Event<'_>)>,
+    totals: RefCell<RunTotals>,
+}
 
 impl<'l> Listening<'l> {
     /// Passes events to `listener`, which must not run another evaluation.
     pub fn new(listener: &'l mut dyn FnMut(&Event<'_>)) -> Listening<'l> {
-        Listening(RefCell::new(listener))
+        Listening {
+            listener: RefCell::new(listener),
+            totals: RefCell::default(),
+        }
     }
 
     /// Reports an event.
     pub fn report(&self, event: &Event<'_>) {
-        (self.0.borrow_mut())(event);
+        (self.listener.borrow_mut())(event);
+    }
+
+    /// The totals of all steps so far.
+    pub fn totals(&self) -> Ref<'_, RunTotals> {
+        self.totals.borrow()
+    }
+
+    /// Counts what happened to a cell and reports it.
+    pub(super) fn step(&self, event: &RunEvent<'_>) {
+        self.totals.borrow_mut().count(event);
+        self.report(&Event::Step {
+            event,
+            totals: &self.totals(),
+        });
     }
 }
 
 impl scheduler::Listener for &Listening<'_> {
-    fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
-        self.report(&Event::Step(event));
+    fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
+        self.step(event);
         Ok(())
     }
 }

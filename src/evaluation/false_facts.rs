@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::error::EvaluationError;
 use super::event::Listening;
-use super::recorder::RunCounts;
+use super::recorder::RunKeys;
 use super::regrade::{AnswerRows, Regrader, digest_of_answer, name_of_answer, spread};
 use crate::action::Digest;
 use crate::judge::{Dimension, grade};
@@ -49,7 +49,7 @@ pub(super) fn check_judges(
     folder: &ResultsFolder,
     design: &Design,
     listening: &Listening<'_>,
-    counts: &mut RunCounts,
+    keys: &mut RunKeys,
 ) -> Result<Vec<FalseFactCheck>, EvaluationError> {
     let mut checks = Vec::new();
     for (at, judge) in regrader
@@ -61,7 +61,7 @@ pub(super) fn check_judges(
     {
         let answers = false_answers(regrader, JudgeIx(at), &judge.name.0, folder, design)?;
         let tasks: Vec<Task> = answers.iter().map(|answer| answer.task.clone()).collect();
-        let outputs = regrader.perform(&tasks, listening, counts)?;
+        let outputs = regrader.perform(&tasks, listening, keys)?;
         let graded = answers
             .iter()
             .zip(&outputs)

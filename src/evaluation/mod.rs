@@ -29,6 +29,7 @@ mod regrade;
 mod remote;
 mod request;
 mod rows;
+mod totals;
 
 pub use comparison::{ComparedSets, check_baseline, compare_sides, text_edits_in};
 pub use comparison_page::comparison_page;
@@ -50,6 +51,7 @@ pub use project::{
 pub use publish::{PublishedResults, publish};
 pub use remote::{connect_remote, trusted_keys};
 pub use request::{Baseline, Request};
+pub use totals::RunTotals;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,9 @@
 //! How an evaluation ended.
 
-use std::collections::BTreeMap;
-
 use super::error::EvaluationError;
 use super::merge::MergeCoverage;
-use crate::results::{self, FailedAction, Manifest, Publication, ResultsFolder, Summary};
+use super::totals::RunTotals;
+use crate::results::{self, Manifest, Publication, ResultsFolder, Summary};
 use crate::scheduler::RunOutcome;
 use store::cache::CacheError;
 use store::remote::RemoteError;
@@ -59,9 +58,8 @@ pub enum Ending {
 pub struct Ended {
     /// What the scheduler returned.
     pub run: RunOutcome,
-    /// The failed checks of each judge that was tested.
-    pub weaknesses: BTreeMap<String, Vec<String>>,
-    pub failures: Vec<FailedAction>,
+    /// What its events added up to.
+    pub totals: RunTotals,
     /// Whether the run continues with a judge that failed its self-test.
     pub allow_weak_judge: bool,
     /// Whether outputs of some stage were asked for again.
@@ -92,7 +90,7 @@ impl Ended {
             ..
         } = &self.run;
         let is_incomplete =
-            !untested.is_empty() || !unaccounted.is_empty() || !self.failures.is_empty();
+            !untested.is_empty() || !unaccounted.is_empty() || !self.totals.failures.is_empty();
         let is_broken = broken.is_some() || (!weak_judges.is_empty() && !self.allow_weak_judge);
         let found = [
             (is_broken, Ending::Broken),
@@ -117,7 +115,7 @@ impl Ended {
             // A judge failed its self-test, but all its grades were in the cache.
             Ending::Broken
                 if self.run.skipped == 0
-                    && self.failures.is_empty()
+                    && self.totals.failures.is_empty()
                     && self.run.broken.is_none() =>
             {
                 results::Outcome::Complete
@@ -135,8 +133,7 @@ mod tests {
     fn ended(run: RunOutcome) -> Ended {
         Ended {
             run,
-            weaknesses: BTreeMap::new(),
-            failures: Vec::new(),
+            totals: RunTotals::default(),
             allow_weak_judge: false,
             refreshes: false,
         }

@@ -6,14 +6,15 @@
 //! Their keys include the grades of the judged side besides the request, so a repeated run asks nothing again, but a
 //! run with other grades does.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison_page::variant;
 use super::contexts::{compress_cell, read_context, reading_task};
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
-use super::event::{Event, Listening, Started};
-use super::recorder::RunCounts;
+use super::event::{Listening, Started};
+use super::recorder::RunKeys;
 use crate::action::{Digest, StageName};
 use crate::entries::EntryRecord;
 use crate::judge::{Dimension, grade};
@@ -40,6 +41,8 @@ pub(super) struct Regrader<'r> {
     pub(super) pipeline: &'r Pipeline,
     pub(super) store: &'r Store,
     pub(super) options: &'r EngineOptions,
+    /// Whether some of this was left out because the run was asked to stop.
+    pub(super) left_out: Cell<bool>,
 }
 
 impl Regrader<'_> {
@@ -54,7 +57,7 @@ impl Regrader<'_> {
         judged: &ResultsFolder,
         baseline: &ResultsFolder,
         listening: &Listening<'_>,
-        counts: &mut RunCounts,
+        keys: &mut RunKeys,
     ) -> Result<Regradings, EvaluationError> {
         let subjects = comparison.drift_subjects();
         if subjects.is_empty() {
@@ -77,7 +80,7 @@ impl Regrader<'_> {
         }
         let answers = due.iter().flat_map(|(_, answers)| answers);
         let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
-        let mut outputs = self.perform(&tasks, listening, counts)?.into_iter();
+        let mut outputs = self.perform(&tasks, listening, keys)?.into_iter();
         let left_out: BTreeSet<Dimension> = comparison
             .excluded
             .iter()
@@ -109,7 +112,7 @@ impl Regrader<'_> {
         &self,
         tasks: &[Task],
         listening: &Listening<'_>,
-        counts: &mut RunCounts,
+        keys: &mut RunKeys,
     ) -> Result<Vec<Option<Output>>, EvaluationError> {
         if tasks.is_empty() {
             return Ok(Vec::new());
@@ -118,12 +121,14 @@ impl Regrader<'_> {
             pipeline,
             store,
             options,
+            ..
         } = *self;
         if options.is_stopping() {
-            counts.checks_left_out = true;
+            self.left_out.set(true);
             return Ok(tasks.iter().map(|_| None).collect());
         }
-        let stages = vec![(StageName::Regrade, tasks.len() as u64)];
+        let graded = listening.totals().stage(StageName::Regrade).cells;
+        let stages = vec![(StageName::Regrade, graded + tasks.len() as u64)];
         let started = Started {
             pipeline,
             folder: None,
@@ -132,7 +137,7 @@ impl Regrader<'_> {
         };
         let mut steps = Steps {
             listening,
-            counts: &mut *counts,
+            keys,
             shared: options.shared.as_ref(),
         };
         let outputs: Vec<Option<Output>> = with_engine(
@@ -144,7 +149,9 @@ impl Regrader<'_> {
                 Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
             },
         )?;
-        counts.checks_left_out |= options.is_stopping() && outputs.iter().any(Option::is_none);
+        if options.is_stopping() && outputs.iter().any(Option::is_none) {
+            self.left_out.set(true);
+        }
         Ok(outputs)
     }
 }
@@ -393,17 +400,17 @@ fn mean_scores(by_judge: &[AnswerScores]) -> AnswerScores {
 /// Reports and counts what happens to the tasks.
 struct Steps<'s, 'l> {
     listening: &'s Listening<'l>,
-    counts: &'s mut RunCounts,
+    keys: &'s mut RunKeys,
     /// Where new outputs are pushed to.
     shared: Option<&'s SharedCache>,
 }
 
 impl Listener for Steps<'_, '_> {
     fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
-        self.listening.report(&Event::Step(event));
+        self.listening.step(event);
         if let (Some(shared), Some(key)) = (self.shared, event.key()) {
             shared.note(key);
         }
-        self.counts.on_event(event)
+        self.keys.note(event)
     }
 }

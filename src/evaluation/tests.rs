@@ -31,7 +31,7 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
             events.push(format!("opened, warned: {}", !warnings.is_empty()))
         }
         Event::Started(started) => events.push(format!("started {} stages", started.stages.len())),
-        Event::WorkIsOver => events.push("over".to_owned()),
+        Event::WorkIsOver(_) => events.push("over".to_owned()),
         Event::Ended(ended) => events.push(format!("ended {:?}", ended.ending())),
         _ => {}
     };

@@ -23,8 +23,9 @@ pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade};
 pub use selftest::{
     Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD,
-    Quality, SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, allowed_misses,
-    allowed_misses_in_all, cannot_grade, draw_selftest, read_selftest, verdict, verdict_without,
+    Quality, SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, UnqualifiedJudge,
+    allowed_misses, allowed_misses_in_all, cannot_grade, draw_selftest, read_selftest, verdict,
+    verdict_without,
 };
 
 use crate::action::Template;

@@ -5,6 +5,7 @@
 mod cost_estimate;
 mod estimate;
 mod explain;
+mod failure;
 mod forecast;
 mod frontier;
 mod lines;
@@ -23,6 +24,7 @@ mod texts;
 pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
 pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
 pub use explain::{Explainer, StaleCause, StaleExplanation, has_changed_inputs};
+pub use failure::{Blame, FailedAction};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};

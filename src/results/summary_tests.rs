@@ -7,6 +7,7 @@ use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
 use crate::pipeline::Place;
+use crate::plan::{Blame, FailedAction};
 use stats::NoRetention;
 
 const ACCURACY: Dimension = Dimension::Accuracy;

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use tokio::sync::Notify;
 
 use crate::action::{ModelRequest, Work};
-use crate::results::FailedAction;
+use crate::plan::FailedAction;
 use models::{ErrorClass, ModelName, Operation, ProviderName};
 
 /// A provider, or one of its models, at which every further call would fail the same way.

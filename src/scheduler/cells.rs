@@ -9,9 +9,9 @@ use super::stats::RunStats;
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::pipeline::{AnswerCell, JudgeCell};
 use crate::plan::{
-    self, Action, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow,
+    self, Action, FailedAction, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome,
+    follow,
 };
-use crate::results::FailedAction;
 use models::{ErrorClass, ReadFault};
 
 /// The walk over the tasks, and the actions that they share.

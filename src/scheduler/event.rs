@@ -6,8 +6,7 @@ use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::MatrixCounts;
-use crate::plan::{CostEstimate, JudgeTask, Output, Resolved, ResolvedContext};
-use crate::results::FailedAction;
+use crate::plan::{CostEstimate, FailedAction, JudgeTask, Output, Resolved, ResolvedContext};
 use base::files::FileError;
 use base::units::{Tokens, Usage, Usd};
 

@@ -24,10 +24,9 @@ use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
-    self, Action, ActionStatus, CurrentSources, Output, OutputCache, OutputUnavailable,
-    PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
+    self, Action, ActionStatus, Blame, CurrentSources, FailedAction, Output, OutputCache,
+    OutputUnavailable, PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
 };
-use crate::results::{Blame, FailedAction};
 use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
 use models::{

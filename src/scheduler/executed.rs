@@ -1,8 +1,7 @@
 //! What becomes of an action: an output, or why there is none.
 
 use super::budget::BudgetReached;
-use crate::plan::{Output, Resolved};
-use crate::results::FailedAction;
+use crate::plan::{FailedAction, Output, Resolved};
 use base::units::{Tokens, Usage};
 use store::cache::CacheError;
 

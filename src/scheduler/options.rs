@@ -8,8 +8,8 @@ use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use crate::action::Work;
 use crate::entries::Refresh;
+use crate::judge::UnqualifiedJudge;
 use crate::plan::{CostEstimate, ReportedModels};
-use crate::results::UnqualifiedJudge;
 use base::files::FileError;
 use store::cache::CacheError;
 

@@ -13,11 +13,10 @@ use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::judge::{
     self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict,
-    cannot_grade, verdict_without,
+    UnqualifiedJudge, cannot_grade, verdict_without,
 };
 use crate::pipeline::{JudgeIx, Place};
-use crate::plan::{Action, PrepareError, SelftestTask, Task};
-use crate::results::{FailedAction, UnqualifiedJudge};
+use crate::plan::{Action, FailedAction, PrepareError, SelftestTask, Task};
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
 use super::stats::RunStats;
 use crate::entries::Refresh;
+use crate::judge::UnqualifiedJudge;
 use crate::plan::{
-    self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved,
-    SelftestTask, Task,
+    self, Action, ActionStatus, CurrentSources, FailedAction, Frontier, Output, PrepareError,
+    Resolved, SelftestTask, Task,
 };
-use crate::results::{FailedAction, UnqualifiedJudge};
 use models::{ErrorClass, Lane};
 use store::cache::{Lookup, Record};
 

@@ -44,19 +44,20 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "results",
         &[
-            "parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "entries",
-            "action",
+            "parts", "plan", "pipeline", "compress", "answer", "probe", "judge", "measure",
+            "entries", "action",
         ],
     ),
     (
         "report",
-        &["results", "pipeline", "judge", "measure", "probe", "action"],
+        &[
+            "results", "plan", "pipeline", "judge", "measure", "probe", "action",
+        ],
     ),
     (
         "scheduler",
         &[
-            "plan", "pipeline", "stand_in", "results", "answer", "judge", "compress", "entries",
-            "action",
+            "plan", "pipeline", "stand_in", "answer", "judge", "compress", "entries", "action",
         ],
     ),
     (

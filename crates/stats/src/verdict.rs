@@ -10,9 +10,7 @@ use super::detectable::Finding;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
-use super::thresholds::{
-    ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY,
-};
+use super::thresholds::{ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY};
 use base::named_enum;
 
 named_enum! {

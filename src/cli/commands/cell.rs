@@ -14,9 +14,10 @@ use crate::cli::format::{Noun, cost, count, display_width, left, or_dash, right}
 use crate::cli::project::given_results;
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::suggest;
+use crate::plan::FailedAction;
 use crate::results::{
-    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome,
-    ResultsFolder, Row, find_results, incomplete_beside, newest,
+    ContextRow, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
+    find_results, incomplete_beside, newest,
 };
 use base::locale::localized;
 use base::say;

@@ -14,7 +14,6 @@ use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 use base::files::{write_private, write_whole};
-use base::locale::localized;
 use base::say;
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use super::console::Console;
 use super::controls::visible;
 use super::progress_model::ProgressModel;
 use crate::action::StageName;
-use crate::evaluation::ProgressSnapshot;
+use crate::evaluation::{ProgressSnapshot, RunTotals};
 use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
 
@@ -80,8 +80,8 @@ impl Progress {
         }
     }
 
-    pub(crate) fn on_event(&self, event: &RunEvent<'_>) {
-        self.model.borrow_mut().on_event(event);
+    pub(crate) fn on_event(&self, event: &RunEvent<'_>, totals: &RunTotals) {
+        self.model.borrow_mut().on_event(event, totals);
         if let RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
             let text = format!(
                 "no more calls to {target}, every further call would fail the same way: {reason}"

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::action::StageName;
 use crate::cli::format::{Noun, amount, cost, count, duration, money, short, short_tokens};
-use crate::evaluation::ProgressSnapshot;
-use crate::pipeline::MatrixCounts;
+use crate::evaluation::{ProgressSnapshot, RunTotals};
+use crate::results::StageCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
@@ -27,20 +27,24 @@ const LONG_PAUSE: Duration = Duration::from_secs(5);
 /// Before this a pace says nothing.
 const FIRST_PACE: Duration = Duration::from_secs(2);
 
+/// How far a stage is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageProgress {
+    /// All its cells.
     pub(crate) total: u64,
-    pub(crate) done: u64,
-    pub(crate) cached: u64,
-    pub(crate) failed: u64,
-    /// Without an output because one above has none, or because nothing more is to be sent.
-    pub(crate) left_out: u64,
+    /// What was done.
+    pub(crate) counts: StageCounts,
 }
 
 impl StageProgress {
     /// Cells that are finished, with or without an output.
     pub(crate) fn finished(&self) -> u64 {
-        self.done + self.cached + self.failed + self.left_out
+        self.counts.cells
+    }
+
+    /// Cells without an output because one above has none, or because nothing more is to be sent.
+    fn left_out(&self) -> u64 {
+        self.counts.skipped + self.counts.blocked
     }
 
     fn open(&self) -> u64 {
@@ -95,43 +99,16 @@ impl ProgressModel {
         self.stages.entry(stage).or_default().total += cells;
     }
 
-    pub(crate) fn on_event(&mut self, event: &RunEvent<'_>) {
+    /// Takes over the totals after an event.
+    pub(crate) fn on_event(&mut self, event: &RunEvent<'_>, totals: &RunTotals) {
+        for (stage, progress) in &mut self.stages {
+            progress.counts = totals.stage(*stage);
+        }
         match event {
-            RunEvent::Cached { stage, .. } => self.count(*stage, |progress| progress.cached += 1),
-            RunEvent::Completed { stage, .. } | RunEvent::Shared { stage } => {
-                self.count(*stage, |progress| progress.done += 1)
-            }
-            RunEvent::AnotherStep { stage } => self.count(*stage, |progress| progress.total += 1),
-            RunEvent::Failed(failure) => self.count(failure.stage, |progress| progress.failed += 1),
-            RunEvent::Skipped { stage, .. } | RunEvent::SharedFailure { stage } => {
-                self.count(*stage, |progress| progress.left_out += 1);
-            }
-            RunEvent::Blocked(MatrixCounts {
-                compress,
-                answer,
-                judge,
-            }) => {
-                self.count(StageName::Compress, |progress| {
-                    progress.left_out += compress
-                });
-                self.count(StageName::Answer, |progress| progress.left_out += answer);
-                self.count(StageName::Judge, |progress| progress.left_out += judge);
-            }
+            RunEvent::AnotherStep { stage } => self.add(*stage, 1),
             // What was cached so far cost nothing, so this is for the whole run.
             RunEvent::Estimated(estimate) => self.expected = estimate.usd,
-            RunEvent::Started { .. }
-            | RunEvent::BreakerTripped(_)
-            | RunEvent::SelftestCompleted { .. }
-            | RunEvent::Warning(_)
-            | RunEvent::Context { .. }
-            | RunEvent::Judged { .. } => {}
-        }
-    }
-
-    /// Changes the counts of a stage that is shown.
-    fn count(&mut self, stage: StageName, change: impl FnOnce(&mut StageProgress)) {
-        if let Some(progress) = self.stages.get_mut(&stage) {
-            change(progress);
+            _ => {}
         }
     }
 
@@ -146,7 +123,7 @@ impl ProgressModel {
         let worked: u64 = self
             .stages
             .values()
-            .map(|progress| progress.finished() - progress.cached)
+            .map(|progress| progress.finished() - progress.counts.cached)
             .sum();
         while self.samples.get(1).is_some_and(|next| {
             now - next.at >= LONGEST_WINDOW
@@ -163,16 +140,19 @@ impl ProgressModel {
 
     /// What one stage has done; `brief` without what its bar shows.
     pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
+        let StageCounts { cached, failed, .. } = progress.counts;
+        let left_out = progress.left_out();
+        let done = progress.finished() - cached - failed - left_out;
         let (done, open) = if brief {
             (0, 0)
         } else {
-            (progress.done, progress.open())
+            (done, progress.open())
         };
         let parts = [
             (done, "done"),
-            (progress.cached, "cached"),
-            (progress.failed, "failed"),
-            (progress.left_out, "left out"),
+            (cached, "cached"),
+            (failed, "failed"),
+            (left_out, "left out"),
             (open, "to do"),
         ];
         counts_above_zero(&parts)
@@ -408,15 +388,17 @@ impl ProgressModel {
 
     pub(crate) fn line(&self) -> String {
         let stages = self.stages.iter().map(|(stage, progress)| {
-            let besides =
-                counts_above_zero(&[(progress.failed, "failed"), (progress.left_out, "left out")]);
+            let besides = counts_above_zero(&[
+                (progress.counts.failed, "failed"),
+                (progress.left_out(), "left out"),
+            ]);
             let besides = if besides.is_empty() {
                 besides
             } else {
                 format!(" ({besides})")
             };
             // What is left out was not done: a line that counted it would end as if nothing were missing.
-            let done = progress.finished() - progress.left_out;
+            let done = progress.finished() - progress.left_out();
             format!("{} {done}/{}{besides}", stage.name(), progress.total)
         });
         let stages = stages.collect::<Vec<String>>().join(", ");

@@ -1,5 +1,6 @@
 use super::*;
 use crate::action::ActionKey;
+use crate::pipeline::MatrixCounts;
 use crate::plan::CostEstimate;
 use crate::scheduler::SkipReason;
 use crate::scheduler::Spent;
@@ -39,45 +40,68 @@ fn snapshot(sent: u64, usd: f64, waits: Option<WaitReason>) -> ProgressSnapshot 
     }
 }
 
-fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
-    let key = ActionKey(crate::action::Digest::hash("x"));
-    for _ in 0..times {
-        let (usage, cost) = (Usage::default(), None);
-        model.on_event(&RunEvent::Completed {
-            stage,
-            key,
-            asked: true,
-            replies: Some(1),
-            usage,
-            repeated: Tokens(0),
-            cost,
-            unchanged: false,
-        });
+/// A model with the totals that it shows.
+struct Shown {
+    model: ProgressModel,
+    totals: RunTotals,
+}
+
+impl Shown {
+    fn new(stages: impl IntoIterator<Item = (StageName, u64)>) -> Shown {
+        Shown {
+            model: ProgressModel::new(stages, BudgetLimits::default()),
+            totals: RunTotals::default(),
+        }
+    }
+
+    fn happens(&mut self, event: &RunEvent<'_>) {
+        self.totals.count(event);
+        self.model.on_event(event, &self.totals);
+    }
+
+    fn keeps(&mut self, stage: StageName, times: usize) {
+        for _ in 0..times {
+            self.happens(&RunEvent::Completed {
+                stage,
+                key: ActionKey(crate::action::Digest::hash("x")),
+                asked: true,
+                replies: Some(1),
+                usage: Usage::default(),
+                repeated: Tokens(0),
+                cost: None,
+                unchanged: false,
+            });
+        }
     }
 }
 
 /// A run of 400 answers and grades, of which 60 answers came in half a minute at 2 a second.
-fn under_way(waits: Option<WaitReason>) -> ProgressModel {
+fn shown(waits: Option<WaitReason>) -> Shown {
     let stages = [
         (StageName::Answer, 200),
         (StageName::Judge, 200),
         (StageName::Selftest, 0),
     ];
-    let mut model = ProgressModel::new(stages, BudgetLimits::default());
-    model.on_event(&RunEvent::Estimated(&CostEstimate {
+    let mut shown = Shown::new(stages);
+    shown.happens(&RunEvent::Estimated(&CostEstimate {
         usd: Some(Usd(4.0)),
         ..CostEstimate::default()
     }));
     let start = Instant::now();
-    model.update(snapshot(0, 0.0, None), start);
-    model.on_event(&RunEvent::Cached {
+    shown.model.update(snapshot(0, 0.0, None), start);
+    shown.happens(&RunEvent::Cached {
         stage: StageName::Answer,
         key: ActionKey(crate::action::Digest::hash("y")),
         early_cutoff: false,
     });
-    kept(&mut model, StageName::Answer, 60);
-    model.update(snapshot(60, 0.5, waits), start + Duration::from_secs(30));
-    model
+    shown.keeps(StageName::Answer, 60);
+    let now = start + Duration::from_secs(30);
+    shown.model.update(snapshot(60, 0.5, waits), now);
+    shown
+}
+
+fn under_way(waits: Option<WaitReason>) -> ProgressModel {
+    shown(waits).model
 }
 
 #[test]
@@ -96,18 +120,18 @@ fn a_line_shows_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
 
 #[test]
 fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
-    let mut model = ProgressModel::new([(StageName::Answer, 10)], BudgetLimits::default());
+    let mut shown = Shown::new([(StageName::Answer, 10)]);
     let start = Instant::now();
     for second in 0..=200_u64 {
         if second > 0 && second % 50 == 0 {
-            kept(&mut model, StageName::Answer, 1);
+            shown.keeps(StageName::Answer, 1);
         }
-        model.update(
+        shown.model.update(
             snapshot(second / 50, 0.0, None),
             start + Duration::from_secs(second),
         );
     }
-    let line = model.line();
+    let line = shown.model.line();
     assert!(line.contains("openai 1.2 of 500 calls/min"), "{line}");
     assert!(line.ends_with("5 min left"), "{line}");
 }
@@ -236,21 +260,21 @@ fn a_run_that_stops_shows_no_time_for_what_it_leaves() {
 
 #[test]
 fn cells_below_a_failure_are_no_longer_to_be_done() {
-    let mut model = under_way(None);
-    model.on_event(&RunEvent::Blocked(MatrixCounts {
+    let mut shown = shown(None);
+    shown.happens(&RunEvent::Blocked(MatrixCounts {
         compress: 0,
         answer: 10,
         judge: 20,
     }));
-    model.on_event(&RunEvent::Skipped {
+    shown.happens(&RunEvent::Skipped {
         stage: StageName::Judge,
         reason: SkipReason::Budget,
     });
     assert_eq!(
-        ProgressModel::stage_words(&model.stages[&StageName::Judge], false),
+        ProgressModel::stage_words(&shown.model.stages[&StageName::Judge], false),
         "21 left out, 179 to do"
     );
-    let line = model.line();
+    let line = shown.model.line();
     assert!(
         line.starts_with("answer 61/200 (10 left out), judge 0/200 (21 left out) · "),
         "not as if done: {line}"
@@ -259,23 +283,17 @@ fn cells_below_a_failure_are_no_longer_to_be_done() {
 
 #[test]
 fn a_step_that_searches_adds_the_one_that_follows_it() {
-    let mut model = ProgressModel::new([(StageName::Answer, 1)], BudgetLimits::default());
-    let done = |model: &mut ProgressModel| {
-        model.on_event(&RunEvent::Shared {
-            stage: StageName::Answer,
-        })
-    };
-    done(&mut model);
-    model.on_event(&RunEvent::AnotherStep {
-        stage: StageName::Answer,
-    });
+    let stage = StageName::Answer;
+    let mut shown = Shown::new([(stage, 1)]);
+    shown.happens(&RunEvent::Shared { stage });
+    shown.happens(&RunEvent::AnotherStep { stage });
     assert_eq!(
-        ProgressModel::stage_words(&model.stages[&StageName::Answer], false),
+        ProgressModel::stage_words(&shown.model.stages[&stage], false),
         "1 done, 1 to do"
     );
-    done(&mut model);
+    shown.happens(&RunEvent::Shared { stage });
     assert_eq!(
-        ProgressModel::stage_words(&model.stages[&StageName::Answer], false),
+        ProgressModel::stage_words(&shown.model.stages[&stage], false),
         "2 done"
     );
 }

@@ -43,7 +43,9 @@ fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
                 console,
             ));
         }
-        Event::Step(step) => shown.iter().for_each(|progress| progress.on_event(step)),
+        Event::Step { event, totals } => shown
+            .iter()
+            .for_each(|progress| progress.on_event(event, totals)),
         _ => {}
     };
     let options = EngineOptions::default();
@@ -79,7 +81,10 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
         );
     }
     let selftest = model.stages[&StageName::Selftest];
-    assert!(selftest.total > 0 && selftest.failed > 0, "{selftest:?}");
+    assert!(
+        selftest.total > 0 && selftest.counts.failed > 0,
+        "{selftest:?}"
+    );
 }
 
 #[test]

@@ -22,10 +22,10 @@ use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, Place};
 use crate::plan::{
-    CurrentSources, JudgeTask, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
-    Resolved, ResolvedContext,
+    CurrentSources, FailedAction, JudgeTask, Output, OutputCache, OutputUnavailable,
+    PARSER_VERSION, Preparer, Resolved, ResolvedContext,
 };
-use crate::results::{FailedAction, ROWS};
+use crate::results::ROWS;
 use crate::scheduler::{Executor, Listener, RunEvent};
 use base::files::FileError;
 use base::units::Usd;

@@ -50,6 +50,15 @@ pub enum Quality {
     Wrong,
 }
 
+/// A judge that failed its self-test in some dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnqualifiedJudge {
+    /// Its name.
+    pub judge: String,
+    /// The dimensions, in the order of tables.
+    pub dimensions: Vec<Dimension>,
+}
+
 /// What a case tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseKind {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
+use crate::plan::{Blame, FailedAction};
 use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
 use crate::report::comparison_notes::{comparison_changes, remarks};
@@ -16,8 +17,7 @@ use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
-    Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError,
-    Summary,
+    Design, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
 };
 use base::locale::Locale;
 use sessions::transcript::Message;

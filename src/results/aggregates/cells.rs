@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::action::StageName;
-use crate::results::files::manifest::{Blame, FailedAction};
+use crate::plan::{Blame, FailedAction};
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::equal_range;
 use models::ErrorClass;

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use crate::action::Digest;
-use crate::judge::Dimension;
+use crate::judge::{Dimension, UnqualifiedJudge};
 use crate::measure::FactClass;
+use crate::plan::{Blame, FailedAction};
 use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};

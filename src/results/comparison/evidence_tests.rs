@@ -3,7 +3,7 @@
 
 use super::compare_tests::{A, B, RunScores, against, gather, manifest, of_many, rows, side};
 use crate::action::{ActionKey, Digest};
-use crate::judge::Dimension;
+use crate::judge::{Dimension, UnqualifiedJudge};
 use crate::measure::{FactClass, FactOutcome};
 use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, model_info};

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::changes::ComparedVariants;
+use crate::plan::{Blame, FailedAction};
 use crate::results::aggregates::contexts::{contexts, have_same_points};
 use crate::results::files::design::MethodInfo;
-use crate::results::files::manifest::{Blame, FailedAction};
 use crate::results::result_set::{ResultSet, VariantRef};
 use base::say;
 use stats::{FailureCounts, FailureTest};

@@ -9,11 +9,10 @@ use super::corrections::Regradings;
 use super::design::Design;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::entries::Refresh;
-use crate::judge::{Dimension, SelfTestDesign};
+use crate::judge::{SelfTestDesign, UnqualifiedJudge};
 use crate::parts::PartRecord;
-use crate::pipeline::Place;
+use crate::plan::FailedAction;
 use base::units::{Tokens, Usage, Usd, add_known};
-use models::ErrorClass;
 
 /// The version of the format of a results folder. A folder of any other format is refused.
 pub const FORMAT: u32 = 5;
@@ -231,6 +230,9 @@ pub struct StageCounts {
     /// Cells that were not begun: offline, over budget, interrupted, provider unavailable, weak judge. Cells that
     /// depend on them are not counted here.
     pub skipped: u64,
+    /// Cells that can have no output, because one above them, or one with the same action, has none.
+    #[serde(default)]
+    pub blocked: u64,
     /// What prompt caches served and could have served; absent if no provider reports it.
     #[serde(default, skip_serializing_if = "PromptCacheTokens::is_empty")]
     pub prompt_cache: PromptCacheTokens,
@@ -299,15 +301,6 @@ pub struct ForecastTotals {
     pub usd: Option<Usd>,
     /// The duration of the run, in seconds.
     pub seconds: f64,
-}
-
-/// A judge that failed its self-test in some dimensions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnqualifiedJudge {
-    /// Its name.
-    pub judge: String,
-    /// The dimensions, in the order of tables.
-    pub dimensions: Vec<Dimension>,
 }
 
 /// How a judge graded answers of the run after a fact in them was made false.
@@ -454,68 +447,5 @@ impl Manifest {
             )
         });
         (done > 0).then(|| cached as f64 / done as f64)
-    }
-}
-
-/// Whose fault a failure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Blame {
-    /// Transport, rate limits, or a judge that breaks its contract: the cell is left out.
-    Infrastructure,
-    /// The method: its command failed, or its output is empty or too long. Such failures are a property of the method.
-    Method,
-}
-
-/// An action that has no output, as the manifest lists it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FailedAction {
-    /// The first place in the matrix that needed it.
-    #[serde(flatten)]
-    pub place: Place,
-    /// The stage of the action that failed.
-    pub stage: StageName,
-    /// The action; `None` if it failed before it could be named.
-    pub key: Option<ActionKey>,
-    /// Whose fault it is.
-    pub blame: Blame,
-    /// The class of a failed call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<ErrorClass>,
-    /// What happened, as the user reads it.
-    pub message: String,
-    /// What the user can do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-}
-
-impl FailedAction {
-    /// A failure that is blamed on the infrastructure until more is known.
-    pub fn new(
-        place: Place,
-        stage: StageName,
-        key: Option<ActionKey>,
-        message: impl Into<String>,
-    ) -> FailedAction {
-        let (blame, message) = (Blame::Infrastructure, message.into());
-        FailedAction {
-            place,
-            stage,
-            key,
-            blame,
-            class: None,
-            message,
-            hint: None,
-        }
-    }
-
-    /// What happened and what to do, on one line.
-    pub fn message_with_hint(&self) -> String {
-        let hint = self
-            .hint
-            .as_ref()
-            .map(|hint| format!("; {hint}"))
-            .unwrap_or_default();
-        format!("{}{hint}", self.message)
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::action::ModelRequest;
 use crate::entries::{BodyFormat, EntryRecord};
-use crate::plan::{self, Action, Output};
-use crate::results::FailedAction;
+use crate::plan::{self, Action, FailedAction, Output};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::execute::{Executor, takes_truncated};
 use crate::scheduler::executed::{ExecutedOutput, ExecutionError};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::entries::{BatchIntent, OpenBatch};
 use crate::plan::Action;
-use crate::results::FailedAction;
+use crate::plan::FailedAction;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::Executor;

@@ -129,7 +129,7 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
         print(pipeline, grades, console);
         return Ok(Exit::Done);
     }
-    print_failures(&run_log.failures, usize::MAX, console);
+    print_failures(&run_log.totals.failures, usize::MAX, console);
     if let Some(reached) = outcome.budget {
         console.eprint(&budget_message(reached));
     }

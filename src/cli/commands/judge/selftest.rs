@@ -17,7 +17,7 @@ use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
-use crate::results::FailedAction;
+use crate::plan::FailedAction;
 use crate::scheduler::RunOutcome;
 use base::files::read_text;
 use base::units::Usd;
@@ -93,6 +93,7 @@ pub(super) fn run(
 /// the token limit did reply, and would do no better if asked again.
 fn unasked<'h>(run_log: &'h RunLog, judge: &str) -> Vec<&'h str> {
     let calls = run_log
+        .totals
         .failures
         .iter()
         .filter(|failure| is_unasked(failure));
@@ -117,7 +118,7 @@ fn print(
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
-            let verdict = run_log.verdicts.get(name)?;
+            let verdict = run_log.totals.verdicts.get(name)?;
             let (model, unasked) = (judge.model.reference.to_string(), unasked(run_log, name));
             let is_named = ended.untested.iter().any(|untested| untested.judge == name);
             let completed = unasked.is_empty() && ended.skipped == 0 && !is_named;
@@ -130,7 +131,7 @@ fn print(
             })
         })
         .collect();
-    let (executed, cached) = (run_log.executed, run_log.cached);
+    let (executed, cached) = (run_log.totals.executed(), run_log.totals.cached());
     console.report(
         &SelftestJson {
             judges: &tested,
@@ -149,7 +150,7 @@ fn print(
             ));
         },
     );
-    print_failures(&run_log.failures, usize::MAX, console);
+    print_failures(&run_log.totals.failures, usize::MAX, console);
 }
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
@@ -280,11 +281,19 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
     if !ended.weak_judges.is_empty() {
         return Exit::Error;
     }
-    if ended.skipped > 0 || !ended.untested.is_empty() || run_log.failures.iter().any(is_unasked) {
+    if ended.skipped > 0
+        || !ended.untested.is_empty()
+        || run_log.totals.failures.iter().any(is_unasked)
+    {
         console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
-    if run_log.verdicts.values().all(|verdict| verdict.may_grade) {
+    if run_log
+        .totals
+        .verdicts
+        .values()
+        .all(|verdict| verdict.may_grade)
+    {
         Exit::Done
     } else {
         Exit::Error

@@ -34,12 +34,8 @@ pub(super) struct BankFile {
 
 /// Prints the report. Returns how to exit.
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
-    let RunLog {
-        failures,
-        executed,
-        cached,
-        ..
-    } = &report.run_log;
+    let totals = &report.run_log.totals;
+    let (executed, cached) = (totals.executed(), totals.cached());
     console.report(&report.json(), || {
         report
             .banks
@@ -51,7 +47,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
             report.generator
         ));
     });
-    print_failures(failures, usize::MAX, console);
+    print_failures(&totals.failures, usize::MAX, console);
     if report.banks.iter().any(|bank| bank.draft.is_written()) {
         console.next(CommandLine::current().of_project().command("probes review"));
     }
@@ -237,20 +233,15 @@ fn dropped(draft: &BankDraft) -> String {
 
 impl GenerationReport<'_> {
     fn json(&self) -> Value {
-        let RunLog {
-            failures,
-            executed,
-            cached,
-            ..
-        } = &self.run_log;
+        let totals = &self.run_log.totals;
         json!({
             "generator": self.generator,
             "banks": self.banks.iter().map(|bank| bank_json(&bank.path, &bank.draft)).collect::<Vec<_>>(),
-            "executed": executed,
-            "cached": cached,
+            "executed": totals.executed(),
+            "cached": totals.cached(),
             "usd": self.budget.spent().usd,
             "interrupted": self.interrupted,
-            "failures": failures,
+            "failures": totals.failures,
         })
     }
 }

@@ -8,11 +8,10 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleCause,
-    StaleExplanation, StaleReason, TaskOutcome, cell_coordinate, follow, has_changed_inputs, hunks,
-    look_up, reason,
+    Action, ActionStatus, CurrentSources, Explainer, FailedAction, Frontier, PrepareError,
+    Preparer, StaleCause, StaleExplanation, StaleReason, TaskOutcome, cell_coordinate, follow,
+    has_changed_inputs, hunks, look_up, reason,
 };
-use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
 
 /// One action of the chain.

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cli::commands::cell::{MissingCell, SelectedCell};
 use crate::pipeline::CellCoordinate;
-use crate::results::{FailedAction, Manifest};
+use crate::plan::FailedAction;
+use crate::results::Manifest;
 use sessions::transcript::Point;
 
 /// A cell of a result set.
