@@ -1,5 +1,7 @@
 //! Rows in the cache are never served where they would be wrong, and are made again if they are damaged.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::brain::Wanted;
@@ -169,11 +171,9 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
         }
         let manifest = |label: &str| {
             let mut manifest = project.result(label, "manifest.json");
-            assert!(manifest["made"]["source"].is_string(), "{label} after {to}");
             for name in ["label", "started", "ended", "wall_s"] {
                 manifest[name] = Value::Null;
             }
-            manifest["made"]["files"] = Value::Null;
             manifest
         };
         assert_eq!(manifest("recalled"), manifest("anew"), "{to}");
@@ -181,7 +181,7 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
 }
 
 /// The files of a result set except its manifest, with their contents.
-fn files_beside_manifest(project: &Project, label: &str) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+fn files_beside_manifest(project: &Project, label: &str) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
     let files = project
         .files(&format!("results/{label}"))
         .into_iter()
