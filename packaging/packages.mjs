@@ -77,7 +77,6 @@ function installers(out, repository, sumsFile) {
     .replace(/@SHA256 (\S+)@/g, (_, target) => sum(target))
     .replace(/@ARCHIVE (\S+)@/g, (_, target) => archive(target));
   writeFileSync(join(out, "install.sh"), fill("install.sh"), { mode: 0o755 });
-  writeFileSync(join(out, "compeval.rb"), fill("compeval.rb"));
 }
 
 function fail(message) {

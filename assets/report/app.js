@@ -2,7 +2,7 @@
 
 const MARKS = { improved: '▲', regressed: '▼', mixed: '▼' };
 
-/** The main result; while a run is live there is none yet. */
+/** The main result. */
 function headlineText() {
   const found = report.summary.headline;
   if (!found) return [h('h1', {}, report.label)];
@@ -24,7 +24,6 @@ function masthead() {
   document.getElementById('masthead').replaceChildren(
     h('p', { class: 'kicker' }, t('report')),
     ...headlineText(),
-    liveProgress() ?? '',
     report.critical.length
       ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, report.critical.map((text) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, text))))
       : '',

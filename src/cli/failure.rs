@@ -3,9 +3,8 @@
 use std::error::Error;
 use std::process::ExitStatus;
 
-use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
-use crate::cli::format::{Noun, count, money};
+use crate::cli::format::money;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{DearestReply, Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
@@ -317,47 +316,17 @@ impl From<EvaluationError> for Failure {
     }
 }
 
-/// Why nothing more may be sent, in terms of the flags that say so, and what to do. Of what a flag allows, a part of a run
-/// has a share, and a later look has what the earlier ones left.
+/// Why nothing more may be sent, in terms of the flags that say so, and what to do. A part of a run has a share of what
+/// its flags allow.
 pub(crate) fn budget_message(reached: BudgetReached) -> String {
     let why = match reached {
-        BudgetReached::Cost { limit, spent } => {
-            let limit = match allowed_in_all("max_cost", limit) {
-                None => format!("--max-cost {limit}"),
-                Some(all) => {
-                    let own = money(Some(Usd(limit)));
-                    format!("the {own} that --max-cost {all} leaves here")
-                }
-            };
-            format!(
-                "the next request could exceed {limit} ({} spent or reserved)",
-                Usd(spent)
-            )
-        }
-        BudgetReached::Requests { limit } => match allowed_in_all("max_requests", limit as f64) {
-            None => format!("--max-requests {limit} were sent"),
-            Some(all) => {
-                let own = count(limit, Noun::Request);
-                format!("{own} were sent, which --max-requests {all} leaves here")
-            }
-        },
+        BudgetReached::Cost { limit, spent } => format!(
+            "the next request could exceed --max-cost {limit} ({} spent or reserved)",
+            Usd(spent)
+        ),
+        BudgetReached::Requests { limit } => format!("--max-requests {limit} were sent"),
     };
     format!("{why}; run again with a larger budget to continue")
-}
-
-/// What a flag was typed with, if that is more than the limit of this process.
-fn allowed_in_all(flag: &str, limit: f64) -> Option<f64> {
-    let all: f64 = typed_value(flag)?.parse().ok()?;
-    (all - limit > 1e-9).then_some(all)
-}
-
-/// The value of a flag as it was typed.
-fn typed_value(flag: &str) -> Option<String> {
-    CommandLine::current()
-        .typed(flag)?
-        .rsplit([' ', '='])
-        .next()
-        .map(str::to_owned)
 }
 
 /// What is wrong with a request, in terms of the flags that made it.
@@ -374,15 +343,9 @@ fn message(error: &EvaluationError) -> String {
         } => {
             let estimate =
                 expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
-            let limit = match allowed_in_all("max_cost", limit.0) {
-                None => format!("--max-cost {} is", limit.0),
-                Some(all) => {
-                    let own = money(Some(*limit));
-                    format!("--max-cost {all} leaves {own} here, which is")
-                }
-            };
             format!(
-                "{limit} less than one reply of `{}` may cost: {} for {} tokens{}",
+                "--max-cost {} is less than one reply of `{}` may cost: {} for {} tokens{}",
+                limit.0,
                 reply.model,
                 money(Some(reply.usd)),
                 reply.tokens.0,
@@ -404,13 +367,10 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         EvaluationError::MissingKey { variable, provider } => format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]"),
         EvaluationError::CacheIsFile(_) => "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away"
         .to_owned(),
-        EvaluationError::NoSelftest { .. } => format!("{}   asks them once, for all parts",
-            CommandLine::current().command("judge selftest")),
-        EvaluationError::NoParts { .. } => {
-            let of = typed_value("parts").unwrap_or_else(|| "8".to_owned());
-            let part = CommandLine::current().without("parts").with("part", &format!("--part 1/{of}"));
-            format!("{}   runs the first of {of}", part.command("run"))
+        EvaluationError::NoSelftest { .. } => {
+            "`compeval judge selftest` asks them once, for all parts".to_owned()
         }
+        EvaluationError::NoParts { .. } => "`compeval run --part 1/N` runs the first of N".to_owned(),
         EvaluationError::RemoteSettings(SettingsError::NoKey) => {
             format!("{}; --remote-mode read uploads nothing", new_key())
         }
@@ -424,7 +384,7 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
 /// The smallest limit that works, and what lowers the cost of one reply.
 fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Option<Usd>) -> String {
     let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
-    let all = allowed_in_all("max_cost", limit.0).unwrap_or(limit.0);
+    let all = limit.0;
     let least = all + (least - limit.0) / share;
     let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
     match reply.is_limited {
@@ -473,18 +433,13 @@ fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
 
 /// The failure for a label whose results cannot be written, with the commands that can.
 fn refused_writer(error: LabelWriterError) -> Failure {
-    let typed = CommandLine::current();
-    let other = typed.clone().with_label("NEW").command("run");
     let hint = match &error {
-        LabelWriterError::OtherDesign { label, .. } => {
-            let replace = typed.with("replace", "--replace").command("run");
-            Some(format!(
-                "{other}   keeps both\n      {replace}   keeps the old results as `{}`",
-                label.earlier(1)
-            ))
-        }
+        LabelWriterError::OtherDesign { label, .. } => Some(format!(
+            "another --label keeps both; --replace keeps the old results as `{}`",
+            label.earlier(1)
+        )),
         LabelWriterError::Protected(label) => Some(format!(
-            "{other}   keeps both; `compeval labels protect --off {}` lifts the protection",
+            "another --label keeps both; `compeval labels protect --off {}` lifts the protection",
             shell_word(label.as_str())
         )),
         _ => None,
@@ -528,9 +483,7 @@ impl From<FolderError> for Failure {
         match error {
             FolderError::File(error) if !error.is_missing() => error.into(),
             error @ FolderError::Missing { near: None, .. } => {
-                let list = CommandLine::current().of_project().command("labels ls");
-                let hint = format!("{list}   lists what there is");
-                Failure::input(chain(&error)).hinted(hint)
+                Failure::input(chain(&error)).hinted("`compeval labels ls` lists what there is")
             }
             error => Failure::input(chain(&error)),
         }

@@ -2,7 +2,6 @@
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
-use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
@@ -69,11 +68,8 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
 }
 
 /// The command that lists each finding.
-pub(crate) fn every_finding() -> String {
-    format!(
-        "each at its place: {}",
-        CommandLine::current().of_project().command("check --all")
-    )
+pub(crate) fn every_finding() -> &'static str {
+    "each at its place: compeval check --all"
 }
 
 /// The lines of a kind of findings: how many, what and where; for errors, a second line says what to do.
@@ -96,7 +92,7 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
 
     match (first.severity(), first.advice()) {
         (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {
-            let below = join_parts([&place, &with_project_flags(advice.unwrap_or_default())]);
+            let below = join_parts([&place, advice.unwrap_or_default()]);
             vec![text, format!("  {}", console.paint(TextStyle::Dim, &below))]
         }
         _ => vec![join_parts([&text, &place])],
@@ -168,10 +164,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {
         if handler
-            .render_report(
-                &mut text,
-                &with_whole_commands(problem).drawn(console.width()),
-            )
+            .render_report(&mut text, &problem.clone().drawn(console.width()))
             .is_err()
         {
             text.push_str(problem.message());
@@ -183,18 +176,6 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     }
     // miette has only the English word.
     own_color(&text.trim_end().replace("  help: ", "  help: "))
-}
-
-/// The problem with advice whose commands are those that the user can type.
-fn with_whole_commands(problem: &Problem) -> Problem {
-    let problem = problem.clone();
-    match problem
-        .advice()
-        .map(|advice| with_project_flags(advice).into_owned())
-    {
-        Some(advice) => problem.help(advice),
-        None => problem,
-    }
 }
 
 /// Groups warnings with equal text: the first is rendered, the others are listed by position.

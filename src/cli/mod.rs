@@ -2,10 +2,8 @@
 
 mod args;
 mod browser;
-mod command_line;
 mod command_list;
 mod commands;
-mod completion;
 mod failure;
 mod findings;
 mod format;
@@ -23,16 +21,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use clap::FromArgMatches;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
-use command_line::CommandLine;
-use command_list::{commands_at, former_command, former_flag};
+use command_list::commands_at;
 use commands::{Cli, dispatch, program};
 use failure::{Exit, Failure};
-use format::{display_width, left};
 use project::folder;
 use system_limits::prepare_process;
 use terminal::{Console, LogWriter};
@@ -43,9 +39,8 @@ pub fn main() -> u8 {
         return code;
     }
     use_supervisor();
-    completion::complete_if_asked(program);
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
-        return introduce(CommandLine::default());
+        return introduce();
     }
     let cli = match parse() {
         Ok(cli) => cli,
@@ -54,16 +49,6 @@ pub fn main() -> u8 {
         }
         Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
             return without_command(&error);
-        }
-        Err(error)
-            if error.kind() == ErrorKind::UnknownArgument
-                && former_flag(&typed_words()).is_some() =>
-        {
-            Console::plain().eprint(&format!(
-                "error: {}",
-                former_flag(&typed_words()).unwrap_or_default()
-            ));
-            return Exit::BadInput.code();
         }
         Err(error) => {
             // Help and version are not errors; clap knows which stream they go to.
@@ -100,14 +85,9 @@ pub fn main() -> u8 {
     }
 }
 
-/// Parses the arguments of this process, once for the command and for the hints that repeat its flags.
+/// Parses the arguments of this process.
 fn parse() -> Result<Cli, clap::Error> {
-    let mut program = program();
-    program.build();
-    let matches = program.try_get_matches_from_mut(std::env::args_os())?;
-    let cli = Cli::from_arg_matches(&matches)?;
-    CommandLine::new(program, &matches).set_current();
-    Ok(cli)
+    Cli::from_arg_matches(&program().try_get_matches_from(std::env::args_os())?)
 }
 
 /// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
@@ -132,19 +112,10 @@ fn typed_words() -> Vec<String> {
         .collect()
 }
 
-/// Prints why a command is unknown: which one replaced it, if an earlier version had it; else the one with a similar name,
-/// or all commands.
+/// Prints why a command is unknown, and the one with a similar name, or all commands.
 fn refuse_command(error: &clap::Error) -> u8 {
     let words = typed_words();
     let console = Console::plain();
-    let unknown = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(word)) => word.as_str(),
-        _ => "",
-    };
-    if let Some(why) = former_command(&words, unknown) {
-        console.eprint(&format!("error: {why}"));
-        return Exit::BadInput.code();
-    }
     // Without a standard error there is nobody to tell.
     let _ = error.print();
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
@@ -173,11 +144,7 @@ fn without_command(error: &clap::Error) -> u8 {
         common.filter(|common| !common.json && common.config.is_none() && folder(common).is_dir());
     if let Some(common) = common.filter(|common| find_pipeline(&folder(common), None).is_err()) {
         choose_language(&common);
-        return introduce(
-            matches
-                .map(|matches| CommandLine::new(program, &matches))
-                .unwrap_or_default(),
-        );
+        return introduce();
     }
     // Without a standard error there is nobody to tell.
     let _ = error.print();
@@ -185,20 +152,14 @@ fn without_command(error: &clap::Error) -> u8 {
 }
 
 /// Prints an introduction, for `compeval` without a command where there is no project yet.
-fn introduce(typed: CommandLine) -> u8 {
-    let typed = typed.of_folder();
-    let commands = [typed.command("init"), typed.command("run")];
-    let width = commands
-        .iter()
-        .map(|command| display_width(command))
-        .max()
-        .unwrap_or_default();
-    let [init, run] = commands.map(|command| left(&command, width));
-    Console::plain().print(&format!("compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
+fn introduce() -> u8 {
+    Console::plain().print(
+        "compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
          There is no project here. Try:\n\n  \
-         {init}   write a sample project that runs offline\n  \
-         {run}   run it and print the scores\n\n\
-         `compeval --help` lists all commands."));
+         compeval init   write a sample project that runs offline\n  \
+         compeval run    run it and print the scores\n\n\
+         `compeval --help` lists all commands.",
+    );
     Exit::Done.code()
 }
 

@@ -7,7 +7,6 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::args::PARTS;
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
@@ -210,7 +209,7 @@ fn list_numbers(parts: &[PartNumber]) -> String {
 
 /// What to do about missing cells.
 fn merge_advice(outcome: &EvaluationOutcome, coverage: &MergeCoverage) -> String {
-    let rest = CommandLine::current().without("parts").command("run");
+    let rest = "compeval run";
     let Some(command) = part_command(coverage) else {
         let label = &outcome.manifest.label;
         return format!(
@@ -224,10 +223,7 @@ fn merge_advice(outcome: &EvaluationOutcome, coverage: &MergeCoverage) -> String
 fn part_command(coverage: &MergeCoverage) -> Option<String> {
     let unfinished = coverage.unfinished();
     let first = unfinished.first()?;
-    let command = CommandLine::current()
-        .without("parts")
-        .with("part", &format!("--part {first}"))
-        .command("run");
+    let command = format!("compeval run --part {first}");
     let again = coverage
         .engine
         .and_then(|engine| engine.start_again(&unfinished));

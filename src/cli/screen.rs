@@ -1,7 +1,5 @@
-//! Shows an evaluation while it goes on: progress, notices, the address of the live page. It also lets Ctrl-C stop the
-//! work.
+//! Shows an evaluation while it goes on: progress, notices. It also lets Ctrl-C stop the work.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -9,20 +7,15 @@ use tokio::sync::watch;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::notices::print_notice;
 use crate::cli::stop_reasons::print_stop_reasons;
-use crate::cli::terminal::{Console, Progress, TextStyle};
-use crate::evaluation::{Event, LiveServer, PartialResults, RunTotals, Started};
+use crate::cli::terminal::{Console, Progress};
+use crate::evaluation::{Event, RunTotals, Started};
 use crate::scheduler::{Budget, BudgetLimits, StopRequest};
-use base::locale::localized;
-use base::say;
 
 /// Draws the events of one evaluation.
 pub(crate) struct Screen {
     console: Console,
     interrupts: Interrupts,
     progress: Option<Progress>,
-    /// Whether the page of the results to come is served.
-    is_live: bool,
-    live: Option<LiveServer>,
     budget: Option<Arc<Budget>>,
 }
 
@@ -33,15 +26,8 @@ impl Screen {
             console: *console,
             interrupts,
             progress: None,
-            is_live: false,
-            live: None,
             budget: None,
         }
-    }
-
-    /// Also serves the page of the results to come, if `is_live`.
-    pub(crate) fn with_live_page(self, is_live: bool) -> Screen {
-        Screen { is_live, ..self }
     }
 
     /// The user's wish to stop, for the request.
@@ -70,47 +56,15 @@ impl Screen {
         }
     }
 
-    fn begin(
-        &mut self,
-        Started {
-            pipeline,
-            folder,
-            stages,
-            budget,
-        }: &Started<'_>,
-    ) {
-        if let Some(folder) = folder.filter(|_| self.is_live) {
-            self.serve(PartialResults {
-                pipeline: (*pipeline).clone(),
-                folder: folder.clone(),
-            });
-        }
-        let mut progress = Progress::new(stages.iter().copied(), budget.limits(), &self.console);
-        progress.live = self.live.as_ref().map(LiveServer::progress);
-        self.progress = Some(progress);
+    fn begin(&mut self, started: &Started<'_>) {
+        let Started { stages, budget, .. } = started;
+        self.progress = Some(Progress::new(
+            stages.iter().copied(),
+            budget.limits(),
+            &self.console,
+        ));
         self.budget = Some(Arc::clone(budget));
         self.interrupts.work_begins(&self.console);
-    }
-
-    /// Serves the page of the results to come, and prints where.
-    fn serve(&mut self, results: PartialResults) {
-        match LiveServer::start(results) {
-            Ok(live) => {
-                self.console.eprint(&self.console.labelled(
-                    TextStyle::Hint,
-                    localized("live:", "实时："),
-                    live.address(),
-                ));
-                self.live = Some(live);
-            }
-            Err(error) => self.console.warn(
-                localized("live:", "实时："),
-                say!(
-                    "the page cannot be served: {error}",
-                    "无法提供页面：{error}"
-                ),
-            ),
-        }
     }
 
     fn with_progress(&self, show: impl FnMut(&Progress)) {
@@ -120,13 +74,6 @@ impl Screen {
     /// What is left of the budget; `limits` if the work never began.
     pub(crate) fn left_of(&self, limits: BudgetLimits) -> BudgetLimits {
         self.budget.as_ref().map_or(limits, |budget| budget.left())
-    }
-
-    /// The run is over: an open browser gets the finished page, then the server stops.
-    pub(crate) fn finish_live_page(&mut self, page: PathBuf) {
-        if let Some(live) = self.live.take() {
-            live.finish(page);
-        }
     }
 }
 

@@ -2,8 +2,7 @@
 //!
 //! [`evaluate`] is the only way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a
 //! listener, and returns an [`EvaluationOutcome`]. The caller decides what is printed and which exit code follows.
-//! `compeval run`, `--watch` and the live page are short callers, and another program can be a
-//! caller, too.
+//! `compeval run` and `--watch` are short callers, and another program can be a caller, too.
 //!
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
 
@@ -17,7 +16,6 @@ mod evaluate;
 mod event;
 mod false_facts;
 mod line_files;
-mod live;
 mod merge;
 mod outcome;
 mod part;
@@ -40,7 +38,6 @@ pub use engine::{EngineOptions, RequestLog, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
-pub use live::{LiveServer, LoopbackServer, PageReply, PageRequest, PartialResults, Site};
 pub use merge::MergeCoverage;
 pub use outcome::{Ended, Ending, EvaluationOutcome};
 pub use part::{NumberedPart, PartOfRun, PartRequest};

@@ -404,7 +404,6 @@ fn with_bank(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> Loade
 fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
     let bank = Bank {
         fixture: fixture.name.clone(),
-        reviewed: Vec::new(),
         literal: true,
         probes: Vec::new(),
         extra: serde_json::Map::new(),

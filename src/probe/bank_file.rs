@@ -50,7 +50,7 @@ fn shape() -> &'static str {
         "题库是 JSON：{\"fixture\": 名称, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
     )
 }
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "id",
     "type",
     "question",
@@ -61,6 +61,7 @@ const KEYS: [&str; 10] = [
     "superseded_facts",
     "answerable",
     "literal",
+    "proof",
 ];
 
 #[derive(Deserialize)]

@@ -10,16 +10,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::check::STRONG;
-use super::{Probe, ProbeId, ProbeType};
+use super::{FactProof, Probe, ProbeId, ProbeType};
 use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault,
     Variable, Work,
 };
 use base::locale::{Locale, localized};
 use base::say;
+use base::text::shortened;
 use lexical::facts::{Fact, FactFinder, History};
+use lexical::notes::rules::sentences;
 use models::{ModelUse, Operation, OutputSchema, ReadFault};
-use sessions::transcript::{Point, Role, fold};
+use sessions::transcript::{Message, Point, Role, fold};
+
+/// The most characters of a quoted sentence.
+const QUOTE: usize = 240;
 
 /// The variables a generation prompt may use.
 pub const GENERATION_VARIABLES: &[Variable] = &["transcript", "count"];
@@ -297,7 +302,31 @@ fn probe_from_candidate(candidate: ProbeCandidate, number: usize, point: Point) 
         superseded_facts: Vec::new(),
         answerable: true,
         literal: true,
+        proof: Vec::new(),
     }
+}
+
+/// The first sentence among the `messages` of `span` that has each fact of a probe. A fact that is cut by the end of a
+/// sentence is quoted with its whole message.
+pub fn proof_of(
+    probe: &Probe,
+    messages: &[Message],
+    history: &History,
+    span: Range<usize>,
+) -> Vec<FactProof> {
+    let proofs = probe.expected_facts.iter().filter_map(|fact| {
+        let finder = FactFinder::within(fact, history.paths());
+        let message = history.holders(&finder, span.clone()).next()?;
+        let text = messages.get(message)?.countable_text();
+        let quote = sentences(&text)
+            .find(|sentence| finder.occurs_in(&fold(sentence)))
+            .unwrap_or(&text);
+        Some(FactProof {
+            message,
+            quote: shortened(quote, QUOTE),
+        })
+    });
+    proofs.collect()
 }
 
 /// Questions and sets of facts that are taken.

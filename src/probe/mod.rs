@@ -2,7 +2,6 @@
 //!
 //! Deliberately absent: judging.
 
-mod bank_edit;
 mod bank_file;
 mod check;
 mod decisions;
@@ -11,12 +10,11 @@ mod phrases;
 mod propose;
 mod sources;
 
-pub use bank_edit::BankText;
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes};
 pub use generate::{
     CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema,
-    generation_template, generation_work, read_candidates, verify,
+    generation_template, generation_work, proof_of, read_candidates, verify,
 };
 pub use propose::propose_candidates;
 pub use sources::ProbeSources;
@@ -100,6 +98,19 @@ pub struct Probe {
     /// False where facts are paraphrases on purpose; what the bank says if it is left out.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub literal: bool,
+    /// Where a generated probe has its facts from, for whoever reviews the bank. It is not read again: `check` proves the
+    /// facts anew, and an edit here changes nothing of what is asked.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub proof: Vec<FactProof>,
+}
+
+/// The place that proves a fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FactProof {
+    /// The number of the message, from 0.
+    pub message: usize,
+    /// The sentence that has the fact.
+    pub quote: String,
 }
 
 impl Probe {
@@ -145,10 +156,6 @@ fn is_yes(value: &bool) -> bool {
 pub struct Bank {
     /// The fixture's name.
     pub fixture: String,
-    /// Ids of the probes that a person has reviewed. No probe holds it itself: its digest says what is asked, and a
-    /// review changes nothing of that.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reviewed: Vec<ProbeId>,
     /// False where the facts of all probes are paraphrases that do not say otherwise.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub literal: bool,

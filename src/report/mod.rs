@@ -20,7 +20,6 @@ mod screen;
 mod styled;
 mod tables;
 mod translation;
-mod trend;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are kept.
@@ -37,10 +36,6 @@ pub use screen::screen;
 pub use styled::{COLOR_MARK, Span, StyledText, TextStyle, wrap_lines};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
-pub use trend::{
-    TrendPoint, TrendScore, incomplete, score_text, short_commit, trend_dimension_name,
-    trend_dimensions, trend_methods, trend_page,
-};
 
 #[cfg(test)]
 mod tests;

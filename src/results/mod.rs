@@ -37,7 +37,6 @@ pub use aggregates::noise::JudgeQuality;
 pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
-pub use aggregates::spending::{difference_variances, mean_call_costs};
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::costs::{CostChange, CostChanges};

@@ -301,20 +301,11 @@ fn a_refused_run_creates_no_cache() {
 }
 
 #[test]
-fn a_former_command_names_its_successor_and_the_help_has_groups() {
+fn an_unknown_command_gets_the_known_ones_and_the_help_has_groups() {
     let project = Project::offline();
-    project
-        .expect(2, "trend nightly --html x.html")
-        .says(&["`compeval trend` is now `compeval labels trend`"]);
-    project
-        .expect(2, "cache diff 1a 2b")
-        .says(&["`compeval cache diff` is now `compeval cache show KEY KEY`"]);
-    project
-        .expect(2, "cache upgrade")
-        .says(&["was removed, and nothing takes its place"]);
     project.expect(2, "labels frobnicate").says(&[
         "unrecognized subcommand 'frobnicate'",
-        "commands: ls, rm, protect, trend",
+        "commands: ls, rm, protect",
     ]);
     let help = project.expect(0, "--help").stdout;
     let at = |text: &str| {

@@ -108,17 +108,6 @@ fn a_label_with_a_blank_is_run_compared_and_removed() {
             .read("results/index.html")
             .contains("\"my%20run/report.html\" selected>my run ·")
     );
-    let trend = run(
-        &project,
-        0,
-        "labels trend --json --method",
-        &["my method", "my *"],
-    )
-    .json();
-    assert_eq!(
-        [&trend[0]["label"], &trend[1]["label"]],
-        ["my base", "my run"]
-    );
     run(&project, 0, "labels protect", &["my run"]);
     run(&project, 2, "labels rm", &["my run"]).says(&["compeval labels protect --off 'my run'"]);
     run(&project, 0, "labels protect --off", &["my run"]);
@@ -136,8 +125,7 @@ fn a_suggested_command_with_blanks_can_be_typed() {
     let list = type_line(&project, "sh", &next(&ended));
     let cell = next(&list);
     assert!(
-        cell.starts_with("compeval show 'the harbor' --method ")
-            && cell.ends_with(" --label 'my run'"),
+        cell.starts_with("compeval show 'the harbor' --method "),
         "{cell}"
     );
     let why = next(&type_line(&project, "sh", &cell));
@@ -158,45 +146,7 @@ fn a_suggested_command_with_blanks_can_be_typed() {
     let why = next(&run(&project, 0, "show --run 1", &cell));
     assert_eq!(
         why,
-        "compeval why 'the harbor' --method 'my method' --run 1 --probe 'the port' --label 'my run'"
+        "compeval why 'the harbor' --method 'my method' --run 1 --probe 'the port'"
     );
     type_line(&project, "sh", &why);
-}
-
-#[cfg(unix)]
-#[test]
-fn bash_completes_labels_with_blanks() {
-    let server = Server::start();
-    let project = named(&server);
-    run(
-        &project,
-        0,
-        "run --runs 1 --methods full --label",
-        &["my run"],
-    );
-    project.write(
-        "completions.bash",
-        &project.expect(0, "completions bash").stdout,
-    );
-    // Outside of a completion bash refuses `compopt`.
-    let asked = "compopt() { :; }; . ./completions.bash; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))";
-    let completed = |words: &str, typed: &str| {
-        let reply =
-            format!("_compeval_quoted compeval {typed}; printf '<%s>' \"${{COMPREPLY[@]}}\"");
-        type_line(
-            &project,
-            "bash",
-            &format!("COMP_WORDS=({words}); {asked}; {reply}"),
-        )
-    };
-    for (words, typed, wanted) in [
-        ("compeval report m", "m", r"<my\ run>"),
-        (r"compeval report 'my\ r'", r"'my\ r'", r"<my\ run>"),
-        (r#"compeval report "'my r""#, "'my r'", "<my run>"),
-        ("compeval show --label m", "m", r"<my\ run>"),
-        ("compeval show the", "the", r"<the\ harbor>"),
-    ] {
-        let ended = completed(words, typed);
-        assert_eq!(ended.stdout, wanted, "{words}: {}", ended.stderr);
-    }
 }

@@ -239,63 +239,6 @@ fn a_result_without_a_readable_manifest_stops_a_prune() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn prune_to_a_size_removes_the_least_recently_used_first() {
-    let project = Project::ran("a");
-    enlarge(&project, 400, 300);
-    let before = &project.json(&["cache", "stats"])["disk"];
-    assert_eq!(before["total"], disk(&project));
-    let parts = ["entries", "derived", "index", "other"].map(|part| before[part].as_u64().unwrap());
-    assert!(
-        parts[0] > 3_000_000 && parts[1] > 0 && parts[2] > 0,
-        "{before}"
-    );
-    assert_eq!(before["total"], parts.iter().sum::<u64>());
-    let dry = project.json(&["cache", "prune", "--max-size", "2MB", "--dry-run"]);
-    let done = project.json(&["cache", "prune", "--max-size", "2MB"]);
-    let entries = project.json(&["cache", "stats"])["total"]["entries"]
-        .as_u64()
-        .unwrap();
-    assert!(
-        disk(&project) <= 2_000_000 && entries > 50,
-        "{} with {entries} entries",
-        disk(&project)
-    );
-    assert_eq!(done["disk"], disk(&project));
-    assert_eq!(
-        done["freed"],
-        before["total"].as_u64().unwrap() - disk(&project)
-    );
-    let planned = dry["entries"]
-        .as_u64()
-        .unwrap()
-        .abs_diff(done["entries"].as_u64().unwrap());
-    assert!(planned < 150, "{dry} {done}");
-    assert!(
-        project
-            .ok(&["cache", "prune", "--max-size", "2MB"])
-            .contains("Nothing to remove: the cache takes")
-    );
-    assert!(
-        project
-            .fails(2, &["cache", "prune", "--max-size", "100KB"])
-            .contains("even an empty cache takes")
-    );
-    assert!(project.ok(&["cache", "verify"]).contains("No damage found"));
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn no_entry_is_removed_because_of_unused_index_space() {
-    let project = Project::ran("a");
-    enlarge(&project, 3000, 4);
-    let most = disk(&project) / 1000 * 9 / 10;
-    project.ok(&["cache", "prune", "--max-size", &format!("{most}KB")]);
-    let now = disk(&project) / 1000;
-    assert!(now <= most && now > most * 8 / 10, "{now} of {most}");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
 fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
     let project = Project::ran("a");
     enlarge(&project, 400, 300);
@@ -361,32 +304,6 @@ fn enlarge(project: &Project, entries: u64, words: u64) {
             .for_each(|put| drop(put.unwrap()));
     });
     store.close().unwrap();
-}
-
-/// What the cache takes on disk, as a user measures it.
-#[cfg(target_os = "linux")]
-fn disk(project: &Project) -> u64 {
-    let text = Command::new("du")
-        .args(["-s", "--block-size=1"])
-        .arg(project.path("cache"))
-        .output()
-        .unwrap();
-    let text = String::from_utf8(text.stdout).unwrap();
-    text.split_whitespace().next().unwrap().parse().unwrap()
-}
-
-#[test]
-fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
-    let project = Project::ran("a");
-    assert_eq!(project.json(&["cache", "stats"])["saved"]["hits"], 0);
-    project.ok(&["run", "--label", "a"]);
-    let saved = &project.json(&["cache", "stats"])["saved"];
-    assert!(saved["hits"].as_u64().unwrap() > 0, "{saved}");
-    let text = project.ok(&["cache", "stats"]);
-    assert!(
-        text.contains("In their last runs, 1 result set found") && !text.contains("– to make"),
-        "{text}"
-    );
 }
 
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
@@ -459,35 +376,25 @@ fn an_unknown_model_gets_a_suggestion() {
         .as_str()
         .unwrap()
         .to_owned();
-    for arguments in [
-        &["cache", "prune", "--model", "nope", "--dry-run"][..],
-        &["cache", "prune", "--model", "nope"],
-    ] {
-        let text = project.ok(arguments);
-        assert!(
-            text.contains("no entry has the model `nope`") && text.contains(&model),
-            "{text}"
-        );
-        assert!(!text.contains("of this stage"), "{text}");
-    }
+    let output = project.run(&["cache", "ls", "--model", "nope"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("no entry has the model `nope`") && text.contains(&model),
+        "{text}"
+    );
+    assert!(!text.contains("of this stage"), "{text}");
 }
 
 #[test]
 fn a_name_that_some_entry_has_is_not_called_unknown() {
     let project = Project::ran("a");
-    let of_rule = ["cache", "prune", "--dry-run", "--model", "rule truncate"];
-    let prune = |options: &[&str]| project.ok(&[&of_rule[..], options].concat());
-    assert!(
-        prune(&[]).contains("Would remove: 1 entry"),
-        "{}",
-        prune(&[])
-    );
-    assert!(
-        prune(&["--writer", "nobody"]).contains("no entry matches"),
-        "{}",
-        prune(&["--writer", "nobody"])
-    );
-    let text = prune(&["--stage", "judge"]);
+    let list = |options: &[&str]| {
+        let output =
+            project.run(&[&["cache", "ls", "--model", "rule truncate"][..], options].concat());
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert!(list(&[]).contains("1 entry, "), "{}", list(&[]));
+    let text = list(&["--stage", "judge"]);
     assert!(
         text.contains("no entry of this stage has the model `rule truncate`"),
         "{text}"

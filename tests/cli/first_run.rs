@@ -195,14 +195,6 @@ fn flags_without_a_command_introduce_the_program_where_there_is_no_project() {
             && introduced.stdout.contains("compeval init"),
         "{introduced:?}"
     );
-    empty.write("there/.keep", "");
-    let introduced = empty.expect(0, "-C there --profile ci").stdout;
-    for line in [
-        "  compeval init -C there   write",
-        "  compeval run -C there    run it",
-    ] {
-        assert!(introduced.contains(line), "{introduced}");
-    }
     empty
         .expect(2, "labels --locale zh")
         .says(&["requires a subcommand"]);

@@ -83,8 +83,7 @@ fn a_label_of_another_design_is_refused_and_both_remedies_are_named() {
     ended.says(&[
         "the results `a` are of another design",
         "the answerers: model, settings, prompt or endpoint",
-        "compeval run --label NEW --runs 1 keeps both",
-        "compeval run --label a --runs 1 --replace keeps the old results as `a~1`",
+        "another --label keeps both; --replace keeps the old results as `a~1`",
     ]);
     assert!(
         bytes(&project, "a") == before && server.count() == 0,
@@ -372,7 +371,7 @@ fn labels_are_listed_removed_and_protected() {
         (&a["complete"], &a["protected"], &a["cells"], &a["expected"]),
         (&true.into(), &true.into(), &35.into(), &35.into())
     );
-    assert!(a["best"]["overall"].is_number() && a["started"].is_string());
+    assert!(a["methods"]["full"]["overall"]["median"].is_number() && a["started"].is_string());
     assert_eq!(
         (&b["complete"], &b["outcome"], &b["protected"]),
         (&false.into(), &"budget".into(), &false.into())
@@ -452,5 +451,49 @@ fn a_set_without_questions_is_listed_without_a_count_of_cells() {
     assert!(
         listed.contains("contexts only") && !listed.contains("0/0"),
         "{listed}"
+    );
+}
+
+#[test]
+fn a_list_has_the_scores_of_every_set_with_commit_and_intervals() {
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.write(".git/HEAD", "ref: refs/heads/main\n");
+    project.write(".git/refs/heads/main", COMMIT);
+    project.expect(0, "run --label nightly --runs 1");
+    assert_eq!(project.result("nightly", "manifest.json")["commit"], COMMIT);
+    project.edit("prompts/anchored.md", "## ", "## The ");
+    project.expect(0, "run --label nightly --runs 1 --replace");
+    project.expect(0, "run --label other --runs 1 --probes port");
+    // Contexts alone have no scores, and do not come between sets that can be compared.
+    project.expect(0, "run --label contexts --stages compress");
+    project.expect(0, "run --label last --runs 1 --probes port");
+    let listed = project.expect(0, "labels ls --json").json();
+    let found = |label: &str, key: &str| {
+        let sets = listed.as_array().unwrap();
+        let set = sets.iter().find(|set| set["label"] == label).unwrap();
+        set[key].clone()
+    };
+    assert_eq!(found("nightly~1", "commit"), COMMIT);
+    assert_eq!(
+        found("nightly", "measured_otherwise"),
+        false,
+        "scores over time are about the prompt of a method"
+    );
+    assert_eq!(found("other", "measured_otherwise"), true);
+    assert_eq!(found("last", "measured_otherwise"), false);
+    let summary = project.result("nightly", "summary.json");
+    assert_eq!(
+        found("nightly", "methods")["full"]["overall"],
+        serde_json::json!({
+            "median": summary["methods"]["full"]["overall"]["median"],
+            "ci95": summary["methods"]["full"]["overall"]["ci95"],
+        })
+    );
+    let shown = project.expect(0, "labels ls").stdout;
+    assert!(
+        shown.contains("nightly~1") && shown.contains("0123456789") && shown.contains("≠ other"),
+        "{shown}"
     );
 }

@@ -48,11 +48,11 @@ mod formats;
 mod gate;
 mod golden;
 mod judges;
+mod junit;
 mod kills;
 mod labels;
 mod lanes;
 mod little_input;
-mod live;
 mod matrix;
 #[cfg(feature = "object-stores")]
 mod object_stores;
@@ -72,7 +72,6 @@ mod readme;
 mod report_html;
 mod resources;
 #[cfg(unix)]
-mod review;
 mod row_cache;
 mod secrets;
 mod shapes;
@@ -86,7 +85,6 @@ mod task_tokens;
 #[cfg(unix)]
 mod terminal;
 mod tools_cli;
-mod trend;
 mod truncated;
 mod trust;
 mod vendors;

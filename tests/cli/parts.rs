@@ -385,7 +385,7 @@ fn bad_parts_are_refused_by_what_is_wrong() {
         .expect(2, &format!("run --label x --part auto {remote}"))
         .says(&["no task of a job array"]);
     let untested = project.expect(2, &format!("run --label x --part 1/3 {remote}"));
-    untested.says(&["self-test is not in", "judge selftest --remote fs://"]);
+    untested.says(&["self-test is not in", "judge selftest"]);
     assert_eq!(
         (
             server.count(),
@@ -396,23 +396,6 @@ fn bad_parts_are_refused_by_what_is_wrong() {
     project
         .expect(2, "run --label x --part 1/3 --remote fs:///no/such/place")
         .says(&["does not exist"]);
-    for (words, successor) in [
-        ("merge x", "is now `compeval run --parts N --remote URL`"),
-        (
-            "run --label x --shard 1/3",
-            "--shard is now `--part I/N --remote URL`",
-        ),
-        (
-            "judge selftest --export file",
-            "--export is now `--remote URL`",
-        ),
-        (
-            "run --selftest file",
-            "--selftest is now `compeval judge selftest --remote URL`",
-        ),
-    ] {
-        project.expect(2, words).says(&[successor]);
-    }
     project.set("JOB_COMPLETION_INDEX", "two");
     project
         .expect(2, &format!("run --label x --part auto/3 {remote}"))

@@ -367,19 +367,15 @@ fn after_going_back_an_edit_is_reported_by_what_was_in_use_last() {
 }
 
 #[test]
-fn power_is_reported_by_usual_variances_until_results_say_more() {
+fn a_plan_says_the_smallest_change_that_so_many_fixtures_find() {
     let project = Project::offline();
-    let before = project.expect(0, "plan --power --json").json();
     assert_eq!(
-        (
-            &before["design"]["fixtures"],
-            &before["smallest_detectable"]
-        ),
-        (&Value::from(1), &Value::Null)
+        project.expect(0, "plan --json").json()["smallest_change"],
+        Value::Null
     );
-    let printed = project.expect(0, "plan --power").stdout;
+    let printed = project.expect(0, "plan").stdout;
     assert!(
-        printed.contains("A verdict needs three fixtures") && printed.contains("usual variances"),
+        printed.contains("Verdict: none with 1 fixture"),
         "{printed}"
     );
     for number in 1..=5 {
@@ -391,26 +387,16 @@ fn power_is_reported_by_usual_variances_until_results_say_more() {
             );
         }
     }
-    let wide = project.expect(0, "plan --power --json").json();
-    assert_eq!(
-        (&wide["design"]["fixtures"], &wide["cost_unit"]),
-        (&Value::from(6), &Value::from("requests"))
-    );
-    assert!(wide["smallest_detectable"].as_f64().unwrap() > 0.3);
-    assert_eq!(wide["one_more"][0]["what"], "fixture");
-    let printed = project.expect(0, "plan --power").stdout;
-    for words in [
-        "Fixtures beat runs",
-        "6 fixtures",
-        "and the work of writing it",
-    ] {
-        assert!(printed.contains(words), "{words}\n{printed}");
-    }
-    project.expect(0, "run --label a --model lexical");
-    let after = project.expect(0, "plan --power --json").json();
+    let change = project.expect(0, "plan --json").json()["smallest_change"].clone();
     assert!(
-        after["basis"].as_str().unwrap().contains("in results `a`"),
-        "{after:#}"
+        change.as_f64().is_some_and(|points| points > 0.3),
+        "{change}"
     );
-    assert_ne!(after["variances"], wide["variances"]);
+    let printed = project.expect(0, "plan").stdout;
+    assert!(
+        printed.contains("Verdict: 6 fixtures find a difference of"),
+        "{printed}"
+    );
+    let contexts = project.expect(0, "plan --stages compress").stdout;
+    assert!(!contexts.contains("Verdict"), "{contexts}");
 }

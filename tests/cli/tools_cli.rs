@@ -827,76 +827,6 @@ fn grades_by_people_are_compared_with_the_judge() {
 }
 
 #[test]
-fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
-    let project = Project::new();
-    assert_eq!(project.run(&["run", "--label", "first"]).code, 0);
-    let completed = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-        command
-            .current_dir(project.path())
-            .args(["--", "compeval"])
-            .args(words);
-        command
-            .env("COMPLETE", "bash")
-            .env("_CLAP_COMPLETE_INDEX", words.len().to_string());
-        command
-            .env("_CLAP_COMPLETE_COMP_TYPE", "9")
-            .env("_CLAP_IFS", "\n");
-        let output = command.output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(completed(&["report", "f"]), ["first"]);
-    assert_eq!(completed(&["show", "tally"]), [STARTER]);
-    assert!(completed(&["run", "--methods", "an"]).contains(&"anchored".to_owned()));
-    let elsewhere = Project::new();
-    elsewhere.edit(
-        "pipeline.toml",
-        "= \"anchored\"",
-        "= \"anchored-elsewhere\"",
-    );
-    let folder = elsewhere.path().display().to_string();
-    for selecting in [
-        &[&*format!("--directory={folder}")][..],
-        &["--directory", "=", &folder],
-    ] {
-        let words = [selecting, &["run", "--methods", "anchored-"]].concat();
-        assert_eq!(completed(&words), ["anchored-elsewhere"], "{words:?}");
-    }
-    assert!(
-        completed(&["plan", "--model", "anthropic/"])
-            .iter()
-            .all(|name| name.starts_with("anthropic/claude"))
-    );
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(
-            project
-                .run(&["completions", shell])
-                .out
-                .contains("COMPLETE"),
-            "{shell}"
-        );
-    }
-    let page = project.run(&["man", "fixture", "import"]).out;
-    assert!(
-        page.starts_with(".ie")
-            && page.contains("fixture\\-import")
-            && page.contains("every\\-tokens"),
-        "{page}"
-    );
-    let unknown = project.run(&["man", "compar"]);
-    assert!(
-        unknown.code == 2 && unknown.err.contains("did you mean `compare`"),
-        "{}",
-        unknown.err
-    );
-}
-
-#[test]
 fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
     let project = Project::bare();
     let port = "The service listens on port 8081 because 8080 was taken by the proxy in /etc/haproxy/haproxy.cfg.";
@@ -924,7 +854,7 @@ fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
         .collect();
     assert_eq!(
         (commands.len(), commands[0]),
-        (5, "init eval --empty --locale en"),
+        (4, "init eval --empty --locale en"),
         "{}",
         offered.err
     );
@@ -936,4 +866,13 @@ fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
         .unwrap()
         .count();
     assert_eq!(fixtures, 1, "the sample is left out");
+}
+
+#[test]
+fn completion_scripts_know_the_flags() {
+    let project = Project::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = project.run(&["completions", shell]).out;
+        assert!(script.contains("compare-to"), "{shell}");
+    }
 }

@@ -200,7 +200,7 @@ fn cache_and_results_are_private_unless_their_owner_opened_them() {
         "run --label a --runs 1",
         "run --label a --runs 1",
         "report a",
-        "cache prune --max-size 1GB",
+        "cache prune --older-than 30d",
     ] {
         project.expect(0, arguments);
         assert_eq!(

@@ -620,3 +620,25 @@ fn the_values_on_the_way_of_a_judgement_are_where_the_page_says() {
         assert!(is_declared, "{value} is not declared in {file}");
     }
 }
+
+#[test]
+fn the_product_opens_no_port() {
+    let listening = [
+        "TcpListener",
+        "TcpSocket",
+        "UdpSocket",
+        "UnixListener",
+        "axum",
+    ];
+    let found: Vec<String> = sources()
+        .keys()
+        .filter(|file| !file.contains("test"))
+        .filter(|file| {
+            listening
+                .iter()
+                .any(|name| shipped_code(file).contains(name))
+        })
+        .cloned()
+        .collect();
+    assert_eq!(found, Vec::<String>::new());
+}

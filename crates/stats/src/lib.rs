@@ -61,7 +61,7 @@ pub use interval::{
 };
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
-pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
+pub use power::{DifferenceVariances, SampleSizes};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
 pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, untestable, verdicts};

@@ -1,4 +1,4 @@
-//! What a design can show before it is paid for, and what one more of each part of it would buy.
+//! What a design can show before it is paid for.
 //!
 //! The variance of the mean difference of two methods, with G clusters, p items each, R runs, a answers and j gradings:
 //!
@@ -10,8 +10,7 @@
 use serde::Serialize;
 
 use super::detectable::Finding;
-use super::distribution::StudentT;
-use super::thresholds::{ALPHA, MARGIN, MIN_CLUSTERS, UPPER_TAIL};
+use super::thresholds::{ALPHA, MARGIN, MIN_CLUSTERS};
 
 /// The variances of a difference of two methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -43,59 +42,6 @@ pub struct SampleSizes {
     pub answers: u32,
     /// j, the gradings per answer.
     pub judgements: u32,
-}
-
-/// What one call of each kind costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CallCosts {
-    /// Compressing a session at one point.
-    pub compress: f64,
-    /// Answering one item.
-    pub answer: f64,
-    /// Grading one answer.
-    pub judge: f64,
-}
-
-/// What a design can have one more of. Runs go up to the next odd number, whose median is worth more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DesignFactor {
-    /// A session with its items.
-    Fixture,
-    /// An item of every session.
-    Probe,
-    /// Runs of everything.
-    Runs,
-    /// An answer to each item in a run.
-    Answer,
-    /// A grading of each answer.
-    Judgement,
-}
-
-/// What one more of a factor would buy.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct MarginalGain {
-    /// The factor.
-    pub what: DesignFactor,
-    /// The design with it.
-    pub with: SampleSizes,
-    /// Half the width of the 95% interval then.
-    pub half_width: f64,
-    /// By how much that is less than now.
-    pub gain: f64,
-    /// Its cost, for both methods.
-    pub cost: f64,
-}
-
-impl MarginalGain {
-    /// Points of half-width per unit of money; `None` if it costs nothing.
-    pub fn gain_per_cost(&self) -> Option<f64> {
-        (self.cost > 0.0).then(|| self.gain / self.cost)
-    }
-
-    fn worth(&self) -> f64 {
-        self.gain_per_cost().unwrap_or(f64::INFINITY)
-    }
 }
 
 /// The variance of the median of `runs` normal values divided by that of their mean; beyond the table, its limit.
@@ -136,12 +82,6 @@ impl DifferenceVariances {
             + median_factor(design.runs) / (runs * clusters) * within
     }
 
-    /// Half the width of the 95% interval of a difference; `None` under two clusters or without an item.
-    pub fn half_width(&self, design: &SampleSizes) -> Option<f64> {
-        let t = StudentT::new(design.fixtures.checked_sub(1)?)?.quantile(UPPER_TAIL)?;
-        finite(t * self.variance_of_mean(design).sqrt())
-    }
-
     /// The smallest true difference that gets a verdict in 80% of repetitions; `None` where there is no verdict.
     pub fn smallest_detectable(&self, design: &SampleSizes) -> Option<f64> {
         finite(finding(design)?.smallest_at(self.variance_of_mean(design).sqrt())?)
@@ -151,74 +91,6 @@ impl DifferenceVariances {
     pub fn power(&self, design: &SampleSizes, difference: f64) -> Option<f64> {
         let se = finite(self.variance_of_mean(design).sqrt()).filter(|se| *se > 0.0)?;
         finite(finding(design)?.power(difference, se)?)
-    }
-
-    /// What one more of each factor would buy, the best buy for its cost first. Empty where there is no interval.
-    pub fn purchases(&self, design: &SampleSizes, costs: &CallCosts) -> Vec<MarginalGain> {
-        let Some(now) = self.half_width(design) else {
-            return Vec::new();
-        };
-        let more = [
-            (
-                DesignFactor::Fixture,
-                SampleSizes {
-                    fixtures: design.fixtures + 1,
-                    ..*design
-                },
-            ),
-            (
-                DesignFactor::Probe,
-                SampleSizes {
-                    probes: design.probes + 1.0,
-                    ..*design
-                },
-            ),
-            (
-                DesignFactor::Runs,
-                SampleSizes {
-                    runs: (design.runs + 1) | 1,
-                    ..*design
-                },
-            ),
-            (
-                DesignFactor::Answer,
-                SampleSizes {
-                    answers: design.answers + 1,
-                    ..*design
-                },
-            ),
-            (
-                DesignFactor::Judgement,
-                SampleSizes {
-                    judgements: design.judgements + 1,
-                    ..*design
-                },
-            ),
-        ];
-        let purchases = more.into_iter().filter_map(|(what, with)| {
-            let half_width = self.half_width(&with)?;
-            let cost = costs.total_for(&with) - costs.total_for(design);
-            Some(MarginalGain {
-                what,
-                with,
-                half_width,
-                gain: now - half_width,
-                cost,
-            })
-        });
-        let mut purchases: Vec<MarginalGain> = purchases.collect();
-        purchases.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
-        purchases
-    }
-}
-
-impl CallCosts {
-    /// What both methods cost together.
-    pub fn total_for(&self, design: &SampleSizes) -> f64 {
-        let contexts = design.fixtures as f64 * f64::from(design.runs);
-        let answers = contexts * design.probes * f64::from(design.answers);
-        2.0 * (contexts * self.compress
-            + answers * (self.answer + f64::from(design.judgements) * self.judge))
     }
 }
 
@@ -245,41 +117,15 @@ mod tests {
         answers: 1,
         judgements: 1,
     };
-    const COSTS: CallCosts = CallCosts {
-        compress: 0.05,
-        answer: 0.01,
-        judge: 0.02,
-    };
-
     fn near(value: f64, expected: f64) -> bool {
         (value - expected).abs() < 6e-5
     }
 
     #[test]
     fn the_worked_design_comes_out() {
-        assert!(
-            near(VARIANCES.variance_of_mean(&DESIGN), 0.02535)
-                && near(COSTS.total_for(&DESIGN), 16.8)
-        );
-        assert!(near(VARIANCES.half_width(&DESIGN).unwrap(), 0.3765));
-        let bought = VARIANCES.purchases(&DESIGN, &COSTS);
-        let expected = [
-            (DesignFactor::Fixture, 0.3461, 2.10),
-            (DesignFactor::Probe, 0.3712, 1.44),
-            (DesignFactor::Runs, 0.3388, 11.20),
-            (DesignFactor::Answer, 0.3663, 14.40),
-            (DesignFactor::Judgement, 0.3702, 9.60),
-        ];
-        assert_eq!(bought.len(), expected.len());
-        for (purchase, (what, half_width, cost)) in bought.iter().zip(expected) {
-            assert!(
-                purchase.what == what && near(purchase.half_width, half_width),
-                "{purchase:?}"
-            );
-            assert!(near(purchase.cost, cost), "{purchase:?}");
-        }
-        assert!(near(bought[0].gain_per_cost().unwrap(), 0.01444));
-        assert_eq!(bought[2].with.runs, 5);
+        assert!(near(VARIANCES.variance_of_mean(&DESIGN), 0.02535));
+        let more = SampleSizes { runs: 5, ..DESIGN };
+        assert!(VARIANCES.smallest_detectable(&more) < VARIANCES.smallest_detectable(&DESIGN));
     }
 
     #[test]
@@ -303,7 +149,6 @@ mod tests {
             runs: 1,
             ..DESIGN
         };
-        assert!((COSTS.total_for(&wide) - COSTS.total_for(&DESIGN)).abs() < 1e-9);
         assert!(
             VARIANCES.power(&wide, 0.4).unwrap() > VARIANCES.power(&DESIGN, 0.4).unwrap() + 0.15
         );
@@ -311,31 +156,11 @@ mod tests {
 
     #[test]
     fn without_enough_there_is_nothing_to_say() {
-        let lone = SampleSizes {
-            fixtures: 1,
+        let empty = SampleSizes {
+            probes: 0.0,
             ..DESIGN
         };
-        assert_eq!(
-            (
-                VARIANCES.half_width(&lone),
-                VARIANCES.purchases(&lone, &COSTS)
-            ),
-            (None, Vec::new())
-        );
-        assert_eq!(
-            VARIANCES.half_width(&SampleSizes {
-                fixtures: 0,
-                ..DESIGN
-            }),
-            None
-        );
-        assert_eq!(
-            VARIANCES.half_width(&SampleSizes {
-                probes: 0.0,
-                ..DESIGN
-            }),
-            None
-        );
+        assert_eq!(VARIANCES.smallest_detectable(&empty), None);
         let two = SampleSizes {
             fixtures: 2,
             ..DESIGN
@@ -351,17 +176,6 @@ mod tests {
             DifferenceVariances::default().power(&DESIGN, MARGIN),
             None,
             "no noise is known"
-        );
-        let free = CallCosts {
-            compress: 0.0,
-            answer: 0.0,
-            judge: 0.0,
-        };
-        assert!(
-            VARIANCES
-                .purchases(&DESIGN, &free)
-                .iter()
-                .all(|purchase| purchase.gain_per_cost().is_none())
         );
     }
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, cost, count, display_width, left, or_dash, right};
 use crate::cli::project::given_results;
@@ -423,15 +422,10 @@ impl MissingCell {
                 "`{label}` 没有这个已评分单元"
             ),
         };
-        // A plan first: the label alone selects the whole project.
-        let plan = CommandLine::current()
-            .of_project()
-            .with_label(label)
-            .command("plan");
         Failure::input(message)
-            .hinted(say!(
-                "{plan}   shows what a run would add",
-                "{plan}   显示再次运行会补做什么"
+            .hinted(localized(
+                "`compeval plan` shows what a run would add",
+                "`compeval plan` 显示再次运行会补做什么",
             ))
             .exiting(Exit::EmptySelection)
     }
@@ -462,16 +456,10 @@ fn score_cell(score: Option<f64>, column: &str, console: &Console) -> String {
     format!("  {}", console.paint(score_style(score), &text))
 }
 
-/// The command that shows or explains a cell of the results at hand: those of the command line `typed`.
-pub(crate) fn command_for(
-    typed: CommandLine,
-    command: &str,
-    [fixture, method, probe]: [&str; 3],
-    run: u32,
-) -> String {
+/// The command that shows or explains a cell.
+pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
     let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
-    let cell = format!("{command} {fixture} --method {method} --run {run} --probe {probe}");
-    typed.of_results().command(&cell)
+    format!("compeval {command} {fixture} --method {method} --run {run} --probe {probe}")
 }
 
 impl CellList {
@@ -492,7 +480,6 @@ impl CellList {
             return;
         };
         let next = command_for(
-            CommandLine::current(),
             command,
             [&worst.fixture, &worst.method, &worst.probe],
             worst.run,

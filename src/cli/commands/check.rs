@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::ping::{self, Ping, ping_models};
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::command_line::CommandLine;
 use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::commands::fixture::tokens_of;
 use crate::cli::failure::{Exit, Failure};
@@ -176,9 +175,9 @@ impl CheckResult {
         self.print_pings(console);
         match self.problems.0.len() {
             0 if self.has_failed_ping() => {}
-            0 => console.next(CommandLine::current().of_project().command("plan")),
+            0 => console.next("compeval plan"),
             1 => {}
-            _ => console.note(&every_finding()),
+            _ => console.note(every_finding()),
         }
     }
 

@@ -12,7 +12,6 @@ mod labels;
 mod observe;
 mod ping;
 mod plan;
-mod power;
 mod probes;
 mod report;
 mod run;
@@ -26,13 +25,10 @@ use serde_json::Value;
 pub(super) use cache::parse_age;
 
 use super::args::Common;
-use super::command_line::CommandLine;
 use super::command_list::with_groups;
-use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
-use crate::pipeline::{SCHEMAS, suggest};
-use base::say;
+use crate::pipeline::SCHEMAS;
 use batch::BatchCommand;
 use cache::CacheCommand;
 use cell::ShowArgs;
@@ -79,7 +75,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show what a run would do and cost, and why; sends no request
     #[command(
-        after_help = "Examples:\n  compeval plan\n  compeval plan --all     every reason and assumption\n  compeval plan --methods anchored --exit-code\n  compeval plan --power"
+        after_help = "Examples:\n  compeval plan\n  compeval plan --all     every reason and assumption\n  compeval plan --methods anchored --exit-code"
     )]
     Plan(PlanArgs),
     /// Compress, answer and grade; write the results, print the summary
@@ -112,10 +108,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port"
     )]
     Why(ShowArgs),
-    /// List, remove and protect result sets; show their scores over time
+    /// List, remove and protect result sets
     #[command(
         subcommand,
-        after_help = "Examples:\n  compeval labels ls\n  compeval labels trend 'nightly-*'\n  compeval labels protect baseline\n  \
+        after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  \
                       compeval labels rm old-prompt"
     )]
     Labels(LabelsCommand),
@@ -125,7 +121,7 @@ pub(crate) enum Command {
     /// List, prune, verify and share cached outputs; make a signing key
     #[command(
         subcommand,
-        after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"
+        after_help = "Examples:\n  compeval cache ls\n  compeval cache prune --unreachable --dry-run"
     )]
     Cache(CacheCommand),
     /// Import session logs as fixtures; scrub fixtures again
@@ -139,7 +135,7 @@ pub(crate) enum Command {
         after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n{}", observe::formats_help())
     )]
     Observe(ObserveArgs),
-    /// Generate questions about fixtures, and review them one by one
+    /// Generate questions about fixtures
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
@@ -162,15 +158,7 @@ pub(crate) enum Command {
         #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)))]
         file: String,
     },
-    /// Print the manual page of the program, or of one command
-    #[command(
-        after_help = "Examples:\n  compeval man > compeval.1\n  compeval man fixture import | man -l -"
-    )]
-    Man {
-        /// The command
-        command: Vec<String>,
-    },
-    /// Print a shell completion script that knows labels and models, too
+    /// Print a shell completion script
     #[command(
         after_help = "Examples:\n  compeval completions bash > ~/.local/share/bash-completion/completions/compeval"
     )]
@@ -187,12 +175,18 @@ pub(super) fn program() -> clap::Command {
 
 /// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
-    let (common, typed) = (&cli.common, CommandLine::current());
-    if let Some(words) = typed.unused_flag() {
-        return Err(Failure::input(say!(
-            "`{words}` has no effect on this command; leave it out",
-            "`{words}` 对本命令无效，请去掉"
-        )));
+    let common = &cli.common;
+    let needs_no_project = matches!(
+        cli.command,
+        Command::Init(_)
+            | Command::Observe(_)
+            | Command::Schema { .. }
+            | Command::Completions { .. }
+    );
+    if needs_no_project && (common.config.is_some() || common.profile.is_some()) {
+        return Err(Failure::input(
+            "--config and --profile have no effect on this command; leave them out",
+        ));
     }
     match &cli.command {
         Command::Init(args) => init::run(common, args, console),
@@ -211,38 +205,13 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
         Command::Schema { file } => print_schema(file, console),
-        Command::Man { command } => print_manual(command, console),
         Command::Completions { shell } => {
-            console.raw(&registration(*shell));
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut program(), "compeval", &mut script);
+            console.raw(&script);
             Ok(Exit::Done)
         }
     }
-}
-
-fn print_manual(names: &[String], console: &Console) -> Result<Exit, Failure> {
-    let mut program = program();
-    program.build();
-    let mut found = &program;
-    for name in names {
-        let known = found.get_subcommands().map(clap::Command::get_name);
-        let hint = suggest(name, known);
-        let command = found.find_subcommand(name);
-        found = command.ok_or_else(|| {
-            Failure::input(say!("there is no command `{name}`", "没有命令 `{name}`")).hinted(hint)
-        })?;
-    }
-    let mut page = Vec::new();
-    let manual = clap_mangen::Man::new(found.clone())
-        .source(concat!("compeval ", env!("CARGO_PKG_VERSION")));
-    let written = manual.render(&mut page);
-    written.map_err(|error| {
-        Failure::error(say!(
-            "the page could not be written: {error}",
-            "无法写出页面：{error}"
-        ))
-    })?;
-    console.raw(&page);
-    Ok(Exit::Done)
 }
 
 fn print_schema(file: &str, console: &Console) -> Result<Exit, Failure> {

@@ -8,8 +8,6 @@ use serde::Serialize;
 
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::command_line::CommandLine;
-use crate::cli::commands::power;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, cost, count, duration, left, money, right, short_tokens};
 use crate::cli::notices::{access_line, access_list};
@@ -30,7 +28,7 @@ use crate::results::{
 use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
-use stats::REGRADED_ANSWERS;
+use stats::{DifferenceVariances, REGRADED_ANSWERS, SampleSizes};
 use store::cache::{CacheSnapshot, Layered, Lookup};
 use store::remote::RemoteEntries;
 
@@ -48,11 +46,6 @@ pub(crate) struct PlanArgs {
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
-    /// Show the smallest detectable change of the selection, and what one more fixture, probe or run would gain
-    #[arg(long, conflicts_with_all = [
-        "exit_code", "all", "label", "stages", "points", "part", "refresh", "remote", "trust", "remote_mode", "offline",
-    ])]
-    pub(crate) power: bool,
 }
 
 /// Where a plan looks for outputs.
@@ -66,9 +59,6 @@ pub(crate) struct PlanSource {
 }
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
-    if args.power {
-        return power::run(common, &args.select, console);
-    }
     let plan = plan_project(
         common,
         &args.select,
@@ -99,11 +89,54 @@ pub(crate) struct ProjectPlan {
     remote: Option<RemoteJson>,
     #[serde(skip)]
     batch_rounds: usize,
+    /// The smallest difference of two methods, in points, that gets a verdict in 80% of repetitions with this many
+    /// fixtures, questions and runs, and usual noise; null where there is no verdict.
+    smallest_change: Option<f64>,
+    #[serde(skip)]
+    fixtures: Option<usize>,
     /// The most requests that grade answers of a baseline again (`run --compare-to`).
     #[serde(skip_serializing_if = "Option::is_none")]
     most_regradings: Option<usize>,
     /// The most requests that grade answers of the run again, with a fact made false.
     most_false_facts: usize,
+}
+
+/// The variances of a difference of two prompts that are usual with models of 2025, in points².
+const USUAL: DifferenceVariances = DifferenceVariances {
+    fixture: 0.06,
+    probe: 0.36,
+    compress_run: 0.18,
+    compress_probe: 0.10,
+    answer: 0.18,
+    judge: 0.30,
+};
+
+fn smallest_change(pipeline: &Pipeline) -> Option<f64> {
+    let probes: usize = pipeline
+        .fixtures
+        .iter()
+        .flat_map(|fixture| &fixture.selected)
+        .map(Vec::len)
+        .sum();
+    let runs = pipeline.settings.runs;
+    USUAL.smallest_detectable(&SampleSizes {
+        fixtures: pipeline.fixtures.len(),
+        probes: probes as f64 / pipeline.fixtures.len().max(1) as f64,
+        runs: runs.compress,
+        answers: runs.answer,
+        judgements: runs.judge,
+    })
+}
+
+/// The line on the smallest change that the selection can find; none without questions.
+fn change_line(plan: &ProjectPlan) -> Option<String> {
+    let fixtures = count(plan.fixtures? as u64, Noun::Fixture);
+    Some(match plan.smallest_change {
+        Some(points) => format!(
+            "Verdict: {fixtures} find a difference of {points:.2} points in 80% of cases; more fixtures find a smaller one."
+        ),
+        None => format!("Verdict: none with {fixtures}; three are needed."),
+    })
 }
 
 /// The most requests that check judges on answers of the run.
@@ -156,6 +189,9 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         }
         batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(&plan.forecast, all, console));
+        if let Some(line) = change_line(plan) {
+            console.print(&line);
+        }
         if plan.most_false_facts > 0 && plan.forecast.is_pending() {
             print_note(&false_facts_note(plan.most_false_facts), console);
         }
@@ -282,6 +318,8 @@ pub(crate) fn plan_project(
             is_offline: *offline,
         }),
         batch_rounds: batch_rounds(&pipeline),
+        smallest_change: smallest_change(&pipeline),
+        fixtures: (!pipeline.answerers.is_empty()).then_some(pipeline.fixtures.len()),
         most_false_facts: most_false_facts(&pipeline),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),
     })
@@ -424,14 +462,12 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
 
 /// The command that runs what was planned.
 fn next_line(forecast: &Forecast, console: &Console) -> String {
-    let typed = CommandLine::current().without("dry_run");
     let note = if forecast.is_pending() {
         ""
     } else {
         "   (everything is cached)"
     };
-    let next = format!("{}{note}", typed.command("run"));
-    console.labelled(TextStyle::Hint, "next:", next)
+    console.labelled(TextStyle::Hint, "next:", format_args!("compeval run{note}"))
 }
 
 /// Each group of stale actions with its reason and changes.
@@ -613,9 +649,8 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
     (submitted > 0).then(|| {
         format!(
-            "Submitted: {} in open batches, not counted above (`{}`).",
-            count(submitted, Noun::Action),
-            CommandLine::current().of_project().command("batch ls")
+            "Submitted: {} in open batches, not counted above (`compeval batch ls`).",
+            count(submitted, Noun::Action)
         )
     })
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::browser::open_in_browser;
-use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
@@ -146,15 +145,13 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();
-        let write = CommandLine::current()
-            .of_project()
-            .command(&format!("report {}", shell_word(&label)));
+        let write = format!("compeval report {}", shell_word(&label));
         return Err(Failure::input(say!(
             "the results `{label}` have no {}",
             "结果 `{label}` 没有 {}",
             names::HTML
         ))
-        .hinted(say!("{write}   writes it", "{write}   写出该文件")));
+        .hinted(say!("`{write}` writes it", "`{write}` 写出该文件")));
     }
     let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
     let opened = open_in_browser(shown.as_os_str());

@@ -6,7 +6,6 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{
     CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style,
@@ -369,8 +368,7 @@ impl Page<'_> {
             .overall
             .map_or("–".to_owned(), |score| format!("{score:.2}"));
         let of = &self.selected.row;
-        let typed = CommandLine::current().without("open");
-        let command = command_for(typed, "show", [&of.fixture, &of.method, &of.probe], of.run);
+        let command = command_for("show", [&of.fixture, &of.method, &of.probe], of.run);
         let line = match &other.open_book {
             Some(open) => say!(
                 "with a search: {score}, searches: {}   {command} --open",
@@ -511,12 +509,7 @@ impl Page<'_> {
             "\n{}",
             self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", ")))
         );
-        let next = command_for(
-            CommandLine::current(),
-            "why",
-            [&row.fixture, &row.method, &row.probe],
-            row.run,
-        );
+        let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
         let _ = writeln!(
             text,
             "{}",

@@ -10,7 +10,6 @@ use anstyle::{AnsiColor, Style};
 
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
-use crate::cli::command_line::with_project_flags;
 use crate::report::{StyledText, TextStyle, wrap_lines};
 use base::redaction::redact_bytes;
 
@@ -164,7 +163,7 @@ impl Console {
         let _ = write_bytes(&mut io::stderr().lock(), &line(&visible(text, self.colors)));
     }
 
-    /// `text` after a word in a style. Its commands are those that the user can type.
+    /// `text` after a word in a style.
     pub(crate) fn labelled(
         &self,
         style: TextStyle,
@@ -173,12 +172,7 @@ impl Console {
     ) -> String {
         // A wide colon is followed by no space.
         let gap = if label.ends_with('：') { "" } else { " " };
-        let text = text.to_string();
-        format!(
-            "{}{gap}{}",
-            self.paint(style, label),
-            with_project_flags(&text)
-        )
+        format!("{}{gap}{text}", self.paint(style, label))
     }
 
     /// Sentences after a word in a style, as [`Console::error_prose`] breaks them.

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use tokio::sync::watch;
 
 use super::console::Console;
 use super::controls::visible;
@@ -19,8 +18,6 @@ use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
 /// The progress display of a run.
 pub(crate) struct Progress {
     console: Console,
-    /// The progress as JSON, for a page on another thread.
-    pub(crate) live: Option<watch::Sender<String>>,
     model: RefCell<ProgressModel>,
     view: RefCell<View>,
 }
@@ -65,7 +62,6 @@ impl Progress {
         let (model, view) = (RefCell::new(model), RefCell::new(view));
         Progress {
             console: *console,
-            live: None,
             model,
             view,
         }
@@ -94,9 +90,6 @@ impl Progress {
     pub(crate) fn update(&self, snapshot: ProgressSnapshot) {
         let (mut model, now, stop) = (self.model.borrow_mut(), Instant::now(), snapshot.stop);
         model.update(snapshot, now);
-        if let Some(live) = &self.live {
-            live.send_replace(model.json());
-        }
         match &mut *self.view.borrow_mut() {
             View::LiveBars(bars) => {
                 bars.fit(terminal_width());

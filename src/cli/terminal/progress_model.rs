@@ -7,8 +7,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
 use crate::action::StageName;
 use crate::cli::format::{Noun, amount, cost, count, duration, money, short, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
@@ -374,16 +372,6 @@ impl ProgressModel {
             money(Some(spent.reserved)),
             money(Some(limit))
         ))
-    }
-
-    /// The same as JSON, for a page.
-    pub(crate) fn json(&self) -> String {
-        let stages = self.stages.iter().map(|(stage, progress)| {
-            let words = ProgressModel::stage_words(progress, false);
-            json!({ "name": stage.name(), "finished": progress.finished(), "total": progress.total, "words": words })
-        });
-        json!({ "stages": stages.collect::<Vec<Value>>(), "pace": self.pace_words(false), "waits": self.wait_words() })
-            .to_string()
     }
 
     pub(crate) fn line(&self) -> String {

@@ -53,7 +53,6 @@ struct PageData<'a> {
     cells: CellTable,
     summary: &'a Summary,
     pairs: &'a [(String, String)],
-    live: Option<u64>,
 }
 
 /// Scores that others published.
@@ -494,7 +493,6 @@ fn page_data<'a>(
         cells: CellTable::new(input.rows, &tables.cells),
         summary: input.summary,
         pairs: &input.pairs,
-        live: input.live,
     }
 }
 

@@ -60,8 +60,6 @@ pub struct PageInput<'a> {
     pub sessions: BTreeMap<&'a str, PageSession<'a>>,
     /// On the page of a comparison: each judged method and its baseline.
     pub pairs: Vec<(String, String)>,
-    /// The version of the page, if a run serves it and still adds to it.
-    pub live: Option<u64>,
 }
 
 /// Keeps the chunks of earlier pages, because compression is most of the work.
@@ -219,7 +217,6 @@ impl<'a> PageInput<'a> {
             reference: false,
             sessions: BTreeMap::new(),
             pairs: Vec::new(),
-            live: None,
         }
     }
 }

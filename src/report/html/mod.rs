@@ -12,7 +12,6 @@ mod data;
 mod document;
 mod economics;
 mod input;
-mod marks;
 mod observed;
 mod sessions;
 mod sets;
@@ -25,10 +24,7 @@ pub use input::{
 use crate::results::RowError;
 use base::locale::Locale;
 pub(super) use chunks::escape;
-pub(super) use document::document;
 use document::{GROUND, compact, fill, head, nonce};
-use marks::MARKS;
-pub(super) use marks::Mark;
 pub use observed::observed_page;
 pub use sets::{SetLink, sets_page};
 
@@ -39,8 +35,10 @@ const STYLES: [&str; 4] = [
     include_str!("../../../assets/report/charts.css"),
     include_str!("../../../assets/report/cells.css"),
 ];
+/// The shapes of the marks of methods, as paths of radius 1.
+const MARKS: &str = include_str!("../../../assets/marks.json");
 /// In order of dependency.
-const SCRIPTS: [&str; 17] = [
+const SCRIPTS: [&str; 16] = [
     "const SHAPES =",
     MARKS,
     ";",
@@ -56,7 +54,6 @@ const SCRIPTS: [&str; 17] = [
     include_str!("../../../assets/report/diff.js"),
     include_str!("../../../assets/report/session.js"),
     include_str!("../../../assets/report/cell.js"),
-    include_str!("../../../assets/report/live.js"),
     include_str!("../../../assets/report/app.js"),
 ];
 
@@ -95,13 +92,7 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
         ),
     );
     let title = format!("{} · {title}", escape(input.label));
-    // A page in a file requests nothing. A page that a run serves requests the progress of the run.
-    let requests = if input.live.is_some() {
-        "connect-src 'self'; "
-    } else {
-        ""
-    };
-    let sources = format!("script-src 'nonce-{nonce}'; {requests}");
+    let sources = format!("script-src 'nonce-{nonce}'; ");
     let page = fill(
         TEMPLATE,
         &[

@@ -13,4 +13,3 @@ pub(super) mod noise;
 pub(super) mod open_book;
 pub(super) mod scale;
 pub(super) mod shares;
-pub(super) mod spending;

@@ -5,7 +5,6 @@
 mod false_values;
 mod finder;
 mod history;
-mod literal_forms;
 mod names;
 mod topic;
 #[cfg(test)]
@@ -14,7 +13,6 @@ mod variants_tests;
 pub use false_values::with_false_value;
 pub use finder::FactFinder;
 pub use history::History;
-pub use literal_forms::literal_forms;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use topic::{Topic, is_alike, is_content_word, pieces};
 

@@ -6,7 +6,6 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::cli::args::Common;
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, left, money, right};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
@@ -87,7 +86,7 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
         found.ok_or_else(|| {
             Failure::input(format!("no open batch is called {nonce}"))
-                .hinted(CommandLine::current().of_project().command("batch ls"))
+                .hinted("`compeval batch ls` lists them")
         })
     });
     named.collect()

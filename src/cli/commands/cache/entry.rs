@@ -4,7 +4,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::action::{InputPart, Repetition, Stage};
-use crate::cli::command_line::with_project_flags;
 use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
@@ -30,7 +29,7 @@ pub(crate) fn snapshot(
 
 /// What a command says of a cache without entries.
 pub(super) fn empty_cache() -> String {
-    with_project_flags("The cache is empty; `compeval run` fills it.").into_owned()
+    "The cache is empty; `compeval run` fills it.".to_owned()
 }
 
 /// Finds the entry whose key begins with `prefix`.

@@ -1,5 +1,4 @@
-//! The selection of entries by stage, method, model, fixture and age, and ages and sizes as users write them
-//! (`30d`, `12h`, `2GB`, `500MB`).
+//! The selection of entries by stage, method, model, fixture and age, and ages as users write them (`30d`, `12h`).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -199,33 +198,6 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is too long for an age"))
 }
 
-/// A size in bytes: a number and `B`, `KB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB`.
-///
-/// # Errors
-/// What was expected.
-pub(super) fn parse_size(text: &str) -> Result<u64, String> {
-    const KI: f64 = 1024.0;
-    let units = [
-        ("kib", KI),
-        ("mib", KI * KI),
-        ("gib", KI * KI * KI),
-        ("tib", KI * KI * KI * KI),
-        ("kb", 1e3),
-        ("mb", 1e6),
-        ("gb", 1e9),
-        ("tb", 1e12),
-        ("k", 1e3),
-        ("m", 1e6),
-        ("g", 1e9),
-        ("t", 1e12),
-        ("b", 1.0),
-    ];
-    let bytes = parse(text, &units).filter(|bytes| *bytes < u64::MAX as f64).ok_or_else(|| {
-        format!("`{text}` is not a size: expected a number and a unit (B, KB, MB, GB, TB), such as 2GB or 500MB")
-    })?;
-    Ok(bytes as u64)
-}
-
 /// A finite number that is not negative, times its unit.
 fn parse(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let lower = text.trim().to_ascii_lowercase();
@@ -246,15 +218,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_and_sizes_are_parsed() {
+    fn ages_are_parsed() {
         let ages = ["30d", "12h", "90m", "45 min", "1.5h", "2W", "0s"];
         let seconds = ages.map(|age| parse_age(age).unwrap().as_secs());
         assert_eq!(seconds, [2_592_000, 43_200, 5400, 2700, 5400, 1_209_600, 0]);
-        let sizes = ["2GB", "500MB", "1.5 kb", "10b", "1KiB", "2g", "0B"];
-        assert_eq!(
-            sizes.map(|size| parse_size(size).unwrap()),
-            [2_000_000_000, 500_000_000, 1500, 10, 1024, 2_000_000_000, 0]
-        );
     }
 
     #[test]
@@ -290,16 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_age_or_size_gets_an_example() {
+    fn a_wrong_age_gets_an_example() {
         for bad in ["", "30", "d", "-3d", "1e3d", "infd", "nand", "30x", "3d4h"] {
             assert!(
                 parse_age(bad).unwrap_err().contains("30d or 12h"),
-                "{bad:?}"
-            );
-        }
-        for bad in ["", "GB", "-1GB", "99999999999999999TB", "2 XB", "5"] {
-            assert!(
-                parse_size(bad).unwrap_err().contains("2GB or 500MB"),
                 "{bad:?}"
             );
         }
@@ -308,7 +269,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_a_user_types_panics(text in "\\PC{0,12}") {
-            let _ = (parse_age(&text), parse_size(&text));
+            let _ = parse_age(&text);
         }
     }
 }

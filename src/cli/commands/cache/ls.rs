@@ -1,20 +1,20 @@
 //! `cache ls`: one line per entry, newest first, printed while the entries are read.
 
-use super::entry::{EntryJson, date_of, empty_cache, model_of, model_words, place_of};
+use std::path::Path;
+
+use super::entry::{EntryJson, date_of, empty_cache, model_of, model_words, place_of, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
+use super::totals::EntryTotals;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{
     Noun, age, count, cut, display_width, left, money, right, short_tokens, size,
 };
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
-use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
+use store::cache::{Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
 
-pub(super) fn run(
-    snapshot: &CacheSnapshot,
-    args: &CacheFilter,
-    console: &Console,
-) -> Result<Exit, Failure> {
+pub(super) fn run(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
+    let snapshot = snapshot(cache, console)?;
     let filter = EntryFilter::new(args.clone())?;
     let mut records: Vec<Record> = snapshot
         .records()
@@ -41,7 +41,7 @@ pub(super) fn run(
             break;
         }
     }
-    list.end(filter.advice(&names), snapshot.is_empty());
+    list.end(filter.advice(&names), snapshot.is_empty(), cache);
     // only now, because a pager may have used the screen
     for damage in damaged {
         console.warn("cache:", damage);
@@ -68,8 +68,7 @@ struct EntryList<'c> {
     is_read: bool,
     now: u64,
     block: String,
-    entries: u64,
-    bytes: u64,
+    totals: EntryTotals,
 }
 
 impl<'c> EntryList<'c> {
@@ -81,21 +80,23 @@ impl<'c> EntryList<'c> {
             is_read: true,
             now: now_ms(),
             block: String::new(),
-            entries: 0,
-            bytes: 0,
+            totals: EntryTotals::default(),
         }
     }
 
     fn add(&mut self, record: &Record, meta: &EntryMeta, day: Day) {
         if self.console.is_json {
-            self.block
-                .push_str(if self.entries == 0 { "[\n" } else { ",\n" });
+            self.block.push_str(if self.totals.entries == 0 {
+                "[\n"
+            } else {
+                ",\n"
+            });
             // serialising plain data to a string cannot fail
             let json =
                 serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default();
             self.block.push_str(&escape_json(&json));
         } else {
-            if self.entries == 0 {
+            if self.totals.entries == 0 {
                 let head = if self.is_split() {
                     narrow_head()
                 } else {
@@ -108,8 +109,7 @@ impl<'c> EntryList<'c> {
             self.block.push_str(&self.line(record, meta, day));
             self.block.push('\n');
         }
-        self.entries += 1;
-        self.bytes += record.stored_bytes();
+        self.totals.add(record);
         if self.block.len() >= BLOCK {
             self.flush();
         }
@@ -176,22 +176,30 @@ impl<'c> EntryList<'c> {
         self.is_read = self.is_read && self.pages.write(&block);
     }
 
-    fn end(mut self, advice: Option<String>, is_empty: bool) {
+    fn end(mut self, advice: Option<String>, is_empty: bool, cache: &Path) {
         if self.console.is_json {
-            self.block
-                .push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
+            self.block.push_str(if self.totals.entries == 0 {
+                "[]\n"
+            } else {
+                "\n]\n"
+            });
         }
         self.flush();
         self.pages.end();
-        match (self.entries, is_empty) {
+        match (self.totals.entries, is_empty) {
             (0, true) => self.console.note(&empty_cache()),
             (0, false) => self
                 .console
                 .note(&advice.unwrap_or_else(|| "No entry matches.".to_owned())),
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
-                let (entries, bytes) = (count(entries, Noun::Entry), size(self.bytes));
-                self.console.note(&format!("{entries}, {bytes}"));
+                self.console.note(&format!(
+                    "{}, {}, which cost {}; the cache takes {} on disk",
+                    count(entries, Noun::Entry),
+                    size(self.totals.bytes),
+                    self.totals.money(),
+                    size(disk_bytes(cache))
+                ));
             }
             _ => {}
         }

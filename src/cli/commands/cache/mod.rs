@@ -10,7 +10,7 @@ mod ls;
 mod prune;
 mod remote;
 mod show;
-mod stats;
+mod totals;
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(crate) use show::{InputJson, input_lines, inputs_json};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// List entries
+    /// List entries, with their totals
     #[command(
         after_help = "Examples:\n  compeval cache ls --stage judge\n  compeval cache ls --method anchored --older-than 30d"
     )]
@@ -55,21 +55,6 @@ pub(crate) enum CacheCommand {
         /// Also list the inputs
         #[arg(long, conflicts_with = "other")]
         inputs: bool,
-    },
-    /// Summarize by stage, model and age
-    #[command(
-        after_help = "Examples:\n  compeval cache stats\n  compeval cache stats --shared",
-        mut_args(|arg| match arg.get_id().as_str() {
-            "remote" | "trust" | "remote_mode" => arg.requires("shared"),
-            _ => arg,
-        })
-    )]
-    Stats {
-        /// Summarize the shared cache instead, by writer
-        #[arg(long)]
-        shared: bool,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
     /// Upload what was made here to the shared cache
     #[command(after_help = "Examples:\n  compeval cache push --label baseline")]
@@ -106,11 +91,7 @@ pub(crate) fn run(
     console: &Console,
 ) -> Result<Exit, Failure> {
     match command {
-        CacheCommand::Ls(filter) => ls::run(
-            &snapshot(&project_paths_of(common)?.cache, console)?,
-            filter,
-            console,
-        ),
+        CacheCommand::Ls(filter) => ls::run(&project_paths_of(common)?.cache, filter, console),
         CacheCommand::Show {
             key,
             other: Some(other),
@@ -134,10 +115,6 @@ pub(crate) fn run(
             console,
         ),
         CacheCommand::Key { name } => remote::make_key(name, console),
-        CacheCommand::Stats {
-            shared: true,
-            remote,
-        } => remote::stats(&project_paths_of(common)?, remote, console),
         CacheCommand::Push { label, remote } => {
             let label = label.as_deref().map(|label| given_results(common, label));
             remote::push(
@@ -148,10 +125,6 @@ pub(crate) fn run(
             )
         }
         CacheCommand::Pull(remote) => remote::pull(&project_paths_of(common)?, remote, console),
-        CacheCommand::Stats { .. } => {
-            let paths = project_paths_of(common)?;
-            stats::run(&snapshot(&paths.cache, console)?, &paths.results, console)
-        }
         CacheCommand::Prune(args) => prune::run(common, &project_paths_of(common)?, args, console),
         CacheCommand::Verify => verify(&project_paths_of(common)?.cache, console),
     }

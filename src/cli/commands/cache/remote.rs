@@ -5,12 +5,11 @@ use serde_json::json;
 
 use super::entry::snapshot;
 use crate::action::ActionKey;
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, new_key};
-use crate::cli::format::{Noun, count, left, size};
+use crate::cli::format::{Noun, count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::{RemoteArgs, SIGNING_KEY};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::Console;
 use crate::pipeline::ProjectPaths;
 use crate::results::{ResultsFolder, open_results};
 use base::text::shell_word;
@@ -195,9 +194,7 @@ pub(super) fn prune(
             .as_ref()
             .map(|url| format!(" {}", shell_word(url)))
             .unwrap_or_default();
-        let delete = CommandLine::current()
-            .of_project()
-            .command(&format!("cache prune --remote{url} --delete"));
+        let delete = format!("compeval cache prune --remote{url} --delete");
         // Whoever may only read may count.
         let mode = if shared.is_written() {
             ""
@@ -214,49 +211,6 @@ pub(super) fn prune(
     Ok(Exit::Done)
 }
 
-pub(super) fn stats(
-    paths: &ProjectPaths,
-    args: &RemoteArgs,
-    console: &Console,
-) -> Result<Exit, Failure> {
-    let shared = args.required(&paths.remote)?;
-    block_on(shared.load())?;
-    let summary = load_summary(&shared, console)?;
-    let by_writer: Vec<_> = summary
-        .writers
-        .iter()
-        .map(|(name, (entries, packs))| json!({ "name": name, "entries": entries, "packs": packs }))
-        .collect();
-    let json = json!({
-        "remote": summary.url, "list": summary.list, "packs": summary.packs, "entries": summary.entries,
-        "texts": summary.texts, "bytes": summary.bytes, "writers": by_writer,
-        "untrusted": summary.untrusted.values().sum::<u64>(), "damaged": summary.damaged, "newer": summary.newer,
-        "foreign": summary.foreign, "removed": summary.removed, "unsigned": summary.unsigned,
-    });
-    console.report(&json, || {
-        console.print(&console.paint(TextStyle::Strong, &summary.url));
-        let total = format!(
-            "{} in {}",
-            count(summary.entries, Noun::Entry),
-            count(summary.packs, Noun::Pack)
-        );
-        console.print(&format!(
-            "{total}, {} (list {})",
-            size(summary.bytes),
-            summary.list.short()
-        ));
-        for (name, (entries, packs)) in &summary.writers {
-            let (name, entries) = (left(name, 16), count(*entries, Noun::Entry));
-            console.print(&format!(
-                "  {name}  {entries} in {}",
-                count(*packs, Noun::Pack)
-            ));
-        }
-    });
-    Ok(Exit::Done)
-}
-
-/// The keys of the entries that a result set needs, or of all entries.
 fn keys_to_share(
     snapshot: &CacheSnapshot,
     set: Option<&ResultsFolder>,
@@ -290,11 +244,7 @@ fn keys_of(folder: &ResultsFolder) -> Result<Vec<ActionKey>, Failure> {
             "the result set `{}` does not list its entries",
             manifest.label
         );
-        let run = CommandLine::current()
-            .of_project()
-            .with_label(&manifest.label)
-            .command("run");
-        return Err(Failure::input(message).hinted(format!("run it again: {run}")));
+        return Err(Failure::input(message).hinted("run it again"));
     }
     Ok(keys.into_iter().collect())
 }

@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::args::Common;
-use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, dimension_name, percent};
@@ -105,13 +104,11 @@ pub(super) fn write_sheet(
     let path = given(common, typed);
     write_whole(&path, &sheet)?;
     let file = path.display().to_string();
-    let compare = CommandLine::current()
-        .of_project()
-        .with_label(&folder.label());
-    let compare = compare.command(&format!(
-        "judge agreement {}",
-        shell_word(&typed.display().to_string())
-    ));
+    let compare = format!(
+        "compeval judge agreement {} --label {}",
+        shell_word(&typed.display().to_string()),
+        shell_word(&folder.label())
+    );
     console.json(&json!({ "file": file, "label": folder.label(), "next": compare }));
     console.print(&say!(
         "{file}: fill in the column `score` (0 to 5), then: {compare}",

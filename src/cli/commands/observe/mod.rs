@@ -13,7 +13,6 @@ use policy::PolicyArgs;
 use serde::Serialize;
 
 use crate::cli::args::{Common, OUTPUT};
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, or_dash, short};
 use crate::cli::project::{folder, given};
@@ -622,18 +621,15 @@ fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) ->
     if files.is_empty() {
         return None;
     }
-    let typed = CommandLine::current().of_folder();
-    // If the project is another folder, the paths must be good there, too.
-    let is_here = has_project && typed.typed("directory").is_none();
     let files = files
         .into_iter()
         .map(|file| match std::path::absolute(file) {
-            Ok(path) if !is_here => shell_word(&path.display().to_string()),
+            Ok(path) if !has_project => shell_word(&path.display().to_string()),
             _ => shell_word(file),
         });
     let files = files.collect::<Vec<_>>().join(" ");
     if has_project {
-        let import = typed.command(&format!("fixture import {files} --at-compactions"));
+        let import = format!("compeval fixture import {files} --at-compactions");
         return Some(say!("next: {import}", "下一步：{import}"));
     }
     let import = format!("compeval -C eval fixture import {files} --at-compactions");

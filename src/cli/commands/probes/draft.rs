@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
-use crate::probe::{Bank, CandidateVerdicts, Probe, probes_per_point, verify};
+use crate::probe::{Bank, CandidateVerdicts, Probe, probes_per_point, proof_of, verify};
 use lexical::facts::FactFinder;
 use sessions::transcript::{Point, fold};
 
@@ -48,14 +48,11 @@ impl BankDraft {
             {
                 let known: Vec<Probe> = draft.probes().cloned().collect();
                 unreadable = lost;
-                verified = Some(verify(
-                    candidates,
-                    &history,
-                    start..*end,
-                    number,
-                    most,
-                    &known,
-                ));
+                let mut verdicts = verify(candidates, &history, start..*end, number, most, &known);
+                for probe in &mut verdicts.kept {
+                    probe.proof = proof_of(probe, &loaded.fixture.messages, &history, start..*end);
+                }
+                verified = Some(verdicts);
             }
             draft.points.push(PointDraft {
                 number: number.0,
@@ -119,7 +116,6 @@ impl BankDraft {
         let probes = self.probes().cloned().collect();
         let bank = Bank {
             fixture: self.fixture.clone(),
-            reviewed: Vec::new(),
             literal: true,
             probes,
             extra: serde_json::Map::new(),

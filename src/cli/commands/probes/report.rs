@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::draft::{BankDraft, PointDraft};
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, budget_message};
 use crate::cli::format::{Noun, cost, count, probe_type};
 use crate::cli::screen::RunLog;
@@ -49,7 +48,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     });
     print_failures(&totals.failures, usize::MAX, console);
     if report.banks.iter().any(|bank| bank.draft.is_written()) {
-        console.next(CommandLine::current().of_project().command("probes review"));
+        console.next("compeval check");
     }
     if let Some(reached) = report.budget.reached() {
         console.eprint(&budget_message(reached));

@@ -62,7 +62,7 @@ pub(crate) struct RunArgs {
     /// Make the results from what N parts pushed to the remote; asks no model
     #[arg(
         long, value_name = "N", requires = "label", value_parser = count_of_parts, help_heading = PARTS,
-        conflicts_with_all = ["part", "refresh", "offline", "watch", "live", "wait"],
+        conflicts_with_all = ["part", "refresh", "offline", "watch", "wait"],
     )]
     pub(crate) parts: Option<NonZeroU32>,
     #[command(flatten)]
@@ -84,11 +84,8 @@ pub(crate) struct RunArgs {
     pub(crate) jobs: Option<usize>,
     /// Keep running: after each edit of a prompt, bank, rubric, pipeline or program, run what became stale;
     /// --max-cost and --max-requests apply to all these runs together
-    #[arg(long, conflicts_with_all = ["part", "dry_run", "live"], help_heading = OUTPUT)]
-    pub(crate) watch: bool,
-    /// Show the results in the browser during the run: prints a local address that works until the run ends
     #[arg(long, conflicts_with_all = ["part", "dry_run"], help_heading = OUTPUT)]
-    pub(crate) live: bool,
+    pub(crate) watch: bool,
     /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
     #[arg(long, conflicts_with_all = ["config", "part", "watch"], help_heading = SELECTION)]
     pub(crate) sample: bool,

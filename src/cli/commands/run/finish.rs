@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::cli::command_line::CommandLine;
 use crate::cli::format::{Noun, cost, count, duration, money, percent, short, short_tokens};
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
@@ -163,22 +162,11 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         totals(manifest)
     ));
     console.print(&console.labelled(TextStyle::Dim, localized("part:", "分片："), path));
-    let typed = CommandLine::current();
-    let merge = typed
-        .clone()
-        .without("part")
-        .without("whole_limits")
-        .with("parts", &format!("--parts {of}"));
-    let next = if outcome == Outcome::Complete {
-        merge
-    } else {
-        typed
+    let next = match outcome {
+        Outcome::Complete => format!("compeval run --label {label} --parts {of}"),
+        _ => format!("compeval run --label {label} --part {number}"),
     };
-    console.print(&console.labelled(
-        TextStyle::Hint,
-        localized("next:", "下一步："),
-        next.command("run"),
-    ));
+    console.print(&console.labelled(TextStyle::Hint, localized("next:", "下一步："), next));
 }
 
 /// Cost, cached share, requests and duration.

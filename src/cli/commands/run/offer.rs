@@ -67,11 +67,10 @@ fn offer_import(
         }
         return Ok(exit);
     }
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 4] = [
         &init,
         &import,
         &["-C", &eval, "probes", "generate"],
-        &["-C", &eval, "probes", "review"],
         &["-C", &eval, "run"],
     ];
     let lines: Vec<String> = commands.map(command_line).into();

@@ -4,7 +4,6 @@ use super::args::RunArgs;
 use super::finish;
 use super::gate::gate;
 use crate::cli::args::Common;
-use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::part::print_coverage;
 use crate::cli::project::given;
@@ -12,7 +11,7 @@ use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::report::junit;
-use crate::results::{Manifest, Outcome, Publication, Summary, first_questions, names};
+use crate::results::{Manifest, Outcome, Publication, Summary, first_questions};
 use base::files::write_whole;
 use base::locale::localized;
 use base::say;
@@ -25,10 +24,9 @@ pub(super) fn run_once(
     args: &RunArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let mut screen = Screen::new(console).with_live_page(args.live);
+    let mut screen = Screen::new(console);
     let request = args.request(common, &screen, console)?;
     let outcome = evaluate(request, &mut |event| screen.on_event(event))?;
-    screen.finish_live_page(outcome.folder().file(names::HTML));
     let exit = match &outcome.merge {
         Some(coverage) => print_coverage(&outcome, coverage, console),
         None => outcome.ending.into(),
@@ -136,33 +134,30 @@ fn next_command(
     if is_refused && matches!(exit, Exit::Error | Exit::Incomplete) {
         return None;
     }
-    let typed = CommandLine::current();
-    let labelled = typed.clone().with_label(&manifest.label);
     let is_judged = summary
         .methods
         .iter()
         .any(|(_, method)| method.cells.judged > 0);
+    let label = shell_word(&manifest.label);
+    let again = || format!("compeval run --label {label}");
     Some(match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
-            selftest_command(typed, args)
+            "compeval judge selftest".to_owned()
         }
         // Only checks of the judges are left, and a refresh would begin anew.
-        (Exit::Interrupted, _) if manifest.outcome != Outcome::Interrupted => {
-            labelled.without("refresh").command("run")
-        }
+        (Exit::Interrupted, _) if manifest.outcome != Outcome::Interrupted => again(),
         // After failures, too, a refresh would begin anew.
-        (Exit::Incomplete, _) if !args.select.refresh.is_empty() => labelled.command("plan"),
+        (Exit::Incomplete, _) if !args.select.refresh.is_empty() => "compeval plan".to_owned(),
         // The same budget again gets further, but not if it is too small to begin.
-        (Exit::Budget, _) if manifest.requests_sent == 0 => labelled.command("plan"),
-        (Exit::Pending, _) => labelled.without("offline").command("run"),
-        (Exit::Error | Exit::Interrupted | Exit::Incomplete | Exit::Budget, _) => {
-            labelled.command("run")
+        (Exit::Budget, _) if manifest.requests_sent == 0 => "compeval plan".to_owned(),
+        (Exit::Pending | Exit::Error | Exit::Interrupted | Exit::Incomplete | Exit::Budget, _) => {
+            again()
         }
         (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
             let shown = first_to_show(summary, manifest).unwrap_or_else(|| shell_word(fixture));
-            labelled.of_results().command(&format!("show {shown}"))
+            format!("compeval show {shown} --label {label}")
         }
-        _ => typed.of_project().command("plan"),
+        _ => "compeval plan".to_owned(),
     })
 }
 
@@ -178,22 +173,4 @@ fn first_to_show(summary: &Summary, manifest: &Manifest) -> Option<String> {
     } else {
         fixture
     })
-}
-
-/// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
-fn selftest_command(typed: CommandLine, args: &RunArgs) -> String {
-    let model = args
-        .select
-        .judge_model
-        .as_ref()
-        .or(args.select.model.as_ref());
-    let typed = typed.of_project();
-    let typed = match model {
-        Some(model) => typed.with(
-            "judge_model",
-            &format!("--judge-model {}", shell_word(model)),
-        ),
-        None => typed,
-    };
-    typed.command("judge selftest")
 }

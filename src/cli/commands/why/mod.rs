@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::action::Stage;
 use crate::cli::args::Common;
-use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{
     EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot,
 };
@@ -258,18 +257,10 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
         .iter()
         .any(|step| matches!(step.state, StepState::Stale(_)));
     match probe {
-        // A plan first: the label alone selects the whole project.
-        _ if subject.failure.is_some() => CommandLine::current()
-            .of_project()
-            .with_label(&subject.manifest.label)
-            .command("plan"),
-        Some(probe) if !is_stale => command_for(
-            CommandLine::current(),
-            "show",
-            [fixture, method, probe],
-            *run,
-        ),
-        _ => CommandLine::current().of_project().command("plan"),
+        Some(probe) if subject.failure.is_none() && !is_stale => {
+            command_for("show", [fixture, method, probe], *run)
+        }
+        _ => "compeval plan".to_owned(),
     }
 }
 

@@ -1,0 +1,250 @@
+//! `labels ls`: the result sets, the newest first, with their scores over time and commits.
+
+use std::path::Path;
+
+use indexmap::{IndexMap, IndexSet};
+use serde::{Deserialize, Serialize};
+
+use crate::action::Digest;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::terminal::{Column, Console, TextStyle, render_table};
+use crate::pipeline::Book;
+use crate::report::short_time;
+use crate::results::{
+    Design, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, names, open_results,
+};
+use base::clock::moment;
+use base::files::read_text;
+
+/// A result set as it is listed.
+#[derive(Serialize)]
+struct ListedLabel {
+    label: String,
+    started: String,
+    /// The git commit of the project; null where none was recorded.
+    commit: Option<String>,
+    /// Results of equal designs can be made by the same run.
+    design: String,
+    /// Whether fixtures, questions, rubric, answerers or judges differ from those of the set with scores before, so that
+    /// the scores of the two cannot be compared.
+    measured_otherwise: bool,
+    complete: bool,
+    outcome: Outcome,
+    /// Judged cells; null if the rows cannot be read.
+    cells: Option<u64>,
+    /// Cells that the design has.
+    expected: u64,
+    /// The scores of each method, in the order of the pipeline.
+    methods: IndexMap<String, StoredMethod>,
+    protected: bool,
+    /// Judged cells of an incomplete later run; null if there is none.
+    incomplete_run: Option<u64>,
+    /// Whether no questions were asked, so that there are no cells.
+    #[serde(skip)]
+    is_compress_only: bool,
+    #[serde(skip)]
+    measured_with: Digest,
+}
+
+/// The part of `summary.json` that is listed.
+#[derive(Default, Deserialize)]
+struct StoredSummary {
+    methods: IndexMap<String, StoredMethod>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct StoredMethod {
+    overall: StoredLevel,
+    dimensions: IndexMap<String, StoredLevel>,
+}
+
+/// A score with its 95% interval over fixtures; null where nothing was measured.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+struct StoredLevel {
+    median: Option<f64>,
+    ci95: Option<[f64; 2]>,
+}
+
+impl ListedLabel {
+    fn new(folder: &ResultsFolder, manifest: Manifest) -> ListedLabel {
+        let design = &manifest.design;
+        let summary = read_text(&folder.file(names::SUMMARY)).ok();
+        let summary: StoredSummary = summary
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        ListedLabel {
+            label: folder.label(),
+            design: Digest::of_json(design).short(),
+            measured_otherwise: false,
+            complete: manifest.outcome == Outcome::Complete,
+            outcome: manifest.outcome,
+            cells: folder.row_count().ok(),
+            expected: design
+                .methods
+                .iter()
+                .map(|method| design.cells_of(method))
+                .sum(),
+            methods: summary.methods,
+            protected: folder.is_protected(),
+            incomplete_run: incomplete_beside(folder)
+                .map(|beside| beside.row_count().unwrap_or_default()),
+            is_compress_only: design.answerers.is_empty(),
+            measured_with: measured_with(design),
+            started: manifest.started,
+            commit: manifest.commit,
+        }
+    }
+
+    /// Whether anything was graded. A set of contexts alone has no answerer and no judge, so beside it every other set
+    /// would look as if it had been measured in another way.
+    fn has_scores(&self) -> bool {
+        self.methods
+            .values()
+            .any(|method| method.overall.median.is_some())
+    }
+
+    fn cells(&self, methods: &IndexSet<&str>) -> Vec<String> {
+        let mark = if self.measured_otherwise { "≠ " } else { "" };
+        let judged = self
+            .cells
+            .map_or_else(|| "–".to_owned(), |cells| cells.to_string());
+        let mut notes = Vec::new();
+        if self.is_compress_only {
+            notes.push("contexts only".to_owned());
+        }
+        if self.protected {
+            notes.push("protected".to_owned());
+        }
+        if let Some(cells) = self.incomplete_run {
+            notes.push(format!("a later run is incomplete: {cells} cells"));
+        }
+        let commit = self.commit.as_deref().unwrap_or("–");
+        let mut cells = vec![
+            format!("{mark}{}", self.label),
+            short_time(&self.started),
+            commit.chars().take(10).collect(),
+            match self.is_compress_only {
+                true => "–".to_owned(),
+                false => format!("{judged}/{}", self.expected),
+            },
+            outcome_word(self.outcome).to_owned(),
+        ];
+        cells.extend(
+            methods
+                .iter()
+                .map(|method| score(self.methods.get(*method))),
+        );
+        cells.push(notes.join("; "));
+        cells
+    }
+}
+
+/// `3.87 [3.55, 4.19]`; a dash if nothing was measured.
+fn score(method: Option<&StoredMethod>) -> String {
+    let Some((value, ci95)) =
+        method.and_then(|method| Some((method.overall.median?, method.overall.ci95)))
+    else {
+        return "–".to_owned();
+    };
+    let interval = ci95
+        .map(|[low, high]| format!(" [{low:.2}, {high:.2}]"))
+        .unwrap_or_default();
+    format!("{value:.2}{interval}")
+}
+
+/// A digest of what scores depend on besides the methods.
+fn measured_with(design: &Design) -> Digest {
+    let fixtures: Vec<_> = design
+        .fixtures
+        .iter()
+        .map(|fixture| (&fixture.name, &fixture.digests, &fixture.probes))
+        .collect();
+    let [answerers, judges] = [&design.answerers, &design.judges].map(|asked| {
+        asked
+            .iter()
+            .map(|asked| (&asked.model, &asked.settings, asked.prompt))
+            .collect::<Vec<_>>()
+    });
+    // How an answerer may search decides its scores only where these are of the answers with a search.
+    let searching = design.answerers.iter().map(|asked| asked.recovery.as_ref());
+    let searches: Vec<_> = searching.filter(|_| design.primary == Book::Open).collect();
+    let (tail, context, locale, primary) = (
+        design.tail,
+        design.judge_context,
+        design.locale,
+        design.primary,
+    );
+    Digest::of_json(&(
+        fixtures,
+        &design.rubric,
+        answerers,
+        judges,
+        searches,
+        tail,
+        context,
+        locale,
+        primary,
+    ))
+}
+
+pub(super) fn run(results: &Path, console: &Console) -> Result<Exit, Failure> {
+    let mut found = Vec::new();
+    for label in labels(results)? {
+        let read = open_results(results, label.as_str())
+            .and_then(|folder| Ok((folder.manifest()?, folder)));
+        match read {
+            Ok((manifest, folder)) => found.push(ListedLabel::new(&folder, manifest)),
+            Err(error) => console.warn("skipped:", error),
+        }
+    }
+    found.sort_by(|a, b| (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label)));
+    let mut before = None;
+    for label in found.iter_mut().rev().filter(|label| label.has_scores()) {
+        label.measured_otherwise = before
+            .replace(label.measured_with)
+            .is_some_and(|before| before != label.measured_with);
+    }
+    console.report(&found, || print(&found, console));
+    Ok(Exit::Done)
+}
+
+fn print(found: &[ListedLabel], console: &Console) {
+    if found.is_empty() {
+        return console.note("There are no results; `compeval run` makes some.");
+    }
+    let methods: IndexSet<&str> = found
+        .iter()
+        .filter(|label| label.has_scores())
+        .flat_map(|label| label.methods.keys().map(String::as_str))
+        .collect();
+    let mut columns = vec![
+        Column::Left("label"),
+        Column::Left("began (UTC)"),
+        Column::Left("commit"),
+        Column::Right("cells"),
+        Column::Left("outcome"),
+    ];
+    columns.extend(methods.iter().map(|method| Column::Right(method)));
+    columns.push(Column::Left(""));
+    let rows = found.iter().map(|label| label.cells(&methods));
+    console.print(&render_table(&columns, rows, console.width()));
+    if found.iter().any(|label| label.measured_otherwise) {
+        console.note(&console.paint(
+            TextStyle::Dim,
+            "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
+             compared with those below.",
+        ));
+    }
+}
+
+/// How a run ended, as it is printed.
+fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Running => "running",
+        Outcome::Complete => "complete",
+        Outcome::Incomplete => "incomplete",
+        Outcome::Budget => "budget",
+        Outcome::Pending => "pending",
+        Outcome::Interrupted => "interrupted",
+    }
+}
