@@ -420,6 +420,11 @@ impl ProviderDraft<'_> {
             .positive(table.value.context_window.as_ref())
             .map(Tokens);
         limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
+        limits.give_up_after = table
+            .value
+            .give_up_after_s
+            .as_ref()
+            .map(|seconds| duration(Some(seconds), limits.timeout, self.file, self.problems));
         limits
     }
 

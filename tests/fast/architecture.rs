@@ -112,7 +112,6 @@ const HOMES: &[(&str, &[&str])] = &[
         ],
     ),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),
-    ("governor::", &["crates/models/src/limits/buckets.rs"]),
     (
         "reqwest::",
         &["crates/base/src/http.rs", "crates/models/src/http.rs"],

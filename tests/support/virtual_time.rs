@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Unit};
-use rate_estimator::RateEstimator;
+use rate_estimator::{Announced, RateEstimator};
 
 #[path = "../../crates/models/src/limits/rate_estimator/mod.rs"]
 mod rate_estimator;
@@ -174,7 +174,8 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                     [&mut *requests, &mut *input].into_iter().zip(announced)
                 {
                     if let Some([limit, remaining, reset]) = announced {
-                        estimator.announced(limit, 1.0, Some(remaining), Some(reset), now);
+                        let rest = Some((remaining, reset));
+                        estimator.announced(id, Announced { limit, rest }, 1.0, now);
                     }
                 }
                 match refused {

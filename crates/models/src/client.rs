@@ -197,7 +197,7 @@ impl Client {
                     };
                     continue;
                 }
-                let waited = counts.waited > self.policy.wait_budget;
+                let waited = counts.waited > prepared.policy.wait_budget;
                 return Err(prepared
                     .model
                     .limiter
@@ -239,7 +239,7 @@ impl Client {
             &prepared.model.limiter,
             &prepared.connection.account.limiter,
         );
-        let acquired = limiter.acquire(account, prepared.need, self.policy.wait_budget);
+        let acquired = limiter.acquire(account, prepared.need, prepared.policy.wait_budget);
         let permits = match run_until(budget.cancelled(), acquired).await {
             Some(Ok(permits)) => permits,
             ended => {
@@ -247,7 +247,7 @@ impl Client {
                 let Some(wait) = ended.and_then(Result::err) else {
                     return Err(AskFailure::Cancelled);
                 };
-                let error = self
+                let error = prepared
                     .policy
                     .waits_too_long(&prepared.connection.spec.name, wait);
                 return Err(error.failure(counts.sent).into());
@@ -295,12 +295,14 @@ impl Client {
         let is_answering = has_status || answered > *counts.answered.get_or_insert(answered);
         let pause =
             pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
-        counts.has_worked = limiter.has_worked();
+        if limiter.is_given_up() {
+            return None;
+        }
         counts.next(
             error,
             pause,
             prepared.connection.spec.limits.max_attempts,
-            &self.policy,
+            &prepared.policy,
             self.jitter(),
         )
     }
@@ -328,8 +330,14 @@ impl Client {
             .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);
         let need = model.demand(expected.0, expected.1);
+        let give_up_after = connection.spec.limits.give_up_after;
+        let policy = RetryPolicy {
+            wait_budget: give_up_after.unwrap_or(self.policy.wait_budget),
+            ..self.policy
+        };
         Ok(PreparedCall {
             connection,
+            policy,
             model,
             call,
             request,
@@ -441,10 +449,11 @@ impl Client {
                 provider: provider.clone(),
             });
         }
-        let pause = prepared
-            .model
-            .limiter
-            .failed(&fault, ticket, sent, announced, &self.policy);
+        let pause =
+            prepared
+                .model
+                .limiter
+                .failed(&fault, ticket, sent, announced, &prepared.policy);
         if let Some(wait) = pause {
             self.emit(ClientEvent::Paused {
                 provider,
@@ -474,6 +483,7 @@ type FailedAttempt = (AttemptError, Option<Duration>);
 /// A call ready to be sent, with the bytes that every attempt sends.
 struct PreparedCall<'a> {
     connection: &'a ProviderConnection,
+    policy: RetryPolicy,
     model: Arc<ModelConnection>,
     call: &'a Call,
     request: HttpRequest,

@@ -22,7 +22,8 @@ pub struct RetryPolicy {
     /// The longest back-off. A pause that the provider asks for is not shortened to it.
     pub longest_wait: Duration,
     /// Pauses that a provider asks for, and outages of a provider that worked before, do not count as attempts until they
-    /// add up to this. If a provider asks for a longer pause, the call fails at once.
+    /// add up to this. All calls of a model fail that has answered nobody for this long, and at once if it asks for a
+    /// longer pause. [`Limits::give_up_after`](super::Limits) takes precedence.
     pub wait_budget: Duration,
 }
 
@@ -31,7 +32,7 @@ impl Default for RetryPolicy {
         RetryPolicy {
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(30),
-            wait_budget: Duration::from_secs(30 * 60),
+            wait_budget: Duration::from_secs(10 * 60),
         }
     }
 }
@@ -78,8 +79,6 @@ pub(super) struct AttemptCounts {
     pub waited: Duration,
     /// Refusals and pauses that do not count as attempts.
     pub refused: u32,
-    /// Whether the provider ever answered a request.
-    pub has_worked: bool,
     /// Replies without the answer that are certainly paid.
     pub billed: u32,
     /// How many requests the model's limiter had seen answered when this call first failed.
@@ -123,13 +122,13 @@ impl AttemptCounts {
         if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
             return None;
         }
-        // A refusal by a rate limit delays only this call. It is not a failed attempt, unless the provider never worked.
-        if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
+        // A refusal by a rate limit delays only this call, and is no failed attempt. The limit group holds the others back.
+        if error.throttle == Some(Throttle::Rate) {
             self.refused += 1;
-            let wait = error
-                .wait
-                .map_or_else(|| policy.back_off(self.refused, jitter), longer);
-            let wait = wait.max(policy.least_pause(self.refused));
+            let least = policy.least_pause(self.refused);
+            let wait = error.wait.map_or(least.min(policy.first_wait), |asked| {
+                longer(asked).max(least)
+            });
             self.waited += wait;
             if self.waited <= policy.wait_budget {
                 return Some(wait);
@@ -233,10 +232,7 @@ mod tests {
                 throttle: Some(Throttle::Rate),
                 ..fault(class)
             };
-            let mut counts = AttemptCounts {
-                has_worked: true,
-                ..AttemptCounts::default()
-            };
+            let mut counts = AttemptCounts::default();
             let waits: Vec<Duration> =
                 std::iter::from_fn(|| counts.next(&error, pause, 2, &PATIENCE, 0.0))
                     .take(1000)

@@ -139,6 +139,8 @@ pub struct Limits {
     pub max_attempts: u32,
     /// How long one request may take.
     pub timeout: Duration,
+    /// How long a model may answer nobody before its calls fail; `None` for [`RetryPolicy::wait_budget`](super::RetryPolicy).
+    pub give_up_after: Option<Duration>,
     /// Whether a request goes live after its attempts in the flex lane found no capacity.
     pub flex_fallback: bool,
     /// The wait before a batch is polled for the second time. All other waits for batches are in proportion to it.
@@ -218,6 +220,7 @@ impl Default for Limits {
             limit_groups: Vec::new(),
             max_attempts: 6,
             timeout: Duration::from_secs(180),
+            give_up_after: None,
             flex_fallback: false,
             batch_poll: Limits::BATCH_POLL,
             batch_queue_tokens: None,

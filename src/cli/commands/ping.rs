@@ -63,6 +63,7 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
     let mut spec = ProviderSpec::clone(&model.provider);
     spec.limits.max_attempts = 1;
     spec.limits.timeout = spec.limits.timeout.min(PATIENCE);
+    spec.limits.give_up_after = None;
     let policy = RetryPolicy {
         longest_wait: PATIENCE,
         wait_budget: PATIENCE,

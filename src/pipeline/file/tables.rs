@@ -125,6 +125,9 @@ table! {
         max_attempts: u32,
         /// Seconds for one reply. Default: 180; in the flex lane at least 900.
         timeout_s: f64,
+        /// Seconds in which a model answers nobody before its calls fail; a longer pause that it asks for ends them at once.
+        /// Default: 600.
+        give_up_after_s: f64,
         /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
         flex_fallback: bool,
         /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.

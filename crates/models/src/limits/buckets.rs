@@ -1,17 +1,10 @@
 //! Token buckets: the requests and tokens per minute of one rate limiter, taken together or not at all.
 //!
-//! governor keeps the requests per minute. It cannot refund, and what a call reserves for its reply is corrected once
-//! the usage is known, so tokens have a bucket of their own.
+//! What a call reserves for its reply is corrected once the usage is known, so what is taken can be returned.
 
 use std::collections::VecDeque;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
-use governor::Quota;
-use governor::clock::Clock;
-use governor::middleware::NoOpMiddleware;
-use governor::nanos::Nanos;
-use governor::state::{InMemoryState, NotKeyed};
 use tokio::time::Instant;
 
 /// Limits per minute; `None` means no limit.
@@ -58,54 +51,32 @@ const USED_SHARE: f64 = 0.985;
 /// count by the second and the network moves requests together by some milliseconds.
 const SECOND: Duration = Duration::from_millis(1010);
 
-/// Seconds of a rate that may be sent at once.
-const BURST: f64 = 0.03;
-/// Seconds of a rate that may be sent at once, up to [`TIMER_BURST_REQUESTS`]. So from 20 requests a second on, two may be
-/// sent at once, which makes up for late timers.
-const TIMER_BURST: f64 = 0.1;
-const TIMER_BURST_REQUESTS: f64 = 2.0;
-
-/// Governor's clock on tokio's time, so that tests can use virtual time.
-#[derive(Clone, Debug)]
-struct TokioClock(Instant);
-
-impl Clock for TokioClock {
-    type Instant = Nanos;
-    fn now(&self) -> Nanos {
-        self.0.elapsed().into()
-    }
-}
-
-type GovernorLimiter =
-    governor::RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Nanos>>;
-
+/// A declared number of requests a minute.
 #[derive(Debug)]
 struct RequestQuota {
-    limiter: GovernorLimiter,
-    clock: TokioClock,
+    bucket: TokenBucket,
     /// When the last requests were sent, at most as many as one second allows.
     sent: VecDeque<Instant>,
     per_second: usize,
 }
 
 impl RequestQuota {
-    /// Spreads requests evenly, with bursts that make up for late timers but exceed the rate in no second.
-    fn new(per_minute: u64) -> RequestQuota {
-        let per_second = per_minute.max(1) as f64 * USED_SHARE / 60.0;
-        let burst = (per_second * BURST).max((per_second * TIMER_BURST).min(TIMER_BURST_REQUESTS));
-        let burst = NonZeroU32::new(burst as u32).unwrap_or(NonZeroU32::MIN);
-        let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
-        let quota = quota
-            .unwrap_or(Quota::per_second(NonZeroU32::MIN))
-            .allow_burst(burst);
-        let clock = TokioClock(Instant::now());
-        let limiter = governor::RateLimiter::direct_with_clock(quota, clock.clone());
-        let per_second = per_minute.div_ceil(60).max(1) as usize;
+    /// One second's part may be sent at once; the rest of the minute is spread evenly, so that no minute exceeds the rate.
+    fn new(per_minute: u64, now: Instant) -> RequestQuota {
+        let per_second = per_minute.div_ceil(60).max(1);
+        let most = per_minute.max(1) as f64;
+        let spread = if per_second > 1 {
+            most - per_second as f64
+        } else {
+            most
+        };
+        let rate = spread.min(most * USED_SHARE);
+        let mut bucket = TokenBucket::new(rate, now);
+        (bucket.size, bucket.level) = (per_second as f64, per_second as f64);
         RequestQuota {
-            limiter,
-            clock,
+            bucket,
             sent: VecDeque::new(),
-            per_second,
+            per_second: per_second as usize,
         }
     }
 
@@ -119,9 +90,11 @@ impl RequestQuota {
                 return Err(SECOND - since_first);
             }
         }
-        self.limiter
-            .check()
-            .map_err(|not_until| not_until.wait_time_from(self.clock.now()))?;
+        let wait = self.bucket.wait(1, now);
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        self.bucket.take(1);
         if self.sent.len() == self.per_second {
             self.sent.pop_front();
         }
@@ -144,7 +117,7 @@ impl RateBuckets {
         let [tokens, input, output] = [allowed.tokens, allowed.input, allowed.output]
             .map(|rate| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, now)));
         RateBuckets {
-            requests: allowed.requests.map(RequestQuota::new),
+            requests: allowed.requests.map(|rate| RequestQuota::new(rate, now)),
             tokens,
             input,
             output,
@@ -307,48 +280,16 @@ mod tests {
         total as f64 / (PER_MINUTE * u64::from(MINUTES)) as f64
     }
 
-    /// The same with governor, where a request weighs what it reserves. A weight above the burst is never admitted, so
-    /// the burst is the larger of a second's tokens and one request.
-    async fn governor_share(reserved: u32, used: u64) -> f64 {
-        let start = Instant::now();
-        let per_second = NonZeroU32::new((PER_MINUTE as f64 * USED_SHARE / 60.0) as u32).unwrap();
-        let weight = NonZeroU32::new(reserved).unwrap();
-        let quota = Quota::per_second(per_second).allow_burst(per_second.max(weight));
-        let clock = TokioClock(start);
-        let limiter: GovernorLimiter =
-            governor::RateLimiter::direct_with_clock(quota, clock.clone());
-        let mut total = 0;
-        while start.elapsed() < MINUTES * Duration::from_secs(60) {
-            match limiter.check_n(weight).unwrap() {
-                Ok(()) => total += used,
-                Err(not_until) => tokio::time::advance(not_until.wait_time_from(clock.now())).await,
-            }
-        }
-        total as f64 / (PER_MINUTE * u64::from(MINUTES)) as f64
-    }
-
     /// Replies are shorter than what is reserved for them, and prompts longer than they are estimated.
-    #[tokio::test(start_paused = true)]
-    async fn only_with_refunds_a_limit_of_tokens_is_used_and_kept() {
-        let (output, prompt) = ((1024, 250), (850, 1000));
-        let ours = [
-            used_share(output.0, output.1),
-            used_share(prompt.0, prompt.1),
-        ];
-        let (reserved, weight) = (output.0 as u32, prompt.0 as u32);
-        let governor = [
-            governor_share(reserved, output.1).await,
-            governor_share(weight, prompt.1).await,
-        ];
-        assert!(
-            ours.iter().all(|share| (0.95..1.0).contains(share)),
-            "{ours:?}"
-        );
-        assert!(
-            (0.20..0.30).contains(&governor[0]),
-            "most of the limit is not used: {governor:?}"
-        );
-        assert!(governor[1] > 1.1, "the limit is exceeded: {governor:?}");
+    #[test]
+    fn with_refunds_a_limit_of_tokens_is_used_and_kept() {
+        for (reserved, used) in [(1024, 250), (850, 1000)] {
+            let share = used_share(reserved, used);
+            assert!(
+                (0.95..1.0).contains(&share),
+                "{share} for {reserved} reserved"
+            );
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::buckets::{RatesPerMinute, TokenDemand};
 use super::headers::{AnnouncedLimits, LimitWindow};
-use super::rate_estimator::{RateEstimator, Seconds};
+use super::rate_estimator::{Announced, RateEstimator, Seconds};
 use crate::classify::LimitKind;
 
 fn amount(kind: LimitKind, need: TokenDemand) -> f64 {
@@ -118,16 +118,17 @@ impl LimitGroup {
     }
 
     /// Records a reply, and the limits in its headers.
-    pub(crate) fn succeeded(&self, Ticket(id): Ticket, announced: &AnnouncedLimits) {
-        self.announced(announced);
+    pub(crate) fn succeeded(&self, ticket: Ticket, announced: &AnnouncedLimits) {
+        self.announced(ticket, announced);
+        let Ticket(id) = ticket;
         let now = self.now();
         self.estimators()
             .iter_mut()
             .for_each(|estimator| estimator.succeeded(id, now));
     }
 
-    /// Records the limits in the headers of any reply.
-    pub(crate) fn announced(&self, announced: &AnnouncedLimits) {
+    /// Records the limits in the headers of any reply to this request.
+    pub(crate) fn announced(&self, Ticket(id): Ticket, announced: &AnnouncedLimits) {
         let now = self.now();
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
             let LimitWindow {
@@ -136,15 +137,13 @@ impl LimitGroup {
                 reset,
             } = window(kind, announced);
             if let Some(limit) = limit.filter(|limit| *limit > 0) {
-                let remaining = remaining.map(|remaining| remaining as f64);
+                let rest = remaining.zip(reset);
+                let announced = Announced {
+                    limit: limit as f64,
+                    rest: rest.map(|(left, reset)| (left as f64, reset.as_secs_f64())),
+                };
                 let part = 1.0 / f64::from(self.sharers.get());
-                estimator.announced(
-                    limit as f64,
-                    part,
-                    remaining,
-                    reset.map(|reset| reset.as_secs_f64()),
-                    now,
-                );
+                estimator.announced(id, announced, part, now);
             }
         }
     }
@@ -281,19 +280,19 @@ mod tests {
         };
         group.succeeded(first, &requests(3000, 2999, 0.02));
         assert_eq!(group.per_minute().requests, Some(3000));
-        group.announced(&requests(3000, 40, 1.0));
+        group.announced(first, &requests(3000, 40, 1.0));
         assert_eq!(
             group.per_minute().requests,
             Some(3000),
             "what remains of this second"
         );
-        group.announced(&requests(14_400, 10, 86_340.0));
+        group.announced(first, &requests(14_400, 10, 86_340.0));
         let few = group.per_minute().requests.unwrap();
         assert!(
             (19..=20).contains(&few),
             "10 a minute of a day's limit, and 10 left: {few}"
         );
-        group.announced(&requests(14_400, 14_399, 6.0));
+        group.announced(first, &requests(14_400, 14_399, 6.0));
         assert!(
             group.per_minute().requests.unwrap() > 14_000,
             "nothing used yet"

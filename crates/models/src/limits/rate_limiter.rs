@@ -49,6 +49,10 @@ struct LimiterState {
     has_worked: Arc<AtomicBool>,
     /// Consecutive pauses that we chose ourselves, without a reply between them.
     pauses: u32,
+    /// When the first and the last request failed since the last reply.
+    unanswered: Option<(Instant, Instant)>,
+    /// Nothing was answered for longer than any call waits, or a longer pause was asked for.
+    is_given_up: bool,
     /// Nothing gets through. One request at a time probes whether that is over.
     unavailable: bool,
     /// The provider's message at the last failure.
@@ -126,6 +130,8 @@ impl RateLimiter {
             failures: 0,
             has_worked: Arc::default(),
             pauses: 0,
+            unanswered: None,
+            is_given_up: false,
             unavailable: false,
             last_error: String::new(),
             blocked_by: None,
@@ -188,9 +194,9 @@ impl RateLimiter {
         self.state().answered
     }
 
-    /// Whether the provider ever answered.
-    pub(crate) fn has_worked(&self) -> bool {
-        self.state().has_worked()
+    /// Whether the model has answered nobody for longer than any call waits, or asked for a longer pause.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.state().is_given_up
     }
 
     pub(crate) fn is_unavailable(&self) -> bool {
@@ -205,8 +211,8 @@ impl RateLimiter {
     /// Waits here, then at `account`. At most one request is between the two.
     ///
     /// # Errors
-    /// The wait that the provider imposes, if it is longer than `longest`. The requests queued behind get the same error
-    /// at once, one after the other.
+    /// The wait that the provider imposes, if it is longer than `longest`, or the time in which it has answered nobody. The
+    /// requests queued behind get the same error at once, one after the other.
     pub(crate) async fn acquire<'a>(
         &'a self,
         account: &'a RateLimiter,
@@ -221,6 +227,9 @@ impl RateLimiter {
 
     async fn admit(&self, need: TokenDemand, longest: Duration) -> Result<Permit<'_>, Duration> {
         loop {
+            if self.is_given_up() {
+                return Err(longest);
+            }
             let admitted = self
                 .state()
                 .admit(need, self.group.as_deref(), Instant::now());
@@ -254,6 +263,7 @@ impl RateLimiter {
         let saturated = std::mem::take(&mut state.saturated);
         state.concurrency.succeeded(saturated);
         (state.failures, state.pauses, state.unavailable) = (0, 0, false);
+        (state.unanswered, state.is_given_up) = (None, false);
         state.answered += 1;
         state.has_worked.store(true, Ordering::Relaxed);
         drop(state);
@@ -274,7 +284,7 @@ impl RateLimiter {
         policy: &RetryPolicy,
     ) -> Option<Duration> {
         if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
-            group.announced(announced);
+            group.announced(ticket, announced);
             if error.throttle == Some(Throttle::Rate) {
                 let asked = error.wait.filter(|asked| *asked <= policy.wait_budget);
                 group.refused(ticket, error.limit, asked, announced);
@@ -284,6 +294,7 @@ impl RateLimiter {
         }
         let mut state = self.state();
         let now = Instant::now();
+        state.give_up_after(error, now, policy);
         if matches!(
             error.throttle,
             Some(Throttle::Concurrency | Throttle::Overloaded)
@@ -416,6 +427,20 @@ impl LimiterState {
 
     fn has_worked(&self) -> bool {
         self.has_worked.load(Ordering::Relaxed)
+    }
+
+    /// Gives the model up if `error` is reason enough. Failures long ago, when nothing was asked since, are none.
+    fn give_up_after(&mut self, error: &AttemptError, now: Instant, policy: &RetryPolicy) {
+        let recent = self
+            .unanswered
+            .filter(|(_, last)| now - *last <= policy.wait_budget);
+        let first = recent.map_or(now, |(first, _)| first);
+        self.unanswered = Some((first, now));
+        let is_limit = error
+            .throttle
+            .is_some_and(|throttle| throttle != Throttle::NoCapacity);
+        let asks_too_much = is_limit && error.wait.is_some_and(|asked| asked > policy.wait_budget);
+        self.is_given_up |= asks_too_much || now - first > policy.wait_budget;
     }
 
     /// The length of a pause that we choose. It doubles with each consecutive pause; a failure during a pause starts no new

@@ -146,7 +146,7 @@ fn refusals_at_random_cost_about_their_share() {
         noise: 0.05,
         ..limited(Rule::Sliding(56.0, 1.0))
     };
-    reaches(&noisy, (0.83, 9.5), (0.85, 9.0));
+    reaches(&noisy, (0.9, 10.3), (0.85, 9.0));
     // Many requests are under way when the first of them is refused.
     reaches(
         &World {

@@ -56,6 +56,12 @@ impl SentRequests {
         sent.filter(move |sent| with_refused || !sent.is_refused)
     }
 
+    /// The requests that were sent after this one and not refused.
+    pub(super) fn after_id(&self, id: u64) -> impl Iterator<Item = &Sent> {
+        let from = self.0.partition_point(|sent| sent.id <= id);
+        self.0.iter().skip(from).filter(|sent| !sent.is_refused)
+    }
+
     /// Forgets the requests that nothing needs any more.
     pub(super) fn forget(&mut self, now: Seconds) {
         while self.0.front().is_some_and(|sent| {

@@ -9,22 +9,28 @@
 //!    refused requests count too if the provider turns out to count them.
 //! 3. *Raise* after a while without refusals. More refusals than the noise explains take the raise back.
 //! 4. *Lower* when more is refused, to the accepted amount. If a much lower level changes nothing, refusals are noise.
-//! 5. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait as long as the provider says.
+//! 5. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait: until the provider says,
+//!    or until a window ends. What fitted before and the time until a request passes are remembered as a [`window`].
 //!
-//! An announced limit replaces the start and the level, and stays the highest level.
+//! What headers announce is a [`budget`] on top, counted down with each request.
 
+mod budget;
 mod history;
 mod pacer;
 mod phase;
 mod probing;
 mod start;
+mod window;
 
+pub(crate) use budget::Announced;
+use budget::Budget;
 use history::{Sent, SentRequests, Tally};
+use pacer::Pacer;
 pub(crate) use pacer::Seconds;
-use pacer::{Pacer, announced_rate};
 use phase::*;
-use probing::{Probe, Probing};
+use probing::{Passed, Probe, Probing};
 use start::{FirstRefusal, StartRate};
+use window::Window;
 
 /// The estimate of one limit.
 #[derive(Clone, Debug, Default)]
@@ -39,18 +45,15 @@ pub(crate) struct RateEstimator {
     suspicion: Option<FirstRefusal>,
     /// Whether a single refusal may be noise.
     may_be_noise: bool,
-    restarts: u32,
 
     /// The amount per second that is sent.
     level: f64,
     /// The level at which refusals were last in excess.
     failed_level: f64,
-    /// Announced by the provider: the highest level.
-    ceiling: Option<f64>,
+    /// What the provider announced.
+    budget: Option<Budget>,
     /// The level comes from the start: it was not lowered, and no raise of it failed.
     is_first: bool,
-    /// The level rests on the refusals of the very first requests.
-    is_provisional: bool,
     /// How long a level is held before it is raised, at least.
     hold: Seconds,
     /// The part of the level by which it is raised.
@@ -64,10 +67,10 @@ pub(crate) struct RateEstimator {
 
     probing: Probing,
     blocked_until: Seconds,
-    /// When the last streak of refusals began that showed a used-up limit.
-    used_up_at: Option<Seconds>,
-    /// The amount accepted since then.
-    accepted_since: f64,
+    /// The last probe that was taken for accepted, and the window before it.
+    passed: Option<(Passed, Window)>,
+    /// `None` before the first request.
+    window: Option<Window>,
     /// When the first request was sent, until one is accepted.
     unaccepted_since: Option<Seconds>,
 
@@ -80,6 +83,8 @@ pub(crate) struct RateEstimator {
     /// A level turned out too high. Others may use the limit, and may later leave more of it.
     may_be_shared: bool,
     last_sent: Option<Seconds>,
+    /// Whether a request was ever answered.
+    is_answered: bool,
     /// From a request to its refusal, smoothed; `None` before the first.
     round_trip: Option<Seconds>,
     /// From a request to its reply, smoothed.
@@ -121,7 +126,9 @@ impl RateEstimator {
 
     /// The estimated or announced amount per second; `None` before a limit showed.
     pub(crate) fn per_second(&self) -> Option<f64> {
-        (self.phase != Phase::Start).then_some(self.level)
+        let level = (self.phase != Phase::Start).then_some(self.level);
+        let announced = self.budget.as_ref().map(|budget| budget.per_second);
+        level.into_iter().chain(announced).reduce(f64::min)
     }
 
     /// How long refusals still hold all requests back; `None` if they do not.
@@ -136,7 +143,11 @@ impl RateEstimator {
             Phase::Start => self.due_in_start(amount, now),
             _ => self.due_at_level(amount, now),
         };
-        (due.max(self.blocked_until) - now).max(0.0)
+        let budget = self
+            .budget
+            .as_ref()
+            .map_or(0.0, |budget| budget.wait(amount, now));
+        (due.max(self.blocked_until) - now).max(budget).max(0.0)
     }
 
     fn due_in_start(&mut self, amount: f64, now: Seconds) -> Seconds {
@@ -149,12 +160,9 @@ impl RateEstimator {
             if now < answered {
                 return answered;
             }
-            // In a continued start the limit may have refused it: others may have taken the rest.
-            if self.restarts == 0 {
-                self.noise = self
-                    .most_noise()
-                    .min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
-            }
+            self.noise = self
+                .most_noise()
+                .min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
             self.suspicion = None;
             self.start.grow_from(self.start.rate, now);
         }
@@ -177,15 +185,17 @@ impl RateEstimator {
     fn due_at_level(&mut self, amount: f64, now: Seconds) -> Seconds {
         self.pacer.set(self.pace(), self.mean, now);
         let mut due = now + self.pacer.wait(amount);
-        let answered = 1.25 * self.round_trip.unwrap_or_default();
-        self.probing.end_if_accepted(answered, now);
+        let answered = 1.5 * self.round_trip.unwrap_or_default();
+        if let Some(passed) = self.probing.end_if_accepted(answered, now) {
+            self.probe_passed(passed, now);
+        }
         match self.probing.probe {
             Some(Probe::Sent(_, at)) => return due.max(at + answered),
             Some(Probe::Due(at)) => due = due.max(at),
             None => {}
         }
         if self.level >= self.mean {
-            let window = self.window(now);
+            let window = self.second(now);
             let recent = self
                 .history
                 .after(now - window, self.counts_refused && self.noise == 0.0);
@@ -199,11 +209,29 @@ impl RateEstimator {
                 due = due.max(sent.at + window + 1e-4);
             }
         }
-        due
+        match &self.window {
+            Some(window) => due.max(window.due(amount, &self.history, now)),
+            None => due,
+        }
+    }
+
+    /// The probe was not refused in time. If it is refused after all, [`Self::refused`] takes this back.
+    fn probe_passed(&mut self, passed: Passed, now: Seconds) {
+        let Some(window) = &mut self.window else {
+            return;
+        };
+        self.passed = Some((passed, *window));
+        if passed.before.found_nothing() {
+            let was = (passed.before.began, passed.before.last);
+            if window.passed(&self.history, was, passed.at) {
+                self.set_level(passed.before.level);
+                self.enter(Phase::Hold, now);
+            }
+        }
     }
 
     /// The time in which the level may be sent. What was sent in the start may have arrived later.
-    fn window(&self, now: Seconds) -> Seconds {
+    fn second(&self, now: Seconds) -> Seconds {
         let window = WINDOW + MARGIN + self.lag;
         if now - self.since < window {
             window
@@ -214,11 +242,11 @@ impl RateEstimator {
 
     /// The rate at which requests are spread.
     fn pace(&self) -> f64 {
-        match self.ceiling {
-            Some(ceiling) if self.level >= ceiling => ceiling * PACED_ANNOUNCED,
-            // Below one request in a window, only the pace holds the level.
-            _ if self.level < self.mean => self.level,
-            _ => self.level * PACED,
+        // Below one request in a window, only the pace holds the level.
+        if self.level < self.mean {
+            self.level
+        } else {
+            self.level * PACED
         }
     }
 
@@ -230,13 +258,21 @@ impl RateEstimator {
             self.unaccepted_since = Some(now);
         }
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
-        self.pacer.take(amount);
+        self.take(amount, now);
         let sent = Sent {
             id,
             at: now,
             amount,
             is_refused: false,
         };
+        if self.probing.probe.is_none() {
+            self.window.get_or_insert_with(|| Window::new(now)).sent(
+                id,
+                amount,
+                &self.history,
+                now,
+            );
+        }
         self.history.push(sent);
         self.tally.count(sent);
         self.last_sent = Some(now);
@@ -247,29 +283,27 @@ impl RateEstimator {
         id
     }
 
-    /// Records that headers announced `limit` a minute, of which `part` is ours; the rest as for [`announced_rate`].
-    pub(crate) fn announced(
-        &mut self,
-        limit: f64,
-        part: f64,
-        remaining: Option<f64>,
-        reset: Option<Seconds>,
-        now: Seconds,
-    ) {
-        let rest = remaining.zip(reset.filter(|reset| *reset > 0.0));
-        if let Some((_, reset)) = rest.filter(|(remaining, _)| *remaining < 1.0) {
-            self.blocked_until = self
-                .blocked_until
-                .max(now + reset.min((60.0 / limit).clamp(0.02, 1.0)));
+    /// Takes an amount, or gives some back.
+    fn take(&mut self, amount: f64, now: Seconds) {
+        self.pacer.take(amount);
+        if let Some(budget) = &mut self.budget {
+            budget.take(amount, now);
         }
-        let ceiling = announced_rate(limit, rest) * part;
-        let before = self.ceiling.replace(ceiling);
-        if self.phase == Phase::Start || before.is_none() {
-            self.pacer.drain();
-            (self.level, self.noise, self.suspicion, self.is_first) = (ceiling, 0.0, None, false);
-            self.enter(Phase::Hold, now);
-        } else if before.is_some_and(|before| self.level >= before) || self.level > ceiling {
-            self.level = ceiling;
+    }
+
+    /// Records what the headers of the reply to a request announced; `part` of it is ours.
+    pub(crate) fn announced(&mut self, id: u64, announced: Announced, part: f64, now: Seconds) {
+        if self.budget.is_none() {
+            self.noise = 0.0;
+        }
+        let later = self.history.after_id(id).map(|sent| sent.amount).sum();
+        let budget = Budget::new(id, announced, part, later, now);
+        if self
+            .budget
+            .as_ref()
+            .is_none_or(|before| before.is_replaced_by(&budget))
+        {
+            self.budget = Some(budget);
         }
     }
 
@@ -279,20 +313,23 @@ impl RateEstimator {
         let refused_for = first
             .zip(self.unaccepted_since.take())
             .map_or(0.0, |(first, since)| first.at - since);
-        if refused_for > OUTAGE && self.phase != Phase::Start && self.ceiling.is_none() {
+        if refused_for > OUTAGE && self.phase != Phase::Start && self.budget.is_none() {
             self.start_again(now);
         }
         if let Some(sent) = self.history.get_mut(id) {
-            let weight = if self.accepted_since == 0.0 { 1.0 } else { 0.3 };
-            self.accepted_since += sent.amount;
+            let weight = if self.is_answered { 0.3 } else { 1.0 };
+            self.is_answered = true;
             self.latency += ((now - sent.at) - self.latency) * weight;
+        }
+        if let Some(window) = &mut self.window {
+            window.succeeded(id);
         }
         self.judge(now);
     }
 
     /// Corrects the reserved amount of a request to the used one.
     pub(crate) fn settle(&mut self, id: u64, reserved: f64, used: f64) {
-        self.pacer.take(used - reserved);
+        self.take(used - reserved, Seconds::NEG_INFINITY);
         if let Some(sent) = self.history.get_mut(id) {
             sent.amount = used;
         }
@@ -301,7 +338,7 @@ impl RateEstimator {
     /// Records that another limit refused the request, so that it took nothing of this one.
     pub(crate) fn withdrawn(&mut self, id: u64) {
         if let Some(sent) = self.history.remove(id) {
-            self.pacer.take(-sent.amount);
+            self.take(-sent.amount, Seconds::NEG_INFINITY);
         }
     }
 
@@ -315,6 +352,16 @@ impl RateEstimator {
         self.tally.mark_refused(id);
         if self.phase == Phase::Start {
             return self.refused_in_start(id, now - sent.at, now);
+        }
+        if self
+            .window
+            .as_mut()
+            .is_some_and(|window| window.refused_test(id))
+        {
+            return;
+        }
+        if let Some((passed, window)) = self.passed.filter(|(passed, _)| passed.id == id) {
+            (self.probing, self.window, self.passed) = (passed.before, Some(window), None);
         }
         self.refused_probe(id, now, asked);
         if self.probing.found_nothing() {
@@ -336,7 +383,6 @@ impl RateEstimator {
             return;
         }
         self.tally.refused += 1;
-        self.is_provisional &= self.phase != Phase::Hold;
         self.refused_at_level(now);
     }
 
@@ -353,7 +399,6 @@ impl RateEstimator {
     fn refused_in_start(&mut self, id: u64, took: Seconds, now: Seconds) {
         if let Some(suspicion) = &mut self.suspicion {
             if suspicion.record_refusal(id, took) {
-                self.is_provisional = suspicion.is_slow;
                 self.begin_holding(now);
             }
         } else if self.may_be_noise {
@@ -390,29 +435,15 @@ impl RateEstimator {
                 .refused(id, self.round_trip.unwrap_or_default(), now);
         } else if id >= self.wave && self.noise == 0.0 {
             self.probing = Probing::new(self.level, now);
-        }
-        if self.probing.found_nothing() {
-            let lasted = now - self.probing.began;
-            let wait = asked
-                .filter(|asked| *asked > 0.0)
-                .unwrap_or((lasted / 4.0).clamp(0.25, 30.0));
-            if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.probing.began) {
-                self.used_up(now);
+            if let Some(window) = &mut self.window {
+                window.refused(&self.history, now);
             }
-            self.blocked_until = self.blocked_until.max(now + wait * 1.005 + 0.002);
         }
-    }
-
-    /// A window longer than ours is used up. The level was not too high for ours. From the second time on, the window allows
-    /// the amount that was accepted since the time before, spread evenly.
-    fn used_up(&mut self, now: Seconds) {
-        let accepted = std::mem::take(&mut self.accepted_since);
-        let before = self.used_up_at.replace(self.probing.began);
-        let per_second = before.map(|before| accepted / (self.probing.began - before).max(WINDOW));
-        self.set_level(per_second.map_or(self.probing.level, |per_second| {
-            per_second.min(self.probing.level)
-        }));
-        self.enter(Phase::Hold, now);
+        if let Some(window) = self.window.filter(|_| self.probing.found_nothing()) {
+            let round_trip = self.round_trip.unwrap_or_default();
+            let wait = window.wait(self.probing.streak, asked, round_trip, now);
+            self.blocked_until = self.blocked_until.max(now + wait);
+        }
     }
 
     fn refused_at_level(&mut self, now: Seconds) {
@@ -420,7 +451,7 @@ impl RateEstimator {
             Phase::Raised { before }
                 if self.is_excess(if self.noise == 0.0 { 0.5 } else { 1.5 }) =>
             {
-                self.failed_level = self.level;
+                self.failed_level = before * (1.0 + STEP);
                 self.set_level(before);
                 self.settle_down(now);
             }
@@ -489,10 +520,6 @@ impl RateEstimator {
         let lasted = now - self.since;
         match self.phase {
             Phase::Raised { .. } if lasted >= self.trial() && self.tally.sent >= 3 => {
-                let is_tried = self.is_provisional || self.tally.sent >= TRIED_BEFORE_RESTART;
-                if self.is_first && self.restarts < RESTARTS && is_tried {
-                    return self.restart(now);
-                }
                 if self.level > 1.1 * self.failed_level {
                     self.step = (self.step * 2.0).min(1.0);
                     self.hold = (self.hold / 2.0).max(HOLD);
@@ -590,12 +617,6 @@ impl RateEstimator {
         self.enter(Phase::Start, now);
     }
 
-    /// Continues the start above the first level, which turned out not to be a limit.
-    fn restart(&mut self, now: Seconds) {
-        (self.phase, self.is_provisional, self.restarts) = (Phase::Start, false, self.restarts + 1);
-        self.start.grow_from(2.0 * self.level, now);
-    }
-
     /// Whether a failed raise says little: refusals may be chance, or others use the limit now and stop later.
     fn is_raised_often(&self) -> bool {
         self.noise > 0.0 || self.may_be_shared && self.level >= LEAST_OFTEN * self.mean
@@ -618,9 +639,6 @@ impl RateEstimator {
                 self.hold
             };
         }
-        if self.is_provisional && self.is_first {
-            return LONGEST_WAIT * self.mean / self.level;
-        }
         let longest = if self.is_first {
             LONGEST_FIRST_WAIT
         } else {
@@ -634,8 +652,12 @@ impl RateEstimator {
     fn raise(&mut self, now: Seconds) {
         let before = self.level;
         let is_used = self.accepted(now) >= 0.8 * before - self.mean;
-        let raised = before + (self.step * before).max(self.mean.min(before));
-        let raised = self.ceiling.map_or(raised, |ceiling| raised.min(ceiling));
+        let step = if self.is_first {
+            self.step.max(FIRST_STEP)
+        } else {
+            self.step
+        };
+        let raised = before + (step * before).max(self.mean.min(before));
         if !is_used || raised <= before {
             return self.enter(Phase::Hold, now);
         }
@@ -657,15 +679,15 @@ impl RateEstimator {
         (self.phase, self.since, self.tally) = (phase, now, Tally::new(self.next_id));
     }
 
-    /// Sets the level to at least one request a minute and at most the announced limit.
+    /// Sets the level to at least one request a minute.
     fn set_level(&mut self, level: f64) {
         let least = self.mean / 60.0;
-        self.level = level.min(self.ceiling.unwrap_or(f64::INFINITY)).max(least);
+        self.level = level.max(least);
     }
 
     /// The largest share of refusals that may be noise: none at an announced limit, because others use that too.
     fn most_noise(&self) -> f64 {
-        if self.ceiling.is_some() {
+        if self.budget.is_some() {
             0.0
         } else {
             MOST_NOISE
@@ -726,7 +748,7 @@ impl RateEstimator {
         let horizon = if is_fast {
             WINDOW
         } else {
-            (4.0 * self.mean / self.level).min(REMEMBERED)
+            (4.0 * self.mean / self.level).min(60.0)
         };
         let margin = if is_fast { MARGIN } else { 0.0 };
         self.history

@@ -42,32 +42,9 @@ impl Pacer {
         }
     }
 
-    /// Forgets what is saved, so that nothing may be sent at once.
-    pub(super) fn drain(&mut self) {
-        self.filled = self.filled.min(0.0);
-    }
-
     pub(super) fn take(&mut self, amount: f64) {
         if self.rate.is_finite() {
             self.filled -= amount;
         }
     }
-}
-
-/// The rate per second that headers allow, from the limit per minute and, if they tell, from what remains of it and how long
-/// it takes until it is whole again.
-pub(super) fn announced_rate(limit: f64, rest: Option<(f64, Seconds)>) -> f64 {
-    let per_second = limit / 60.0;
-    let Some((remaining, reset)) = rest else {
-        return per_second;
-    };
-    let refilled = (limit - remaining) / reset;
-    if refilled > 1.5 * per_second {
-        // No refill: what remains is of a window shorter than a minute.
-        return per_second;
-    }
-    // The refill of a longer window, with its reserve spread over the next minute.
-    per_second
-        .min(refilled.max(0.0) + remaining / 60.0)
-        .max(per_second / 1e4)
 }

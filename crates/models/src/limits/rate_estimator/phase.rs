@@ -21,11 +21,6 @@ pub(super) const LOOKED_AT: u32 = 6;
 /// They mean a limit if this many of the first three that were sent after the refusal was known are refused, or more than
 /// this of all.
 pub(super) const CONFIRMING: u32 = 2;
-/// How often the start continues above a first level that turned out too low.
-pub(super) const RESTARTS: u32 = 3;
-/// It continues only if this many requests were sent at a raised level: where others use the limit, most refusals that a
-/// raise causes are theirs, and among fewer requests there may be none of ours.
-pub(super) const TRIED_BEFORE_RESTART: u32 = 20;
 
 /// If everything was refused for this long, the first request that is accepted repeats the start. In a shorter time, others
 /// may have used up a limit that they share with us.
@@ -37,11 +32,10 @@ pub(super) const MARGIN: Seconds = 0.01;
 /// Requests are paced a little faster than the level, because the window holds the level exactly. At an announced limit
 /// they are paced a little slower, because nothing else holds that.
 pub(super) const PACED: f64 = 1.02;
-pub(super) const PACED_ANNOUNCED: f64 = 0.99;
 /// How much later the requests of the start may have arrived than they were sent, at most.
 pub(super) const LONGEST_LAG: Seconds = 0.25;
-/// How long sent requests are remembered.
-pub(super) const REMEMBERED: Seconds = 60.0;
+/// How long sent requests are remembered: a window may be long.
+pub(super) const REMEMBERED: Seconds = 600.0;
 /// More requests than this would take megabytes: of those, only the ones sent in [`ALWAYS_REMEMBERED`] are kept.
 pub(super) const MOST_REMEMBERED: usize = 16_000;
 pub(super) const ALWAYS_REMEMBERED: Seconds = 5.0;
@@ -105,6 +99,12 @@ pub(super) const NOTHING_LEFT: u32 = 4;
 /// The wait that shows that the window of the limit is longer than [`WINDOW`].
 pub(super) const LONG_WAIT: Seconds = 1.6;
 
+/// The periods of windows that are tried first, with a margin.
+pub(super) const WINDOWS: [Seconds; 2] = [1.02, 60.05];
+/// How many requests are sent before a window is tested, at first and at most.
+pub(super) const FIRST_TEST: u32 = 10;
+pub(super) const MOST_BEFORE_TEST: u32 = 40;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Phase {
     #[default]
@@ -122,3 +122,6 @@ pub(super) enum Phase {
         share: f64,
     },
 }
+
+/// The part by which a first level is raised, which may be far too low.
+pub(super) const FIRST_STEP: f64 = 0.25;

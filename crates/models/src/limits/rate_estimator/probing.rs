@@ -16,11 +16,20 @@ pub(super) enum Probe {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Probing {
     pub probe: Option<Probe>,
-    streak: u32,
-    /// When the streak began.
+    pub streak: u32,
+    /// When the streak began, and when its last request was sent.
     pub began: Seconds,
+    pub last: Seconds,
     /// The level before the streak.
     pub level: f64,
+}
+
+/// A probe that was taken for accepted because no refusal had come, and the probing before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub id: u64,
+    pub at: Seconds,
+    pub before: Probing,
 }
 
 impl Probing {
@@ -30,6 +39,7 @@ impl Probing {
             probe: Some(Probe::Due(now)),
             streak: 1,
             began: now,
+            last: now,
             level,
         }
     }
@@ -43,22 +53,31 @@ impl Probing {
 
     /// Records that the probe, or a request after it, was refused. Earlier ones say nothing.
     pub(super) fn refused(&mut self, id: u64, round_trip: Seconds, now: Seconds) {
-        if let Some(Probe::Sent(probe, _)) = self.probe
+        if let Some(Probe::Sent(probe, at)) = self.probe
             && id >= probe
         {
+            self.last = at;
             self.streak += 1;
             let round_trips = f64::from(1_u32 << self.streak.min(10));
             self.probe = Some(Probe::Due(now + round_trip * round_trips));
         }
     }
 
-    /// Ends the probing if the probe was sent `answered` ago: a refusal would have come by now.
-    pub(super) fn end_if_accepted(&mut self, answered: Seconds, now: Seconds) {
-        if let Some(Probe::Sent(_, at)) = self.probe
-            && now >= at + answered
-        {
-            (self.probe, self.streak) = (None, 0);
+    /// Ends the probing if the probe was sent `answered` ago: a refusal would mostly have come by now.
+    pub(super) fn end_if_accepted(&mut self, answered: Seconds, now: Seconds) -> Option<Passed> {
+        let Some(Probe::Sent(id, at)) = self.probe else {
+            return None;
+        };
+        if now < at + answered {
+            return None;
         }
+        let passed = Passed {
+            id,
+            at,
+            before: *self,
+        };
+        (self.probe, self.streak) = (None, 0);
+        Some(passed)
     }
 
     /// Whether so many were refused that nothing is left of the limit.
