@@ -79,7 +79,7 @@ pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
     MethodChange, MethodLevel,
 };
-pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
+pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError};

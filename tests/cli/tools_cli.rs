@@ -1,6 +1,7 @@
 //! The tools around a run, as a user meets them: the program itself, on projects of its own.
 #![allow(clippy::print_stderr)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -750,39 +751,37 @@ fn a_judge_that_likes_everything_fails_by_exit_one() {
     assert_eq!(count.load(Ordering::SeqCst), 55);
 }
 
-/// Grades by a person who agrees with the judge on everything.
-fn labels(project: &Project, label: &str, method: &str) -> String {
-    let mut text = "fixture,point,method,run,probe,criterion,score\n".to_owned();
-    for line in project
-        .read(&format!("results/{label}/cells.jsonl"))
-        .lines()
-    {
+/// A blind sheet of the results `a`, with the scores that the judge gave.
+fn filled_sheet(project: &Project) -> String {
+    let sheet = ["judge", "agreement", "--blind-sheet", "sheet.csv"];
+    assert_eq!(project.run(&sheet).code, 0);
+    let mut scores = BTreeMap::new();
+    for line in project.read("results/a/cells.jsonl").lines() {
         let row: Value = serde_json::from_str(line).unwrap();
-        if row["method"] != method || row["run"] != 1 {
-            continue;
-        }
-        for scored in row["criteria"].as_array().unwrap() {
-            let place = format!(
-                "{STARTER},{},{method},1,{}",
-                row["point"],
-                row["probe"].as_str().unwrap()
-            );
-            text.push_str(&format!(
-                "{place},{},{}\n",
-                scored["criterionId"].as_str().unwrap(),
-                scored["score"]
-            ));
+        for (dimension, score) in row["dimensions"].as_object().unwrap() {
+            let answer = row["answer"].as_str().unwrap().to_owned();
+            scores.insert((answer, dimension.clone()), score.to_string());
         }
     }
-    text
+    let sheet = project.read("sheet.csv");
+    let mut reader = csv::Reader::from_reader(sheet.as_bytes());
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(reader.headers().unwrap()).unwrap();
+    for record in reader.records() {
+        let mut fields: Vec<String> = record.unwrap().iter().map(str::to_owned).collect();
+        fields[2] = scores[&(fields[5].clone(), fields[1].clone())].clone();
+        writer.write_record(&fields).unwrap();
+    }
+    String::from_utf8(writer.into_inner().unwrap()).unwrap()
 }
 
 #[test]
 fn grades_by_people_are_compared_with_the_judge() {
     let project = Project::new();
     assert_eq!(project.run(&["run", "--label", "a", "--runs", "1"]).code, 0);
-    project.write("labels.csv", &labels(&project, "a", "anchored"));
-    let done = project.run(&["judge", "agreement", "labels.csv", "--json"]);
+    let sheet = filled_sheet(&project);
+    project.write("sheet.csv", &sheet);
+    let done = project.run(&["judge", "agreement", "sheet.csv", "--json"]);
     let found = done.json();
     let pooled = &found["judges"][0]["pooled"];
     assert_eq!(
@@ -791,38 +790,26 @@ fn grades_by_people_are_compared_with_the_judge() {
             pooled["exact"].as_f64(),
             pooled["quadratic_kappa"]["value"].as_f64()
         ),
-        (0, Some(1.0), Some(1.0))
+        (0, Some(1.0), Some(1.0)),
+        "{}",
+        done.err
     );
     assert_eq!(found["judges"][0]["against_itself"], Value::Null);
-    let few: String = labels(&project, "a", "anchored")
-        .lines()
-        .take(6)
-        .map(|line| format!("{line}\n"))
-        .collect();
-    project.write("few.csv", &few);
-    assert!(
-        project
-            .run(&["judge", "agreement", "few.csv"])
-            .err
-            .contains("on under 30 say little")
-    );
-    project.write("ends.csv", &labels(&project, "a", "full"));
     for (file, label, words) in [
-        ("ends.csv", "a", "ceiling and floor"),
-        ("labels.csv", "b", "no results `b`"),
+        ("sheet.csv", "b", "no results `b`"),
         ("missing.csv", "a", "cannot read missing.csv"),
-        ("pipeline.toml", "a", "none of the columns"),
+        ("pipeline.toml", "a", "the heading lacks"),
     ] {
         let done = project.run(&["judge", "agreement", file, "--label", label]);
         assert_eq!(done.code, 2, "{file}: {}", done.err);
         assert!(done.err.contains(words), "{file}: {}", done.err);
     }
-    project.edit("labels.csv", "anchored", "anchord");
-    let done = project.run(&["judge", "agreement", "labels.csv"]);
+    project.write("sheet.csv", "id,dimension,score\nfeed,accuracy,4\n");
+    let done = project.run(&["judge", "agreement", "sheet.csv"]);
     assert!(
-        done.code == 2
-            && done.err.contains("labels.csv:2:1")
-            && done.err.contains("did you mean `anchored`?")
+        done.code == 2 && done.err.contains("the results have no answer `feed`"),
+        "{}",
+        done.err
     );
 }
 

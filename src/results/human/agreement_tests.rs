@@ -5,10 +5,13 @@ use crate::action::Digest;
 use crate::judge::CriterionScore;
 use crate::results::fakes::{design, model_info, row};
 
-const HEADING: &str = "fixture,point,method,run,probe,criterion,dimension,score,answer_n,rater\n";
-
-fn human(lines: &str) -> HumanGrades {
-    HumanGrades::parse("l.csv", format!("{HEADING}{lines}").as_bytes()).expect("sound grades")
+/// A sheet that grades the accuracy of these answers.
+fn sheet(lines: &[(&Row, &str, &str)]) -> GradedSheet {
+    let lines = lines
+        .iter()
+        .map(|(row, score, rater)| format!("{},accuracy,{score},{rater}\n", answer_id(row)));
+    let text = format!("id,dimension,score,rater\n{}", lines.collect::<String>());
+    GradedSheet::parse("l.csv", text.as_bytes()).expect("sound grades")
 }
 
 fn results() -> Design {
@@ -30,7 +33,7 @@ fn graded(fixture: &str, method: &str, run: u32, points: u8) -> Row {
 }
 
 fn compared(
-    human: &HumanGrades,
+    human: &GradedSheet,
     design: &Design,
     rows: Vec<Row>,
 ) -> Result<AgreementResult, Vec<String>> {
@@ -40,31 +43,22 @@ fn compared(
 }
 
 #[test]
-fn criteria_and_dimensions_are_paired_and_ends_are_left_out() {
-    let lines = "f,1,mine,1,p1,accuracy_factual,,4,,\n\
-                 f,1,mine,2,p1,,accuracy,1,,\n\
-                 f,1,full,1,p1,accuracy_factual,,5,,\n\
-                 g,1,mine,1,p1,accuracy_technical,,5,,\n";
-    let rows = vec![
-        graded("f", "mine", 1, 5),
-        graded("f", "mine", 2, 1),
-        graded("f", "full", 1, 5),
-    ];
-    let found = compared(&human(lines), &results(), rows).expect("comparable");
-    assert_eq!(
-        (found.graded, found.excluded, found.unmatched.as_slice()),
-        (4, 1, [5].as_slice())
-    );
+fn grades_are_paired_and_raters_of_one_thing_count_as_their_mean() {
+    let rows = [graded("f", "mine", 1, 5), graded("f", "mine", 2, 1)];
+    let lines = sheet(&[
+        (&rows[0], "4", "ann"),
+        (&rows[0], "5", "ben"),
+        (&rows[1], "1", "ann"),
+    ]);
+    let found = compared(&lines, &results(), rows.to_vec()).expect("comparable");
+    assert_eq!((found.graded, found.unmatched.len()), (2, 0));
     let [judge] = found.judges.as_slice() else {
         panic!("one judge")
     };
+    let pooled = &judge.pooled;
     assert_eq!(
-        (
-            judge.pooled.pairs,
-            judge.pooled.exact,
-            judge.pooled.mean_difference
-        ),
-        (2, Some(0.5), Some(0.5))
+        (pooled.pairs, pooled.exact, pooled.mean_difference),
+        (2, Some(0.5), Some(0.25))
     );
     assert_eq!(
         judge.dimensions.keys().copied().collect::<Vec<_>>(),
@@ -74,62 +68,16 @@ fn criteria_and_dimensions_are_paired_and_ends_are_left_out() {
 }
 
 #[test]
-fn several_raters_of_one_thing_count_as_their_mean() {
-    let lines = "f,1,mine,1,p1,accuracy_factual,,4,,ann\nf,1,mine,1,p1,accuracy_factual,,5,,ben\n";
-    let found =
-        compared(&human(lines), &results(), vec![graded("f", "mine", 1, 4)]).expect("comparable");
-    assert_eq!(
-        (found.graded, found.judges[0].pooled.mean_difference),
-        (1, Some(-0.5))
-    );
-}
-
-#[test]
-fn names_that_the_results_lack_are_reported_with_line_and_nearest() {
-    let lines = "h,1,mine,1,p1,accuracy_factual,,4,,\n\
-                 f,1,mien,1,p1,accuracy_factual,,4,,\n\
-                 f,1,mine,1,p9,accuracy_factual,,4,,\n\
-                 f,1,mine,1,p1,accuracy_factul,,4,,\n\
-                 f,1,mine,3,p1,accuracy_factual,,4,,\n\
-                 f,2,mine,1,p1,accuracy_factual,,4,,\n";
-    let faults = compared(&human(lines), &results(), Vec::new()).expect_err("faults");
+fn answers_that_the_results_lack_are_reported_with_their_lines() {
+    let stranger = graded("f", "full", 1, 5);
+    let lines = sheet(&[(&stranger, "4", "")]);
+    let faults = compared(&lines, &results(), vec![stranger.clone()]).expect_err("an anchor");
     assert_eq!(
         faults,
-        [
-            "l.csv:2:1: the results have no fixture `h`",
-            "l.csv:3:1: the results have no method `mien`",
-            "l.csv:4:1: the results have no probe at point 1 of f `p9`",
-            "l.csv:5:1: the results have no criterion `accuracy_factul`",
-            "l.csv:6:1: there is no run 3: the results have 2",
-            "l.csv:7:1: the results have no probes at point `2`",
-        ]
-    );
-}
-
-#[test]
-fn one_of_several_answers_must_be_named() {
-    let rows = || {
-        vec![
-            graded("f", "mine", 1, 5),
-            Row {
-                answer_n: 2,
-                ..graded("f", "mine", 1, 1)
-            },
-        ]
-    };
-    let vague = human("f,1,mine,1,p1,accuracy_factual,,4,,\n");
-    assert_eq!(
-        compared(&vague, &results(), rows()).expect_err("vague"),
-        ["l.csv:2:1: this fits 2 answers to the probe"]
-    );
-    let named = human("f,1,mine,1,p1,accuracy_factual,,4,2,\n");
-    assert_eq!(
-        compared(&named, &results(), rows())
-            .expect("comparable")
-            .judges[0]
-            .pooled
-            .mean_difference,
-        Some(-3.0)
+        [format!(
+            "l.csv:2:1: the results have no answer `{}`",
+            answer_id(&stranger)
+        )]
     );
 }
 
@@ -152,7 +100,7 @@ fn repeats_show_the_judge_against_itself_and_shared_actions_are_none() {
     let mut design = results();
     design.runs.judge = 2;
     let first = graded("f", "mine", 1, 5);
-    let lines = human("f,1,mine,1,p1,accuracy_factual,,4,,\n");
+    let lines = sheet(&[(&first, "4", "")]);
     let shared = vec![
         first.clone(),
         Row {
@@ -191,12 +139,7 @@ fn a_panel_has_its_median_and_its_alpha() {
     design.judges = vec![model_info("one", "a/b"), model_info("two", "a/c")];
     let cell = graded("f", "mine", 1, 5);
     let rows = vec![again(&cell, "one", 1, 5), again(&cell, "two", 1, 2)];
-    let found = compared(
-        &human("f,1,mine,1,p1,accuracy_factual,,4,,\n"),
-        &design,
-        rows,
-    )
-    .expect("comparable");
+    let found = compared(&sheet(&[(&cell, "4", "")]), &design, rows).expect("comparable");
     let differences: Vec<_> = found
         .judges
         .iter()
@@ -211,17 +154,4 @@ fn a_panel_has_its_median_and_its_alpha() {
         ]
     );
     assert_eq!(found.alpha.map(|alpha| alpha.pairs), Some(1));
-}
-
-#[test]
-fn a_method_may_be_named_with_its_answerer_as_tables_name_it() {
-    let lines = human("f,1,mine/agent,1,p1,accuracy_factual,,4,,\n");
-    let found = compared(&lines, &results(), vec![graded("f", "mine", 1, 5)]).expect("comparable");
-    assert_eq!(
-        (found.unmatched.as_slice(), found.judges[0].pooled.pairs),
-        ([].as_slice(), 1)
-    );
-    let stranger = human("f,1,mine/nobody,1,p1,accuracy_factual,,4,,\n");
-    let faults = compared(&stranger, &results(), Vec::new()).expect_err("no such answerer");
-    assert_eq!(faults, ["l.csv:2:1: the results have no answerer `nobody`"]);
 }

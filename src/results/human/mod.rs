@@ -1,9 +1,7 @@
 //! People and judges: answers written down for people to grade blindly, their grades read, and how far judges agree.
 
 mod agreement;
-mod blind_sheet;
-mod grades;
+mod sheet;
 
 pub use agreement::{AgreementResult, JudgeAgreement, compare_judges};
-pub use blind_sheet::blind_sheet;
-pub use grades::HumanGrades;
+pub use sheet::{GradedSheet, blind_sheet};

@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, dimension_name, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
-use crate::results::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
+use crate::results::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 use base::files::{system_words, write_whole};
 use base::locale::localized;
 use base::say;
@@ -34,22 +34,16 @@ pub(super) fn run(
     label: Option<&str>,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let mut human = read_grades(&given(common, path))?;
+    let sheet = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
     let folder = chosen_results(common, &results, label, false, console)?;
     let manifest = folder.manifest()?;
-    if human.is_blind() {
-        let resolved = human
-            .resolve(folder.rows()?)
-            .map_err(|error| Failure::error(chain(&error)))?;
-        human = resolved.map_err(Failure::Problems)?;
-    }
-    let compared = compare_judges(&human, &manifest.design, folder.rows()?)
+    let compared = compare_judges(&sheet, &manifest.design, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
         .map_err(Failure::Problems)?;
     let name = folder.label();
     if compared.judges.iter().all(|judge| judge.pooled.pairs == 0) {
-        return Err(nothing_common(&compared, &name));
+        return Err(nothing_common(&name));
     }
     let warnings = warnings(&compared, &name);
     console.report(
@@ -72,7 +66,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
+fn read_grades(path: &Path) -> Result<GradedSheet, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
         let why = system_words(&error);
         Failure::input(say!(
@@ -81,11 +75,11 @@ fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
             path.display()
         ))
         .hinted(localized(
-            "a CSV file of human grades",
-            "人工评分的 CSV 文件",
+            "the sheet that --blind-sheet wrote, filled in",
+            "由 --blind-sheet 写出并填好的评分表",
         ))
     })?;
-    HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
+    GradedSheet::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
 }
 
 /// Writes answers of the newest or the named result set for people to grade.
@@ -117,30 +111,15 @@ pub(super) fn write_sheet(
     Ok(Exit::Done)
 }
 
-fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
-    let message = say!(
+fn nothing_common(label: &str) -> Failure {
+    Failure::input(say!(
         "no grade in the file matches a judged cell of `{label}`",
         "文件中没有评分对应 `{label}` 的已评分单元"
-    );
-    let hint = match compared.excluded {
-        0 => localized(
-            "the cells named were not judged; `compeval run` again completes them",
-            "所指单元尚未评分；再次 `compeval run` 可补全",
-        )
-        .to_owned(),
-        all if all == compared.graded => localized(
-            "all grades are of ceiling and floor, which are left out: they are easy to \
-                                          grade, and inflate every coefficient; grade cells of real methods",
-            "所有评分都属于上限和下限，不予计入：它们容易评分，会抬高所有系数；请给真实方法的单元评分",
-        )
-        .to_owned(),
-        some => say!(
-            "{some} of {} grades are of ceiling and floor, which are left out",
-            "{0} 个评分中有 {some} 个属于上限和下限，未计入",
-            compared.graded
-        ),
-    };
-    Failure::input(message).hinted(hint)
+    ))
+    .hinted(localized(
+        "the cells named were not judged; `compeval run` again completes them",
+        "所指单元尚未评分；再次 `compeval run` 可补全",
+    ))
 }
 
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
@@ -236,7 +215,6 @@ fn coefficient(found: &Coefficient) -> String {
 fn counts(compared: &AgreementResult, label: &str) -> String {
     let AgreementResult {
         graded,
-        excluded,
         unmatched,
         alpha,
         ..
@@ -246,12 +224,6 @@ fn counts(compared: &AgreementResult, label: &str) -> String {
         "{} 对比 `{label}`",
         count(*graded, Noun::HumanGrade)
     );
-    if *excluded > 0 {
-        text.push_str(&say!(
-            ", {excluded} of ceiling and floor left out",
-            "，上限和下限的 {excluded} 个未计入"
-        ));
-    }
     if !unmatched.is_empty() {
         text.push_str(&say!(", {} not judged", "，{} 未评分", unmatched.len()));
     }

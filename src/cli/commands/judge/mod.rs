@@ -20,7 +20,7 @@ use crate::cli::terminal::Console;
 pub(crate) enum JudgeCommand {
     /// Compare the judge with human grades
     #[command(
-        after_help = "Examples:\n  compeval judge agreement --blind-sheet sheet.csv\n  compeval judge agreement human-grades.csv"
+        after_help = "Examples:\n  compeval judge agreement --blind-sheet sheet.csv    then fill in the column `score`\n  compeval judge agreement sheet.csv"
     )]
     Agreement {
         /// A sheet of --blind-sheet with scores, or a CSV file: fixture, point, method, run, probe, criterion, score

@@ -1,0 +1,407 @@
+//! A sheet of answers for people to grade, without the names of methods, models, runs and judges.
+//!
+//! The id of an answer is a short digest of its place and its text, which reveals nothing to the grader, and which no
+//! other answer in this place has. The lines are in the order of these ids, which mixes the methods. `judge agreement`
+//! finds the places again from the results. Ceiling and floor are left out, as in the comparison. An answer that several
+//! places share occurs once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::action::{Digest, DigestBuilder};
+use crate::judge::Dimension;
+use crate::pipeline::{Problem, Problems, list};
+use crate::results::{Design, Row};
+use base::fault::suggestion;
+use base::locale::localized;
+use base::say;
+use stats::thresholds::SCALE;
+
+/// Answers on a sheet: enough for 30 pairs of each common dimension, and an hour or two of work.
+const ANSWERS: usize = 40;
+
+/// The maximum number of faults reported at once.
+const MAX_FAULTS: usize = 20;
+
+const HEADING: [&str; 7] = [
+    "id",
+    "dimension",
+    "score",
+    "question",
+    "expected_facts",
+    "answer",
+    "comment",
+];
+
+/// The id that a blind sheet has for the answer of a row.
+pub(super) fn answer_id(row: &Row) -> String {
+    let mut builder = DigestBuilder::new("answer of a blind sheet");
+    builder
+        .field("fixture", &row.fixture)
+        .field("method", &row.method)
+        .field("probe", &row.probe);
+    builder
+        .field("answerer", &row.answerer)
+        .field("answer", &row.answer);
+    for number in [row.point, row.run, row.answer_n] {
+        builder.field("number", number.to_le_bytes());
+    }
+    builder.finish().to_string().chars().take(12).collect()
+}
+
+/// Makes the sheet as CSV: a line for each graded dimension of an answer, with an empty score.
+///
+/// # Errors
+/// A row that cannot be read.
+pub fn blind_sheet<E>(
+    design: &Design,
+    rows: impl Iterator<Item = Result<Row, E>>,
+) -> Result<Result<Vec<u8>, csv::Error>, E> {
+    let mut answers: BTreeMap<String, Row> = BTreeMap::new();
+    let mut seen: BTreeSet<Digest> = BTreeSet::new();
+    for row in rows {
+        let row = row?;
+        let is_candidate = design
+            .method(&row.method)
+            .is_some_and(|info| !info.is_anchor())
+            && design.is_tested(&row);
+        if is_candidate && seen.insert(row.keys.answer.0) {
+            answers.insert(answer_id(&row), row);
+            // Only those with the lowest ids are needed: a matrix may have more answers than fit into memory.
+            if answers.len() > ANSWERS {
+                answers.pop_last();
+            }
+        }
+    }
+    Ok(write_sheet(design, answers.into_iter()))
+}
+
+fn write_sheet(
+    design: &Design,
+    answers: impl Iterator<Item = (String, Row)>,
+) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEADING)?;
+    for (id, row) in answers {
+        let facts: Vec<&str> = row.facts.iter().map(|fact| fact.fact.as_str()).collect();
+        let (question, facts) = (question(design, &row), facts.join(" | "));
+        for dimension in row.dimensions.keys().copied().map(Dimension::name) {
+            writer.write_record([&*id, dimension, "", question, &*facts, &*row.answer, ""])?;
+        }
+    }
+    writer
+        .into_inner()
+        .map_err(|error| csv::Error::from(std::io::Error::other(error.to_string())))
+}
+
+fn question<'d>(design: &'d Design, row: &Row) -> &'d str {
+    design
+        .probe(&row.fixture, row.point, &row.probe)
+        .map_or("", |probe| &probe.question)
+}
+
+/// The score of a dimension of an answer, as a person gave it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SheetGrade {
+    /// Its line in the file, from 1, the heading included.
+    pub line: u64,
+    /// The id of the answer.
+    pub id: String,
+    pub dimension: Dimension,
+    /// Who graded, if the file says.
+    pub rater: Option<String>,
+    /// From 0 to 5.
+    pub score: f64,
+}
+
+/// A sheet that people filled in.
+#[derive(Clone, Debug)]
+pub struct GradedSheet {
+    file: String,
+    /// In the order of the file.
+    pub grades: Vec<SheetGrade>,
+}
+
+/// The columns that are read; all others are for people.
+#[derive(Deserialize)]
+struct SheetLine<'r> {
+    id: &'r str,
+    dimension: &'r str,
+    score: &'r str,
+    rater: Option<&'r str>,
+}
+
+impl GradedSheet {
+    /// Parses the content of `file`. Lines without a score are not filled in yet, and are left out.
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<GradedSheet, Problems> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_reader(bytes);
+        let mut sheet = GradedSheet {
+            file: file.to_owned(),
+            grades: Vec::new(),
+        };
+        let headings = reader
+            .headers()
+            .map_err(|error| Problems(vec![sheet.unreadable(&error)]))?
+            .clone();
+        let missing = ["id", "dimension", "score"]
+            .into_iter()
+            .filter(|name| headings.iter().all(|heading| heading != *name));
+        let missing: Vec<&str> = missing.collect();
+        if !missing.is_empty() {
+            let message = say!("the heading lacks {}", "标题行缺少 {}", list(missing));
+            return Err(Problems(vec![sheet.problem_at(1, message).help(shape())]));
+        }
+        let mut problems = Problems::default();
+        for record in reader.records() {
+            let read = record.map_err(|error| sheet.unreadable(&error));
+            match read.and_then(|record| sheet.read_line(&record, &headings)) {
+                Ok(grade) => sheet.grades.extend(grade),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if sheet.grades.is_empty() && problems.is_empty() {
+            let none = localized("there are no grades in the file", "文件中没有评分");
+            problems.push(sheet.problem_at(1, none.to_owned()).help(shape()));
+        }
+        problems.0.extend(sheet.repeated());
+        if problems.is_empty() {
+            return Ok(sheet);
+        }
+        Err(sheet.first_of(problems))
+    }
+
+    fn read_line(
+        &self,
+        record: &csv::StringRecord,
+        headings: &csv::StringRecord,
+    ) -> Result<Option<SheetGrade>, Problem> {
+        let line = record.position().map_or(1, csv::Position::line);
+        let read: SheetLine<'_> = record
+            .deserialize(Some(headings))
+            .map_err(|error| self.unreadable(&error))?;
+        if read.score.is_empty() {
+            return Ok(None);
+        }
+        let dimension = Dimension::ALL
+            .into_iter()
+            .find(|dimension| dimension.name() == read.dimension)
+            .ok_or_else(|| {
+                self.problem_at(
+                    line,
+                    say!(
+                        "there is no dimension `{}`",
+                        "没有维度 `{}`",
+                        read.dimension
+                    ),
+                )
+                .help(suggestion(
+                    read.dimension,
+                    &Dimension::ALL.map(Dimension::name),
+                ))
+            })?;
+        let (low, high) = SCALE;
+        let score = read
+            .score
+            .parse()
+            .ok()
+            .filter(|score| (low..=high).contains(score))
+            .ok_or_else(|| {
+                self.problem_at(
+                    line,
+                    say!(
+                        "the score is `{}`: expected a number from {low} to {high}",
+                        "分数为 `{}`：应为 {low} 至 {high} 的数",
+                        read.score
+                    ),
+                )
+            })?;
+        Ok(Some(SheetGrade {
+            line,
+            id: read.id.to_owned(),
+            dimension,
+            rater: read
+                .rater
+                .filter(|rater| !rater.is_empty())
+                .map(str::to_owned),
+            score,
+        }))
+    }
+
+    /// The lines that grade a thing again that the same person has graded.
+    fn repeated(&self) -> Vec<Problem> {
+        let mut first: BTreeMap<(&str, Dimension, Option<&str>), u64> = BTreeMap::new();
+        let mut faults = Vec::new();
+        for grade in &self.grades {
+            let graded = (grade.id.as_str(), grade.dimension, grade.rater.as_deref());
+            match first.get(&graded) {
+                Some(line) => faults.push(
+                    self.problem_at(grade.line, say!("this was graded on line {line} already", "第 {line} 行已评分"))
+                        .help(localized(
+                            "keep one of them, or say who graded in a column `rater`: several people are averaged",
+                            "请保留其一，或用 `rater` 列注明评分人：多人取平均",
+                        )),
+                ),
+                None => drop(first.insert(graded, grade.line)),
+            }
+        }
+        faults
+    }
+
+    /// The grades of answers that the results do not have, with their lines.
+    pub(super) fn strangers(&self, is_known: impl Fn(&str) -> bool) -> Option<Problems> {
+        let strangers = self.grades.iter().filter(|grade| !is_known(&grade.id));
+        let problems = strangers.map(|grade| {
+            self.problem_at(
+                grade.line,
+                say!("the results have no answer `{}`", "结果中没有回答 `{}`", grade.id),
+            )
+            .help(localized(
+                "name the result set that the sheet was written for by --label; if its answers have changed since, write \
+                 the sheet again",
+                "请用 --label 指定该表所对应的结果集；若其回答已改变，请重新写出评分表",
+            ))
+        });
+        let problems: Vec<Problem> = problems.collect();
+        (!problems.is_empty()).then(|| self.first_of(Problems(problems)))
+    }
+
+    /// The first of these problems; a file of another kind has one on every line.
+    fn first_of(&self, mut problems: Problems) -> Problems {
+        let more = problems.0.len().saturating_sub(MAX_FAULTS);
+        problems.0.truncate(MAX_FAULTS);
+        if more > 0 {
+            problems.push(Problem::error(say!(
+                "and {more} more faults in {}",
+                "另有 {more} 处错误，在 {} 中",
+                self.file
+            )));
+        }
+        problems
+    }
+
+    fn problem_at(&self, line: u64, message: String) -> Problem {
+        Problem::error(message).at_position(
+            &self.file,
+            usize::try_from(line).unwrap_or(usize::MAX),
+            1,
+        )
+    }
+
+    fn unreadable(&self, error: &csv::Error) -> Problem {
+        let line = error.position().map_or(1, csv::Position::line);
+        let message = match error.kind() {
+            csv::ErrorKind::Utf8 { .. } => {
+                localized("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned()
+            }
+            csv::ErrorKind::UnequalLengths {
+                expected_len, len, ..
+            } => say!(
+                "this line has {len} fields, and the heading has {expected_len}",
+                "该行有 {len} 个字段，而标题行有 {expected_len} 个"
+            ),
+            _ => error.to_string(),
+        };
+        self.problem_at(line, message).help(shape())
+    }
+}
+
+/// Help for a file that is no sheet.
+fn shape() -> &'static str {
+    localized(
+        "`compeval judge agreement --blind-sheet FILE` writes a sheet to fill in",
+        "`compeval judge agreement --blind-sheet FILE` 写出供填写的评分表",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fakes::row;
+
+    #[test]
+    fn an_id_belongs_to_a_place_and_to_the_answer_in_it() {
+        let answer = row("f1", "mine", 1, &[]);
+        assert_eq!(answer_id(&answer), answer_id(&answer.clone()));
+        assert_ne!(
+            answer_id(&answer),
+            answer_id(&Row {
+                answer: "another".into(),
+                ..answer.clone()
+            })
+        );
+        assert_ne!(
+            answer_id(&answer),
+            answer_id(&Row {
+                run: 2,
+                ..answer.clone()
+            })
+        );
+    }
+
+    const LINES: &str = "id,dimension,score,question,rater\n";
+
+    fn faults(text: &str) -> Vec<String> {
+        GradedSheet::parse("l.csv", text.as_bytes())
+            .expect_err("a fault")
+            .0
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn columns_come_in_any_order_with_a_byte_order_mark_and_blank_scores_are_left_out() {
+        let text = "\u{feff}score, comment,dimension,id\n4.5,fine,accuracy,a1\n,,accuracy,a2\n";
+        let sheet = GradedSheet::parse("l.csv", text.as_bytes()).expect("sound");
+        let [grade] = sheet.grades.as_slice() else {
+            panic!("{sheet:?}")
+        };
+        assert_eq!((grade.line, grade.score, &*grade.id), (2, 4.5, "a1"));
+        assert_eq!(grade.dimension, Dimension::Accuracy);
+    }
+
+    #[test]
+    fn faults_name_their_lines() {
+        let text = format!("{LINES}a,accuracy,4,q,\na,accuracy,6,q,\nb,acuracy,1,q,\na,x\n");
+        assert_eq!(
+            faults(&text),
+            [
+                "l.csv:3:1: the score is `6`: expected a number from 0 to 5",
+                "l.csv:4:1: there is no dimension `acuracy`",
+                "l.csv:5:1: this line has 2 fields, and the heading has 5",
+            ]
+        );
+        assert!(faults(&format!("{LINES}a,accuracy,NaN,q,\n"))[0].contains("`NaN`"));
+        assert_eq!(
+            faults(""),
+            ["l.csv:1:1: the heading lacks `id`, `dimension` and `score`"]
+        );
+        assert_eq!(
+            faults(LINES),
+            ["l.csv:1:1: there are no grades in the file"]
+        );
+        let many = faults(&format!("{LINES}{}", "a,accuracy,9,q,\n".repeat(50)));
+        assert_eq!(many.len(), MAX_FAULTS + 1);
+        assert!(many[MAX_FAULTS].contains("30 more faults"));
+        assert!(!faults("PK\u{3}\u{4}\n").is_empty());
+    }
+
+    #[test]
+    fn the_same_thing_is_graded_once_by_each_person() {
+        let twice = format!("{LINES}a,accuracy,4,q,\na,accuracy,3,q,\n");
+        assert_eq!(
+            faults(&twice),
+            ["l.csv:3:1: this was graded on line 2 already"]
+        );
+        let people = format!("{LINES}a,accuracy,4,q,ann\na,accuracy,3,q,ben\n");
+        let sheet = GradedSheet::parse("l.csv", people.as_bytes()).expect("sound");
+        assert_eq!(sheet.grades.len(), 2);
+    }
+}
