@@ -1,4 +1,4 @@
-// The npm packages, the installer script and the Homebrew formula of a release. The version is that of Cargo.toml.
+// The npm packages and the installer script of a release. The version is that of Cargo.toml.
 //
 //   node packaging/packages.mjs npm OUT TARGET=BINARY…
 //   node packaging/packages.mjs installers OUT OWNER/REPOSITORY SHA256SUMS
@@ -73,7 +73,6 @@ function installers(out, repository, sumsFile) {
   mkdirSync(out, { recursive: true });
   const fill = (name) => readFileSync(join(root, "packaging", name), "utf8")
     .replaceAll("@VERSION@", version).replaceAll("@URL@", url).replaceAll("@REPOSITORY@", repository)
-    .replaceAll("@DESCRIPTION@", description)
     .replace(/@SHA256 (\S+)@/g, (_, target) => sum(target))
     .replace(/@ARCHIVE (\S+)@/g, (_, target) => archive(target));
   writeFileSync(join(out, "install.sh"), fill("install.sh"), { mode: 0o755 });
