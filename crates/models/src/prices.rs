@@ -266,6 +266,19 @@ mod tests {
     }
 
     #[test]
+    fn a_dated_name_has_the_price_of_its_family() {
+        let dated = [
+            ("anthropic/claude-sonnet-4-20250514", 3.0),
+            ("anthropic/claude-opus-4-1-20250805", 15.0),
+            ("anthropic/claude-3-7-sonnet-20250219", 3.0),
+        ];
+        for (name, input) in dated {
+            let price = Prices::default().price(&model(name), Tokens(0));
+            assert_eq!(price.map(|price| price.input), Some(input), "{name}");
+        }
+    }
+
+    #[test]
     fn the_table_reads_and_every_price_is_a_price() {
         assert!(TABLE.len() > 100);
         for (name, entry) in TABLE.iter() {
