@@ -119,6 +119,12 @@ impl ProjectLoader<'_> {
             providers: self.providers,
             environment: self.environment,
             locale: Locale::default(),
+            main_model: self
+                .declared
+                .pipeline
+                .as_ref()
+                .and_then(|table| table.value.model.as_ref())
+                .map(|model| model.value.as_str()),
             has_focus_topic: self
                 .request
                 .overrides

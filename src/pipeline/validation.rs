@@ -23,6 +23,8 @@ pub(super) struct ValidationContext<'a> {
     pub(super) providers: &'a Providers,
     pub(super) environment: &'a Environment<'a>,
     pub(super) locale: Locale,
+    /// The model of all stages that name none.
+    pub(super) main_model: Option<&'a str>,
     /// Whether `--focus-topic` is given.
     pub(super) has_focus_topic: bool,
     /// `--lane`
@@ -163,10 +165,10 @@ impl ValidationContext<'_> {
         let settings = self.check_settings(declaration);
         let written = declaration
             .override_model
-            .or(declaration.model.map(|model| model.value.as_str()));
+            .or(declaration.model.map(|model| model.value.as_str()))
+            .or(self.main_model);
         let Some(written) = written else {
-            let help =
-                "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules";
+            let help = "add model = \"PROVIDER/MODEL\" here or under [pipeline], or model = \"lexical\" for the built-in rules";
             let message = format!("this {} table has no model", declaration.stage);
             self.error(&declaration.header, message, help);
             return None;

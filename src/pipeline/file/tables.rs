@@ -66,6 +66,8 @@ table! {
         cache: String,
         /// Repetitions: a number, or compressions, answers per compression and judgements per answer. Default: 3.
         runs: RunsTable,
+        /// The model of all stages that name none, as PROVIDER/MODEL.
+        model: String,
         /// Language of the rubric, the built-in prompts and the report. Default: "en".
         locale: String,
         /// A rubric file in place of the built-in one.

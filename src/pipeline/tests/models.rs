@@ -229,6 +229,16 @@ fn the_command_line_puts_a_model_in_the_place_of_all() {
 }
 
 #[test]
+fn the_main_model_is_that_of_stages_that_name_none() {
+    let stages = STAGES.replacen("model = \"lexical\"\n", "", 1);
+    let text = format!("[pipeline]\nmodel = \"ollama/small\"\n{stages}");
+    let pipeline = Project::new(&text).opened().pipeline;
+    let answerer = &pipeline.answerers[0].model;
+    assert_eq!(answerer.reference.to_string(), "ollama/small");
+    assert!(!pipeline.judges[0].model.is_asked());
+}
+
+#[test]
 fn a_price_in_another_base_is_the_same_number() {
     let text = format!("{STAGES}\n[prices.\"openai/gpt\"]\ninput = 0x10\noutput = 1_000\n");
     let prices = Project::new(&text).opened().pipeline.prices;
