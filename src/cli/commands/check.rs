@@ -25,6 +25,9 @@ pub(crate) struct CheckArgs {
     /// Send one small request to each model of the pipeline: is its server, key and name right?
     #[arg(long)]
     pub(crate) ping: bool,
+    /// With --ping: ask this model, as PROVIDER/MODEL, in place of those of the pipeline
+    #[arg(long, value_name = "MODEL", requires = "ping")]
+    pub(crate) model: Option<String>,
 }
 
 /// The problems of a project and, unless one is an error, its pipeline.
@@ -41,7 +44,7 @@ struct CheckResult {
 }
 
 pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Result<Exit, Failure> {
-    let mut result = check_project(common)?;
+    let mut result = check_project(common, args.model.clone())?;
     if let Some(pipeline) = result.pipeline.as_ref().filter(|_| args.ping) {
         result.pings = Some(ping_models(pipeline)?);
     }
@@ -62,7 +65,11 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
 }
 
 /// Opens the project with the strictest rules, and audits every fixture.
-fn check_project(common: &Common) -> Result<CheckResult, Failure> {
+fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, Failure> {
+    let select = SelectArgs {
+        model,
+        ..SelectArgs::default()
+    };
     let paths = match project_paths_of(common) {
         Ok(paths) => paths,
         Err(Failure::Problems(problems)) => {
@@ -78,7 +85,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         ..ProjectOptions::default()
     };
     let mut result = CheckResult::default();
-    match read_project(common, &SelectArgs::default(), opening) {
+    match read_project(common, &select, opening) {
         Ok(Opened {
             pipeline,
             warnings,
@@ -92,7 +99,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         }
         Err(Failure::Problems(problems)) => {
             result.problems = problems;
-            let lenient = read_project(common, &SelectArgs::default(), ProjectOptions::default());
+            let lenient = read_project(common, &select, ProjectOptions::default());
             result.access = lenient.ok().map(|Opened { pipeline, .. }| {
                 ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline)
             });
