@@ -58,7 +58,7 @@ pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
 pub use files::find::{
     NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results,
-    newest, open_results, open_side, remove_results, unfinished_refresh,
+    newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{FolderError, ResultsFolder, names};
 pub use files::keys_file::KeysFile;

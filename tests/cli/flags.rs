@@ -232,3 +232,25 @@ fn a_plan_for_a_label_says_what_keeps_its_run_from_writing_it() {
         .expect(0, "plan --label sample")
         .says(&["`sample` are protected"]);
 }
+
+#[test]
+fn the_short_help_of_run_fits_sixty_lines() {
+    let short = Project::empty().expect(0, "run -h").stdout;
+    assert!(short.lines().count() <= 60, "{short}");
+    assert!(short.contains("--compare-to") && !short.contains("--part"));
+}
+
+#[test]
+fn a_run_is_compared_with_the_previous_results_and_quiet_prints_the_sentence() {
+    let project = Project::offline();
+    let run = "run --model lexical --runs 1 --compare-to previous";
+    project
+        .expect(2, &format!("{run} --label a"))
+        .says(&["there are no results"]);
+    project.expect(0, "run --model lexical --runs 1 --label a");
+    let quiet = project.expect(0, &format!("{run} --label b --quiet"));
+    assert_eq!(quiet.stdout.lines().count(), 1, "{}", quiet.stdout);
+    assert_eq!(project.result("b", "manifest.json")["compared_to"], "a");
+    let newest = project.expect(0, "report --json").json();
+    assert!(newest["comparison"].is_object(), "{newest}");
+}

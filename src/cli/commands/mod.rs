@@ -81,9 +81,7 @@ pub(crate) enum Command {
     /// Compress, answer and grade; write the results, print the summary
     #[command(
         after_help = "Examples:\n  compeval run\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
-                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1\n  \
-                            compeval run --label nightly --part 3/8 --remote fs:///srv/nightly    one of eight processes\n  \
-                            compeval run --label nightly --parts 8 --remote fs:///srv/nightly     their results"
+                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1"
     )]
     Run(RunArgs),
     /// Compare two result sets, with a verdict for each dimension

@@ -11,14 +11,12 @@ use crate::cli::browser::open_in_browser;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::project::{
-    ProjectOptions, given, given_results, open_snapshot, project_paths_of, read_project,
-};
+use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
 use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference_table};
-use crate::results::{Label, ResultsFolder, SetError, find_results, labels, lock_reports, names};
+use crate::results::{Label, ResultsFolder, SetError, labels, lock_reports, names};
 use base::clock::moment;
 use base::files::write_whole;
 use base::locale::{Locale, localized};
@@ -27,8 +25,7 @@ use base::text::shell_word;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The result set
-    #[arg(required_unless_present_any = ["reference", "open"])]
+    /// The result set [default: that of the newest run that has ended]
     pub(crate) label: Option<String>,
     /// Open report.html in the browser, as it was written, with a switch to other result sets; without a label, that of
     /// the newest run that has ended
@@ -41,13 +38,13 @@ pub(crate) struct ReportArgs {
     #[arg(long, requires = "label", conflicts_with = "open")]
     pub(crate) partial: bool,
     /// Print the graded cells as CSV; rewrite no file
-    #[arg(long, requires = "label", conflicts_with = "reference")]
+    #[arg(long, conflicts_with = "reference")]
     pub(crate) csv: bool,
     /// Print every table, not one screen
-    #[arg(long, requires = "label", conflicts_with_all = ["csv", "open"])]
+    #[arg(long, conflicts_with_all = ["csv", "open"])]
     pub(crate) all: bool,
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension
-    #[arg(long, value_name = "FILE", requires = "label", conflicts_with = "csv")]
+    #[arg(long, value_name = "FILE", conflicts_with = "csv")]
     pub(crate) junit: Option<PathBuf>,
 }
 
@@ -55,23 +52,26 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     if args.open {
         return open(common, args.label.as_deref(), console);
     }
-    if console.is_json && (args.csv || args.label.is_none()) {
+    let is_reference_alone = args.reference && args.label.is_none();
+    if console.is_json && (args.csv || is_reference_alone) {
         let flag = if args.csv { "--csv" } else { "--reference" };
         return Err(not_as_json(flag));
     }
-    let Some(label) = &args.label else {
+    if is_reference_alone {
         console.print(&console.styled(&reference_table(Locale::En, console.width())));
         return Ok(Exit::Done);
-    };
+    }
     let select = SelectArgs {
         allow_unproven: true,
         ..SelectArgs::default()
     };
     let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
-    let folder = find_results(
+    let folder = chosen_results(
+        common,
         &pipeline.results,
-        &given_results(common, label),
+        args.label.as_deref(),
         args.partial,
+        console,
     )?;
     if args.csv {
         return print_csv(&folder, console);

@@ -250,6 +250,26 @@ pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
     })
 }
 
+/// The label of the newest complete results of another label than `own`.
+///
+/// # Errors
+/// There are none, or the folder cannot be read.
+pub fn previous(results: &Path, own: Option<&str>) -> Result<Label, FolderError> {
+    let mut runs = runs(results)?;
+    runs.retain(|run| Some(run.label.as_str()) != own);
+    runs.sort_by_key(|run| std::cmp::Reverse(run.began));
+    let is_complete = |run: &LabelRun| {
+        let folder = ResultsFolder::new(results, &run.label);
+        folder
+            .manifest()
+            .is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
+    };
+    let found = runs.into_iter().find(is_complete);
+    found
+        .map(|run| run.label)
+        .ok_or_else(|| FolderError::Empty(results.to_owned()))
+}
+
 /// The newest results.
 #[derive(Debug)]
 pub struct NewestResults {

@@ -10,18 +10,47 @@ use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECT
 use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
 use crate::cli::part::{PartArgs, count_of_parts};
-use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request};
+use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request, project_paths_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, PartRequest, Request};
+use crate::results::previous;
 use crate::scheduler::BatchOptions;
 use base::locale::localized;
+
+/// What few need, by its id: `run --help` has it, `run -h` fits one screen.
+const RARE: &[&str] = &[
+    "points",
+    "allow_unproven",
+    "sample",
+    "compressor_model",
+    "answer_model",
+    "judge_model",
+    "focus_topic",
+    "lane",
+    "allow_weak_judge",
+    "only_common",
+    "fail_on_new_failures",
+    "junit",
+    "wait",
+    "batch_deadline",
+    "part",
+    "whole_limits",
+    "parts",
+    "remote",
+    "trust",
+    "remote_mode",
+];
+
+/// The baseline that is found by its time.
+const PREVIOUS: &str = "previous";
 
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ComparisonArgs {
-    /// Compare with this label, or with the results folder at this path (./FOLDER)
+    /// Compare with this label, with `previous` (the newest complete results), or with the results folder at this path
+    /// (./FOLDER)
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) compare_to: Option<String>,
     /// With --compare-to: leave out what the two sides do not share
@@ -43,9 +72,13 @@ pub(crate) struct ComparisonArgs {
 
 // A part has no results to compare.
 #[derive(Clone, Debug, Default, Args)]
-#[command(mut_args(|arg| match arg.get_id().as_str() {
-    "compare_to" | "junit" => arg.conflicts_with("part"),
-    _ => arg,
+#[command(mut_args(|arg| {
+    let arg = match arg.get_id().as_str() {
+        "compare_to" | "junit" => arg.conflicts_with("part"),
+        _ => arg,
+    };
+    let is_rare = RARE.contains(&arg.get_id().as_str());
+    arg.hide_short_help(is_rare)
 }))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -102,16 +135,26 @@ fn job_count(text: &str) -> Result<usize, String> {
 
 impl RunArgs {
     /// What the flags compare the run with.
-    pub(super) fn baseline(&self) -> Option<Baseline> {
+    pub(super) fn baseline(&self, common: &Common) -> Result<Option<Baseline>, Failure> {
         let ComparisonArgs {
             compare_to,
             only_common,
             ..
         } = &self.comparison;
-        compare_to.clone().map(|side| Baseline {
+        let Some(side) = compare_to else {
+            return Ok(None);
+        };
+        let side = match side.as_str() {
+            PREVIOUS => {
+                let results = project_paths_of(common)?.results;
+                previous(&results, self.select.label.as_deref())?.to_string()
+            }
+            label => label.to_owned(),
+        };
+        Ok(Some(Baseline {
             side,
             only_common: *only_common,
-        })
+        }))
     }
 
     /// The evaluation that the flags ask for, which `screen` may stop.
@@ -139,7 +182,7 @@ impl RunArgs {
                 wait: self.wait,
                 deadline: self.batch_deadline,
             },
-            baseline: self.baseline(),
+            baseline: self.baseline(common)?,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,
             stop: Some(screen.stop()),

@@ -10,7 +10,7 @@ use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, evaluate};
-use crate::report::junit;
+use crate::report::{headline, junit};
 use crate::results::{Manifest, Outcome, Publication, Summary, first_questions};
 use base::files::write_whole;
 use base::locale::localized;
@@ -31,6 +31,13 @@ pub(super) fn run_once(
         Some(coverage) => print_coverage(&outcome, coverage, console),
         None => outcome.ending.into(),
     };
+    if let Some(summary) = outcome
+        .summary
+        .as_ref()
+        .filter(|_| console.is_quiet && !console.is_json)
+    {
+        console.print(&headline(summary, &outcome.manifest).text);
+    }
     conclude(outcome, exit, common, args, console)
 }
 
