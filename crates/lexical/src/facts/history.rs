@@ -171,6 +171,14 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_of_a_thousand_folders_is_found_whole_and_by_its_last_parts() {
+        let chain = "/a".repeat(1000) + "/x.rs";
+        let history = History::new(&[Message::text(Role::User, chain.as_str())]);
+        assert!(history.mentions("a/x.rs", 1) && history.mentions(&chain[1..], 1));
+        assert!(history.index().first.len() < 50);
+    }
+
+    #[test]
     fn knows_names_and_ends_of_paths_from_their_first_mention_on() {
         let history = history();
         assert!(history.mentions("a.rs", 2) && history.mentions("src/a.rs", 2));

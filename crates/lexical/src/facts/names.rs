@@ -100,11 +100,16 @@ pub fn normal_path(path: &str) -> String {
     parts.join("/")
 }
 
-/// A path in normal form, and what is left of it as parts are taken from its front.
+/// The most parts that are taken from the end of a path.
+const MOST_PARTS: usize = 32;
+
+/// A path in normal form, and what is left of it as parts are taken from its front. Of a chain of thousands of parts there
+/// are only the last ones, so that time and memory grow with the text and not with its square.
 pub fn suffixes(path: &str) -> impl Iterator<Item = &str> {
+    let passed_over = path.matches('/').count().saturating_sub(MOST_PARTS);
     let starts = path.match_indices('/').map(|(at, _)| at + 1);
     [0].into_iter()
-        .chain(starts)
+        .chain(starts.skip(passed_over))
         .filter_map(|start| path.get(start..))
         .filter(|rest| !rest.is_empty())
 }
