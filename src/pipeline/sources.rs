@@ -141,6 +141,9 @@ fn read_text(path: &Path) -> Result<String, String> {
         ));
     }
     let bytes = fs::read(path).map_err(|e| describe_error(&e))?;
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err("it is UTF-16 text, as PowerShell's > writes it: save it as UTF-8".to_owned());
+    }
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e
             .as_bytes()

@@ -240,6 +240,11 @@ fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
             "compressed",
             "decompress it first with `gunzip` or `unzstd`",
         )
+    } else if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+        (
+            "UTF-16 text, as PowerShell's > writes it",
+            "save it as UTF-8",
+        )
     } else {
         return Ok(());
     };
