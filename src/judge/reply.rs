@@ -3,7 +3,7 @@
 //! Only `criterionResults` is read; everything else is ignored, aggregates in particular.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::criterion::CriterionId;
 use super::score::CriterionScore;
@@ -16,6 +16,9 @@ use base::text::{one_line, shortened};
 pub enum ReplyFault {
     #[error("{}", say!("the judge's reply holds no JSON object with `criterionResults`; it begins: {_0}", "评审的回复中没有含 `criterionResults` 的 JSON 对象；开头为：{_0}"))]
     NoGrading(String),
+    /// There is one, and it cannot be read.
+    #[error("{}", say!("the judge's grading is not sound JSON: {_0}", "评审的评分不是有效的 JSON：{_0}"))]
+    Unsound(String),
     /// More than one, and they differ.
     #[error("{}", say!("the judge's reply holds {_0} gradings that differ; expected one", "评审的回复中有 {_0} 份不同的评分；应只有一份"))]
     SeveralGradings(usize),
@@ -49,15 +52,15 @@ pub enum ReplyFault {
 
 /// Reads a judge's reply: one score for each of `criteria`, in their order.
 ///
-/// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, the case of ids is ignored, and a
-/// criterion that was scored again with the same score counts once.
+/// Code fences and prose around the JSON are passed over, reasons may be badly written, fields a little differently named,
+/// `4.0` and `"4"` count as 4, the case of ids is ignored, and a criterion that was scored again with the same score counts
+/// once.
 pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
-    let grading = find_grading(text)?;
+    let grading = find_grading(text, criteria)?;
     let entries = grading.as_array().ok_or(ReplyFault::NotAList)?;
     let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
     for (index, entry) in entries.iter().enumerate() {
-        let id = entry
-            .get("criterionId")
+        let id = field(entry, ID)
             .and_then(Value::as_str)
             .ok_or(ReplyFault::NoId(index + 1))?
             .trim();
@@ -90,11 +93,16 @@ fn position_of(criteria: &[CriterionId], id: &str) -> Option<usize> {
 }
 
 fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
-    let given = entry.get("score").unwrap_or(&Value::Null);
+    let given = field(entry, SCORE).unwrap_or(&Value::Null);
     let whole = given
         .as_f64()
+        .or_else(|| given.as_str()?.trim().parse().ok())
         .filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
-    let reasoning = entry.get("reasoning").and_then(Value::as_str).unwrap_or("");
+    let reasoning = field(
+        entry,
+        &["reasoning", "reason", "rationale", "explanation", "comment"],
+    );
+    let reasoning = reasoning.and_then(Value::as_str).unwrap_or("");
     let score =
         whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
     score.ok_or_else(|| ReplyFault::OffScale {
@@ -103,36 +111,199 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
     })
 }
 
-const KEY: &str = "criterionResults";
+/// The names that judges give to the list of gradings, and to what an entry of it holds.
+const LIST: &[&str] = &[
+    "criterionResults",
+    "criterion_results",
+    "criteriaResults",
+    "criteria_results",
+    "criteria",
+    "results",
+    "grades",
+    "scores",
+    "ratings",
+];
+const ID: &[&str] = &[
+    "criterionId",
+    "criterion_id",
+    "criterionID",
+    "criterion",
+    "id",
+    "name",
+];
+const SCORE: &[&str] = &["score", "points", "grade", "rating"];
 
-/// The one value of `criterionResults` in the text.
-fn find_grading(text: &str) -> Result<Value, ReplyFault> {
-    let mut gradings: Vec<Value> = Vec::new();
-    let mut from = 0;
-    while let Some(open) = text
-        .get(from..)
-        .and_then(|rest| rest.find('{'))
-        .map(|at| from + at)
-    {
-        let mut stream = serde_json::Deserializer::from_str(text.get(open..).unwrap_or(""))
-            .into_iter::<Map<String, Value>>();
-        from = match stream.next() {
-            Some(Ok(mut object)) => match object.remove(KEY) {
-                Some(grading) => {
-                    gradings.push(grading);
-                    open + stream.byte_offset()
-                }
-                None => open + 1,
-            },
-            _ => open + 1,
-        };
+fn field<'v>(object: &'v Value, names: &[&str]) -> Option<&'v Value> {
+    names.iter().find_map(|name| object.get(*name))
+}
+
+/// The one list of gradings in the text, as sound JSON or as what was meant to be.
+fn find_grading(text: &str, criteria: &[CriterionId]) -> Result<Value, ReplyFault> {
+    let mut gradings = gradings_in(text, criteria);
+    if gradings.is_empty() {
+        gradings = gradings_in(&mended(text), criteria);
+    }
+    if gradings.is_empty() {
+        gradings.extend(figures_in(text));
     }
     gradings.dedup();
     match gradings.len() {
         1 => gradings.pop().ok_or(ReplyFault::NotAList),
+        0 if text.contains("riterion") && text.contains("score") => {
+            Err(ReplyFault::Unsound(place_of_fault(text)))
+        }
         0 => Err(ReplyFault::NoGrading(excerpt(text))),
         several => Err(ReplyFault::SeveralGradings(several)),
     }
+}
+
+/// Every list of gradings that stands in a text as JSON.
+fn gradings_in(text: &str, criteria: &[CriterionId]) -> Vec<Value> {
+    let mut gradings: Vec<Value> = Vec::new();
+    let mut from = 0;
+    while let Some(open) = text
+        .get(from..)
+        .and_then(|rest| rest.find(['{', '[']))
+        .map(|at| from + at)
+    {
+        let rest = text.get(open..).unwrap_or("");
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let grading = match stream.next() {
+            Some(Ok(value)) => grading_of(&value, criteria),
+            _ => None,
+        };
+        from = open + grading.as_ref().map_or(1, |_| stream.byte_offset());
+        gradings.extend(grading);
+    }
+    gradings
+}
+
+/// The list that a value holds: under its name, as a list of entries, or as an object of scores by criterion.
+fn grading_of(value: &Value, criteria: &[CriterionId]) -> Option<Value> {
+    let is_entry = |entry: &Value| field(entry, ID).is_some() && field(entry, SCORE).is_some();
+    let list = match value {
+        Value::Array(entries) => {
+            return (!entries.is_empty() && entries.iter().all(is_entry)).then(|| value.clone());
+        }
+        value => field(value, LIST)?,
+    };
+    match list {
+        Value::Object(by_criterion)
+            if by_criterion
+                .keys()
+                .any(|id| position_of(criteria, id).is_some()) =>
+        {
+            let entries = by_criterion.iter().map(|(id, given)| match given {
+                Value::Object(given) => {
+                    let mut entry = given.clone();
+                    entry.insert("criterionId".to_owned(), id.clone().into());
+                    Value::Object(entry)
+                }
+                score => serde_json::json!({"criterionId": id, "score": score}),
+            });
+            Some(entries.collect())
+        }
+        list => Some(list.clone()),
+    }
+}
+
+/// The text with what small models write in place of JSON mended: raw line breaks and bad escapes in strings, comments, and
+/// commas before a closing bracket.
+fn mended(text: &str) -> String {
+    let mut mended = String::with_capacity(text.len());
+    let (mut is_string, mut rest) = (false, text.chars().peekable());
+    while let Some(c) = rest.next() {
+        match (is_string, c, rest.peek().copied()) {
+            (_, '"', _) => {
+                is_string = !is_string;
+                mended.push('"');
+            }
+            (true, '\\', Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => {
+                mended.push('\\');
+                mended.extend(rest.next());
+            }
+            // `\u0041` and `C:\users` alike: a reason may show either.
+            (true, '\\', _) => mended.push_str("\\\\"),
+            (true, c, _) if c.is_control() => mended.push(' '),
+            (false, '/', Some('/')) => while rest.next_if(|c| *c != '\n').is_some() {},
+            (false, '/', Some('*')) => {
+                let mut before = ' ';
+                for c in rest.by_ref() {
+                    if before == '*' && c == '/' {
+                        break;
+                    }
+                    before = c;
+                }
+            }
+            (false, '}' | ']', _) => {
+                let kept = mended.trim_end().trim_end_matches(',').len();
+                mended.truncate(kept);
+                mended.push(c);
+            }
+            (_, c, _) => mended.push(c),
+        }
+    }
+    mended
+}
+
+/// The figures alone, where reasons break the JSON: ids and scores in turn, each id with one score.
+fn figures_in(text: &str) -> Option<Value> {
+    let (_, list) = LIST
+        .iter()
+        .find_map(|name| text.split_once(&format!("\"{name}\"")))?;
+    let mut found: Vec<(bool, Value)> = Vec::new();
+    for (at, _) in list.match_indices('"') {
+        let rest = list.get(at + 1..)?;
+        let Some((name, value)) = rest
+            .split_once('"')
+            .and_then(|(name, rest)| Some((name, rest.trim_start().strip_prefix(':')?)))
+        else {
+            continue;
+        };
+        let value = value.trim_start();
+        if ID.contains(&name) {
+            let id = value
+                .strip_prefix('"')
+                .and_then(|rest| rest.split('"').next());
+            found.extend(id.map(|id| (true, id.into())));
+        } else if SCORE.contains(&name) {
+            let score = value
+                .split([',', '}', ']', '\n'])
+                .next()
+                .unwrap_or("")
+                .trim()
+                .trim_matches('"');
+            found.extend(score.parse::<f64>().ok().map(|score| (false, score.into())));
+        }
+    }
+    let pairs = found.chunks(2).map(|pair| match pair {
+        [(true, id), (false, score)] | [(false, score), (true, id)] => {
+            Some(serde_json::json!({"criterionId": id, "score": score}))
+        }
+        _ => None,
+    });
+    let entries: Option<Vec<Value>> = pairs.collect();
+    entries
+        .filter(|entries| !entries.is_empty())
+        .map(Value::from)
+}
+
+/// Where the JSON of a reply breaks, with what stands there.
+fn place_of_fault(text: &str) -> String {
+    let start = text.find('{').unwrap_or(0);
+    let json = text.get(start..).unwrap_or("");
+    let Some(error) = serde_json::from_str::<Value>(json).err() else {
+        return excerpt(text);
+    };
+    let line = json
+        .lines()
+        .nth(error.line().saturating_sub(1))
+        .unwrap_or("");
+    let around: String = line
+        .chars()
+        .skip(error.column().saturating_sub(40))
+        .collect();
+    format!("{error}: {}", excerpt(&around))
 }
 
 /// The beginning of a text, on one line, to recognise it by.
@@ -236,6 +407,57 @@ mod tests {
             ])),
             [3, 2]
         );
+    }
+
+    #[test]
+    fn figures_are_read_where_the_rest_is_not_quite_json() {
+        let with = |reason: &str| SOUND.replace("wrong", reason);
+        for reply in [
+            with("line one\nline two\ttab"),
+            with(r"matches \d+ and \$HOME and \'x\'"),
+            with(r"C:\users\main.rs"),
+            with(r#"he said "E1000" there"#),
+            with(r#"the regex is "a{2}", he said"#),
+            SOUND.replace("},", "}, // good\n").replace("5}", "5,}"),
+            SOUND
+                .replace("[\n", "[ /* both */\n")
+                .replace("}],", "},],"),
+            SOUND
+                .replace("criterionResults", "criterion_results")
+                .replace("criterionId", "criterion_id"),
+            SOUND
+                .replace("criterionResults", "results")
+                .replace("criterionId", "id")
+                .replace("score", "points"),
+            SOUND.replace("4.0", "\"4\""),
+            r#"[{"criterion":"b_two","score":4},{"criterion":"a_one","score":0}]"#.to_owned(),
+            r#"{"criterionResults":{"b_two":{"score":4},"a_one":{"score":0,"reasoning":"x"}}}"#
+                .to_owned(),
+            r#"{"scores":{"a_one":0,"b_two":4}}"#.to_owned(),
+            with("a \" b")
+                .replace(
+                    r#""criterionId":"a_one","score":0,"reasoning""#,
+                    r#""score":0,"criterionId":"a_one","reasoning""#,
+                )
+                .replace(
+                    r#""criterionId":"b_two","score":4.0"#,
+                    r#""score":4.0,"criterionId":"b_two""#,
+                ),
+        ] {
+            assert_eq!(points(&reply), [0, 4], "{reply}");
+        }
+        let cut = with("he said \"x").replace("\"score\":0", "\"score\":");
+        assert!(
+            fault(&cut).contains("not sound JSON: ") && fault(&cut).contains("column"),
+            "{}",
+            fault(&cut)
+        );
+        let both = format!(
+            "{}{}",
+            with("a \" b"),
+            with("a \" b").replace("\"score\":0", "\"score\":3")
+        );
+        assert!(fault(&both).contains("more than once"), "{}", fault(&both));
     }
 
     #[test]
