@@ -49,7 +49,8 @@ pub(super) fn print_summary(
         .filter(|_| all);
     let lines = details
         .chain([unused_line(manifest), forecast_line(manifest)])
-        .flatten();
+        .flatten()
+        .chain(served_lines(summary, manifest));
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
     let counted = locale.pick(count(notes, Noun::Note), format!("{notes} 条说明"));
@@ -65,6 +66,30 @@ pub(super) fn print_summary(
     if let Some(next) = next {
         console.print(&console.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), next));
     }
+}
+
+/// That other models answered than were asked: it casts doubt on the verdict, so it stands beside it.
+fn served_lines(summary: &Summary, manifest: &Manifest) -> Vec<String> {
+    let locale = manifest.design.locale.of_report();
+    let served = manifest
+        .models
+        .iter()
+        .filter(|(_, served)| served.len() > 1);
+    let own = served.map(|(asked, served)| {
+        let names: Vec<String> = served.iter().map(|name| format!("`{name}`")).collect();
+        let several = locale.pick("was answered by several models:", "由多个模型回答：");
+        format!("`{asked}` {several} {}", names.join(", "))
+    });
+    let warnings = summary
+        .comparison
+        .iter()
+        .flat_map(|comparison| &comparison.warnings);
+    let against = warnings.filter(|text| {
+        let begins =
+            |asked| text.starts_with(&format!("`{asked}` {}", locale.pick("was served by", "由")));
+        manifest.models.keys().any(begins)
+    });
+    own.chain(against.cloned()).collect()
 }
 
 /// Lines that follow the results on a screen: failures, totals, the report, the next command.
