@@ -277,6 +277,7 @@ mod tests {
             endpoint: endpoint.into(),
             limits: Limits::default(),
             lane: Default::default(),
+            key_place: None,
         };
         let reference = ModelRef {
             provider: "p".into(),

@@ -23,6 +23,7 @@ fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
         endpoint: endpoint.into(),
         limits: Limits::default(),
         lane: Default::default(),
+        key_place: None,
     };
     let reference = ModelRef {
         provider: "p".into(),

@@ -15,7 +15,8 @@ use super::url::normalize;
 use base::http::Route;
 use base::units::Tokens;
 use models::{
-    ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec,
+    ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ProviderName,
+    ProviderSpec,
 };
 
 /// The value of an environment variable by its name; `None` if it is not set.
@@ -194,6 +195,7 @@ impl ProviderDraft<'_> {
                 endpoint,
                 limits,
                 lane: Lane::Live,
+                key_place: None,
             });
         }
         let base_url = self.resolve_base_url(dialect)?;
@@ -201,6 +203,7 @@ impl ProviderDraft<'_> {
         let api_key = self.resolve_api_key(&base_url);
         self.reject_key_in_clear(&base_url, api_key.as_ref());
         let lane = self.resolve_lane(dialect);
+        let key_place = self.resolve_key_place();
         Some(ProviderSpec {
             name,
             dialect,
@@ -209,7 +212,39 @@ impl ProviderDraft<'_> {
             endpoint,
             limits,
             lane,
+            key_place,
         })
+    }
+
+    fn resolve_key_place(&mut self) -> Option<KeyPlace> {
+        let table = &self.table?.value;
+        let (written, place): (_, fn(String) -> KeyPlace) =
+            match (&table.key_header, &table.key_parameter) {
+                (Some(header), None) => (header, KeyPlace::Header),
+                (None, Some(parameter)) => (parameter, KeyPlace::Parameter),
+                (None, None) => return None,
+                (Some(_), Some(parameter)) => {
+                    let help =
+                        "a key travels in one place: remove key_header or key_parameter".to_owned();
+                    self.error(
+                        &parameter.place,
+                        "key_header and key_parameter exclude each other".to_owned(),
+                        help,
+                    );
+                    return None;
+                }
+            };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if (1..=64).contains(&written.value.len()) && written.value.chars().all(is_name) {
+            return Some(place(written.value.clone()));
+        }
+        let help = "write the name alone, such as \"api-key\"; the key itself stays in the variable that api_key_env names";
+        self.error(
+            &written.place,
+            "this is not the name of a header or parameter".to_owned(),
+            help.to_owned(),
+        );
+        None
     }
 
     fn resolve_lane(&mut self, dialect: Dialect) -> Lane {

@@ -3,6 +3,7 @@
 use super::file::strings;
 use super::file::tables::ProviderTable;
 use super::model::SourceFile;
+use super::url;
 use sessions::import::has_secret;
 
 /// Masks every value of a file that looks like a secret, for all that is shown or kept of it. The lengths of values
@@ -13,12 +14,17 @@ pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
     for (path, value, place) in strings(file) {
         let is_secret =
             is_secret(&path, &value) || is_key_of_command(&path, before.as_ref(), &value);
-        before = Some((path, value));
+        before = Some((path.clone(), value));
         if is_secret {
             let Some(secret) = text.get(place.clone()) else {
                 continue;
             };
-            let masked: String = secret.chars().map(mask).collect();
+            // Of an address the rest stays: a check has to tell what is wrong with it.
+            let masked = if path.last().is_some_and(|key| key == "base_url") {
+                url::masked(secret)
+            } else {
+                secret.chars().map(mask).collect()
+            };
             text.replace_range(place, &masked);
         }
     }

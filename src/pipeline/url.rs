@@ -40,10 +40,11 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
             "write https://HOST/PATH",
         );
     };
-    if url.query().is_some_and(|query| !is_api_version(query)) {
+    if url.query().is_some_and(|query| !is_plain_query(query)) {
         return refuse(
-            "base_url has a query",
-            "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
+            "base_url has a parameter that may be a key, or is none that an API has",
+            "only parameters such as Azure's `?api-version=…` may follow the address; a key that travels as one is named in \
+             api_key_env, and its parameter in key_parameter",
         );
     }
     let (path, query) = rest
@@ -65,10 +66,43 @@ fn refuse(message: impl Into<String>, help: &str) -> Result<String, (String, Str
     Err((message.into(), help.to_owned()))
 }
 
-fn is_api_version(query: &str) -> bool {
-    query
-        .strip_prefix("api-version=")
-        .is_some_and(|version| !version.is_empty() && !version.contains('&'))
+/// Whether the parameters of an address hold no key: short words under names that no key has.
+fn is_plain_query(query: &str) -> bool {
+    const OF_KEYS: [&str; 7] = [
+        "key",
+        "token",
+        "secret",
+        "pass",
+        "sig",
+        "auth",
+        "credential",
+    ];
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    query.split('&').all(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let lower = name.to_ascii_lowercase();
+        !OF_KEYS.iter().any(|part| lower.contains(part))
+            && (1..=32).contains(&value.len())
+            && value.chars().all(is_plain)
+    })
+}
+
+/// A base URL as it may be shown: credentials and suspicious parameters are masked, the rest stays, so that a check says what
+/// is wrong with it. Its length in bytes stays the same.
+pub(super) fn masked(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(start);
+    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let user = rest.split_at(authority).0.rfind('@').unwrap_or(0);
+    let query = rest.find('?').map_or(rest.len(), |at| at + 1);
+    let is_plain = is_plain_query(rest.split_at(query).1.trim_end_matches(['"', '\'']));
+    let hidden = |at: usize| at < user || at >= query && !is_plain;
+    let shown = rest.char_indices().map(|(at, c)| match c {
+        '"' | '\'' | '=' | '&' | '\n' => c.to_string(),
+        c if hidden(at) => "*".repeat(c.len_utf8()),
+        c => c.to_string(),
+    });
+    format!("{scheme}{}", shown.collect::<String>())
 }
 
 #[cfg(test)]
@@ -91,6 +125,11 @@ mod tests {
             "ftp://a/v1",
             "https://",
             "https://a/v1?key=1",
+            "https://a/v1?api-version=1&subscription-key=abc",
+            "https://a/v1?access_token=x",
+            "https://a/v1?api-version=",
+            "https://a/v1?q=a%20b",
+            "https://a/v1?x=0123456789abcdef0123456789abcdef0",
             "https://u:p@a/v1",
             "https://a b",
         ] {
@@ -101,6 +140,28 @@ mod tests {
                 .unwrap_err()
                 .contains("secret")
         );
+    }
+
+    #[test]
+    fn addresses_of_azure_and_gateways_pass_and_only_what_may_be_secret_is_masked() {
+        for url in [
+            "https://x.openai.azure.com/openai/deployments/d?api-version=2025-01-01-preview",
+            "https://x.openai.azure.us/openai/v1?api-version=preview",
+            "https://x.cognitiveservices.azure.com/openai/v1?api-version=v1",
+            "https://gw.example.com/llm/v1?tenant=a&region=eu-1",
+            "https://gw.example.com/v1?deployment=gpt-5.5",
+        ] {
+            assert_eq!(normalize(url, Dialect::OpenaiChat).as_deref(), Ok(url));
+            assert_eq!(masked(url), url);
+        }
+        for (url, shown) in [
+            ("http://u:pw@a/v1", "http://****@a/v1"),
+            ("http://u@b@a/v1?x=1", "http://***@a/v1?x=1"),
+            ("https://a/v1?key=1&b=2", "https://a/v1?***=*&*=*"),
+            ("\"https://a/v1?key=é\"", "\"https://a/v1?***=**\""),
+        ] {
+            assert_eq!(masked(url), shown);
+        }
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl CircuitBreakers {
             .map(|breaker| breaker.reason.clone())
     }
 
-    /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model.
+    /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model, one that always
+    /// fails.
     pub(super) fn record(&self, request: &ModelRequest, failure: &FailedAction) {
         let Some(class) = failure
             .class
@@ -67,8 +68,9 @@ impl CircuitBreakers {
             return;
         };
         let (provider, reason) = (request.provider.clone(), failure.message_with_hint());
-        let only =
-            (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
+        // A quota, too, may be of one model: Google's and OpenRouter's free tiers have one for each.
+        let is_of_model = !matches!(class, ErrorClass::Auth | ErrorClass::Unreachable);
+        let only = is_of_model.then(|| (request.model.clone(), request.operation));
         let target = match &only {
             Some((model, _)) => format!("{provider}/{model}"),
             None => provider.to_string(),

@@ -63,6 +63,69 @@ fn build(route: Route) -> reqwest::Result<reqwest::Client> {
     }
 }
 
+/// Whether requests to this URL can go the way that the environment prescribes. The transport passes over a proxy that it
+/// cannot use, and the request would go past it.
+///
+/// # Errors
+/// Which variable names no usable proxy.
+pub fn usable_proxy(url: &str) -> Result<(), String> {
+    check_proxy(url, |name| std::env::var(name).ok())
+}
+
+fn check_proxy(url: &str, variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
+    let set = |name: &str| {
+        let names = [name.to_owned(), name.to_lowercase()];
+        let mut set = names
+            .into_iter()
+            .filter_map(|name| Some((variable(&name)?, name)));
+        set.find(|(value, _)| !value.trim().is_empty())
+    };
+    let Some(url) = Url::parse(url)
+        .ok()
+        .filter(|_| Route::from_url(url) == Route::Outside)
+    else {
+        return Ok(());
+    };
+    let proxy = set(&format!("{}_PROXY", url.scheme().to_uppercase())).or_else(|| set("ALL_PROXY"));
+    let Some((proxy, name)) = proxy else {
+        return Ok(());
+    };
+    let host = url.host_str().unwrap_or_default();
+    let exempt = set("NO_PROXY").map_or(String::new(), |(hosts, _)| hosts);
+    let mut exempt = exempt
+        .split(',')
+        .map(|entry| entry.trim().trim_start_matches('.'));
+    if exempt.any(|entry| {
+        entry == "*" || !entry.is_empty() && (host == entry || host.ends_with(&format!(".{entry}")))
+    }) {
+        return Ok(());
+    }
+    let proxy = proxy.trim();
+    let full = if proxy.contains("://") {
+        proxy.to_owned()
+    } else {
+        format!("http://{proxy}")
+    };
+    let read = Url::parse(&full).ok();
+    let is_usable = read.as_ref().is_some_and(|proxy| {
+        matches!(proxy.scheme(), "http" | "https")
+            && proxy.host().is_some()
+            && matches!(proxy.path(), "" | "/")
+    });
+    let scheme = proxy
+        .split_once("://")
+        .map_or(String::new(), |(scheme, _)| {
+            format!(" of the kind {scheme}://")
+        });
+    if is_usable {
+        Ok(())
+    } else {
+        Err(format!(
+            "{name} names a proxy{scheme} that cannot be used, so nothing is sent: expected http://HOST:PORT"
+        ))
+    }
+}
+
 /// The innermost error, which says what really went wrong.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
@@ -106,6 +169,65 @@ mod tests {
             "",
         ] {
             assert_eq!(Route::from_url(url), Route::Outside, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_refused_where_it_would_be_used() {
+        let check = |url: &str, set: &[(&str, &str)]| {
+            check_proxy(url, |name| {
+                set.iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let there = "https://api.example.com/v1";
+        for proxy in [
+            "socks://p:1",
+            "socks5://u:secret@p:1",
+            "socks5h://p:1",
+            "htp://p:1",
+            "http//p:1",
+            "ftp://p",
+            "http://",
+            "https://:1",
+            "http://p:99999999",
+            "https://p/path",
+        ] {
+            let refusal = check(there, &[("HTTPS_PROXY", proxy)]).unwrap_err();
+            assert!(
+                refusal.contains("HTTPS_PROXY") && !refusal.contains("secret"),
+                "{refusal}"
+            );
+            assert!(check(there, &[("all_proxy", proxy)]).is_err(), "{proxy}");
+            assert!(
+                check(
+                    there,
+                    &[("https_proxy", "http://p:1"), ("ALL_PROXY", proxy)]
+                )
+                .is_ok()
+            );
+            assert!(
+                check(there, &[("HTTP_PROXY", proxy)]).is_ok(),
+                "another scheme's proxy"
+            );
+            assert!(
+                check(
+                    there,
+                    &[("HTTPS_PROXY", proxy), ("NO_PROXY", "x, .example.com")]
+                )
+                .is_ok()
+            );
+            assert!(check("http://127.0.0.1:1", &[("HTTP_PROXY", proxy)]).is_ok());
+        }
+        for proxy in [
+            "http://p:1",
+            "https://u:p@p:1/",
+            "p:3128",
+            "10.0.0.1:8080",
+            "",
+        ] {
+            assert!(check(there, &[("HTTPS_PROXY", proxy)]).is_ok(), "{proxy}");
         }
     }
 

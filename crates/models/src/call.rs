@@ -220,6 +220,18 @@ pub struct Completion {
     pub truncated: bool,
 }
 
+impl Completion {
+    /// A text alone.
+    pub(super) fn text(text: impl Into<String>, truncated: bool) -> Completion {
+        Completion {
+            text: text.into(),
+            items: None,
+            calls: Vec::new(),
+            truncated,
+        }
+    }
+}
+
 /// Why a reply that arrived is not an answer. Such a reply is kept and never served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReadFault {
@@ -280,6 +292,8 @@ named_enum! {
         /// The provider could never be reached, or has been unavailable for longer than a call waits: every further call
         /// fails the same way.
         Unreachable = "unreachable",
+        /// The model fails every request in the same way, while others of its provider work.
+        Failing = "failing",
         /// The provider rejects the request as it is: the same request is rejected again.
         Invalid = "invalid",
     }
@@ -296,8 +310,8 @@ impl ErrorClass {
 
     /// Whether every further call to the same model would fail the same way.
     pub fn is_terminal(self) -> bool {
-        use ErrorClass::{Auth, NotFound, Quota, Unreachable};
-        matches!(self, Quota | Auth | NotFound | Unreachable)
+        use ErrorClass::{Auth, Failing, NotFound, Quota, Unreachable};
+        matches!(self, Quota | Auth | NotFound | Unreachable | Failing)
     }
 }
 

@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text};
+use super::signs::{OF_A_DAY, SIGNS, has_any};
 
 /// A failure of one attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AttemptError {
     pub class: ErrorClass,
+    /// The status of the reply, if one came.
+    pub status: Option<u16>,
     pub message: String,
     pub hint: Option<String>,
     /// The limit that the provider enforced, if it did.
@@ -104,6 +107,7 @@ impl AttemptError {
     pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> AttemptError {
         AttemptError {
             class,
+            status: None,
             message: message.into(),
             hint: None,
             throttle: None,
@@ -171,27 +175,25 @@ impl From<ReadFault> for AttemptError {
     }
 }
 
-/// The error inside a successful status. A router passes on the status of the provider behind it as `code`.
+/// The error inside a successful status. A router passes on the status of the provider behind it as `code`; others have
+/// a word there.
 pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();
-    let of_choice = |value: &Value| {
-        value
-            .pointer("/choices/0/error")
-            .filter(|error| error.is_object())
-            .cloned()
-    };
-    let error = value.map_or(Value::Null, |value| {
-        of_choice(&value).unwrap_or_else(|| inner(&value).clone())
-    });
-    let code = error["code"]
-        .as_u64()
-        .or_else(|| error["code"].as_str()?.parse().ok());
-    let Some(status) = code
-        .and_then(|code| u16::try_from(code).ok())
-        .filter(|code| (400..600).contains(code))
-    else {
+    let choice = value
+        .as_ref()
+        .and_then(|value| value.pointer("/choices/0/error"));
+    let error = choice
+        .filter(|error| error.is_object())
+        .or(value.as_ref().map(inner));
+    let Some(error) = error.filter(|error| error.is_object() || error.is_string()) else {
         return fault.into();
     };
+    let code = &error["code"];
+    let code = code.as_u64().or_else(|| code.as_str()?.parse().ok());
+    let status = code
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| (400..600).contains(code))
+        .unwrap_or_else(|| status_of(&codes(error, value.as_ref())));
     // The provider's limits accepted the request: it is not throttled, and each attempt counts.
     let classified = classify(status, json!({ "error": error }).to_string().as_bytes());
     AttemptError {
@@ -199,6 +201,25 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
         throttle: None,
         ..classified
     }
+}
+
+/// The status that a server would send with these words; that of an unknown error for others.
+fn status_of(codes: &[String]) -> u16 {
+    const STATUSES: [(u16, &str); 4] = [
+        (
+            401,
+            "apikey|authenticat|unauthorized|permission|accessdenied",
+        ),
+        (429, "ratelimit|throttl|toomanyrequests|resourceexhausted"),
+        (503, "overload|unavailable|capacity"),
+        (
+            400,
+            "invalidrequest|badrequest|invalidargument|invalidparameter",
+        ),
+    ];
+    let is_one_of = |parts: &str| codes.iter().any(|code| has_any(code, parts));
+    let status = STATUSES.iter().find(|(_, parts)| is_one_of(parts));
+    status.map_or(500, |(status, _)| *status)
 }
 
 /// Reads a reply whose status is not 2xx, in any of the shapes that servers use.
@@ -210,23 +231,35 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
         None if body.iter().all(u8::is_ascii_whitespace) => "(empty body)".to_owned(),
         None => beginning(body, 300),
     };
-    let codes = codes(error, value.as_ref());
-    let lower = text.to_lowercase();
-    let class = class(status, &codes, &lower);
+    let named = words(error, value.as_ref());
+    let (codes, lower) = (codes(error, value.as_ref()), text.to_lowercase());
+    // Google names the limit of a day in the details alone.
+    let is_of_day = status == 429
+        && has_any(&format!("{lower} {error}").to_lowercase(), OF_A_DAY)
+        && !lower.contains("try again in");
+    let class = match class(status, &codes, &lower) {
+        ErrorClass::RateLimited if is_of_day => ErrorClass::Quota,
+        class => class,
+    };
     let mut message: String = text.chars().take(2048).collect();
-    if let Some(code) = codes.first() {
+    if let Some(code) = named.first() {
         message = format!("{code}: {message}");
     }
     let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
+    fault.status = Some(status);
     fault.throttle = throttle(class, &codes, &lower);
     fault.hint = match fault.throttle {
         Some(Throttle::NoCapacity) => {
             Some("run again later, or set flex_fallback = true in the provider's limits".into())
         }
+        _ if is_of_day => Some(
+            "a limit of a day or longer: run again when it is reset; what was answered is kept"
+                .into(),
+        ),
         _ => hint(status, class, error, &lower),
     };
-    fault.limit = limit_kind(&codes, &lower);
-    fault.wait = body_wait(error, &codes);
+    fault.limit = limit_kind(&named, &lower);
+    fault.wait = body_wait(error, &named).filter(|_| !is_of_day);
     fault
 }
 
@@ -240,12 +273,14 @@ fn inner(value: &Value) -> &Value {
 }
 
 /// Every code word of an error, the most specific first. Numbers repeat the status and are left out.
-fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
+fn words(error: &Value, whole: Option<&Value>) -> Vec<String> {
     let words = [
         &error["details"]["error_code"],
+        &error["innererror"]["code"],
         &error["code"],
         &error["type"],
         &error["status"],
+        &error["__type"],
     ];
     let from_error = words.into_iter().filter_map(Value::as_str);
     let outer = whole
@@ -257,90 +292,38 @@ fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
+/// The code words as [`SIGNS`] has them: in lower case, without punctuation.
+fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
+    let plain = |word: String| {
+        word.chars()
+            .filter(|c| c.is_alphanumeric())
+            .collect::<String>()
+    };
+    words(error, whole)
+        .into_iter()
+        .map(|word| plain(word).to_lowercase())
+        .collect()
+}
+
 fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
-    let any = |list: &[&str]| codes.iter().any(|code| list.contains(&code.as_str()));
-    let says = |list: &[&str]| list.iter().any(|words| text.contains(words));
-    let spent = codes
-        .iter()
-        .any(|code| code.ends_with("spend_limit_reached"));
-    let quota = [
-        "insufficient_quota",
-        "billing_error",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "budget_exceeded",
-    ];
-    if status == 402
-        || spent
-        || any(&quota)
-        || says(&["credit balance is too low", "budget has been exceeded"])
-    {
-        return ErrorClass::Quota;
-    }
     // A limit of the account, not the model's window: no method is to blame for it.
     if matches!(status, 413 | 429) && text.contains(OVER_THE_RATE) {
         return ErrorClass::Invalid;
     }
-    if matches!(status, 400 | 403 | 413 | 422 | 500) && is_too_long(status, codes, text) {
-        return ErrorClass::TooLong;
-    }
-    if (400..500).contains(&status)
-        && any(&[
-            "content_filter",
-            "content_policy_violation",
-            "invalid_prompt",
-        ])
-    {
-        return ErrorClass::Refused;
-    }
-    // LiteLLM says 429 and `no deployments available` while all of them cool down.
-    let is_unknown = (any(&["model_not_found", "invalid_model"]) || says(&UNKNOWN_MODEL))
-        && !says(&["try again in"]);
-    if (400..500).contains(&status) && is_unknown {
-        return ErrorClass::NotFound;
+    if let Some(sign) = SIGNS.iter().find(|sign| sign.fits(status, codes, text)) {
+        return sign.class;
     }
     match status {
-        401 | 403 => ErrorClass::Auth,
-        404 => ErrorClass::NotFound,
-        400 if says(&["api key not valid", "api_key_invalid"]) => ErrorClass::Auth,
+        401 => ErrorClass::Auth,
+        402 => ErrorClass::Quota,
+        404 | 405 => ErrorClass::NotFound,
+        413 => ErrorClass::TooLong,
         429 => ErrorClass::RateLimited,
+        451 => ErrorClass::Refused,
         503 | 529 => ErrorClass::Overloaded,
         408 | 409 | 425 | 500.. => ErrorClass::Transient,
         _ => ErrorClass::Invalid,
     }
-}
-
-/// Messages of gateways about an unknown model, many of them with status 400: OpenRouter, LiteLLM, vLLM and Portkey,
-/// Together, Groq, Fireworks, DeepSeek, Bedrock.
-const UNKNOWN_MODEL: [&str; 10] = [
-    "model not exist",
-    "model identifier is invalid",
-    "is not a valid model",
-    "invalid model name",
-    "invalid model id",
-    "unknown model",
-    "model not found",
-    "model does not exist",
-    "no such model",
-    "no deployments available for selected model",
-];
-
-fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
-    let words = [
-        "context_length_exceeded",
-        "exceed_context_size_error",
-        "request_too_large",
-    ];
-    let phrases = [
-        "maximum context length",
-        "prompt is too long",
-        "context size",
-        "context window",
-        "too many input tokens",
-    ];
-    status == 413
-        || codes.iter().any(|code| words.contains(&code.as_str()))
-        || phrases.iter().any(|phrase| text.contains(phrase))
 }
 
 /// How OpenAI, with status 429, and Groq, with 413, refuse a request that alone has more tokens than the account may use a
@@ -348,19 +331,16 @@ fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
 const OVER_THE_RATE: &str = "request too large for";
 
 /// OpenAI's response, with status 429, to a request of the flex lane when it has no capacity.
-const NO_CAPACITY: &str = "resource_unavailable";
+const NO_CAPACITY: &str = "resourceunavailable";
 
 fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle> {
+    let has_code = |part: &str| codes.iter().any(|code| code.contains(part));
     match class {
-        ErrorClass::RateLimited if text.contains("concurren") || text.contains("in parallel") => {
+        ErrorClass::RateLimited if has_any(text, "concurren|in parallel") => {
             Some(Throttle::Concurrency)
         }
-        ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => {
-            Some(Throttle::Overloaded)
-        }
-        ErrorClass::RateLimited if codes.iter().any(|code| code == NO_CAPACITY) => {
-            Some(Throttle::NoCapacity)
-        }
+        ErrorClass::RateLimited if has_code("overloaded") => Some(Throttle::Overloaded),
+        ErrorClass::RateLimited if has_code(NO_CAPACITY) => Some(Throttle::NoCapacity),
         ErrorClass::RateLimited => Some(Throttle::Rate),
         ErrorClass::Overloaded => Some(Throttle::Overloaded),
         _ => None,
@@ -369,22 +349,25 @@ fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle>
 
 /// The kind of limit that a refusal names: OpenAI in `type`, OpenAI and Anthropic in words.
 fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
-    let any = |words: &[&str]| {
-        words
-            .iter()
-            .any(|word| text.contains(word) || codes.iter().any(|code| code == word))
-    };
-    if any(&["input tokens per minute", "input_tokens"]) {
-        Some(LimitKind::Input)
-    } else if any(&["output tokens per minute", "output_tokens"]) {
-        Some(LimitKind::Output)
-    } else if any(&["tokens per min", "(tpm)"]) || codes.iter().any(|code| code == "tokens") {
-        Some(LimitKind::Tokens)
-    } else if any(&["requests per min", "(rpm)"]) || codes.iter().any(|code| code == "requests") {
-        Some(LimitKind::Requests)
-    } else {
-        None
-    }
+    const KINDS: [(LimitKind, &str, &str); 4] = [
+        (
+            LimitKind::Input,
+            "input tokens per minute|input_tokens",
+            "input_tokens",
+        ),
+        (
+            LimitKind::Output,
+            "output tokens per minute|output_tokens",
+            "output_tokens",
+        ),
+        (LimitKind::Tokens, "tokens per min|(tpm)", "tokens"),
+        (LimitKind::Requests, "requests per min|(rpm)", "requests"),
+    ];
+    let is_named = |code: &str| codes.iter().any(|named| named == code);
+    let kind = KINDS
+        .iter()
+        .find(|(_, phrases, code)| has_any(text, phrases) || is_named(code));
+    kind.map(|(kind, ..)| *kind)
 }
 
 fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<String> {
@@ -400,7 +383,9 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
         ErrorClass::NotFound if text.contains("model") => {
             "check the model's name as this provider spells it"
         }
-        ErrorClass::NotFound => "check base_url: it ends before the endpoint's own path",
+        ErrorClass::NotFound => {
+            "check base_url: it ends before the endpoint's own path, mostly in /v1"
+        }
         ErrorClass::Invalid if text.contains(OVER_THE_RATE) => {
             "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
              earlier compression point"
@@ -408,17 +393,36 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
         ErrorClass::Invalid if (300..400).contains(&status) => {
             "check base_url: the server redirects"
         }
+        ErrorClass::Invalid if status == 403 => {
+            "the server gives no reason that is known: the key may lack a permission, or a filter blocks this text"
+        }
+        ErrorClass::Invalid => {
+            let setting = SETTINGS.iter().find(|(names, _)| has_any(text, names))?.1;
+            return Some(format!(
+                "the server refuses {setting}: change or remove it in this stage"
+            ));
+        }
         _ => return None,
     };
     Some(words.to_owned())
 }
+
+/// How servers name settings that a stage may have, and how a pipeline does.
+const SETTINGS: [(&str, &str); 3] = [
+    ("temperature", "temperature"),
+    ("effort", "effort"),
+    (
+        "max_tokens|max_completion_tokens|max_output_tokens|maxoutputtokens|max_new_tokens",
+        "max_output_tokens",
+    ),
+];
 
 /// What to do about a prompt that the window cannot hold.
 fn hint_of_too_long(error: &Value, text: &str) -> String {
     match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
         (Some(got), Some(limit)) => format!("the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an earlier point"),
         // vLLM and OpenAI count the room for the reply too.
-        _ if text.contains("in the completion") || text.contains("max_tokens") => "prompt and max_output_tokens exceed the window together: lower that, or take a larger window"
+        _ if has_any(text, "in the completion|max_tokens") => "prompt and max_output_tokens exceed the window together: lower that, or take a larger window"
         .to_owned(),
         _ => "take a model with a larger window, or an earlier compression point"
         .to_owned(),

@@ -184,6 +184,19 @@ impl Client {
                 Ok(answered) => return Ok(answered),
                 Err(failed) => failed,
             };
+            if let Some(field) = prepared.model.learn(&error, &prepared.request.body) {
+                tracing::info!(%provider, model = %call.model, "asking without `{field}`: {}", error.message);
+                prepared = self.prepare(provider, prepared.call, expected)?;
+                continue;
+            }
+            if prepared.model.is_failing(&error) {
+                let hint = "other models of the provider work: is this one loaded, and able to do what is asked of it?";
+                let class = ErrorClass::Failing;
+                return Err(AttemptError { class, ..error }
+                    .with_hint(hint)
+                    .failure(counts.sent)
+                    .into());
+            }
             let Some(wait) = self.wait_for_next(&prepared, &mut counts, &error, pause) else {
                 if let Some(live) = live
                     .as_ref()
@@ -329,6 +342,10 @@ impl Client {
         let request = dialects::request(&connection.spec, call)
             .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);
+        let request = HttpRequest {
+            body: model.without_refused(request.body),
+            ..request
+        };
         let need = model.demand(expected.0, expected.1);
         let give_up_after = connection.spec.limits.give_up_after;
         let policy = RetryPolicy {
@@ -364,7 +381,7 @@ impl Client {
             .http
             .send(
                 &spec.base_url,
-                &Exchange::from(&prepared.request),
+                &Exchange::new(&prepared.request, &connection.key_place),
                 connection.key.as_ref(),
                 timeout,
             )
@@ -571,7 +588,7 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
 fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     let error = match fault {
         ReadFault::Truncated => truncated(usage, limit),
-        ReadFault::Upstream(_) => upstream(fault, body),
+        ReadFault::Upstream(_) => upstream(fault, &dialects::readable(body)),
         ReadFault::Malformed(_) if body.trim_ascii_start().starts_with(b"<") => {
             let hint = "the reply is a web page: does base_url name the API? It mostly ends in /v1";
             AttemptError::from(fault).with_hint(hint)
@@ -580,7 +597,8 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
     };
     let has_output = usage.output.is_some_and(|output| output.0 > 0);
     AttemptError {
-        is_billed: has_output && error.class == ErrorClass::Malformed,
+        is_billed: has_output
+            && matches!(error.class, ErrorClass::Malformed | ErrorClass::Transient),
         ..error
     }
 }
@@ -706,6 +724,7 @@ mod tests {
                     ..Limits::default()
                 },
                 lane: Default::default(),
+                key_place: None,
             })
         };
         let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];

@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+
+use super::call::ErrorClass;
+use super::classify::AttemptError;
+use super::fields::{OptionalField, refused_field, without_fields};
 use super::http::ApiKey;
 use super::limits::{
     ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand,
 };
-use super::spec::{Limits, ModelName, ProviderSpec};
+use super::spec::{KeyPlace, Limits, ModelName, ProviderSpec};
 use base::units::{Tokens, Usage};
 
 /// A provider that can be asked.
 pub(super) struct ProviderConnection {
     pub spec: Arc<ProviderSpec>,
     pub key: Option<ApiKey>,
+    pub key_place: KeyPlace,
     /// Shared by providers with the same address and key.
     pub account: Arc<Account>,
     models: Mutex<BTreeMap<ModelName, Arc<ModelConnection>>>,
@@ -56,6 +62,10 @@ pub(super) struct ModelConnection {
     averages: Mutex<UsageAverages>,
     /// Calls that wait before they are sent again.
     delayed: AtomicUsize,
+    /// Optional fields that the model's server refuses.
+    refused: Mutex<Vec<&'static OptionalField>>,
+    /// The last error, and how often it came in a row.
+    repeated: Mutex<(String, u32)>,
 }
 
 /// Counts a call among [`ModelConnection::delayed`] until it is dropped.
@@ -82,7 +92,9 @@ impl ProviderConnection {
         key: Option<ApiKey>,
         account: Arc<Account>,
     ) -> ProviderConnection {
+        let usual = || KeyPlace::usual(spec.dialect, &spec.base_url);
         ProviderConnection {
+            key_place: spec.key_place.clone().unwrap_or_else(usual),
             spec,
             key,
             account,
@@ -208,7 +220,45 @@ impl ModelConnection {
             limiter,
             averages,
             delayed: AtomicUsize::new(0),
+            refused: Mutex::default(),
+            repeated: Mutex::default(),
         }
+    }
+
+    /// Learns that the server refuses an optional field of a request, if that is what `error` says. Returns the field that
+    /// the next request leaves out or renames.
+    pub(super) fn learn(&self, error: &AttemptError, body: &[u8]) -> Option<&'static str> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let field = refused_field(error, body, &refused)?;
+        if !refused.contains(&field) {
+            refused.push(field);
+        }
+        Some(field.0)
+    }
+
+    /// The body of a request without the fields that the server refuses.
+    pub(super) fn without_refused(&self, body: Bytes) -> Bytes {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        without_fields(body, &refused)
+    }
+
+    /// Whether the model fails every request in the same way, although its provider works. That is no outage.
+    pub(super) fn is_failing(&self, error: &AttemptError) -> bool {
+        const MOST_ERRORS: u32 = 8;
+        // Requests may share a mistake while others are sound.
+        const MOST_REFUSALS: u32 = 32;
+        let most = match (error.class, error.status) {
+            (ErrorClass::Transient, Some(500 | 501)) => MOST_ERRORS,
+            (ErrorClass::Invalid, Some(_)) => MOST_REFUSALS,
+            _ => return false,
+        };
+        let text = error.message.split(" (request ").next().unwrap_or_default();
+        let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+        if repeated.0 != text {
+            *repeated = (text.to_owned(), 0);
+        }
+        repeated.1 += 1;
+        repeated.1 >= most && self.limiter.answered() == 0 && self.limiter.has_worked()
     }
 
     /// Counts a call as delayed as long as the result lives.

@@ -20,10 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Delivery, classify};
-use super::dialects::{Auth, HttpRequest};
+use super::dialects::HttpRequest;
 use super::limits::Headers;
-use super::spec::{ApiKeyVariable, ProviderName, address};
-use base::http::{Route, client, root_cause};
+use super::spec::{ApiKeyVariable, KeyPlace, ProviderName, address};
+use base::http::{Route, client, root_cause, usable_proxy};
 use base::redaction::{self, redact_bytes};
 
 /// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
@@ -67,19 +67,20 @@ pub(super) struct Exchange<'r> {
     /// Without a question mark; empty for none.
     pub query: &'r str,
     pub content_type: &'r str,
-    pub auth: Auth,
+    pub key_place: &'r KeyPlace,
     pub headers: &'r [(&'static str, &'static str)],
     pub body: Bytes,
 }
 
-impl<'r> From<&'r HttpRequest> for Exchange<'r> {
-    fn from(request: &'r HttpRequest) -> Exchange<'r> {
+impl<'r> Exchange<'r> {
+    /// A request to a model.
+    pub(super) fn new(request: &'r HttpRequest, key_place: &'r KeyPlace) -> Exchange<'r> {
         Exchange {
             method: Method::POST,
             path: request.path,
             query: "",
             content_type: "application/json",
-            auth: request.auth,
+            key_place,
             headers: &request.headers,
             body: request.body.clone(),
         }
@@ -145,7 +146,7 @@ impl Http {
     /// Builds the client for this address. That takes some hundredths of a second, too long for the time between the
     /// admission of a request and its departure.
     pub(super) fn warm_up(&self, base_url: &str) -> Result<(), AttemptError> {
-        self.client(Route::from_url(base_url)).map(|_| ())
+        self.client(base_url).map(|_| ())
     }
 
     /// Sends `request` and reads the whole reply.
@@ -209,7 +210,7 @@ impl Http {
         key: Option<&ApiKey>,
         timeout: Duration,
     ) -> Result<reqwest::Response, AttemptError> {
-        let client = self.client(Route::from_url(base_url))?;
+        let client = self.client(base_url)?;
         let mut url = address(base_url, request.path);
         if !request.query.is_empty() {
             url = format!(
@@ -217,6 +218,12 @@ impl Http {
                 if url.contains('?') { '&' } else { '?' },
                 request.query
             );
+        }
+        if let (KeyPlace::Parameter(name), Some(key), Ok(mut with_key)) =
+            (request.key_place, key, url::Url::parse(&url))
+        {
+            with_key.query_pairs_mut().append_pair(name, &key.0);
+            url = with_key.into();
         }
         let mut builder = client.request(request.method.clone(), url).timeout(timeout);
         if request.method == Method::POST {
@@ -234,9 +241,8 @@ impl Http {
         for (name, value) in request.headers {
             builder = builder.header(*name, *value);
         }
-        if let Some(key) = key {
-            let (name, value) = auth_header(request.auth, key)?;
-            builder = builder.header(name, value);
+        if let (KeyPlace::Header(name), Some(key)) = (request.key_place, key) {
+            builder = builder.header(name, key_value(name, key)?);
         }
         builder.send().await.map_err(|e| fault(e, timeout))
     }
@@ -282,7 +288,13 @@ impl Http {
         })
     }
 
-    fn client(&self, route: Route) -> Result<&reqwest::Client, AttemptError> {
+    fn client(&self, base_url: &str) -> Result<&reqwest::Client, AttemptError> {
+        let unusable = |why| AttemptError {
+            delivery: Delivery::NotSent,
+            ..AttemptError::new(ErrorClass::Unreachable, why)
+        };
+        usable_proxy(base_url).map_err(unusable)?;
+        let route = Route::from_url(base_url);
         let slot = match route {
             Route::PlainLoopback => &self.plain_loopback,
             Route::Loopback => &self.loopback,
@@ -298,20 +310,21 @@ impl Http {
     }
 }
 
-fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), AttemptError> {
-    let (name, text) = match auth {
-        Auth::Bearer => ("authorization", format!("Bearer {}", key.0)),
-        Auth::ApiKey => ("api-key", key.0.clone()),
-        Auth::XApiKey => ("x-api-key", key.0.clone()),
+/// The value of the header with the key.
+fn key_value(header: &str, key: &ApiKey) -> Result<HeaderValue, AttemptError> {
+    let bearer = if header.eq_ignore_ascii_case("authorization") {
+        "Bearer "
+    } else {
+        ""
     };
-    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+    let mut value = HeaderValue::from_str(&format!("{bearer}{}", key.0)).map_err(|_| {
         AttemptError::new(
             ErrorClass::Auth,
             "the API key holds characters that no header can carry",
         )
     })?;
     value.set_sensitive(true);
-    Ok((name, value))
+    Ok(value)
 }
 
 /// The error of a body that is too long. The same request would get it again.
@@ -380,7 +393,7 @@ mod tests {
     #[test]
     fn a_key_that_no_header_can_carry_is_refused_without_being_shown() {
         let key = ApiKey("line\nbreak-secret".to_owned());
-        let fault = auth_header(Auth::Bearer, &key).unwrap_err();
+        let fault = key_value("authorization", &key).unwrap_err();
         assert_eq!(fault.class, ErrorClass::Auth);
         assert!(!format!("{fault:?}").contains("secret"));
     }
@@ -388,8 +401,8 @@ mod tests {
     #[test]
     fn keys_are_marked_so_that_no_log_shows_them() {
         let key = ApiKey("sk-secret".to_owned());
-        for auth in [Auth::Bearer, Auth::ApiKey, Auth::XApiKey] {
-            let (_, value) = auth_header(auth, &key).unwrap();
+        for header in ["authorization", "api-key", "Ocp-Apim-Subscription-Key"] {
+            let value = key_value(header, &key).unwrap();
             assert!(!format!("{value:?}").contains("secret"));
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //!
-//! - A retry sends the same bytes.
+//! - A retry sends the same bytes, without an optional field once the server refused it.
 //! - A call waits only in the rate limiter or in the client's retry loop; a call of a batch API waits only in the retry loop
 //!   of the batch client.
 //! - The user's limits hold whatever a provider announces.
@@ -28,9 +28,11 @@ mod usage_check;
 mod classify;
 mod prices;
 mod retry;
+mod signs;
 
 mod budget;
 mod connection;
+mod fields;
 mod limits;
 
 mod batch;
@@ -47,14 +49,14 @@ pub use call::{
     OutputSchema, RawReply, ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
-pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
+pub use dialects::{BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
 pub use estimate::{estimate, estimate_prefix};
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
 pub use retry::RetryPolicy;
 pub use spec::{
-    ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ModelRef, ProviderName,
+    ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ModelRef, ProviderName,
     ProviderSpec,
 };
 pub use tools::{CallResult, Tool, ToolOffer, call_id};

@@ -368,6 +368,7 @@ mod tests {
                 ..Limits::default()
             },
             lane: Default::default(),
+            key_place: None,
         };
         let window = |own, model: &str| context_window(&declared(own), &model.into());
         assert_eq!(window(None, "gpt-5.2"), Some(Tokens(272_000)));

@@ -247,6 +247,18 @@ pub struct ProviderSpec {
     pub limits: Limits,
     /// The lane of stages that name none.
     pub lane: Lane,
+    /// Where the key travels; `None` for what is usual at the endpoint.
+    pub key_place: Option<KeyPlace>,
+}
+
+/// Where in a request a key travels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyPlace {
+    /// The header of this name; in `authorization` after the word `Bearer`.
+    Header(String),
+    /// The parameter of this name in the address.
+    Parameter(String),
 }
 
 impl ProviderSpec {
@@ -275,6 +287,12 @@ impl ProviderSpec {
         }
     }
 
+    /// Whether OpenAI's own API answers, at OpenAI or Azure, which takes fields that other servers may not know.
+    pub(super) fn is_openai(&self) -> bool {
+        let host = host(&self.base_url);
+        is_azure(&host) || is_below(&host, "openai.com")
+    }
+
     fn is_at(&self, domain: &str) -> bool {
         is_below(&host(&self.base_url), domain)
     }
@@ -288,6 +306,28 @@ impl ProviderSpec {
             Dialect::Lexical => false,
         }
     }
+}
+
+impl KeyPlace {
+    /// Where a key usually travels to an endpoint.
+    pub(super) fn usual(dialect: Dialect, base_url: &str) -> KeyPlace {
+        let host = host(base_url);
+        let is_aws = is_below(&host, "api.aws") || is_below(&host, "amazonaws.com");
+        let header = match dialect {
+            // Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
+            Dialect::Anthropic if !is_aws => "x-api-key",
+            Dialect::OpenaiChat | Dialect::OpenaiResponses if is_azure(&host) => "api-key",
+            _ => "authorization",
+        };
+        KeyPlace::Header(header.to_owned())
+    }
+}
+
+/// Whether a host is Azure's, in any of its clouds.
+fn is_azure(host: &str) -> bool {
+    ["azure.com", "azure.us", "azure.cn"]
+        .iter()
+        .any(|domain| is_below(host, domain))
 }
 
 /// The host of a base URL, without port and brackets; empty if there is none.

@@ -96,6 +96,10 @@ table! {
         base_url: String,
         /// The NAME of the variable that holds the key; never the key.
         api_key_env: String,
+        /// The header in which the key goes to a gateway, such as "Ocp-Apim-Subscription-Key". Default: what is usual there.
+        key_header: String,
+        /// The parameter of the address in which the key goes, in place of a header.
+        key_parameter: String,
         /// What cache keys call this endpoint. Default: kind and base_url.
         identity: String,
         /// Whether a key may go over http:// to another machine. Default: false.

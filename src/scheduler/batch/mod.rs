@@ -626,6 +626,7 @@ mod tests {
                 dialect: Dialect::OpenaiChat,
                 base_url,
                 api_key: None,
+                key_place: None,
             },
             fingerprint: 0,
             model: ModelRef::parse("openai/gpt-5.2").expect("a model"),

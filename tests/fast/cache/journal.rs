@@ -23,6 +23,7 @@ fn intent(n: u64) -> BatchIntent {
             dialect: Dialect::OpenaiChat,
             base_url: "https://api.openai.com/v1".into(),
             api_key: None,
+            key_place: None,
         },
         fingerprint: 7,
         model: ModelRef::parse("openai/gpt-5.2").unwrap(),

@@ -247,7 +247,6 @@ fn failed(status: u16, body: &[u8]) -> BatchReply {
 mod tests {
     use super::*;
     use crate::call::ErrorClass;
-    use crate::dialects::Auth;
 
     fn reply(dialect: Dialect, line: &str) -> BatchReply {
         let result = read_line(dialect, line.as_bytes()).unwrap();
@@ -386,7 +385,6 @@ mod tests {
     fn a_request_is_one_line() {
         let request = HttpRequest {
             path: "/chat/completions",
-            auth: Auth::Bearer,
             headers: Vec::new(),
             body: r#"{"model":"m","messages":[]}"#.into(),
         };

@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 
 use crate::call::{CallFailure, ErrorClass};
 use crate::classify::{AttemptError, Delivery};
-use crate::dialects::{Auth, auth, messages_path};
+use crate::dialects::messages_path;
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
-use crate::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
+use crate::spec::{ApiKeyVariable, Dialect, KeyPlace, ProviderName, ProviderSpec};
 use lines::{anthropic_batch, endpoint, openai_lines, read_line};
 
 /// The timeout of calls with little content.
@@ -54,6 +54,9 @@ pub struct BatchAccount {
     pub base_url: String,
     /// The environment variable of the key; without one, none is sent.
     pub api_key: Option<ApiKeyVariable>,
+    /// Where the key travels, if not as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_place: Option<KeyPlace>,
 }
 
 impl From<&ProviderSpec> for BatchAccount {
@@ -63,6 +66,7 @@ impl From<&ProviderSpec> for BatchAccount {
             dialect: spec.dialect,
             base_url: spec.base_url.clone(),
             api_key: spec.api_key.clone(),
+            key_place: spec.key_place.clone(),
         }
     }
 }
@@ -132,7 +136,7 @@ pub struct PreparedBatch {
 pub struct BatchClient {
     http: Http,
     account: BatchAccount,
-    auth: Auth,
+    key_place: KeyPlace,
     key: Option<ApiKey>,
     policy: RetryPolicy,
 }
@@ -147,11 +151,11 @@ impl BatchClient {
         if let Some(variable) = account.api_key.as_ref().filter(|_| key.is_none()) {
             return Err(missing_key(&account.provider, variable).failure(0));
         }
-        let auth = auth(account.dialect, &account.base_url);
+        let usual = || KeyPlace::usual(account.dialect, &account.base_url);
         Ok(BatchClient {
             http: Http::new(),
             account: account.clone(),
-            auth,
+            key_place: account.key_place.clone().unwrap_or_else(usual),
             key,
             policy: RetryPolicy::default(),
         })
@@ -177,7 +181,7 @@ impl BatchClient {
     }
 
     /// A call without content.
-    fn exchange<'e>(&self, method: Method, path: &'e str) -> Exchange<'e> {
+    fn exchange<'e>(&'e self, method: Method, path: &'e str) -> Exchange<'e> {
         let headers: &[_] = if self.is_anthropic() {
             &[("anthropic-version", "2026-10-21")]
         } else {
@@ -188,7 +192,7 @@ impl BatchClient {
             path,
             query: "",
             content_type: JSON,
-            auth: self.auth,
+            key_place: &self.key_place,
             headers,
             body: Bytes::new(),
         }

@@ -9,12 +9,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
-use super::json::{count, error_text, lenient, parse};
-use super::reasoning::without_reasoning;
-use super::request::{self, Auth, BuildFault, HttpRequest};
+use super::endings::{Ending, Said, ending};
+use super::fit::{self, fit};
+use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
+use super::request::{self, BuildFault, HttpRequest};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
-use crate::spec::{Dialect, ProviderSpec, host, is_below};
+use crate::spec::{Dialect, ProviderSpec};
 use crate::tools::{Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
@@ -31,6 +32,7 @@ const COMPACTION_BETA: &str = "compact-2026-09-04";
 struct MessagesRequest<'a> {
     model: &'a str,
     max_tokens: Tokens,
+    stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<RequestBlock<'a>>,
     messages: Vec<AnthropicMessage<'a>>,
@@ -66,14 +68,14 @@ enum RequestBlock<'a> {
     Call {
         #[serde(rename = "type")]
         kind: &'static str,
-        id: &'a str,
-        name: &'a str,
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
         input: &'a RawValue,
     },
     Result {
         #[serde(rename = "type")]
         kind: &'static str,
-        tool_use_id: &'a str,
+        tool_use_id: Cow<'a, str>,
         content: &'a str,
     },
 }
@@ -126,7 +128,6 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     }
     Ok(HttpRequest {
         path: messages_path(&spec.base_url),
-        auth: auth(&host(&spec.base_url)),
         headers,
         body: request::write_body(&body(call, conversation))?,
     })
@@ -143,15 +144,6 @@ pub(crate) fn messages_path(base_url: &str) -> &'static str {
         "/messages"
     } else {
         "/v1/messages"
-    }
-}
-
-/// Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
-pub(crate) fn auth(host: &str) -> Auth {
-    if is_below(host, "api.aws") || is_below(host, "amazonaws.com") {
-        Auth::Bearer
-    } else {
-        Auth::XApiKey
     }
 }
 
@@ -172,6 +164,7 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
             .map(|_| json!({"type": "none"})),
         model: &call.model.0,
         max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        stream: false,
         system,
         messages,
         temperature: settings.temperature,
@@ -194,7 +187,7 @@ fn tools(offer: &ToolOffer) -> Value {
              description,
              parameters,
          }| {
-            json!({"name": name, "description": description, "input_schema": parameters})
+            json!({"name": fit(name, fit::TOOL), "description": description, "input_schema": parameters})
         },
     );
     declared.collect()
@@ -318,8 +311,8 @@ fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
     let input = serde_json::from_str(&call.function.arguments).ok()?;
     Some(RequestBlock::Call {
         kind: "tool_use",
-        id: &call.id,
-        name: &call.function.name,
+        id: fit(&call.id, fit::ID),
+        name: fit(&call.function.name, fit::TOOL),
         input,
     })
 }
@@ -327,7 +320,7 @@ fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
 fn result_block<'a>(call: &'a str, text: &'a str) -> RequestBlock<'a> {
     RequestBlock::Result {
         kind: "tool_result",
-        tool_use_id: call,
+        tool_use_id: fit(call, fit::ID),
         content: text,
     }
 }
@@ -354,7 +347,7 @@ fn mark_cached(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
 pub(crate) struct MessagesReply<'a> {
     #[serde(default, borrow)]
     content: Option<Vec<&'a RawValue>>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "word")]
     stop_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     stop_details: Option<StopDetails>,
@@ -429,7 +422,7 @@ struct ContentBlock {
     #[serde(default, deserialize_with = "lenient")]
     name: Option<String>,
     #[serde(default)]
-    input: Value,
+    input: Option<Box<RawValue>>,
 }
 
 impl ContentBlock {
@@ -441,7 +434,7 @@ impl ContentBlock {
             .as_deref()
             .zip(self.name.as_deref())
             .filter(|_| is_call)?;
-        Some(ToolCall::new(id, name, self.input.to_string()))
+        Some(ToolCall::new(id, name, arguments(self.input.as_deref())))
     }
 }
 
@@ -475,103 +468,73 @@ impl From<MessagesUsage> for Usage {
 }
 
 impl MessagesReply<'_> {
-    pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
-        let truncated = self.is_truncated(operation)?;
+    pub(crate) fn completion(
+        self,
+        operation: Operation,
+        body: &[u8],
+    ) -> Result<Completion, ReadFault> {
+        let end = self.stop_reason.as_deref();
+        if ending(end) == Ending::Declined {
+            let details = self.stop_details;
+            let why = details.and_then(|details| details.explanation.or(details.category));
+            return Err(ReadFault::Refused(why));
+        }
         let raw = self
             .content
             .as_deref()
-            .ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;
+            .ok_or_else(|| lacks("content", body))?;
         let blocks: Vec<ContentBlock> = raw
             .iter()
             .map(|block| serde_json::from_str(block.get()))
             .collect::<Result<_, _>>()
             .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
         if operation == Operation::Summarize {
-            let (text, items) = compacted(&blocks, raw)?;
-            return Ok(Completion {
-                text,
-                items: Some(items),
-                calls: Vec::new(),
-                truncated,
-            });
+            return compacted(&blocks, raw, end);
         }
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
-        let text = without_reasoning(&text).to_owned();
-        let mut calls: Vec<ToolCall> = blocks.iter().filter_map(ContentBlock::call).collect();
-        match (operation, calls.first()) {
-            (Operation::UseTools, _) if truncated => calls.clear(),
-            (Operation::UseTools, _) | (_, None) => {}
-            (_, Some(call)) => return Err(ReadFault::CalledTool(call.function.name.clone())),
+        let calls = blocks.iter().filter_map(ContentBlock::call).collect();
+        let items = raw.iter().map(|block| block.get());
+        Said {
+            text: &text,
+            calls,
+            end,
         }
-        if !calls.is_empty() {
-            let items = format!(
-                "[{}]",
-                raw.iter()
-                    .map(|block| block.get())
-                    .collect::<Vec<_>>()
-                    .join(",")
-            );
-            return Ok(Completion {
-                text,
-                items: Some(items),
-                calls,
-                truncated,
-            });
-        }
-        match (text.is_empty(), truncated) {
-            (true, true) => Err(ReadFault::Truncated),
-            (true, false) => Err(ReadFault::Empty),
-            (false, _) => Ok(Completion {
-                text,
-                items: None,
-                calls,
-                truncated,
-            }),
-        }
-    }
-
-    /// Whether the reply was cut off by the token limit. A compaction block that was cut off is a fault.
-    fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
-        match (self.stop_reason.as_deref(), operation) {
-            (
-                Some("max_tokens" | "model_context_window_exceeded"),
-                Operation::Generate | Operation::UseTools,
-            ) => Ok(true),
-            (Some("max_tokens" | "model_context_window_exceeded"), _) => Err(ReadFault::Truncated),
-            (Some("refusal"), _) => {
-                let details = self.stop_details.as_ref();
-                Err(ReadFault::Refused(details.and_then(|d| {
-                    d.explanation.clone().or_else(|| d.category.clone())
-                })))
-            }
-            (Some("compaction"), Operation::Summarize) => Ok(false),
-            (reason, Operation::Summarize) => Err(ReadFault::Malformed(format!(
-                "no compaction took place: stop_reason `{}`",
-                reason.unwrap_or("null")
-            ))),
-            _ => Ok(false),
-        }
+        .completion(operation, || {
+            Ok(format!("[{}]", items.collect::<Vec<_>>().join(",")))
+        })
     }
 }
 
-/// The readable summary, and the block itself for the requests to come.
-fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, String), ReadFault> {
-    let mut compactions = blocks
-        .iter()
-        .zip(raw)
-        .filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
-    let (block, raw) = compactions
-        .next()
-        .ok_or_else(|| ReadFault::Malformed("it holds no compaction block".into()))?;
-    match block
+/// The readable summary, and the block itself for the requests to come. One that was cut off is a fault.
+fn compacted(
+    blocks: &[ContentBlock],
+    raw: &[&RawValue],
+    end: Option<&str>,
+) -> Result<Completion, ReadFault> {
+    match (end, ending(end)) {
+        (Some("compaction"), _) => {}
+        (_, Ending::Cut) => return Err(ReadFault::Truncated),
+        (_, Ending::Declined) => return Err(ReadFault::Refused(None)),
+        (reason, _) => {
+            let reason = reason.unwrap_or("null");
+            return Err(ReadFault::Malformed(format!(
+                "no compaction took place: stop_reason `{reason}`"
+            )));
+        }
+    }
+    let mut both = blocks.iter().zip(raw);
+    let compaction = both.find(|(block, _)| block.kind.as_deref() == Some("compaction"));
+    let (block, raw) =
+        compaction.ok_or_else(|| ReadFault::Malformed("it holds no compaction block".into()))?;
+    let text = block
         .content
         .as_deref()
-        .filter(|text| !text.trim().is_empty())
-    {
-        Some(text) => Ok((text.to_owned(), format!("[{}]", raw.get()))),
-        None => Err(ReadFault::Empty),
-    }
+        .filter(|text| !text.trim().is_empty());
+    Ok(Completion {
+        items: Some(format!("[{}]", raw.get())),
+        ..Completion::text(text.ok_or(ReadFault::Empty)?, false)
+    })
 }
 
 #[cfg(test)]
@@ -580,7 +543,7 @@ mod tests {
     use crate::dialects::read_billing;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
-        open(body.as_bytes())?.completion(operation)
+        open(body.as_bytes())?.completion(operation, body.as_bytes())
     }
 
     #[test]

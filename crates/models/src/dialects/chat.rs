@@ -3,17 +3,23 @@
 //! Servers other than OpenAI's get a minimal request; what this endpoint cannot do (items of a compaction) is a fault
 //! and never left out.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
-use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
-use super::reasoning::without_reasoning;
-use super::request::{self, Auth, BuildFault, HttpRequest};
+use super::endings::Said;
+use super::fit::{self, fit};
+use super::json::{
+    Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
+    word,
+};
+use super::request::{self, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
-use crate::tools::{Tool, ToolOffer};
+use crate::tools::{Tool, ToolOffer, call_id};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -21,6 +27,8 @@ use base::units::{Tokens, Usage};
 struct ChatRequest<'a> {
     model: &'a str,
     messages: Vec<ChatTurn<'a>>,
+    /// Named because some servers stream unless told not to.
+    stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<Tokens>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,10 +64,10 @@ enum ChatTurn<'a> {
 struct ChatMessage<'a> {
     role: &'static str,
     content: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tool_calls: &'a [&'a ToolCall],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
+    tool_call_id: Option<Cow<'a, str>>,
 }
 
 impl<'a> ChatMessage<'a> {
@@ -67,14 +75,14 @@ impl<'a> ChatMessage<'a> {
         ChatMessage {
             role,
             content: Some(text),
-            tool_calls: &[],
+            tool_calls: Vec::new(),
             tool_call_id: None,
         }
     }
 
     fn from_result(call: &'a str, text: &'a str) -> ChatMessage<'a> {
         ChatMessage {
-            tool_call_id: Some(call),
+            tool_call_id: Some(fit(call, fit::ID)),
             ..ChatMessage::from_text("tool", text)
         }
     }
@@ -88,15 +96,14 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             operation: call.operation,
         });
     }
-    let host = host(&spec.base_url);
-    let azure = is_below(&host, "azure.com");
-    let vendor = azure || is_below(&host, "openai.com");
-    let router = is_below(&host, "openrouter.ai");
+    let vendor = spec.is_openai();
+    let router = is_below(&host(&spec.base_url), "openrouter.ai");
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let limit = call.settings.max_output_tokens;
     let body = ChatRequest {
         model: &call.model.0,
         messages: messages(&conversation)?,
+        stream: false,
         max_tokens: limit.filter(|_| !vendor),
         max_completion_tokens: limit.filter(|_| vendor),
         temperature: call.settings.temperature,
@@ -115,7 +122,6 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     };
     Ok(HttpRequest {
         path: "/chat/completions",
-        auth: if azure { Auth::ApiKey } else { Auth::Bearer },
         headers: Vec::new(),
         body: request::write_body(&body)?,
     })
@@ -132,12 +138,21 @@ fn tools(offer: &ToolOffer) -> Value {
              description,
              parameters,
          }| {
-            let function =
-                json!({"name": name, "description": description, "parameters": parameters});
+            let function = json!({"name": fit(name, fit::TOOL), "description": description, "parameters": parameters});
             json!({"type": "function", "function": function})
         },
     );
     declared.collect()
+}
+
+/// A recorded call with names that the vendors take.
+fn fitted(call: &ToolCall) -> ToolCall {
+    let name = fit(&call.function.name, fit::TOOL);
+    ToolCall::new(
+        fit(&call.id, fit::ID),
+        name,
+        call.function.arguments.as_str(),
+    )
 }
 
 fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'a>>, BuildFault> {
@@ -151,7 +166,7 @@ fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'
             ConversationPart::Text(speaker, text) => ChatMessage::from_text(speaker.name(), text),
             ConversationPart::Calls(text, calls) => ChatMessage {
                 content: Some(text.as_ref()).filter(|text| !text.is_empty()),
-                tool_calls: calls,
+                tool_calls: calls.iter().map(|call| fitted(call)).collect(),
                 ..ChatMessage::from_text("assistant", "")
             },
             ConversationPart::Result { call, text } => ChatMessage::from_result(call, text),
@@ -189,7 +204,7 @@ pub(crate) struct ChatReply {
 struct ChatChoice {
     #[serde(default)]
     message: Option<ChatReplyMessage>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "word")]
     finish_reason: Option<String>,
     #[serde(default)]
     error: Option<Value>,
@@ -201,8 +216,49 @@ struct ChatReplyMessage {
     content: Option<ChatContent>,
     #[serde(default, deserialize_with = "lenient")]
     refusal: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    tool_calls: Option<Vec<ToolCall>>,
+    #[serde(default)]
+    tool_calls: Option<Box<RawValue>>,
+    /// The field that `tool_calls` replaced.
+    #[serde(default)]
+    function_call: Option<Box<RawValue>>,
+}
+
+/// A call as a server writes it: without an id, with a number as id, with arguments as an object.
+#[derive(Deserialize)]
+struct ChatCall {
+    #[serde(default, deserialize_with = "word")]
+    id: Option<String>,
+    function: ChatFunction,
+}
+
+#[derive(Deserialize)]
+struct ChatFunction {
+    name: String,
+    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
+}
+
+impl ChatReplyMessage {
+    fn calls(&self) -> Vec<ToolCall> {
+        let calls = self
+            .tool_calls
+            .as_deref()
+            .and_then(|calls| serde_json::from_str(calls.get()).ok());
+        let old = self
+            .function_call
+            .as_deref()
+            .and_then(|call| serde_json::from_str(call.get()).ok());
+        let old = old.map(|function| ChatCall { id: None, function });
+        let calls: Vec<ChatCall> = calls.unwrap_or_default();
+        let numbered = (1..).zip(calls.into_iter().chain(old));
+        let read = numbered.map(|(number, ChatCall { id, function })| {
+            let id = id
+                .filter(|id| !id.is_empty())
+                .unwrap_or_else(|| call_id(number));
+            ToolCall::new(id, function.name, arguments(function.arguments.as_deref()))
+        });
+        read.collect()
+    }
 }
 
 /// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields
@@ -279,81 +335,48 @@ impl ChatReply {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let choice = self.choices.into_iter().flatten().next();
-        let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
-        let calls = choice.calls(operation)?;
-        if calls.is_empty() {
-            let (text, truncated) = choice.answer()?;
-            return Ok(Completion {
-                text,
-                items: None,
-                calls,
-                truncated,
-            });
+        let choice = choice.ok_or_else(|| lacks("choices", body))?;
+        if let Some(error) = choice.error.as_ref().filter(|e| !e.is_null()) {
+            return Err(ReadFault::Upstream(error_text(error)));
         }
-        let text = choice.answer().map(|(text, _)| text).unwrap_or_default();
-        Ok(Completion {
-            text,
-            items: Some(sent_back(body)?),
+        let message = choice
+            .message
+            .ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
+        let calls = message.calls();
+        if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
+            return Err(ReadFault::Refused(Some(refusal)));
+        }
+        let text = message.content.map(ChatContent::text).unwrap_or_default();
+        let end = choice.finish_reason.as_deref();
+        Said {
+            text: &text,
             calls,
-            truncated: false,
-        })
+            end,
+        }
+        .completion(operation, || sent_back(body))
     }
 }
 
 /// The message of a reply as the next request sends it back, alone in a JSON array.
 fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
-    let mut reply: Value = parse(body)?;
-    let message = reply
-        .pointer_mut("/choices/0/message")
-        .and_then(Value::as_object_mut);
-    let message =
-        message.ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
+    #[derive(Deserialize)]
+    struct Reply {
+        choices: Vec<Choice>,
+    }
+    #[derive(Deserialize)]
+    struct Choice {
+        message: Fields,
+    }
+    let reply: Reply = parse(body)?;
+    let choice = reply.choices.into_iter().next();
+    let mut message = choice.ok_or_else(|| lacks("choices", body))?.message;
     message.retain(|name, value| {
-        SENT_BACK.contains(&name.as_str()) && (name == "content" || !value.is_null())
+        SENT_BACK.contains(&name.as_str()) && (name == "content" || value.get() != "null")
     });
-    message.entry("role").or_insert_with(|| "assistant".into());
-    Ok(json!([message]).to_string())
-}
-
-impl ChatChoice {
-    /// The tools that are called, where they may be; none where a call was cut off.
-    fn calls(&self, operation: Operation) -> Result<Vec<ToolCall>, ReadFault> {
-        let calls = self
-            .message
-            .as_ref()
-            .and_then(|message| message.tool_calls.as_deref())
-            .unwrap_or_default();
-        match (operation, calls.first()) {
-            (_, None) => Ok(Vec::new()),
-            (Operation::UseTools, _) if self.finish_reason.as_deref() == Some("length") => {
-                Ok(Vec::new())
-            }
-            (Operation::UseTools, _) => Ok(calls.to_vec()),
-            (_, Some(call)) => Err(ReadFault::CalledTool(call.function.name.clone())),
-        }
-    }
-
-    /// The text, and whether it was cut off.
-    fn answer(self) -> Result<(String, bool), ReadFault> {
-        if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
-            return Err(ReadFault::Upstream(error_text(error)));
-        }
-        let message = self
-            .message
-            .ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
-        if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
-            return Err(ReadFault::Refused(Some(refusal)));
-        }
-        let content = message.content.map(ChatContent::text).unwrap_or_default();
-        let text = without_reasoning(&content).to_owned();
-        match self.finish_reason.as_deref() {
-            Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
-            Some("content_filter") => Err(ReadFault::Refused(Some("content filter".into()))),
-            Some("length") if text.is_empty() => Err(ReadFault::Truncated),
-            _ if text.is_empty() => Err(ReadFault::Empty),
-            reason => Ok((text, reason == Some("length"))),
-        }
-    }
+    message
+        .entry("role".to_owned())
+        .or_insert(raw(&"assistant")?);
+    Ok(raw(&[message])?.get().to_owned())
 }
 
 impl ChatContent {
@@ -362,7 +385,7 @@ impl ChatContent {
             ChatContent::Text(text) => text,
             ChatContent::Parts(parts) => parts
                 .iter()
-                .filter(|p| p["type"] == "text")
+                .filter(|p| p["type"] == "text" || p["type"] == "output_text")
                 .filter_map(|p| p["text"].as_str())
                 .collect(),
         }

@@ -173,15 +173,9 @@ impl<'a> FlatConversation<'a> {
     }
 }
 
-/// Whether Anthropic takes a call as a block: it restricts ids and requires an object of arguments.
+/// Whether Anthropic takes a call as a block: it requires an object of arguments.
 fn fits_block(call: &ToolCall) -> bool {
-    let arguments: Result<HashMap<String, &RawValue>, _> =
-        serde_json::from_str(&call.function.arguments);
-    let is_plain = call
-        .id
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    !call.id.is_empty() && is_plain && arguments.is_ok()
+    serde_json::from_str::<HashMap<String, &RawValue>>(&call.function.arguments).is_ok()
 }
 
 /// The ids of the calls that `fits` accepts and whose result is in the run of tool messages directly after them.

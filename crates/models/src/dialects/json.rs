@@ -1,7 +1,10 @@
 //! Lenient reading of bodies for all dialects: counts that may be missing or odd, errors in any shape.
 
-use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::call::ReadFault;
 use base::text::one_line;
@@ -80,20 +83,78 @@ pub(crate) fn openai_usage(
     }
 }
 
-/// The message of an error value of any shape: an object, a string, an object in an array, `detail`.
+/// Reads the word for the end of a reply. What is neither a text nor null is shown as JSON: it is no known word.
+pub(crate) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => None,
+        Value::String(word) => Some(word),
+        other => Some(other.to_string()),
+    })
+}
+
+/// The fields of an object, each byte for byte: numbers and the order of what is inside survive.
+pub(crate) type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// A value as JSON.
+pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>, ReadFault> {
+    serde_json::value::to_raw_value(value).map_err(|error| ReadFault::Malformed(error.to_string()))
+}
+
+/// Arguments of a call, which some servers send as an object and not as text.
+pub(crate) fn arguments(given: Option<&RawValue>) -> String {
+    let json = given.map_or("", RawValue::get);
+    serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
+}
+
+/// The names under which servers put a message into an error, or an error into a body.
+const MESSAGES: [&str; 9] = [
+    "error",
+    "message",
+    "msg",
+    "detail",
+    "errors",
+    "base_resp",
+    "status_msg",
+    "error_msg",
+    "error_message",
+];
+
+/// The message of an error value of any shape: an object, a string, an object in an array, `detail`; with the field that
+/// it is about, if it says so.
 pub(crate) fn error_text(error: &Value) -> String {
     match error {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),
         Value::Object(fields) => {
-            let inner = ["error", "message", "msg", "detail", "errors"]
-                .iter()
-                .find_map(|name| fields.get(*name));
-            inner
-                .filter(|v| !v.is_null())
-                .map_or_else(|| error.to_string(), error_text)
+            let mut named = MESSAGES.iter().filter_map(|name| fields.get(*name));
+            let text = named
+                .find(|value| !value.is_null())
+                .map_or_else(|| error.to_string(), error_text);
+            let place = match fields.get("param").or(fields.get("loc")) {
+                Some(Value::Array(path)) => path.iter().filter_map(Value::as_str).next_back(),
+                place => place.and_then(Value::as_str),
+            };
+            match place
+                .filter(|place| !matches!(*place, "" | "None" | "body") && !text.contains(place))
+            {
+                Some(place) => format!("{text} ({place})"),
+                None => text,
+            }
         }
         other => other.to_string(),
+    }
+}
+
+/// The fault of a body without `part`: the error that it holds instead, if it has the form of one.
+pub(crate) fn lacks(part: &str, body: &[u8]) -> ReadFault {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    if MESSAGES
+        .iter()
+        .any(|name| value.get(name).is_some_and(|value| !value.is_null()))
+    {
+        ReadFault::Upstream(error_text(&value))
+    } else {
+        ReadFault::Malformed(format!("it has no `{part}`"))
     }
 }
 

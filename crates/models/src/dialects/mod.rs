@@ -4,37 +4,29 @@
 mod anthropic;
 mod chat;
 mod conversation;
+mod endings;
+mod fit;
 mod json;
 mod reasoning;
 mod request;
 mod responses;
+mod stream;
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::call::{Billing, Call, Completion, Operation, ReadFault};
-use crate::spec::{Dialect, ProviderSpec, host, is_below};
+use crate::spec::{Dialect, ProviderSpec};
 use crate::tools::call_id;
 use base::text::without_half_surrogates;
 use base::units::{Tokens, Usage};
-use json::lenient;
+use json::{lenient, raw};
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
-pub(crate) use json::{beginning, error_text};
-pub use request::{Auth, BuildFault, HttpRequest};
-
-/// The header in which the key travels to an endpoint.
-pub(crate) fn auth(dialect: Dialect, base_url: &str) -> Auth {
-    match dialect {
-        Dialect::Anthropic => anthropic::auth(&host(base_url)),
-        _ if is_below(&host(base_url), "azure.com") => Auth::ApiKey,
-        _ => Auth::Bearer,
-    }
-}
+pub(crate) use json::{Fields, beginning, error_text};
+pub use request::{BuildFault, HttpRequest};
 
 /// Puts `call` into the dialect of `spec`.
 pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
@@ -73,27 +65,24 @@ pub fn read(
             }
             reply.completion(operation, body)
         }
-        Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
-        Dialect::Anthropic => anthropic::open(body)?.completion(operation),
+        Dialect::OpenaiResponses => responses::open(body)?.completion(operation, body),
+        Dialect::Anthropic => anthropic::open(body)?.completion(operation, body),
         // The built-in rules write plain text.
         Dialect::Lexical => {
             let text =
                 std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
-            Ok(Completion {
-                text: text.to_owned(),
-                items: None,
-                calls: Vec::new(),
-                truncated: false,
-            })
+            Ok(Completion::text(text, false))
         }
     }
 }
 
-/// The body with whole characters: a model that stops within an emoji leaves half of it, and its reply is paid.
-fn readable(body: &[u8]) -> Cow<'_, [u8]> {
-    match std::str::from_utf8(body).map(without_half_surrogates) {
-        Ok(Cow::Owned(whole)) => Cow::Owned(whole.into_bytes()),
-        _ => Cow::Borrowed(body),
+/// The body as one reply with whole characters: some servers stream unasked, and a model that stops within an emoji leaves
+/// half of it. Either reply is paid.
+pub(crate) fn readable(body: &[u8]) -> Cow<'_, [u8]> {
+    let whole = stream::from_events(body).map_or(Cow::Borrowed(body), Cow::Owned);
+    match std::str::from_utf8(&whole).map(without_half_surrogates) {
+        Ok(Cow::Owned(mended)) => Cow::Owned(mended.into_bytes()),
+        _ => whole,
     }
 }
 
@@ -151,45 +140,48 @@ pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<
 /// # Errors
 /// The items are no JSON array.
 pub fn renumber_calls(dialect: Dialect, items: &str, first: usize) -> Result<String, ReadFault> {
-    let items: Vec<&RawValue> =
-        serde_json::from_str(items).map_err(|error| ReadFault::Malformed(error.to_string()))?;
+    let malformed = |error: serde_json::Error| ReadFault::Malformed(error.to_string());
+    let items: Vec<&serde_json::value::RawValue> =
+        serde_json::from_str(items).map_err(malformed)?;
     let mut number = first;
     let mut texts = Vec::with_capacity(items.len());
-    for raw in items {
-        let item = serde_json::from_str::<Value>(raw.get());
-        let mut item = item.map_err(|error| ReadFault::Malformed(error.to_string()))?;
+    for item in items {
+        let mut fields: Fields = serde_json::from_str(item.get()).map_err(malformed)?;
         let before = number;
-        match dialect {
-            Dialect::OpenaiResponses if item["type"] == "function_call" => {
-                set_call_id(item.get_mut("call_id"), &mut number)
+        let kind = fields.get("type").map_or("", |kind| kind.get());
+        match (dialect, kind) {
+            (Dialect::OpenaiResponses, "\"function_call\"") => {
+                set_id(&mut fields, "call_id", &mut number)?
             }
-            Dialect::Anthropic if item["type"] == "tool_use" => {
-                set_call_id(item.get_mut("id"), &mut number)
-            }
-            Dialect::OpenaiChat => {
-                let calls = item.get_mut("tool_calls").and_then(Value::as_array_mut);
+            (Dialect::Anthropic, "\"tool_use\"") => set_id(&mut fields, "id", &mut number)?,
+            (Dialect::OpenaiChat, _) => {
+                let calls = fields
+                    .get("tool_calls")
+                    .map(|calls| serde_json::from_str::<Vec<Fields>>(calls.get()));
+                let mut calls = calls.transpose().map_err(malformed)?.unwrap_or_default();
                 calls
-                    .into_iter()
-                    .flatten()
-                    .for_each(|call| set_call_id(call.get_mut("id"), &mut number));
+                    .iter_mut()
+                    .try_for_each(|call| set_id(call, "id", &mut number))?;
+                if !calls.is_empty() {
+                    fields.insert("tool_calls".to_owned(), raw(&calls)?);
+                }
             }
-            Dialect::OpenaiResponses | Dialect::Anthropic | Dialect::Lexical => {}
+            _ => {}
         }
         texts.push(if number == before {
-            raw.get().to_owned()
+            item.get().to_owned()
         } else {
-            item.to_string()
+            raw(&fields)?.get().to_owned()
         });
     }
     Ok(format!("[{}]", texts.join(",")))
 }
 
 /// Gives a call the next number.
-fn set_call_id(id: Option<&mut Value>, number: &mut usize) {
-    if let Some(id) = id {
-        *id = Value::from(call_id(*number));
-        *number += 1;
-    }
+fn set_id(call: &mut Fields, key: &str, number: &mut usize) -> Result<(), ReadFault> {
+    call.insert(key.to_owned(), raw(&call_id(*number))?);
+    *number += 1;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,8 +5,31 @@
 //! between both tags, or without the first, which was then the end of the prompt. If nothing follows, the model has not
 //! answered, and the reply is as unusable as an empty one.
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+/// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
+/// OpenThinker, LongCat, and what prompts ask for.
+const TAGS: [(&str, &str); 18] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<thoughts>", "</thoughts>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reason>", "</reason>"),
+    ("<reflection>", "</reflection>"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("<inner_monologue>", "</inner_monologue>"),
+    ("<antthinking>", "</antthinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("[think]", "[/think]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|channel|>analysis", "<|channel|>final<|message|>"),
+    (
+        "<|start|>assistant<|channel|>analysis",
+        "<|channel|>final<|message|>",
+    ),
+    ("<unused94>", "<unused95>"),
+];
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '」'];
 
 /// The text after the reasoning, without white space around it; empty if there is only reasoning. An answer may mention
@@ -14,17 +37,28 @@ const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '�
 /// words of a line.
 pub(crate) fn without_reasoning(text: &str) -> &str {
     let mut rest = text.trim();
-    while let Some(reasoning) = rest.strip_prefix(OPEN) {
-        rest = reasoning
-            .split_once(CLOSE)
-            .map_or("", |(_, after)| after.trim_start());
+    // As long as the text in bytes, so places are the same in both.
+    let whole = rest.to_ascii_lowercase();
+    let mut lower = whole.as_str();
+    while let Some((open, close)) = TAGS.iter().find(|(open, _)| lower.starts_with(open)) {
+        let end = lower.get(open.len()..).and_then(|inner| inner.find(close));
+        let end = end.map_or(rest.len(), |at| open.len() + at + close.len());
+        (rest, lower) = (after(rest, end), after(lower, end));
     }
-    let bare = rest.split_once(OPEN).map_or(rest, |(before, _)| before);
-    let mut splits = bare
-        .match_indices(CLOSE)
-        .map(|(at, tag)| (rest.split_at(at).0, rest.split_at(at + tag.len()).1));
-    let end = splits.find(|(before, after)| ends_reasoning(before, after));
-    end.map_or(rest, |(_, after)| after.trim_start())
+    let opens = TAGS.iter().filter_map(|(open, _)| lower.find(open)).min();
+    let bare = opens.map_or(lower, |at| lower.split_at(at).0);
+    let ends = TAGS.iter().filter_map(|(_, close)| {
+        let mut places = bare
+            .match_indices(close)
+            .map(|(at, _)| (at, at + close.len()));
+        places.find(|(at, end)| ends_reasoning(rest.split_at(*at).0, rest.split_at(*end).1))
+    });
+    ends.min().map_or(rest, |(_, end)| after(rest, end))
+}
+
+/// The text from a place on, without white space before it.
+fn after(text: &str, at: usize) -> &str {
+    text.split_at(at).1.trim_start()
 }
 
 /// Whether a closing tag between these texts ends the reasoning: it ends a line, begins one, or stands between two words
@@ -82,6 +116,23 @@ mod tests {
             " 4711 \n",
         ] {
             assert_eq!(without_reasoning(text), "4711", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reasoning_in_any_of_the_tags_is_none_of_the_answer() {
+        for (open, close) in TAGS {
+            let upper = open.to_uppercase();
+            for text in [
+                format!("{open}Perhaps 9999?{close}\n\n4711"),
+                format!("{upper}a{close}{open}b{close}4711"),
+                format!("Perhaps 9999?\n{close}\n4711"),
+            ] {
+                assert_eq!(without_reasoning(&text), "4711", "{text}");
+            }
+            assert_eq!(without_reasoning(&format!("{open}Perhaps 9999?")), "");
+            let mentioned = format!("It looks for `{open}` and `{close}`.");
+            assert_eq!(without_reasoning(&mentioned), mentioned);
         }
     }
 

@@ -12,23 +12,10 @@ use crate::spec::{Dialect, Lane};
 pub struct HttpRequest {
     /// The path below the provider's base URL, with a leading slash.
     pub path: &'static str,
-    /// The header in which the key travels; the key itself is not here.
-    pub auth: Auth,
     /// Headers besides the key and the content type.
     pub headers: Vec<(&'static str, &'static str)>,
     /// The bytes of the body.
     pub body: Bytes,
-}
-
-/// How a key is presented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Auth {
-    /// `Authorization: Bearer KEY`.
-    Bearer,
-    /// `api-key: KEY` (Azure).
-    ApiKey,
-    /// `x-api-key: KEY` (Anthropic).
-    XApiKey,
 }
 
 /// Why a call cannot be put into a dialect.

@@ -2,16 +2,22 @@
 //!
 //! Never sent: `truncation`, which may drop the oldest items without saying so.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
-use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
-use super::reasoning::without_reasoning;
-use super::request::{self, Auth, BuildFault, HttpRequest};
+use super::endings::Said;
+use super::fit::{self, fit};
+use super::json::{
+    Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
+    word,
+};
+use super::request::{self, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::spec::{Dialect, ProviderSpec, host, is_below};
+use crate::spec::{Dialect, ProviderSpec};
 use crate::tools::{Tool, ToolOffer};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
@@ -21,6 +27,8 @@ struct ResponsesRequest<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
     input: Vec<InputItem<'a>>,
@@ -54,14 +62,14 @@ enum InputItem<'a> {
     Call {
         #[serde(rename = "type")]
         kind: &'static str,
-        call_id: &'a str,
-        name: &'a str,
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
         arguments: &'a str,
     },
     Result {
         #[serde(rename = "type")]
         kind: &'static str,
-        call_id: &'a str,
+        call_id: Cow<'a, str>,
         output: &'a str,
     },
     Stored(&'a RawValue),
@@ -79,13 +87,10 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             });
         }
     };
-    let host = host(&spec.base_url);
-    let azure = is_below(&host, "azure.com");
     Ok(HttpRequest {
         path,
-        auth: if azure { Auth::ApiKey } else { Auth::Bearer },
         headers: Vec::new(),
-        body: body(call, azure || is_below(&host, "openai.com"))?,
+        body: body(call, spec.is_openai())?,
     })
 }
 
@@ -97,6 +102,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     request::write_body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
+        stream: generate.then_some(false),
         instructions: call
             .instructions
             .as_deref()
@@ -129,7 +135,7 @@ fn text_format(schema: &OutputSchema) -> Value {
 
 fn tools(offer: &ToolOffer) -> Value {
     let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
-        json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false})
+        json!({"type": "function", "name": fit(name, fit::TOOL), "description": description, "parameters": parameters, "strict": false})
     });
     declared.collect()
 }
@@ -151,15 +157,15 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
                 }
                 items.extend(calls.iter().map(|call| InputItem::Call {
                     kind: "function_call",
-                    call_id: &call.id,
-                    name: &call.function.name,
+                    call_id: fit(&call.id, fit::ID),
+                    name: fit(&call.function.name, fit::TOOL),
                     arguments: &call.function.arguments,
                 }));
             }
             ConversationPart::Result { call, text } => {
                 items.push(InputItem::Result {
                     kind: "function_call_output",
-                    call_id: call,
+                    call_id: fit(call, fit::ID),
                     output: text,
                 });
             }
@@ -169,7 +175,7 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
             ConversationPart::Results(results) => {
                 items.extend(results.iter().map(|result| InputItem::Result {
                     kind: "function_call_output",
-                    call_id: &result.id,
+                    call_id: fit(&result.id, fit::ID),
                     output: &result.text,
                 }))
             }
@@ -181,7 +187,7 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
 /// A reply of this dialect, not yet judged to be an answer.
 #[derive(Deserialize)]
 pub(crate) struct ResponsesReply<'a> {
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "word")]
     status: Option<String>,
     #[serde(default)]
     error: Option<Value>,
@@ -218,8 +224,8 @@ struct OutputItem {
     call_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    arguments: Option<String>,
+    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
 }
 
 impl OutputItem {
@@ -234,7 +240,7 @@ impl OutputItem {
         Some(ToolCall::new(
             id,
             name,
-            self.arguments.as_deref().unwrap_or_default(),
+            arguments(self.arguments.as_deref()),
         ))
     }
 }
@@ -265,68 +271,39 @@ impl From<ResponsesUsage> for Usage {
 }
 
 impl ResponsesReply<'_> {
-    pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
+    pub(crate) fn completion(
+        self,
+        operation: Operation,
+        body: &[u8],
+    ) -> Result<Completion, ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(upstream(error));
         }
-        let raw = self
-            .output
-            .ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
+        let raw = self.output.ok_or_else(|| lacks("output", body))?;
         let output: Vec<OutputItem> = parse_output(raw)?;
         if operation == Operation::Compact {
-            let items = compacted(&output, raw)?;
             return Ok(Completion {
-                text: String::new(),
-                items: Some(items),
-                calls: Vec::new(),
-                truncated: false,
+                items: Some(compacted(&output, raw)?),
+                ..Completion::text("", false)
             });
         }
-        let truncated = self.is_truncated()?;
-        let mut calls: Vec<ToolCall> = output.iter().filter_map(OutputItem::call).collect();
-        match (operation, calls.first()) {
-            (Operation::UseTools, _) if truncated => calls.clear(),
-            (Operation::UseTools, _) | (_, None) => {}
-            (_, Some(call)) => return Err(ReadFault::CalledTool(call.function.name.clone())),
-        }
-        if !calls.is_empty() {
-            let text = answer(&output).unwrap_or_default();
-            return Ok(Completion {
-                text,
-                items: Some(sent_back(raw)?),
-                calls,
-                truncated,
-            });
-        }
-        match answer(&output) {
-            Err(ReadFault::Empty) if truncated => Err(ReadFault::Truncated),
-            text => Ok(Completion {
-                text: text?,
-                items: None,
-                calls,
-                truncated,
-            }),
-        }
-    }
-
-    /// Whether the reply was cut off by the token limit.
-    fn is_truncated(&self) -> Result<bool, ReadFault> {
+        // `incomplete` says no more than that it has a reason.
         let reason = self
             .incomplete_details
             .as_ref()
-            .and_then(|d| d["reason"].as_str());
-        match (self.status.as_deref(), reason) {
-            (Some("incomplete"), Some("content_filter")) => {
-                Err(ReadFault::Refused(Some("content filter".into())))
-            }
-            (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
-            (Some("completed") | None, _) => Ok(false),
-            (Some("failed"), _) => Err(ReadFault::Upstream("status `failed`".into())),
-            (Some(status), reason) => Err(ReadFault::Malformed(format!(
-                "status `{status}` {}",
-                reason.unwrap_or("")
-            ))),
+            .and_then(|details| details["reason"].as_str());
+        let end = match self.status.as_deref() {
+            Some("incomplete") => reason.or(Some("incomplete")),
+            status => status,
+        };
+        let calls = output.iter().filter_map(OutputItem::call).collect();
+        let text = answer(&output)?;
+        Said {
+            text: &text,
+            calls,
+            end,
         }
+        .completion(operation, || sent_back(raw))
     }
 }
 
@@ -348,20 +325,19 @@ fn upstream(error: &Value) -> ReadFault {
 
 /// The items of a reply as the next request sends them back. The vendor's ids of calls and messages are left out: they
 /// would tie the items to a reply that it has not stored.
-fn sent_back(raw: &RawValue) -> Result<String, ReadFault> {
-    let items: Vec<&RawValue> = parse_output(raw)?;
+fn sent_back(output: &RawValue) -> Result<String, ReadFault> {
+    let items: Vec<&RawValue> = parse_output(output)?;
     let mut texts = Vec::with_capacity(items.len());
-    for raw in items {
-        let mut item: Value = parse_output(raw)?;
-        let is_tied = item["type"] == "function_call" || item["type"] == "message";
-        match item.as_object_mut().filter(|_| is_tied) {
-            Some(item) => {
-                item.remove("id");
-                item.remove("status");
-                texts.push(json!(item).to_string());
-            }
-            None => texts.push(raw.get().to_owned()),
-        }
+    for given in items {
+        let mut item: Fields = parse_output(given)?;
+        let kind = item.get("type").map_or("", |kind| kind.get());
+        texts.push(if matches!(kind, "\"function_call\"" | "\"message\"") {
+            item.remove("id");
+            item.remove("status");
+            raw(&item)?.get().to_owned()
+        } else {
+            given.get().to_owned()
+        });
     }
     Ok(format!("[{}]", texts.join(",")))
 }
@@ -400,13 +376,7 @@ fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
     let spoken = parts
         .iter()
         .filter(|p| p.kind.as_deref() == Some("output_text"));
-    let text: String = spoken.filter_map(|p| p.text.as_deref()).collect();
-    let text = without_reasoning(&text);
-    if text.is_empty() {
-        Err(ReadFault::Empty)
-    } else {
-        Ok(text.to_owned())
-    }
+    Ok(spoken.filter_map(|p| p.text.as_deref()).collect())
 }
 
 #[cfg(test)]
@@ -415,7 +385,7 @@ mod tests {
     use crate::dialects::read_billing;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
-        open(body.as_bytes())?.completion(operation)
+        open(body.as_bytes())?.completion(operation, body.as_bytes())
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub fn spec(dialect: Dialect, base_url: &str) -> ProviderSpec {
             ..Limits::default()
         },
         lane: Default::default(),
+        key_place: None,
     }
 }
 

@@ -72,7 +72,7 @@ fn chat_requests_are_allowed_and_say_only_what_was_configured() {
     let (_, plain) = built(&openai, &generations()[0]);
     assert_eq!(
         plain,
-        json!({"model": "m-1", "messages": [{"role": "user", "content": "hello"}]})
+        json!({"model": "m-1", "messages": [{"role": "user", "content": "hello"}], "stream": false})
     );
 }
 
@@ -190,7 +190,7 @@ fn tools_of_a_recorded_session_are_declared_and_may_not_be_called() {
 #[test]
 fn results_come_before_texts_at_anthropic() {
     let calls = vec![
-        ToolCall::new("c.1", "read", "{}"),
+        ToolCall::new("c.1", "read", "[]"),
         ToolCall::new("c2", "read", "{}"),
     ];
     let said = Message {
@@ -581,4 +581,112 @@ fn a_call_is_no_answer_where_no_tool_was_offered() {
     );
     let messages = br#"{"type":"message","stop_reason":"tool_use","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#;
     assert!(read(Dialect::Anthropic, Operation::Generate, messages, None).is_err());
+}
+
+#[test]
+fn recorded_names_and_ids_are_made_fit_and_arguments_stay_as_they_were() {
+    let calls = vec![
+        ToolCall::new(
+            "call.1/读",
+            "functions.exec",
+            r#"{"z":1,"a":123456789012345678901234567890}"#,
+        ),
+        ToolCall::new("x".repeat(80), "mcp__".repeat(20), "{}"),
+    ];
+    let messages = [
+        Message::text(Role::User, "go"),
+        Message {
+            tool_calls: calls,
+            ..Message::text(Role::Assistant, "")
+        },
+        Message::result("call.1/读", "a"),
+        Message::result("x".repeat(80), "b"),
+    ];
+    let is_fit = |name: &str, most: usize| {
+        (1..=most).contains(&name.len())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    for (dialect, url) in [
+        (Dialect::OpenaiChat, "https://api.openai.com/v1"),
+        (Dialect::OpenaiResponses, "https://api.openai.com/v1"),
+        (Dialect::Anthropic, "https://api.anthropic.com"),
+    ] {
+        let turns = vec![
+            Turn::Messages(messages.clone().into()),
+            say(Role::User, "Write the summary."),
+        ];
+        let call = Call {
+            turns,
+            ..with_recorded_tools()
+        };
+        let request = request(&spec(dialect, url), &call).unwrap();
+        let text = String::from_utf8(request.body.to_vec()).unwrap();
+        assert!(text.contains("123456789012345678901234567890"), "{text}");
+        let (z, a) = (
+            text.find("z\\\":1").or(text.find("\"z\":1")),
+            text.find("a\\\":123").or(text.find("\"a\":123")),
+        );
+        assert!(z < a, "{text}");
+        let body: Value = serde_json::from_str(&text).unwrap();
+        let (names, asked, answered): (Vec<&str>, Vec<&str>, Vec<&str>) = match dialect {
+            Dialect::OpenaiChat => {
+                let calls = body["messages"][1]["tool_calls"].as_array().unwrap();
+                let results = body["messages"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter_map(|m| m["tool_call_id"].as_str());
+                (
+                    calls
+                        .iter()
+                        .map(|c| c["function"]["name"].as_str().unwrap())
+                        .collect(),
+                    calls.iter().map(|c| c["id"].as_str().unwrap()).collect(),
+                    results.collect(),
+                )
+            }
+            Dialect::OpenaiResponses => {
+                let items = body["input"].as_array().unwrap();
+                let of = |kind: &str, key: &str| {
+                    items
+                        .iter()
+                        .filter(|i| i["type"] == kind)
+                        .map(|i| i[key].as_str().unwrap())
+                        .collect::<Vec<_>>()
+                };
+                (
+                    of("function_call", "name"),
+                    of("function_call", "call_id"),
+                    of("function_call_output", "call_id"),
+                )
+            }
+            _ => {
+                let blocks: Vec<&Value> = body["messages"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .flat_map(|m| m["content"].as_array().unwrap())
+                    .collect();
+                let of = |kind: &str, key: &str| {
+                    blocks
+                        .iter()
+                        .filter(|b| b["type"] == kind)
+                        .map(|b| b[key].as_str().unwrap())
+                        .collect::<Vec<_>>()
+                };
+                (
+                    of("tool_use", "name"),
+                    of("tool_use", "id"),
+                    of("tool_result", "tool_use_id"),
+                )
+            }
+        };
+        assert_eq!((names.len(), &asked), (2, &answered), "{dialect}");
+        assert!(
+            names.iter().all(|name| is_fit(name, 64)) && asked.iter().all(|id| is_fit(id, 40)),
+            "{names:?} {asked:?}"
+        );
+    }
 }

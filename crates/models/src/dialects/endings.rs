@@ -1,0 +1,223 @@
+//! How a reply ended, and what it holds then: the same for every dialect, because servers borrow one another's words.
+//!
+//! The list of words is open. Only an end that is known to be good makes a reply whole: a word that nobody knows ends it
+//! as broken, and the fault shows the word.
+
+use super::reasoning::without_reasoning;
+use crate::call::{Completion, Operation, ReadFault};
+use crate::signs::has_any;
+use base::message::ToolCall;
+
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Whole,
+    /// By a token limit or at the end of the window.
+    Cut,
+    /// The model or a filter declined.
+    Declined,
+    /// The server gave up, or nobody knows.
+    Broken,
+}
+
+/// The words of a good end, without case and punctuation: OpenAI, Anthropic, Gemini, vLLM, TGI, Ollama, Cohere, Mistral.
+const WHOLE: &str = "|stop|stopped|endturn|end|eos|eostoken|eosfound|stopsequence|stopstr|complete|completed|finish|finished|done|\
+     success|null|none|toolcalls|toolcall|tooluse|functioncall";
+
+/// Parts of the words of other ends; the first that occurs counts. A context is either too small for the reply (Anthropic)
+/// or full (Bedrock).
+const PARTS: [(Ending, &str); 3] = [
+    (Ending::Broken, "malformed|timelimit|ratelimit|unexpected"),
+    (
+        Ending::Declined,
+        "filter|safe|sensitive|prohibit|refus|declin|recitation|block|spii|toxic|moderat|guardrail|policy|violat|\
+         flagged|inspection",
+    ),
+    (Ending::Cut, "length|token|context|limit|truncat"),
+];
+
+/// Reads a vendor's word for the end of a reply; no word is a good end.
+pub(crate) fn ending(word: Option<&str>) -> Ending {
+    let plain: String = word
+        .unwrap_or("")
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .collect();
+    let plain = plain.to_lowercase();
+    if WHOLE.split('|').any(|word| word == plain) {
+        return Ending::Whole;
+    }
+    let part = PARTS.iter().find(|(_, parts)| has_any(&plain, parts));
+    part.map_or(Ending::Broken, |(ending, _)| *ending)
+}
+
+/// What a reply says: its text with reasoning still in it, the calls beside it, and the word with which it ended.
+pub(crate) struct Said<'a> {
+    pub text: &'a str,
+    pub calls: Vec<ToolCall>,
+    pub end: Option<&'a str>,
+}
+
+impl Said<'_> {
+    /// The answer; `items` makes what goes back with the calls.
+    pub(crate) fn completion(
+        self,
+        operation: Operation,
+        items: impl FnOnce() -> Result<String, ReadFault>,
+    ) -> Result<Completion, ReadFault> {
+        let word = self.end.unwrap_or_default();
+        let truncated = match ending(self.end) {
+            Ending::Whole => false,
+            Ending::Cut => true,
+            Ending::Declined => return Err(ReadFault::Refused(Some(word.replace('_', " ")))),
+            Ending::Broken => {
+                return Err(ReadFault::Upstream(format!(
+                    "the reply ended with `{word}`"
+                )));
+            }
+        };
+        let text = without_reasoning(self.text);
+        match self.calls.first() {
+            Some(call) if operation != Operation::UseTools => {
+                return Err(ReadFault::CalledTool(call.function.name.clone()));
+            }
+            // A call that was cut off cannot be made.
+            Some(_) if !truncated => {
+                return Ok(Completion {
+                    items: Some(items()?),
+                    calls: self.calls,
+                    ..Completion::text(text, false)
+                });
+            }
+            _ => {}
+        }
+        match called_in(text) {
+            Some(name) => Err(ReadFault::CalledTool(name)),
+            None if !text.is_empty() => Ok(Completion::text(text, truncated)),
+            None if truncated => Err(ReadFault::Truncated),
+            None => Err(ReadFault::Empty),
+        }
+    }
+}
+
+/// How models write a call where the server does not take it out of the text: Hermes and Qwen, Llama, Mistral, DeepSeek,
+/// GLM, Kimi, gpt-oss, InternLM, MiniMax, Anthropic, LM Studio. Divided by blanks.
+const CALLS: &str = "<tool_call <toolcall <tool_use <function_call <function= <invoke <|tool_call \
+    <|python_tag|> <|action_start|> <|channel|>commentary <｜tool▁call <minimax:tool_call \
+    <longcat_tool_call [TOOL_CALLS] [TOOL_REQUEST] ✿FUNCTION✿";
+
+/// The name of the tool that a text calls, if the text ends in a call: markup at the beginning of a line and nothing of
+/// prose after it, or JSON alone. Markup in a code block is only shown.
+fn called_in(text: &str) -> Option<String> {
+    let mut is_fenced = false;
+    let mut begins = text.split_inclusive('\n').scan(0, |at, line| {
+        let begin = *at;
+        *at += line.len();
+        is_fenced ^= line.trim_start().starts_with("```");
+        Some((begin, line.trim_start(), is_fenced))
+    });
+    let marked = begins.find(|(_, line, is_fenced)| {
+        !is_fenced && CALLS.split(' ').any(|mark| line.starts_with(mark))
+    });
+    if let Some((begin, ..)) = marked {
+        let call = text.get(begin..)?;
+        return call
+            .ends_with(['>', '}', ']', ')', '✿'])
+            .then(|| name_in(call));
+    }
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let call = value.get("tool_calls").unwrap_or(&value);
+    let call = call.get(0).unwrap_or(call);
+    let call = call.get("function").unwrap_or(call);
+    let has_arguments = ["arguments", "parameters"]
+        .iter()
+        .any(|key| call.get(key).is_some());
+    let name = call.get("name").and_then(|name| name.as_str());
+    name.filter(|_| has_arguments).map(str::to_owned)
+}
+
+/// The name in a call's markup; the beginning of the markup where none is found.
+fn name_in(call: &str) -> String {
+    const BEFORE: [&str; 6] = [
+        "\"name\"",
+        "name=",
+        "function=",
+        "to=functions.",
+        "FUNCTION✿",
+        "[TOOL_CALLS]",
+    ];
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let after = BEFORE
+        .iter()
+        .find_map(|mark| Some(call.split_once(mark)?.1));
+    let name = after.map(|rest| rest.trim_start_matches([':', ' ', '"', '\'']));
+    let name: String = name
+        .unwrap_or("")
+        .chars()
+        .take_while(|c| is_name(*c))
+        .collect();
+    if name.is_empty() {
+        call.chars().take_while(|c| *c != '\n').take(40).collect()
+    } else {
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_good_ends_are_whole() {
+        for (ending_of, words) in [
+            (
+                Ending::Whole,
+                "stop STOP eos end_turn EOS_TOKEN COMPLETE stop_sequence tool_use done eos-found",
+            ),
+            (
+                Ending::Cut,
+                "MAX_OUTPUT_TOKENS max_length token_limit length_limit context_length_exceeded truncated ERROR_LIMIT model_context_window_exceeded max-tokens",
+            ),
+            (
+                Ending::Declined,
+                "contentFilter RECITATION SPII blocklist IMAGE_SAFETY ERROR_TOXIC guardrail_intervened refusal content_policy_violation input_moderation",
+            ),
+            (
+                Ending::Broken,
+                "OTHER MALFORMED_FUNCTION_CALL aborted timeout interrupted engine_overloaded FINISH_REASON_UNSPECIFIED time_limit unknown repetition",
+            ),
+        ] {
+            for word in words.split(' ') {
+                assert_eq!(ending(Some(word)), ending_of, "{word}");
+            }
+        }
+        assert_eq!(ending(None), Ending::Whole);
+    }
+
+    #[test]
+    fn a_call_written_as_text_is_no_answer_and_one_that_is_shown_is() {
+        for call in [
+            "<tool_call>\n{\"name\": \"read\", \"arguments\": {}}\n</tool_call>",
+            "I look.\n<function=read>{\"path\": 1}</function>",
+            "[TOOL_CALLS]read{\"path\": \"a\"}",
+            "<|python_tag|>{\"name\":\"read\",\"parameters\":{}}",
+            "<invoke name=\"read\">\n</invoke>",
+            "<|channel|>commentary to=functions.read <|message|>{}",
+            "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}",
+            "[{\"name\": \"read\", \"parameters\": {}}]",
+            "{\"tool_calls\": [{\"function\": {\"name\": \"read\", \"arguments\": \"{}\"}}]}",
+            "✿FUNCTION✿: read\n✿ARGS✿: {}",
+        ] {
+            assert_eq!(called_in(call).as_deref(), Some("read"), "{call}");
+        }
+        for answer in [
+            "The template begins with `<tool_call>`.",
+            "```\n<tool_call>\n{\"name\": \"read\"}\n</tool_call>\n```",
+            "<tool_call> is the tag that the parser looks for.",
+            "{\"name\": \"read\"}",
+            "",
+        ] {
+            assert_eq!(called_in(answer), None, "{answer}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Fields of a request that a server may not know. Once it refuses one, requests to this model leave it out or call it by
+//! its other name. None of them is part of what a key stands for: the prompt describes the form of a reply anyway, and
+//! what a user set, such as a temperature, is never left out.
+
+use bytes::Bytes;
+
+use super::call::ErrorClass;
+use super::classify::{AttemptError, Delivery};
+use super::dialects::Fields;
+use super::signs::has_any;
+
+/// A field that requests can do without: its name (that of a field inside another one after a point), the words for it in
+/// messages, and the other name under which it is then sent.
+#[derive(Debug, PartialEq)]
+pub(super) struct OptionalField(pub &'static str, &'static str, Option<&'static str>);
+
+const SCHEMA: &str = "response_format|response format|responseformat|output_config|output_format|text.format|json_schema|json schema|\
+     jsonschema|structured output|structured outputs|guided_json|guided decoding|grammar|requested parameters";
+
+/// Name, words, other name.
+const OPTIONAL: [OptionalField; 11] = [
+    OptionalField("response_format", SCHEMA, None),
+    OptionalField("text", SCHEMA, None),
+    OptionalField("output_config.format", SCHEMA, None),
+    OptionalField("max_tokens", "max_tokens", Some("max_completion_tokens")),
+    OptionalField(
+        "max_completion_tokens",
+        "max_completion_tokens",
+        Some("max_tokens"),
+    ),
+    OptionalField("stream", "stream", None),
+    OptionalField("tool_choice", "tool_choice|tool choice|toolchoice", None),
+    OptionalField("prompt_cache_key", "prompt_cache_key", None),
+    OptionalField("store", "store", None),
+    OptionalField("plugins", "plugins", None),
+    OptionalField("include", "include|encrypted_content", None),
+];
+
+/// The field of a request that an error refuses. `known` are those that were refused before.
+pub(super) fn refused_field(
+    error: &AttemptError,
+    body: &[u8],
+    known: &[&'static OptionalField],
+) -> Option<&'static OptionalField> {
+    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra";
+    // These blame the value and not the field.
+    const VALUE: &str =
+        "too large|too small|at most|at least|less than|greater than|maximum|range|exceed";
+    let text = error.message.to_lowercase();
+    let is_refusal = match error.class {
+        ErrorClass::Invalid | ErrorClass::NotFound => true,
+        ErrorClass::Transient => has_any(&text, UNKNOWN),
+        _ => false,
+    };
+    if error.delivery != Delivery::Rejected || !is_refusal {
+        return None;
+    }
+    let sent: Fields = serde_json::from_slice(body).ok()?;
+    let refused = |OptionalField(name, words, other): &&OptionalField| {
+        let is_back = known.iter().any(|known| Some(known.0) == *other);
+        sent.contains_key(outer(name))
+            && words.split('|').any(|word| has_word(&text, word))
+            && !(other.is_some() && (is_back || has_any(&text, VALUE)))
+    };
+    OPTIONAL.iter().find(refused)
+}
+
+fn outer(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// Whether a text has these words whole.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let (before, rest) = text.split_at(at);
+        !before.ends_with(is_part) && !rest.get(word.len()..).unwrap_or("").starts_with(is_part)
+    })
+}
+
+/// The body without these fields, or with their other names.
+pub(super) fn without_fields(body: Bytes, refused: &[&'static OptionalField]) -> Bytes {
+    let Some(mut fields) = serde_json::from_slice::<Fields>(&body)
+        .ok()
+        .filter(|_| !refused.is_empty())
+    else {
+        return body;
+    };
+    for OptionalField(name, _, other) in refused {
+        let removed = fields.remove(outer(name));
+        let kept = match (other, name.split_once('.')) {
+            (Some(other), _) => removed.map(|value| (*other, value)),
+            (None, Some((name, part))) => removed.and_then(|value| {
+                let mut inner: Fields = serde_json::from_str(value.get()).ok()?;
+                inner.remove(part);
+                let rest = serde_json::value::to_raw_value(&inner).ok()?;
+                (!inner.is_empty()).then_some((name, rest))
+            }),
+            (None, None) => None,
+        };
+        fields.extend(kept.map(|(name, value)| (name.to_owned(), value)));
+    }
+    serde_json::to_vec(&fields).map_or(body, Bytes::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::classify;
+
+    fn refused(status: u16, reply: &str, body: &str) -> Option<&'static str> {
+        let error = AttemptError {
+            delivery: Delivery::Rejected,
+            ..classify(status, reply.as_bytes())
+        };
+        refused_field(&error, body.as_bytes(), &[]).map(|field| field.0)
+    }
+
+    #[test]
+    fn a_refused_field_is_recognised_in_the_words_of_many_servers() {
+        let body = r#"{"response_format":{},"max_tokens":5,"stream":false,"tool_choice":"none","prompt_cache_key":"x","messages":[]}"#;
+        for (field, status, reply) in [
+            (
+                "response_format",
+                400,
+                r#"{"error":{"message":"Structured outputs are not enabled for this deployment"}}"#,
+            ),
+            (
+                "response_format",
+                422,
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}"#,
+            ),
+            (
+                "response_format",
+                404,
+                r#"{"error":{"message":"No endpoints found that can handle the requested parameters.","code":404}}"#,
+            ),
+            (
+                "response_format",
+                500,
+                r#"{"error":"grammar is not supported by this backend"}"#,
+            ),
+            (
+                "response_format",
+                400,
+                r#"{"error":{"message":"'response_format.type' must be 'text' or 'json_object'"}}"#,
+            ),
+            (
+                "max_tokens",
+                400,
+                r#"{"error":{"message":"Unrecognized request argument supplied: max_tokens"}}"#,
+            ),
+            (
+                "max_tokens",
+                400,
+                r#"{"error":{"message":"this model needs 'max_completion_tokens'","param":"max_tokens"}}"#,
+            ),
+            (
+                "stream",
+                400,
+                r#"{"error":{"message":"Unknown field: stream"}}"#,
+            ),
+            (
+                "tool_choice",
+                400,
+                r#"{"message":"tool_choice none is not supported"}"#,
+            ),
+            (
+                "prompt_cache_key",
+                400,
+                r#"{"error":{"message":"Unsupported parameter","param":"prompt_cache_key"}}"#,
+            ),
+        ] {
+            assert_eq!(refused(status, reply, body), Some(field), "{reply}");
+        }
+        for (status, reply) in [
+            (
+                400,
+                r#"{"error":{"message":"max_tokens is too large: 5. This model supports at most 4 completion tokens"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"temperature is not supported","param":"temperature"}}"#,
+            ),
+            (429, r#"{"error":{"message":"stream limit"}}"#),
+            (500, r#"{"error":"the upstream is gone"}"#),
+        ] {
+            assert_eq!(refused(status, reply, body), None, "{reply}");
+        }
+    }
+
+    #[test]
+    fn fields_are_left_out_or_renamed_and_the_rest_stays_byte_for_byte() {
+        let without = |body: &'static str, names: &[&str]| {
+            let fields: Vec<_> = OPTIONAL
+                .iter()
+                .filter(|field| names.contains(&field.0))
+                .collect();
+            without_fields(Bytes::from(body), &fields)
+        };
+        let body =
+            r#"{"a":{"z":1.50,"b":98765432109876543210},"max_tokens":5,"response_format":{}}"#;
+        assert_eq!(
+            without(body, &["max_tokens", "response_format"]),
+            r#"{"a":{"z":1.50,"b":98765432109876543210},"max_completion_tokens":5}"#
+        );
+        let anthropic = r#"{"output_config":{"effort":"low","format":{}}}"#;
+        assert_eq!(
+            without(anthropic, &["output_config.format"]),
+            r#"{"output_config":{"effort":"low"}}"#
+        );
+        assert_eq!(without(body, &[]), body);
+    }
+}
