@@ -13,7 +13,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Read results",
         &["show", "why", "compare", "report", "labels"],
     ),
-    ("Sessions and probes", &["observe", "fixture", "probes"]),
+    (
+        "Sessions and probes",
+        &["observe", "guard", "fixture", "probes"],
+    ),
     ("Judges", &["judge"]),
     (
         "Cache and tools",

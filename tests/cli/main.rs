@@ -47,6 +47,7 @@ mod flags;
 mod formats;
 mod gate;
 mod golden;
+mod guard;
 mod judges;
 mod junit;
 mod kills;

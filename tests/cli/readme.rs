@@ -24,6 +24,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/batch.md",
     "docs/shared-cache.md",
     "docs/grading.md",
+    "docs/guard.md",
     "docs/interface.md",
     "docs/python.md",
     "docs/economics.md",

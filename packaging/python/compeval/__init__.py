@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Callable
 
+from .guarding import guard
 from .methods import Meter, history, serve
 from .program import CompevalError, run
 from .rows import frame, rows
 
-__all__ = ["CompevalError", "Meter", "frame", "history", "method", "rows", "run", "serve"]
+__all__ = ["CompevalError", "Meter", "frame", "guard", "history", "method", "rows", "run", "serve"]
 
 
 def method(function: Callable[[dict], dict]) -> Callable[[dict], dict]:

@@ -6,6 +6,7 @@ mod cell;
 mod check;
 mod compare;
 mod fixture;
+mod guard;
 mod init;
 mod judge;
 mod labels;
@@ -35,6 +36,7 @@ use cell::ShowArgs;
 use check::CheckArgs;
 use compare::CompareArgs;
 use fixture::FixtureCommand;
+use guard::GuardArgs;
 use init::InitArgs;
 use judge::JudgeCommand;
 use labels::LabelsCommand;
@@ -133,6 +135,12 @@ pub(crate) enum Command {
         after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n{}", observe::formats_help())
     )]
     Observe(ObserveArgs),
+    /// Say whether a summary may replace the history it was made from
+    #[command(
+        after_help = "Examples:\n  compeval guard --before history.json --after compacted.json\n  compeval guard --before history.json --after - --json\n\n\
+                      Exit code: 0 pass, warning or unchecked, 100 reject, 2 bad input"
+    )]
+    Guard(GuardArgs),
     /// Generate questions about fixtures
     #[command(
         subcommand,
@@ -200,6 +208,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Batch(command) => batch::run(common, command, console),
         Command::Fixture(command) => fixture::run(common, command, console),
         Command::Observe(args) => observe::run(common, args, console),
+        Command::Guard(args) => guard::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
         Command::Schema { file } => print_schema(file, console),

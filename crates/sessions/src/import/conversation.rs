@@ -113,6 +113,31 @@ impl Conversation {
         }
         kept
     }
+
+    /// The history before the compaction with this number, and the one that replaced it: what the compaction before left
+    /// and the messages since, and the summary with what is kept.
+    pub fn histories_at(&self, nth: usize) -> (Vec<Message>, Vec<Message>) {
+        let left = |compaction: &RecordedCompaction| {
+            let summary = compaction.summary.iter().filter(|text| !text.is_empty());
+            let summary = summary.map(|text| Message::text(Role::User, text.as_str()));
+            let kept = self.kept_at(compaction).into_iter().cloned();
+            summary.chain(kept).collect::<Vec<Message>>()
+        };
+        let Some(compaction) = self.recorded.get(nth) else {
+            return (Vec::new(), Vec::new());
+        };
+        let earlier = nth.checked_sub(1).and_then(|nth| self.recorded.get(nth));
+        let mut before = earlier.map(left).unwrap_or_default();
+        let since = earlier.map_or(0, |earlier| earlier.message);
+        before.extend(
+            self.messages
+                .get(since..compaction.message)
+                .into_iter()
+                .flatten()
+                .cloned(),
+        );
+        (before, left(compaction))
+    }
 }
 
 /// A request to the model, with the tokens that the log counts for it.

@@ -4,10 +4,11 @@
 mod economics;
 mod policy;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use guard::{Options, Report, Verdict, guard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use policy::PolicyArgs;
 use serde::Serialize;
@@ -26,7 +27,8 @@ use base::text::shell_word;
 use base::threads::each;
 use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
 use sessions::import::{
-    Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session,
+    CompactionKind, Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files,
+    read_session,
 };
 use sessions::observe::{
     LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL,
@@ -96,6 +98,9 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     match &economics {
         None => console.report(&observation, || {
             console.print(&describe(&observation, &worst, found.others, console));
+            if let Some(line) = rejections(&found.guarded) {
+                console.print(&format!("\n{line}"));
+            }
             if let Some(next) = next(&observation, &worst, has_project) {
                 console.print(&format!("\n{next}"));
             }
@@ -187,6 +192,8 @@ struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
     /// The requests of these sessions, and of those whose compactions are not analysed.
     steps: Vec<LogSteps>,
+    /// What the guard says of each recorded compaction.
+    guarded: Vec<Report>,
     /// Files in none of the formats.
     others: usize,
     problems: Vec<String>,
@@ -216,6 +223,7 @@ fn read_all(files: &[Log], formats: &[Format], console: &Console) -> ReadSession
                     .sessions
                     .extend(sessions.map(|session| (file.path().display().to_string(), session)));
                 found.steps.extend(read.steps);
+                found.guarded.extend(read.guarded);
             }
         }
     }
@@ -254,6 +262,7 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 struct FileFindings {
     sessions: Vec<SessionFindings>,
     steps: Vec<LogSteps>,
+    guarded: Vec<Report>,
     losses: Vec<ImportIssue>,
 }
 
@@ -268,7 +277,9 @@ impl FileFindings {
             session: conversation.name_hint.clone(),
             steps: SessionSteps::new(conversation, log.format),
         });
+        let guarded = analysed.clone().flat_map(guarded);
         FileFindings {
+            guarded: guarded.collect(),
             sessions: analysed
                 .map(|conversation| observe(conversation, log.format))
                 .collect(),
@@ -276,6 +287,50 @@ impl FileFindings {
             losses: log.losses,
         }
     }
+}
+
+/// What the guard says of the recorded compactions of a conversation.
+fn guarded(conversation: &Conversation) -> Vec<Report> {
+    let numbered = conversation.recorded.iter().enumerate();
+    let summaries = numbered.filter(|(_, one)| one.kind == CompactionKind::Summary);
+    let reports = summaries.filter_map(|(nth, one)| {
+        let (before, after) = conversation.histories_at(nth);
+        let options = Options {
+            begins_midway: conversation.begins_midway,
+            is_opaque: one.summary.is_none(),
+            ..Options::default()
+        };
+        guard(&before, &after, &options).ok()
+    });
+    reports.collect()
+}
+
+/// How many of the recorded compactions the guard would have rejected, and why.
+fn rejections(reports: &[Report]) -> Option<String> {
+    let rejected = reports
+        .iter()
+        .filter(|report| report.verdict == Verdict::Reject);
+    let findings = rejected.clone().flat_map(|report| &report.findings);
+    let grave = findings.filter(|finding| finding.severity == Verdict::Reject);
+    let kinds: BTreeSet<String> = grave
+        .map(|finding| finding.kind.replace('_', " "))
+        .collect();
+    let (count, all) = (rejected.count(), reports.len());
+    let why = kinds
+        .into_iter()
+        .collect::<Vec<_>>()
+        .join(localized(", ", "、"));
+    let colon = if why.is_empty() {
+        ""
+    } else {
+        localized(": ", "：")
+    };
+    (all > 0).then(|| {
+        say!(
+            "{count} of {all} compactions would have been rejected by `compeval guard`{colon}{why}",
+            "{all} 次压缩中有 {count} 次会被 `compeval guard` 拒绝{colon}{why}"
+        )
+    })
 }
 
 /// Reads a log; `None` if it has none of the formats.

@@ -1,0 +1,445 @@
+//! Rules about what the summary says: its language, the requests and rules of the user, and what nobody said.
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::histories::{Histories, excerpt};
+use crate::prose::{letters, main_script, prose};
+use crate::{Finding, Found, Verdict};
+use base::lazy_patterns;
+use base::text::pattern;
+use base::tokens::estimate_tokens;
+use sessions::import::has_secret;
+use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_in};
+
+lazy_patterns! {
+    /// The summary says what the user wants.
+    ORDER = pattern(r"(?i)\b(?:the )?user(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?)\b|用户(?:又|还|再|明确|随后|现在)*(?:要求|希望|想要|请求|让|需要|指示)");
+
+    /// Where that ends, or where it tells what was done.
+    ORDER_END = pattern(r"→|;|；|\(|（|–|—|: |：|\. |。|\n|\.$");
+
+    /// The summary takes the prompt for a wish of the user.
+    PROMPT_AS_REQUEST = pattern(r"(?i)\buser(?:'s)? (?:has |then |also |most recently |now |latest request (?:is|was) |request(?:ed)? (?:is|was) )*(?:asks?|asked|wants?|wanted|requests?|requested|instructed)?(?: me)?(?: for| to)? (?:create |write |provide |produce |generate |make )?(?:an? |the )?(?:detailed |comprehensive |concise |structured )*(?:summary of (?:the|this|our) (?:conversation|session|history)|summari[sz]e (?:the|this|our) (?:conversation|session|history)|(?:context )?compaction\b|compact (?:the|this) (?:conversation|context))|用户(?:要求|希望|请求)(?:我)?(?:总结|压缩|概括)(?:本次|这次|当前|上述)?(?:对话|会话|上下文)");
+
+    /// A prohibition, with what it forbids.
+    PROHIBITION = pattern(r"(?i)\b(?:do not|don'?t|never|must not|mustn'?t|avoid)\b ([^.\n!?;,]{3,120})|(?:不要|不得|禁止|不准|不许|切勿|别再|绝不)([^。\n！？；，]{2,60})");
+
+    /// The heading of what is to be done.
+    NEXT_STEPS = pattern(r"(?im)^[\s#*\d.)-]*(?:optional )?(?:next steps?|pending(?: tasks?)?|remaining(?: work| tasks?)?|to-?dos?|open tasks?|下一步|待办|未完成|剩余)[^\n]{0,40}$");
+
+    /// A heading of any section.
+    HEADING = pattern(r"(?m)^(?:#{1,6} |\*\*|\d{1,2}\. )");
+}
+
+/// The summary is in another language than the session.
+pub(crate) fn language(histories: &Histories<'_>) -> Found {
+    /// Letters from which on a script counts as one of the session.
+    const KNOWN: usize = 60;
+    let summary = histories.summary.as_deref()?;
+    let script = main_script(&prose(summary), 80)?;
+    let (mut all, mut by_user) = (String::new(), String::new());
+    for text in histories.typed() {
+        by_user.push_str(&prose(text));
+    }
+    let prompt = histories.options.prompt.iter().map(String::as_str);
+    let said = histories
+        .before
+        .iter()
+        .filter(|message| message.role != base::message::Role::Tool);
+    for text in said.map(|message| message.content.as_str()).chain(prompt) {
+        all.push_str(text);
+    }
+    let is_known = letters(&all)
+        .iter()
+        .any(|(known, count)| *known == script && *count >= KNOWN);
+    let finding = if !is_known {
+        Finding::new(
+            "language",
+            Verdict::Reject,
+            format!("it is in {script:?} script, in which nobody wrote"),
+            excerpt(summary),
+        )
+    } else if main_script(&by_user, 40).is_some_and(|typed| typed != script) {
+        Finding::new(
+            "language",
+            Verdict::Warn,
+            "it is not in the language of the user",
+            excerpt(summary),
+        )
+    } else {
+        return Some(Vec::new());
+    };
+    Some(vec![finding])
+}
+
+/// The newest request of a person is lost.
+pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
+    const LEAST_SHARED: f64 = 0.1;
+    histories.summary.as_deref()?;
+    let request = histories.typed().next_back()?;
+    let after: String = histories
+        .after
+        .iter()
+        .map(|message| format!("{}\n", message.content))
+        .collect();
+    let references = references_in(request);
+    let found = ReferenceIndex::new(&references).occurrences_in(&after);
+    let finding = |severity, message: &str| {
+        vec![Finding::new(
+            "newest_request",
+            severity,
+            message,
+            excerpt(request),
+        )]
+    };
+    let words = trigrams(request);
+    if !references.is_empty() && found.is_empty() && !names_part_of(&references, &after) {
+        return Some(finding(
+            Verdict::Reject,
+            "nothing of the newest request is left",
+        ));
+    }
+    let same_language = main_script(&prose(request), 10) == main_script(&prose(&after), 10);
+    if found.is_empty() && words.len() >= 3 && same_language {
+        let kept = trigrams(&after);
+        let shared = words.iter().filter(|word| kept.contains(*word)).count();
+        if (shared as f64) < LEAST_SHARED * words.len() as f64 && references.is_empty() {
+            return Some(finding(
+                Verdict::Warn,
+                "the newest request is hardly repeated",
+            ));
+        }
+        return if references.is_empty() {
+            None
+        } else {
+            Some(Vec::new())
+        };
+    }
+    if references.is_empty() {
+        None
+    } else {
+        Some(Vec::new())
+    }
+}
+
+/// Whether a text has the last part of a path among the references: a summary shortens them.
+fn names_part_of(references: &[Reference], text: &str) -> bool {
+    let parts: Vec<Reference> = references
+        .iter()
+        .filter_map(|reference| {
+            let name = reference
+                .text
+                .trim_end_matches('/')
+                .rsplit(['/', ':', '#'])
+                .next()?;
+            (name.len() > 3).then(|| Reference {
+                kind: ReferenceKind::Identifier,
+                text: name.to_owned(),
+            })
+        })
+        .collect();
+    !ReferenceIndex::new(&parts).occurrences_in(text).is_empty()
+}
+
+/// The runs of three words of a text, in lower case; of an unspaced script, of three signs.
+fn trigrams(text: &str) -> HashSet<Vec<String>> {
+    let lower = text.to_lowercase();
+    let mut words: Vec<String> = Vec::new();
+    for run in lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|run| !run.is_empty())
+    {
+        if run.is_ascii() {
+            words.push(run.to_owned());
+        } else {
+            words.extend(run.chars().map(String::from));
+        }
+    }
+    words.windows(3).map(<[String]>::to_vec).collect()
+}
+
+/// The summary tells of a wish of the user that nobody had.
+pub(crate) fn invented_order(histories: &Histories<'_>) -> Found {
+    histories.summary.as_deref()?;
+    let conclusion = histories.conclusion.as_str();
+    let orders = ORDER.find_iter(conclusion).filter_map(|verb| {
+        let order = conclusion.get(verb.end()..)?;
+        let end = ORDER_END.find(order).map_or(order.len(), |end| end.start());
+        let order = order.get(..end)?;
+        let mut references = references_in(order);
+        references.retain(|reference| {
+            !matches!(reference.kind, ReferenceKind::Number | ReferenceKind::Hash)
+        });
+        (!references.is_empty()).then(|| (order.to_owned(), references))
+    });
+    let orders: Vec<(String, Vec<Reference>)> = orders.collect();
+    if orders.is_empty() {
+        return None;
+    }
+    let typed: Vec<&str> = histories
+        .typed()
+        .chain(histories.earlier.iter().copied())
+        .collect();
+    let found = orders.into_iter().filter_map(|(order, references)| {
+        let (severity, message) = if unknown(histories, &references).len() == references.len() {
+            (
+                histories.rejects_if_whole(),
+                "it tells of a wish whose details occur nowhere",
+            )
+        } else if !typed.iter().any(|text| {
+            !ReferenceIndex::new(&references)
+                .occurrences_in(text)
+                .is_empty()
+                || names_part_of(&references, text)
+        }) {
+            (
+                Verdict::Warn,
+                "it tells of a wish whose details the user never wrote",
+            )
+        } else {
+            return None;
+        };
+        Some(Finding::new(
+            "invented_order",
+            severity,
+            message,
+            excerpt(&order),
+        ))
+    });
+    Some(found.collect())
+}
+
+/// The references that occur nowhere before, neither whole nor, for a path, with its last part.
+fn unknown(histories: &Histories<'_>, references: &[Reference]) -> Vec<String> {
+    let index = ReferenceIndex::new(references);
+    let mut known = BTreeSet::new();
+    for text in histories.texts() {
+        known.extend(index.occurrences_in(text));
+    }
+    let left = references
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !known.contains(at));
+    let left = left.filter(|(_, reference)| {
+        let one = std::slice::from_ref(*reference);
+        !histories.texts().any(|text| names_part_of(one, text))
+    });
+    left.map(|(_, reference)| reference.text.clone()).collect()
+}
+
+/// The summary calls the prompt that asked for it a wish of the user.
+pub(crate) fn prompt_as_request(histories: &Histories<'_>) -> Found {
+    histories.summary.as_deref()?;
+    let is_true = histories.typed().any(|text| {
+        let text = text.to_lowercase();
+        ["summar", "compact", "总结", "压缩", "概括"]
+            .iter()
+            .any(|word| text.contains(word))
+    });
+    let found = PROMPT_AS_REQUEST
+        .find(&histories.conclusion)
+        .filter(|_| !is_true);
+    let message = "the prompt for the summary is told as a wish of the user";
+    Some(
+        found
+            .map(|found| {
+                Finding::new(
+                    "prompt_as_request",
+                    Verdict::Warn,
+                    message,
+                    excerpt(found.as_str()),
+                )
+            })
+            .into_iter()
+            .collect(),
+    )
+}
+
+/// A prohibition of the user whose object the history after does not name.
+pub(crate) fn rule_lost(histories: &Histories<'_>) -> Found {
+    /// Longer texts are mostly pasted.
+    const LONGEST: usize = 3000;
+    histories.summary.as_deref()?;
+    let typed = histories
+        .typed()
+        .filter(|text| text.chars().count() < LONGEST);
+    let rules: Vec<(&str, Vec<String>)> = typed
+        .flat_map(|text| PROHIBITION.captures_iter(text))
+        .filter_map(|captures| {
+            let object = captures.get(1).or(captures.get(2))?.as_str();
+            let words = object_words(object);
+            (!words.is_empty()).then(|| (captures.get(0).map_or("", |whole| whole.as_str()), words))
+        })
+        .collect();
+    if rules.is_empty() {
+        return None;
+    }
+    let after: String = histories
+        .after
+        .iter()
+        .map(|message| message.content.to_lowercase())
+        .collect();
+    let lost = rules
+        .into_iter()
+        .filter(|(_, words)| !words.iter().any(|word| after.contains(word.as_str())));
+    Some(
+        lost.map(|(rule, _)| {
+            Finding::new(
+                "rule_lost",
+                Verdict::Warn,
+                "a rule of the user is not repeated",
+                excerpt(rule),
+            )
+        })
+        .collect(),
+    )
+}
+
+/// The words of a prohibition by which its object is known: references, else the beginnings of long words, else signs.
+fn object_words(object: &str) -> Vec<String> {
+    let references = references_in(object);
+    if !references.is_empty() {
+        return references
+            .iter()
+            .map(|reference| reference.text.to_lowercase())
+            .collect();
+    }
+    const STOPPED: [&str; 20] = [
+        "this",
+        "that",
+        "them",
+        "these",
+        "those",
+        "anything",
+        "something",
+        "forget",
+        "worry",
+        "know",
+        "want",
+        "need",
+        "think",
+        "have",
+        "just",
+        "there",
+        "really",
+        "yet",
+        "please",
+        "with",
+    ];
+    let lower = object.to_lowercase();
+    let words = lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().count() > 3 && !STOPPED.contains(word));
+    let stems: Vec<String> = words.map(|word| word.chars().take(6).collect()).collect();
+    if !stems.is_empty() && lower.is_ascii() {
+        return stems;
+    }
+    let signs: Vec<char> = lower
+        .chars()
+        .filter(|c| c.is_alphabetic() && !c.is_ascii())
+        .collect();
+    signs.windows(2).map(|pair| pair.iter().collect()).collect()
+}
+
+/// What a todo tool noted as completed stands under the next steps.
+pub(crate) fn done_reopened(histories: &Histories<'_>) -> Found {
+    let calls = histories
+        .before
+        .iter()
+        .rev()
+        .flat_map(|message| &message.tool_calls);
+    let todos = calls.filter(|call| call.function.name.to_lowercase().contains("todo"));
+    let list = todos
+        .map(|call| completed(&call.function.arguments))
+        .find(|done| !done.is_empty())?;
+    let heading = NEXT_STEPS.find(&histories.conclusion)?;
+    let steps = histories.conclusion.get(heading.end()..)?.trim_start();
+    let end = HEADING
+        .find_at(steps, steps.find('\n').unwrap_or(steps.len()))
+        .map_or(steps.len(), |next| next.start());
+    let steps = steps.get(..end)?.to_lowercase();
+    let reopened = list
+        .iter()
+        .filter(|item| item.chars().count() > 8 && steps.contains(&item.to_lowercase()));
+    let message = "a task that was completed stands under the next steps";
+    Some(
+        reopened
+            .map(|item| Finding::new("done_reopened", Verdict::Warn, message, excerpt(item)))
+            .collect(),
+    )
+}
+
+/// The completed tasks in the arguments of a todo tool.
+fn completed(arguments: &str) -> Vec<String> {
+    let value: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let list = ["todos", "items", "tasks", "plan"]
+        .iter()
+        .find_map(|key| value[*key].as_array());
+    let done = list
+        .into_iter()
+        .flatten()
+        .filter(|item| matches!(item["status"].as_str(), Some("completed" | "done")));
+    done.filter_map(|item| {
+        ["content", "step", "title", "task"]
+            .iter()
+            .find_map(|key| item[*key].as_str())
+    })
+    .map(str::to_owned)
+    .collect()
+}
+
+/// Many details that occur nowhere before.
+pub(crate) fn invented_references(histories: &Histories<'_>) -> Found {
+    const MOST: f64 = 3.0;
+    let summary = histories.summary.as_deref()?;
+    if histories.options.begins_midway {
+        return None;
+    }
+    let mut references = references_in(summary);
+    references.retain(|reference| {
+        !matches!(
+            reference.kind,
+            ReferenceKind::Number | ReferenceKind::Command | ReferenceKind::ErrorLine
+        )
+    });
+    if references.is_empty() {
+        return None;
+    }
+    let unknown = unknown(histories, &references);
+    let rate = 1000.0 * unknown.len() as f64 / estimate_tokens(summary).0.max(1) as f64;
+    let is_found = rate > MOST && unknown.len() > 2;
+    let message = format!(
+        "{} details occur nowhere before: {:.1} per 1,000 tokens",
+        unknown.len(),
+        rate
+    );
+    let named = unknown
+        .iter()
+        .take(5)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    Some(
+        is_found
+            .then(|| Finding::new("invented_references", Verdict::Warn, message, named))
+            .into_iter()
+            .collect(),
+    )
+}
+
+/// A secret in the summary: where the history is stored, it is stored with it.
+pub(crate) fn secret(histories: &Histories<'_>) -> Found {
+    let summary = histories.summary.as_deref()?;
+    let is_found = has_secret(summary)
+        && !histories
+            .kept
+            .iter()
+            .any(|message| has_secret(&message.content));
+    let message = "it repeats what looks like a key or a password";
+    Some(
+        is_found
+            .then(|| Finding::new("secret", Verdict::Warn, message, "the summary"))
+            .into_iter()
+            .collect(),
+    )
+}

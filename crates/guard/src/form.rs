@@ -1,0 +1,231 @@
+//! Rules about the summary as a text: whether there is one, whether it is whole, and whether it is only a summary.
+
+use std::collections::HashSet;
+
+use crate::histories::{Histories, excerpt};
+use crate::prose::{is_fence, prose};
+use crate::{Finding, Found, Verdict};
+use base::lazy_patterns;
+use base::text::pattern;
+use lexical::prompt_headings;
+
+lazy_patterns! {
+    /// How a reply begins that is no summary.
+    NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|对不起|不好意思|我(?:无法|不能|没有)|无法(?:总结|生成|提供)|没有(?:可|需要)|作为(?:一个)?(?:AI|人工智能)|生成失败)");
+
+    /// A word with which no text ends.
+    FUNCTION_WORD = pattern(r"(?i)(?:^|[\s(*_])(?:an?|the|of|to|and|or|with|for|from|by|are|were|but|if|because|than|into|onto|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|和|与|对于|关于)$");
+
+    /// A line that is a bullet, a number or a heading and nothing else.
+    BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s.*|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
+
+    /// Markup of a protocol, or words of a model about itself.
+    PROTOCOL = pattern(r"(?i)</?think(?:ing)?>|</?reasoning>|\[/?THINK\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<｜[^｜\n]{2,30}｜>|\bas an AI\b|\bas a (?:large )?language model\b|作为(?:一个|一名)?(?:AI|人工智能)(?:助手|语言模型|模型)");
+
+    /// A tag alone on its line that opens something.
+    WRAPPER = pattern(r"(?m)^\s*<([a-z][a-z_-]{2,30})>\s*$");
+}
+
+/// There is no summary, or an apology in its place.
+pub(crate) fn empty(histories: &Histories<'_>) -> Found {
+    /// A refusal that is longer is rather a summary that tells of one.
+    const LONGEST: usize = 600;
+    let summary = histories.summary.as_deref()?;
+    let core = summary.trim_start_matches("<summary>").trim();
+    let message = if !core.contains(char::is_alphanumeric) {
+        "the summary is empty"
+    } else if core.len() < LONGEST && NO_SUMMARY.is_match(core) {
+        "a refusal, an apology or an error stands in place of the summary"
+    } else {
+        return Some(Vec::new());
+    };
+    Some(vec![Finding::new(
+        "empty",
+        Verdict::Reject,
+        message,
+        excerpt(core),
+    )])
+}
+
+/// The summary breaks off.
+pub(crate) fn cut_off(histories: &Histories<'_>) -> Found {
+    let summary = histories
+        .summary
+        .as_deref()
+        .filter(|text| !text.is_empty())?;
+    let stopped = histories
+        .options
+        .stop_reason
+        .as_deref()
+        .is_some_and(|reason| {
+            let reason = reason.to_lowercase();
+            ["length", "max_tokens", "max_output_tokens"].contains(&reason.as_str())
+        });
+    let last = summary
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("");
+    let message = if stopped {
+        Some("the model stopped at its token limit".to_owned())
+    } else {
+        broken_end(histories, summary, last)
+    };
+    let found =
+        message.map(|message| Finding::new("cut_off", Verdict::Reject, message, tail(last)));
+    Some(found.into_iter().collect())
+}
+
+fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<String> {
+    if summary.lines().filter(|line| is_fence(line)).count() % 2 == 1 {
+        return Some("a block of code is open at its end".to_owned());
+    }
+    let unclosed = WRAPPER.captures_iter(summary).find_map(|captures| {
+        let name = captures.get(1)?.as_str().to_owned();
+        (!summary.contains(&format!("</{name}>"))).then_some(name)
+    });
+    if let Some(name) = unclosed {
+        return Some(format!("the tag <{name}> is not closed"));
+    }
+    if let Some(heading) = missing_section(histories, summary) {
+        return Some(format!("its outline ends before `{heading}`"));
+    }
+    if is_fence(last) {
+        return None;
+    }
+    let line = last.trim();
+    let is_row = line.starts_with('|');
+    let what = if BARE.is_match(last) {
+        "it ends with an empty point or a bare heading"
+    } else if is_row && !line.ends_with('|') {
+        "it ends within a row of a table"
+    } else if line.matches('`').count() % 2 == 1 || line.matches("**").count() % 2 == 1 {
+        "it ends within marked text"
+    } else if ends_in_bracket(line) {
+        "it ends within brackets"
+    } else if !is_row
+        && line.chars().any(char::is_alphanumeric)
+        && line.ends_with([
+            ',', ';', '(', '[', '-', ':', '=', '/', '，', '；', '：', '、', '（',
+        ])
+        || FUNCTION_WORD.is_match(line)
+    {
+        "it ends within a sentence"
+    } else if ends_in_half_a_word(histories, summary, line) {
+        "it ends within a word"
+    } else {
+        return None;
+    };
+    Some(what.to_owned())
+}
+
+/// Whether a line opens a bracket that no bracket closes and no end mark follows.
+fn ends_in_bracket(line: &str) -> bool {
+    let pairs = [
+        ('(', ')'),
+        ('[', ']'),
+        ('{', '}'),
+        ('（', '）'),
+        ('「', '」'),
+        ('“', '”'),
+    ];
+    pairs.iter().any(|(open, close)| {
+        let rest = line.rfind(*open).and_then(|at| line.get(at..));
+        rest.is_some_and(|rest| {
+            !rest.contains(*close) && !rest.contains(['.', '!', '?', '。', '！', '？'])
+        }) && line.matches(*open).count() > line.matches(*close).count()
+    })
+}
+
+/// Whether the last word stands nowhere else, but begins a word that does.
+fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let begin = line
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| is_part(*c))
+        .last();
+    let Some(word) = begin
+        .and_then(|(at, _)| line.get(at..))
+        .filter(|word| word.is_ascii() && word.len() > 1)
+    else {
+        return false;
+    };
+    // Another form of the word is no other word.
+    const ENDINGS: [&str; 7] = ["s", "es", "ed", "er", "ing", "ly", "ion"];
+    let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
+    let (mut is_whole, mut begins) = (false, false);
+    for text in std::iter::once(own).chain(histories.texts()) {
+        for (at, _) in text.match_indices(word) {
+            let before = text.get(..at).unwrap_or("").chars().next_back();
+            let after = text.get(at + word.len()..).unwrap_or("");
+            if before.is_none_or(|c| !is_part(c)) {
+                is_whole |= !after.starts_with(is_part);
+                let end = after
+                    .find(|c: char| !c.is_alphabetic())
+                    .unwrap_or(after.len());
+                begins |= end > 1 && !ENDINGS.contains(&after.get(..end).unwrap_or(""));
+            }
+        }
+        if is_whole {
+            return false;
+        }
+    }
+    begins
+}
+
+/// The first heading of the outline that is required, or that the summary before had, from which on none stands in this
+/// summary, although all before it do.
+fn missing_section(histories: &Histories<'_>, summary: &str) -> Option<String> {
+    const FEWEST: usize = 3;
+    let earlier = histories.earlier.last().copied();
+    let outline = histories.options.prompt.as_deref().or(earlier)?;
+    let headings: Vec<String> = prompt_headings(outline)
+        .into_iter()
+        .map(|(_, heading)| plain(heading))
+        .collect();
+    let present: HashSet<String> = prompt_headings(summary)
+        .into_iter()
+        .map(|(_, heading)| plain(heading))
+        .collect();
+    let first = headings
+        .iter()
+        .position(|heading| !present.contains(heading))?;
+    let rest = headings.get(first..)?;
+    let is_end = first >= FEWEST && rest.iter().all(|heading| !present.contains(heading));
+    is_end.then(|| rest.first().cloned()).flatten()
+}
+
+fn plain(heading: &str) -> String {
+    heading
+        .trim_matches(|c: char| !c.is_alphanumeric())
+        .to_lowercase()
+}
+
+/// Markup of a model's protocol, or what it says of itself, in prose.
+pub(crate) fn protocol_text(histories: &Histories<'_>) -> Found {
+    let summary = histories.summary.as_deref()?;
+    let prose = prose_with_tags(summary);
+    let found = PROTOCOL.find(&prose).map(|found| {
+        let message = format!("it has `{}`, which no summary says", found.as_str());
+        Finding::new(
+            "protocol_text",
+            Verdict::Reject,
+            message,
+            excerpt(prose.get(found.start()..).unwrap_or("")),
+        )
+    });
+    Some(found.into_iter().collect())
+}
+
+/// The prose of a summary. Paths are kept, since a closing tag looks like one.
+fn prose_with_tags(summary: &str) -> String {
+    let spaced = summary.replace("</", "<\u{1}").replace("_", "\u{2}");
+    prose(&spaced).replace('\u{1}', "/").replace('\u{2}', "_")
+}
+
+/// The end of a line.
+fn tail(line: &str) -> String {
+    let skipped = line.chars().count().saturating_sub(60);
+    line.chars().skip(skipped).collect()
+}

@@ -1,0 +1,291 @@
+//! The two histories: what of the second is the summary, what was kept, and what the rules look up in the first.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::{Finding, Found, Options, Verdict};
+use base::message::{Message, Role};
+use base::text::{one_line, pattern, shortened};
+use base::tokens::estimate_tokens;
+use base::units::Tokens;
+
+pub(crate) struct Histories<'a> {
+    pub before: &'a [Message],
+    pub after: &'a [Message],
+    pub options: &'a Options,
+    /// The new text of the history after, without what the product wraps around it; `None` if nothing is new, or it is
+    /// opaque.
+    pub summary: Option<String>,
+    /// The summary without the analysis that some prompts ask for in front of it.
+    pub conclusion: String,
+    /// Summaries among the messages before.
+    pub earlier: Vec<&'a str>,
+    /// Messages after that stand before, too.
+    pub kept: Vec<&'a Message>,
+}
+
+/// What products write in front of summaries.
+const OPENINGS: [&str; 7] = [
+    "This session is being continued from a previous conversation",
+    "The conversation history before this point was compacted",
+    "[CONTEXT COMPACTION",
+    "[CONTEXT SUMMARY]",
+    "Another language model started to solve this problem",
+    "Here is a summary of the conversation to date",
+    "Previous conversation summary",
+];
+
+/// What products write after them: from here to the end.
+static ENDINGS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?m)^\s*(?:If you need specific details from before compaction|(?:Please )?[Cc]ontinue the conversation from where|<(?:read|modified)-files>|-{3} ?END OF CONTEXT SUMMARY)",
+    )
+});
+
+impl<'a> Histories<'a> {
+    pub(crate) fn new(
+        before: &'a [Message],
+        after: &'a [Message],
+        options: &'a Options,
+    ) -> Result<Histories<'a>, String> {
+        let says =
+            |messages: &[Message]| messages.iter().any(|message| message.role != Role::System);
+        for (name, messages) in [("before", before), ("after", after)] {
+            if messages.is_empty() {
+                return Err(format!(
+                    "`{name}` has no messages; expected the history {name} the compaction"
+                ));
+            }
+            if !says(messages)
+                && (name == "before" || messages.iter().all(|message| before.contains(message)))
+            {
+                return Err(format!(
+                    "`{name}` has system messages alone; expected messages of the user and the assistant"
+                ));
+            }
+        }
+        if let Some(unknown) = options
+            .without
+            .iter()
+            .find(|kind| !Options::KINDS.contains(&kind.as_str()))
+        {
+            return Err(format!(
+                "no rule is called `{unknown}`; the rules are {}",
+                Options::KINDS.join(", ")
+            ));
+        }
+        if before.len() < after.len() && tokens(before) < tokens(after) {
+            return Err(format!(
+                "`before` is shorter than `after` ({} messages, and {}); expected the history before the compaction first",
+                before.len(),
+                after.len()
+            ));
+        }
+        let known: HashSet<(Role, &str, usize)> = before.iter().map(identity).collect();
+        let (kept, new): (Vec<&Message>, Vec<&Message>) = after
+            .iter()
+            .partition(|message| known.contains(&identity(message)));
+        let said = new
+            .iter()
+            .filter(|message| message.role != Role::Tool && message.tool_calls.is_empty());
+        let said: Vec<&str> = said.map(|message| core(&message.content)).collect();
+        let summary = (!said.is_empty() && !options.is_opaque).then(|| said.join("\n\n"));
+        let earlier = before.iter().filter(|message| is_summary(&message.content));
+        Ok(Histories {
+            before,
+            after,
+            options,
+            conclusion: summary
+                .as_deref()
+                .map_or_else(String::new, without_analysis),
+            summary,
+            earlier: earlier.map(|message| message.content.as_str()).collect(),
+            kept,
+        })
+    }
+
+    /// [`Verdict::Reject`], or a warning where the beginning of the session is unknown.
+    pub(crate) fn rejects_if_whole(&self) -> Verdict {
+        if self.options.begins_midway || !self.earlier.is_empty() {
+            Verdict::Warn
+        } else {
+            Verdict::Reject
+        }
+    }
+
+    /// What the user typed: no summaries, no commands, nothing that a tool put in.
+    pub(crate) fn typed(&self) -> impl DoubleEndedIterator<Item = &'a str> {
+        let by_user = self
+            .before
+            .iter()
+            .filter(|message| message.role == Role::User);
+        by_user
+            .map(|message| message.content.trim())
+            .filter(|text| {
+                !text.is_empty() && !is_summary(text) && !text.starts_with(['/', '<', '['])
+            })
+    }
+
+    /// Everything that was there to be read before, with arguments of calls.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &'a str> {
+        self.before.iter().flat_map(|message| {
+            let arguments = message
+                .tool_calls
+                .iter()
+                .map(|call| call.function.arguments.as_str());
+            std::iter::once(message.content.as_str()).chain(arguments)
+        })
+    }
+}
+
+fn identity(message: &Message) -> (Role, &str, usize) {
+    (
+        message.role,
+        message.content.trim(),
+        message.tool_calls.len(),
+    )
+}
+
+fn is_summary(text: &str) -> bool {
+    OPENINGS
+        .iter()
+        .any(|opening| text.trim_start().starts_with(opening))
+}
+
+/// A summary without what the product wraps around it.
+fn core(text: &str) -> &str {
+    let mut core = text.trim();
+    if is_summary(core) {
+        core = core.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    let end = ENDINGS.find(core).map_or(core.len(), |found| found.start());
+    core.get(..end).unwrap_or(core).trim()
+}
+
+/// The part of a summary after its analysis.
+fn without_analysis(summary: &str) -> String {
+    let marks = ["</analysis>", "\nSummary:\n", "<summary>"];
+    let after = marks
+        .iter()
+        .find_map(|mark| Some(summary.split_once(mark)?.1));
+    after.unwrap_or(summary).to_owned()
+}
+
+/// The tokens of a history, by one estimate for both sides.
+fn tokens(messages: &[Message]) -> Tokens {
+    messages
+        .iter()
+        .map(|message| {
+            let calls = message
+                .tool_calls
+                .iter()
+                .map(|call| estimate_tokens(&call.function.arguments));
+            calls.fold(estimate_tokens(&message.content), |sum, call| sum + call)
+        })
+        .fold(Tokens(4 * messages.len() as u64), |sum, message| {
+            sum + message
+        })
+}
+
+/// The history hardly shrinks.
+pub(crate) fn no_smaller(histories: &Histories<'_>) -> Found {
+    if histories.options.is_opaque {
+        return None;
+    }
+    let [before, after] = [histories.before, histories.after].map(tokens);
+    let freed = 1.0 - after.0 as f64 / before.0.max(1) as f64;
+    let is_found = freed < histories.options.least_freed;
+    let message = format!(
+        "about {} tokens become {}: {:.0}% are freed",
+        before.0,
+        after.0,
+        freed * 100.0
+    );
+    Some(
+        is_found
+            .then(|| {
+                Finding::new(
+                    "no_smaller",
+                    histories.rejects_if_whole(),
+                    message,
+                    "the whole history",
+                )
+            })
+            .into_iter()
+            .collect(),
+    )
+}
+
+/// A history that a provider refuses: a result without its call, a call without its result, a kept message without its image.
+pub(crate) fn broken_messages(histories: &Histories<'_>) -> Found {
+    let (before, after) = (histories.before, histories.after);
+    let reject = |message: String, at: usize| {
+        Finding::new(
+            "broken_messages",
+            Verdict::Reject,
+            message,
+            format!("message {} of the history after", at + 1),
+        )
+    };
+    let mut found = Vec::new();
+    let mut open: Vec<&str> = Vec::new();
+    for (at, message) in after.iter().enumerate() {
+        if message.role == Role::Tool {
+            let id = message.tool_call_id.as_deref().unwrap_or_default();
+            match open.iter().position(|call| *call == id) {
+                Some(call) => drop(open.remove(call)),
+                None => found.push(reject(format!("the result of `{id}` follows no call"), at)),
+            }
+            continue;
+        }
+        found.extend(open.drain(..).map(|id| {
+            reject(
+                format!("the call `{id}` has no result"),
+                at.saturating_sub(1),
+            )
+        }));
+        if message.role == Role::System && at > 0 && before.first() == Some(message) {
+            found.push(reject("the system message is not the first".to_owned(), at));
+        }
+        open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
+    }
+    // What was open before the compaction may be: a call whose result is still to come.
+    let is_awaited = |id: &str| {
+        !before
+            .iter()
+            .any(|message| message.tool_call_id.as_deref() == Some(id))
+    };
+    found.extend(open.iter().filter(|id| !is_awaited(**id)).map(|id| {
+        reject(
+            format!("the call `{id}` has no result"),
+            after.len().saturating_sub(1),
+        )
+    }));
+    for (at, message) in after.iter().enumerate() {
+        let is_stripped = |old: &Message| {
+            old.role == message.role
+                && old.content.contains("[image: ")
+                && IMAGE.replace_all(&old.content, "").trim() == message.content.trim()
+        };
+        if !message.content.trim().is_empty() && before.iter().any(is_stripped) {
+            found.push(reject(
+                format!(
+                    "its image is gone without a note: {}",
+                    excerpt(&message.content)
+                ),
+                at,
+            ));
+        }
+    }
+    Some(found)
+}
+
+/// How the importer writes an image.
+static IMAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[image: [^\]]*\]"));
+
+/// The beginning of a text on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    shortened(&one_line(text), 80)
+}

@@ -1,0 +1,137 @@
+//! `compeval guard`: may this summary replace the history that it was made from? Needs no project, key or model.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use guard::{Options, Report, Verdict, guard};
+use serde_json::Value;
+
+use crate::cli::args::Common;
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::project::given;
+use crate::cli::terminal::Console;
+use base::message::Message;
+use sessions::import::{Conversation, read_bytes};
+
+#[derive(Debug, Args)]
+pub(crate) struct GuardArgs {
+    /// The history before the compaction: messages, or a log in any format that import reads; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) before: PathBuf,
+    /// The history after it: the summary, and what is kept
+    #[arg(long, value_name = "FILE")]
+    pub(crate) after: PathBuf,
+    /// The prompt that asked for the summary
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt: Option<PathBuf>,
+    /// Why the model stopped, in the provider's word
+    #[arg(long, value_name = "WORD")]
+    pub(crate) stop_reason: Option<String>,
+    /// Rules to turn off
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub(crate) without: Vec<String>,
+}
+
+pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Result<Exit, Failure> {
+    let [before, after] = [&args.before, &args.after].map(|path| bytes(common, path));
+    let (before, after) = (before?, after?);
+    let is_opaque = after
+        .windows(19)
+        .any(|part| part == b"\"encrypted_content\"");
+    let (before, after) = (
+        conversation(&args.before, before)?,
+        conversation(&args.after, after)?,
+    );
+    let prompt = args
+        .prompt
+        .as_ref()
+        .map(|path| bytes(common, path))
+        .transpose()?;
+    let options = Options {
+        without: args.without.clone(),
+        prompt: prompt.map(|prompt| String::from_utf8_lossy(&prompt).into_owned()),
+        stop_reason: args.stop_reason.clone(),
+        begins_midway: before.begins_midway,
+        is_opaque,
+        ..Options::default()
+    };
+    let report = guard(&before.messages, &after.messages, &options).map_err(Failure::input)?;
+    console.report(&report, || console.print(&described(&report)));
+    Ok(match report.verdict {
+        Verdict::Reject => Exit::Regression,
+        Verdict::Pass | Verdict::Warn | Verdict::Unchecked => Exit::Done,
+    })
+}
+
+fn bytes(common: &Common, path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(given(common, path))
+    };
+    read.map_err(|error| Failure::input(format!("`{}` cannot be read: {error}", path.display())))
+}
+
+/// A list of messages in the form of fixtures, as it stands: an import would mend what the guard is to find.
+fn messages(bytes: &[u8]) -> Option<Vec<Message>> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    let list = value.get("messages").unwrap_or(&value);
+    let is_plain = |message: &Value| message["content"].is_string() || message["content"].is_null();
+    list.as_array()?
+        .iter()
+        .all(is_plain)
+        .then(|| serde_json::from_value(list.clone()).ok())?
+}
+
+/// The one conversation of a file.
+fn conversation(path: &Path, bytes: Vec<u8>) -> Result<Conversation, Failure> {
+    if let Some(messages) = messages(&bytes) {
+        return Ok(Conversation {
+            messages,
+            ..Conversation::default()
+        });
+    }
+    let log = read_bytes(path, bytes, None).map_err(|error| Failure::input(chain(&error)))?;
+    let mut conversations = log.conversations;
+    if conversations.len() > 1 {
+        let count = conversations.len();
+        return Err(Failure::input(format!(
+            "`{}` has {count} conversations; expected one",
+            path.display()
+        )));
+    }
+    conversations.pop().ok_or_else(|| {
+        Failure::input(format!(
+            "`{}` has no messages; expected one history",
+            path.display()
+        ))
+    })
+}
+
+fn described(report: &Report) -> String {
+    let word = |verdict| match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Warn => "warn",
+        Verdict::Unchecked => "unchecked",
+        Verdict::Reject => "reject",
+    };
+    let mut lines = vec![word(report.verdict).to_owned()];
+    lines.extend(report.findings.iter().map(|finding| {
+        format!(
+            "  {}: {}: {} ({})",
+            word(finding.severity),
+            finding.kind,
+            finding.message,
+            finding.place
+        )
+    }));
+    if !report.not_applicable.is_empty() {
+        lines.push(format!(
+            "  nothing to look at: {}",
+            report.not_applicable.join(", ")
+        ));
+    }
+    lines.join("\n")
+}

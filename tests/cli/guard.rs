@@ -1,0 +1,105 @@
+//! `guard`: verdicts and exit codes, messages and logs as input, and what is refused.
+
+use serde_json::{Value, json};
+
+use super::project::Project;
+
+fn history() -> Value {
+    let mut messages = vec![
+        json!({"role": "user", "content": "Make the retry limit in src/pool.rs configurable."}),
+    ];
+    for step in 0..20 {
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": format!("c{step}"), "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"src/pool.rs\"}"}}]}));
+        messages.push(json!({"role": "tool", "tool_call_id": format!("c{step}"), "content": "fn take() { wait(); }\n".repeat(20)}));
+    }
+    messages.into()
+}
+
+fn said(text: &str) -> Value {
+    json!([{"role": "user", "content": text}])
+}
+
+#[test]
+fn a_summary_passes_or_is_rejected_with_the_reason() {
+    let project = Project::empty();
+    project.write("before.json", &history().to_string());
+    project.write("good.json", &said("The user asked to make the retry limit in src/pool.rs configurable. Nothing is done yet.").to_string());
+    project.write(
+        "bad.json",
+        &said("I'm sorry, but I can't help with that.").to_string(),
+    );
+    let passed = project
+        .expect(0, "guard --before before.json --after good.json --json")
+        .json();
+    assert_eq!(
+        (&passed["verdict"], &passed["findings"]),
+        (&json!("pass"), &json!([]))
+    );
+    let rejected = project
+        .expect(100, "guard --before before.json --after bad.json --json")
+        .json();
+    assert_eq!(
+        (
+            &rejected["verdict"],
+            &rejected["findings"][0]["kind"],
+            &rejected["findings"][0]["severity"]
+        ),
+        (&json!("reject"), &json!("empty"), &json!("reject"))
+    );
+    assert!(rejected["findings"][0]["where"].is_string() && rejected["not_applicable"].is_array());
+    project
+        .expect(100, "guard --before before.json --after bad.json")
+        .stdout_says(&["reject", "empty"]);
+    project.expect(
+        0,
+        "guard --before before.json --after bad.json --without empty,newest_request",
+    );
+    // A result whose call is gone: an import would have mended it.
+    let orphan = json!([{"role": "user", "content": "Make src/pool.rs configurable."}, {"role": "tool", "tool_call_id": "c1", "content": "x"}]);
+    project.write("orphan.json", &orphan.to_string());
+    project
+        .expect(100, "guard --before before.json --after orphan.json")
+        .stdout_says(&["broken_messages"]);
+    let anthropic = json!([{"role": "user", "content": [{"type": "text", "text": "The retry limit in src/pool.rs is to be configurable."}]}]);
+    project.write("blocks.json", &anthropic.to_string());
+    project.expect(0, "guard --before before.json --after blocks.json");
+}
+
+#[test]
+fn what_are_no_two_histories_is_refused() {
+    let project = Project::empty();
+    project.write("before.json", &history().to_string());
+    for (name, text, words) in [
+        ("none.json", "[]".to_owned(), "expected"),
+        ("void.json", String::new(), "is empty"),
+        (
+            "prose.json",
+            "just some words".to_owned(),
+            "no known format",
+        ),
+        ("image.json", "\u{89}PNG\r\n".to_owned(), "no known format"),
+        (
+            "system.json",
+            json!([{"role": "system", "content": "You are an agent."}]).to_string(),
+            "expected",
+        ),
+    ] {
+        project.write(name, &text);
+        let refused = project.expect(2, &format!("guard --before {name} --after before.json"));
+        refused.says(&[words]);
+    }
+    project.write("short.json", &said("a").to_string());
+    project
+        .expect(2, "guard --before short.json --after before.json")
+        .says(&["shorter", "expected"]);
+    project
+        .expect(2, "guard --before missing.json --after before.json")
+        .says(&["missing.json"]);
+    project
+        .expect(
+            2,
+            "guard --before before.json --after short.json --without x",
+        )
+        .says(&["no rule is called `x`"]);
+}
