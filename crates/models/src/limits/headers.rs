@@ -28,6 +28,9 @@ pub(crate) struct AnnouncedLimits {
     pub output: LimitWindow,
 }
 
+/// A wait that is longer is a moment, in seconds since 1970.
+const THIRTY_YEARS: Duration = Duration::from_secs(1_000_000_000);
+
 impl Headers {
     /// Keeps the headers that matter here, without keys.
     pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
@@ -106,7 +109,12 @@ impl Headers {
             .map(|thousandfold| thousandfold / 1000);
         let asked = millis.or_else(|| {
             let text = self.get("retry-after")?;
-            seconds(text).or_else(|| until_date(text, now))
+            let since_1970 = seconds(text).filter(|wait| *wait > THIRTY_YEARS);
+            let until = since_1970.and_then(|moment| SystemTime::UNIX_EPOCH.checked_add(moment));
+            let until = until.map(|moment| moment.duration_since(now).unwrap_or_default());
+            until
+                .or_else(|| seconds(text))
+                .or_else(|| until_date(text, now))
         });
         asked.or_else(|| {
             let AnnouncedLimits {
@@ -245,6 +253,10 @@ mod tests {
             Some(Duration::from_micros(1_500_500))
         );
         assert_eq!(wait(&[("retry-after", "0.25")]), Some(ms(250)));
+        assert_eq!(
+            wait(&[("retry-after", "2000000000")]),
+            Some(Duration::from_secs(2_000_000_000 - 784_111_777))
+        );
         assert_eq!(
             wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]),
             Some(ms(3000))
