@@ -3,9 +3,9 @@
 
     tools/compare/compare.py [--items 270] [--only compeval,script] [--work DIR]
 
-Each item is an answer and a grade by a model on loopback that replies at once. There are five situations: no reply is in the
-cache (cold), all replies are in the cache (warm), a reply takes 200 ms (latency), more than 50 requests a second are refused
-(limit), and a run is killed halfway and started again (killed). The figures are wall seconds, CPU seconds of the tool, and
+Each item is an answer and a grade by a model on loopback that replies at once. There are seven situations: no reply is in the
+cache (cold), all replies are in the cache (warm), a reply takes 200 ms (latency), a bucket of 50 a second that holds 10
+(limit), a bucket of 20 a second that holds 4 (bucket), at most 100 in any 10 s (window), and a run is killed halfway and started again (killed). The figures are wall seconds, CPU seconds of the tool, and
 the requests that the server answered and refused; for a killed run, also those that were paid twice. compeval is built like a
 release unless COMPEVAL names a program. A tool that cannot be installed is named and skipped. Needs Node, and Python 3.10 or
 newer for inspect_ai.
@@ -13,6 +13,7 @@ newer for inspect_ai.
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -26,6 +27,9 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 50
+BUCKET = 20
+WINDOW = 100
+PERIOD = 10
 LATENCY = 200
 LONGEST = 300
 IN_FLIGHT = 64
@@ -241,8 +245,8 @@ class Server:
             time.sleep(0.02)
         self.root = f"http://127.0.0.1:{self.port_file.read_text(encoding='utf-8')}"
 
-    def set(self, latency_ms=0, per_second=0):
-        body = json.dumps({"latency_ms": latency_ms, "per_second": per_second}).encode()
+    def set(self, latency_ms=0, per_second=0, per_window=0):
+        body = json.dumps({"latency_ms": latency_ms, "per_second": per_second, "per_window": per_window}).encode()
         urllib.request.urlopen(urllib.request.Request(f"{self.root}/control", body)).read()
 
     def counts(self):
@@ -295,7 +299,13 @@ def measure(tool, server):
     found = {"cold": run(tool, server)}
     server.set()
     found["warm"] = run(tool, server)
-    for name, settings in [("latency", {"latency_ms": LATENCY}), ("limit", {"per_second": LIMIT})]:
+    limits = {
+        "latency": {"latency_ms": LATENCY},
+        "limit": {"per_second": LIMIT},
+        "bucket": {"per_second": BUCKET},
+        "window": {"per_window": WINDOW},
+    }
+    for name, settings in limits.items():
         tool.clear()
         server.set(**settings)
         found[name] = run(tool, server)
@@ -307,13 +317,16 @@ def ideal(name, found):
     """The minimum number of seconds that the server allows."""
     if name == "latency":
         return found["answered"] / IN_FLIGHT * LATENCY / 1000
-    return found["answered"] / LIMIT if name == "limit" else None
+    if name == "window":
+        return (math.ceil(found["answered"] / WINDOW) - 1) * PERIOD
+    rates = {"limit": LIMIT, "bucket": BUCKET}
+    return found["answered"] / rates[name] if name in rates else None
 
 
 def print_table(results):
     print("| situation | tool | wall s | CPU s | CPU ms a request | requests | refused | wall / ideal | paid twice |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for situation in ["cold", "warm", "latency", "limit", "killed"]:
+    for situation in ["cold", "warm", "latency", "limit", "bucket", "window", "killed"]:
         for name, found in results.items():
             found = found[situation]
             if found is None:

@@ -1,20 +1,28 @@
-// A model on loopback for the comparison: chat completions that reply at once or late, or refuse requests beyond a rate.
+// A model on loopback for the comparison: chat completions that reply at once or late, or refuse requests beyond a rate or
+// beyond what fits into any ten seconds.
 //
 //   node server.mjs PORT_FILE
 //
-// POST /control {"latency_ms": 200, "per_second": 50} sets both (0: none) and clears the counts that GET /counts returns.
+// POST /control {"latency_ms": 200, "per_second": 50, "per_window": 100} sets them (0: none) and clears the counts that GET /counts returns.
 
 import { renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 
-const settings = { latency_ms: 0, per_second: 0 };
+const settings = { latency_ms: 0, per_second: 0, per_window: 0 };
+const WINDOW_MS = 10_000;
+let accepted = [];
 const counts = { answered: 0, refused: 0, in_flight: 0, most_in_flight: 0 };
 let allowance = { tokens: 0, at: 0 };
 
-/** A token bucket that holds a fifth of a second. */
+/** At most `per_window` in any ten seconds, and a token bucket that holds a fifth of a second. */
 function isAllowed() {
-  if (settings.per_second === 0) return true;
   const now = performance.now();
+  if (settings.per_window !== 0) {
+    accepted = accepted.filter((at) => now - at < WINDOW_MS);
+    if (accepted.length >= settings.per_window) return false;
+    accepted.push(now);
+  }
+  if (settings.per_second === 0) return true;
   const most = Math.max(1, settings.per_second / 5);
   allowance.tokens = Math.min(most, allowance.tokens + ((now - allowance.at) / 1000) * settings.per_second);
   allowance.at = now;
@@ -66,6 +74,7 @@ const server = createServer((request, response) => {
     Object.assign(settings, JSON.parse(text));
     Object.assign(counts, { answered: 0, refused: 0, most_in_flight: 0 });
     allowance = { tokens: 0, at: performance.now() };
+    accepted = [];
     send(response, 200, settings);
   });
 });

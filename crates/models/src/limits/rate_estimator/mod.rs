@@ -185,7 +185,7 @@ impl RateEstimator {
     fn due_at_level(&mut self, amount: f64, now: Seconds) -> Seconds {
         self.pacer.set(self.pace(), self.mean, now);
         let mut due = now + self.pacer.wait(amount);
-        let answered = 1.5 * self.round_trip.unwrap_or_default();
+        let answered = 1.25 * self.round_trip.unwrap_or_default() + LATER;
         if let Some(passed) = self.probing.end_if_accepted(answered, now) {
             self.probe_passed(passed, now);
         }

@@ -99,6 +99,8 @@ pub(super) const NOTHING_LEFT: u32 = 4;
 /// The wait that shows that the window of the limit is longer than [`WINDOW`].
 pub(super) const LONG_WAIT: Seconds = 1.6;
 
+/// How much longer than usual a refusal may take.
+pub(super) const LATER: Seconds = 0.005;
 /// The periods of windows that are tried first, with a margin.
 pub(super) const WINDOWS: [Seconds; 2] = [1.02, 60.05];
 /// How many requests are sent before a window is tested, at first and at most.
