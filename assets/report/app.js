@@ -6,9 +6,9 @@ const MARKS = { improved: '▲', regressed: '▼', mixed: '▼' };
 function headlineText() {
   const found = report.summary.headline;
   if (!found) return [h('h1', {}, report.label)];
-  const mark = MARKS[found.kind];
+  const mark = MARKS[found.values?.trend];
   return [h('h1', { class: 'headline' }, mark ? h('span', { class: `headline-mark ${mark === '▲' ? 'improved' : 'regressed'}`, 'aria-hidden': 'true' }, mark) : null,
-    withCode(found.text)),
+    withCode(found.text)), found.more ? h('p', { class: 'headline-more' }, withCode(found.more.join(' '))) : '',
     h('p', { class: 'set-name' }, compared && !mates.size ? t('set_against', { label: report.label, name: compared.baseline }) : report.label)];
 }
 
@@ -106,22 +106,27 @@ function restorePlace() {
   const at = shown.at ?? '';
   const found = at !== place ? document.getElementById(at) : null;
   place = at;
-  if (found?.matches('section')) found.scrollIntoView();
+  if (!found?.matches('section')) return;
+  const fold = found.querySelector('details') ?? found.closest('details');
+  if (fold && (found.id === 'more' || fold.contains(found))) fold.open = true;
+  found.scrollIntoView();
 }
 
-/** The sections in the order of what a reader asks first: what changed, quality and size, what was lost, the dimensions. */
+/** Everything that does not answer the first questions. */
+function moreSection(made) {
+  return made.length ? section('more', t('more'), t('more_lead'), h('details', {}, h('summary', {}, made.map((one) => one.querySelector('h2').textContent).join(' · ')), made)) : null;
+}
+
+/** The sections in the order of what a reader asks: what changed, what became of each question, how good and how large. */
 function start() {
   masthead();
   // Without answers there are no scores, and contexts are all that was measured.
   const isGraded = report.models.some((asked) => asked.role === 'judge');
   const graded = (make) => (isGraded ? make() : null);
-  // Where no judge graded anything, profiles and maps would be empty.
-  const profiled = (make) => (measuredDimensions.length > 1 ? graded(make) : null);
-  const isPaired = cells.n && mates.size;
-  const sections = [editsSection(), flippedSection(), isPaired ? cellsSection() : null,
-    graded(paretoSection), graded(factsSection), graded(comparisonSection), graded(scoresSection), profiled(shapesSection), graded(advantageSection), profiled(mapsSection), graded(cyclesSection),
-    isGraded ? null : changesSection(), ...report.tables.map(tableSection), graded(costSection),
-    cells.n && !isPaired ? cellsSection() : null, failuresSection(), referenceSection(), modelsSection()].filter(Boolean);
+  const more = [graded(comparisonSection), graded(paretoSection), graded(factsSection), graded(cyclesSection),
+    ...(isGraded ? report.tables.map(tableSection) : []), costSection(), referenceSection(), modelsSection()].filter(Boolean);
+  const sections = [editsSection(), flippedSection(), cells.n ? cellsSection() : null, graded(scoresSection),
+    ...(isGraded ? [] : [changesSection(), ...report.tables.map(tableSection)]), failuresSection(), moreSection(more)].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
   onAddress(restorePlace);

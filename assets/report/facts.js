@@ -6,52 +6,7 @@ function factsSection() {
   if (!shown.length) return null;
   return section('facts', t('facts'), t('facts_lead'),
     h('ul', { class: 'legend' }, shown.map((letter) => h('li', {}, fateIcon(letter), ' ', t(FATES[letter].word)))),
-    reactive('stacks', () => rovingFocus(h('div', {}, shownMethods().map((m) => factsRow(m, shown))))),
-    h('details', {}, h('summary', {}, t('facts_tables')), h('div', { class: 'tables' }, reactive('', () => survivalTable('survival_by_depth')), reactive('', () => survivalTable('survival_by_mentions')),
-      reactive('', headingTable), reactive('', withoutFactsTable), reactive('', unsupportedTable))));
-}
-
-/** A share with its interval and denominator. */
-function shareCell(found) {
-  if (!found || !found.of) return UNKNOWN;
-  const detail = [range(found.ci95, percent), t('of_n', { n: integer(found.of) })].filter(Boolean).join(' ');
-  return [percent(found.share, 1), h('span', { class: 'sub' }, detail)];
-}
-
-/** Survival of facts by a property of the transcript: methods by group, in the order of the summary. */
-function survivalTable(field) {
-  const groups = [...new Set(summaries.flatMap((summary) => Object.keys(summary?.[field] ?? {})))];
-  const order = { survival_by_depth: ['earlier_span', 'first_third', 'middle_third', 'last_third'], survival_by_mentions: ['1', '2-3', '4+'] }[field];
-  const shown = order.filter((group) => groups.includes(group));
-  if (!shown.length) return null;
-  const rows = shownMethods().map((m) => [methodLabel(m), ...shown.map((group) => shareCell(summaries[m]?.[field]?.[group]))]);
-  return plainTable(t(field), [t('method'), ...shown.map((group) => t(`${field}_${group}`))], rows);
-}
-
-/** Survival by the heading of the compression prompt: headings by the methods that have any. */
-function headingTable() {
-  const of = (m) => summaries[m]?.survival_by_heading ?? {};
-  const having = shownMethods().filter((m) => Object.keys(of(m)).length);
-  const headings = [...new Set(having.flatMap((m) => Object.keys(of(m))))];
-  if (!headings.length) return null;
-  const rows = headings.map((name) => [name, ...having.map((m) => shareCell(of(m)[name]))]);
-  return plainTable(t('survival_by_heading'), [t('heading'), ...having.map((m) => methods[m].name)], rows);
-}
-
-/** What answers do whose context lost every expected fact. */
-function withoutFactsTable() {
-  const kinds = ['other_value', 'admission', 'vague', 'right'];
-  const known = shownMethods().filter((m) => summaries[m] && summaries[m].overclaim?.other_value.of !== 0);
-  if (!known.length) return null;
-  const row = (m) => kinds.map((kind) => shareCell(summaries[m].overclaim?.[kind]));
-  return plainTable(t('without_facts'), [t('method'), ...kinds.map((kind) => t(`when_lost_${kind}`))], known.map((m) => [methodLabel(m), ...row(m)]));
-}
-
-/** What answers assert without support, besides: fabrications, invented names, superseded facts. */
-function unsupportedTable() {
-  const rows = shownMethods().filter((m) => summaries[m]).map((m) => [methodLabel(m), shareCell(summaries[m].fabrication),
-    isNumber(summaries[m].invented_per_100) ? summaries[m].invented_per_100.toFixed(1) : UNKNOWN, integer(summaries[m].stale_facts)]);
-  return rows.length ? plainTable(t('unsupported'), [t('method'), t('fabrication'), t('invented_per_100'), t('stale_facts')], rows) : null;
+    reactive('stacks', () => rovingFocus(h('div', {}, shownMethods().map((m) => factsRow(m, shown))))));
 }
 
 function factsRow(m, letters) {
@@ -80,33 +35,20 @@ const stageName = (stage) => texts[`stage_${stage}`] ?? stage;
 
 // --- cost ---
 
-const PROBES = 10;
-
+/** What the run cost, and what each method would have: in dollars. */
 function costSection() {
-  const ratio = (m) => summaries[m]?.cached_price_ratio ?? 1;
-  const times = (value, factor) => (isNumber(value) ? value * factor : value);
-  const rows = methods.map((_, m) => ({
-    m, context: times(summaries[m]?.task_context_tokens, 1 + ratio(m) * (PROBES - 1)), again: times(summaries[m]?.refetch_tokens, PROBES),
-  }));
-  const most = Math.max(1, ...rows.map(({ context, again }) => (context ?? 0) + (again ?? 0)));
-  const rho = [...new Set(rows.map(({ m }) => ratio(m).toFixed(2)))].join(', ');
-  const known = rows.some(({ context }) => isNumber(context));
-  return section('cost', t('cost'), known ? t('cost_lead', { k: PROBES, rho }) : null,
-    known ? h('ul', { class: 'legend' }, h('li', {}, h('span', { class: 'swatch kept' }), t('cost_context')),
-      h('li', {}, h('span', { class: 'swatch again' }), t('cost_refetch', { k: PROBES }))) : null,
-    known ? reactive('stacks', () => rovingFocus(h('div', {}, rows.filter(({ m }) => shownMethods().includes(m)).map((row) => costRow(row, most))))) : null,
-    h('div', { class: 'tables' }, reactive('', methodCostTable), costTable()));
+  const tables = [reactive('', methodCostTable), costTable()].filter(Boolean);
+  return report.costs.length ? section('cost', t('cost'), null, h('div', { class: 'tables' }, tables)) : null;
 }
 
-function costRow({ m, context, again }, most) {
-  const total = isNumber(context) && isNumber(again) ? context + again : null;
-  const even = summaries[m]?.break_even_k;
-  const label = `${methods[m].name}: ${t('cost_context')} ${integer(context)}, ${t('cost_refetch', { k: PROBES })} ${integer(again)}`;
-  return markButton(label, () => openLevel(m, -1), { class: 'stack-row cost-row', 'data-row': '' }, methodLabel(m),
-    h('span', { class: 'stack plain' },
-      h('span', { class: 'part kept', vars: { width: ((context ?? 0) / most) * 100 } }),
-      h('span', { class: 'part again', vars: { width: ((again ?? 0) / most) * 100 } })),
-    h('span', { class: 'value' }, integer(total), isNumber(even) ? h('span', { class: 'sub' }, t('break_even', { k: even.toFixed(1) })) : null));
+/** Scores and facts kept after repeated compression: later points have other probes, so methods are compared, not points. */
+function cyclesSection() {
+  const most = Math.max(0, ...summaries.map((summary) => summary?.by_cycle?.length ?? 0));
+  if (most < 2) return null;
+  const figures = (cycle) => (cycle ? `${score(cycle.overall?.median)} · ${percent(cycle.fact_survival)}` : UNKNOWN);
+  const rows = () => shownMethods().map((m) => [methodLabel(m), ...Array.from({ length: most }, (_, i) => figures(summaries[m]?.by_cycle?.[i]))]);
+  const heads = [t('method'), ...Array.from({ length: most }, (_, i) => t('cycle_n', { n: i + 1 }))];
+  return section('cycles', t('cycles'), t('cycles_lead'), reactive('', () => plainTable(null, heads, rows())));
 }
 
 /** Dollars by method and stage; one unknown price makes a sum unknown. */

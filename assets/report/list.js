@@ -115,6 +115,7 @@ function fillDrawer(title, tools, ...children) {
 const PARTS = {
   method: [(cell, name) => methods[valueAt(cells.method, cell)].name === name, (name) => name],
   fixture: [(cell, name) => report.fixtures[probeOf(cell).fixture] === name, (name) => name],
+  probe: [(cell, name) => placeName(cell) === name, (name) => name.split(',').slice(2).join()],
   type: [(cell, type) => probeOf(cell).type === type, (type) => t(`type_${type}`)],
   cycle: [(cell, n) => probeOf(cell).point === Number(n), (n) => t('cycle_n', { n })],
   fact: [(cell, letter) => cells.facts[cell].includes(letter), (letter) => t(FATES[letter]?.word ?? '')],
@@ -172,49 +173,4 @@ function restoreDrawer() {
   if (cell !== undefined) showCell(cell, from ?? { title: t('cells'), found: explored, dimension: -1, page: true });
   else if (from) showList(from, from.found.indexOf(Number(drawer.dataset.cell)));
   else if (drawer.open) drawer.close();
-}
-
-// --- all cells ---
-
-/** Flipped probes first, then by the size of the change. */
-const changed = (a, b) => isFlipped(b) - isFlipped(a) || Math.abs(changeOf(b) ?? 0) - Math.abs(changeOf(a) ?? 0);
-const ORDERS = {
-  ...(mates.size ? { changed } : {}),
-  worst: (a, b) => (scoreOf(a) ?? 9) - (scoreOf(b) ?? 9),
-  best: (a, b) => (scoreOf(b) ?? -1) - (scoreOf(a) ?? -1),
-  matrix: () => 0,
-};
-/** The cells of the page's list as it is. */
-let explored = [];
-
-function cellsSection() {
-  const host = h('div', { class: 'explorer' });
-  const count = h('p', { class: 'note', 'aria-live': 'polite' });
-  const search = h('input', { type: 'search', id: 'search', placeholder: t('search'), 'aria-label': t('search'), on: { input: (e) => { go({ q: e.target.value }, true); draw(); } } });
-  const sort = h('select', { 'aria-label': t('order'), on: { change: (e) => { go({ order: e.target.value }); draw(); } } },
-    Object.keys(ORDERS).map((key) => h('option', { value: key }, texts[`order_${key}`])));
-  const draw = () => {
-    const order = shown.order in ORDERS ? shown.order : Object.keys(ORDERS)[0];
-    const folded = (shown.q ?? '').toLowerCase();
-    if (search.value !== (shown.q ?? '')) search.value = shown.q ?? '';
-    sort.value = order;
-    const hasPairs = order === 'changed' && filteredCells.some((cell) => baselineOf(cell) !== undefined);
-    const isListed = (cell) => (!hasPairs || baselineOf(cell) !== undefined) && (!folded || searchText(cell).includes(folded));
-    const found = filteredCells.filter(isListed).sort((a, b) => ORDERS[order](a, b) || a - b);
-    explored = order === 'matrix' ? found : distinct(found);
-    const hidden = found.length - explored.length;
-    count.textContent = [t('cells_of', { n: integer(explored.length), all: integer(cells.n) }), hidden ? t('repeats_n', { n: integer(hidden) }) : null].filter(Boolean).join(' · ');
-    const list = cellList(explored, openCell);
-    host.replaceChildren(list);
-    list.start(0);
-  };
-  const made = section('cells', t('cells'), t(mates.size ? 'pairs_lead' : 'cells_lead'), h('div', { class: 'tools' }, search, sort), count, host);
-  listeners.push(draw);
-  onAddress(draw);
-  return made;
-}
-
-function searchText(cell) {
-  const probe = probeOf(cell);
-  return `${probe.id} ${probe.question ?? ''} ${methods[valueAt(cells.method, cell)].name} ${report.fixtures[probe.fixture]}`.toLowerCase();
 }

@@ -84,6 +84,3 @@ function reactive(className, draw) {
   onFilterChange(() => host.replaceChildren(...[draw()].flat(Infinity).filter(Boolean)));
   return host;
 }
-
-/** The legend of the given methods. */
-const legend = (shown) => h('ul', { class: 'legend' }, shown.map((m) => h('li', {}, methodLabel(m))));

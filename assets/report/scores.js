@@ -1,4 +1,4 @@
-// Scores: table, radars, bars by dimension, and the comparison with a baseline.
+// Scores: the table, what changed since a baseline, and the tests of that.
 
 const measuredDimensions = [-1, ...dimensions.map((_, d) => d).filter((d) => hasDimension[d])];
 const heading = (d) => (d < 0 ? t('overall') : dimensions[d].label);
@@ -15,7 +15,7 @@ const openLevel = (m, d) => openList({ method: methods[m].name, ...(d < 0 ? {} :
 const scopeNote = () => h('p', { class: 'note' }, t(`scope_${scope()}`));
 
 function scoresSection() {
-  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), gapNote(), scopeNote()]));
+  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), scopeNote()]));
 }
 
 function scoreTable() {
@@ -23,19 +23,8 @@ function scoreTable() {
   const cls = (i) => (i === 0 ? 'left' : i > measuredDimensions.length ? 'num' : '');
   return h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
-    h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads)), gapRow(heads)));
+    h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads))));
 }
-
-/** How far the best method is from the worst; only of all cells, as the sentence below. */
-function gapRow(heads) {
-  const [name, ...gaps] = report.gaps.row;
-  if (!name || scope() !== 'all') return null;
-  return h('tr', { class: 'gap' }, h('th', { scope: 'row', class: 'left' }, name),
-    measuredDimensions.map((d) => h('td', { 'data-label': heading(d) }, gaps[d + 1])),
-    heads.slice(measuredDimensions.length + 1).map(() => h('td', {})));
-}
-
-const gapNote = () => (scope() === 'all' && report.gaps.sentence ? h('p', { class: 'note' }, report.gaps.sentence) : null);
 
 function scoreRow(m, heads) {
   const summary = summaries[m];
@@ -85,91 +74,6 @@ function tableSection(table) {
       figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, unbroken(text))))))));
 }
 
-// --- radars and bars ---
-
-function shapesSection() {
-  return section('dimensions', t('dimensions'), t('dimensions_lead'),
-    reactive('', () => [rovingFocus(h('div', { class: 'radars' }, radars())), rovingFocus(h('div', { class: 'bars' }, barPanels()))]));
-}
-
-/** One radar per method, over the outline of the ceiling. */
-function radars() {
-  const axes = measuredDimensions.filter((d) => d >= 0);
-  if (axes.length < 3) return [];
-  const ceiling = methods.findIndex((method) => method.anchor === 'ceiling');
-  return shownMethods().map((m) => {
-    const drawn = radar(m, axes, ceiling);
-    return h('figure', {}, drawn, h('figcaption', {}, methodLabel(m), copyTools(() => drawn, methods[m].name)));
-  });
-}
-
-function radar(m, axes, ceiling) {
-  const [width, height, reach] = [230, 176, 58];
-  const spot = (i, value) => {
-    const angle = (i / axes.length) * 2 * Math.PI - Math.PI / 2;
-    return [width / 2 + Math.cos(angle) * reach * (value / 5), height / 2 + Math.sin(angle) * reach * (value / 5)];
-  };
-  const outline = (of) => axes.map((d, i) => [level(of, d).v, i]).filter(([v]) => isNumber(v))
-    .map(([v, i]) => spot(i, v).map((x) => x.toFixed(1)).join(' ')).join('L');
-  const rings = [1, 3, 5].map((value) =>
-    s('path', { class: 'ring', d: `M${axes.map((_, i) => spot(i, value).join(' ')).join('L')}Z` }));
-  const spokes = axes.map((_, i) => s('path', { class: 'ring', d: `M${spot(i, 0).join(' ')}L${spot(i, 5).join(' ')}` }));
-  const ghost = ceiling >= 0 && ceiling !== m ? outline(ceiling) : '';
-  const own = outline(m);
-  return svgRoot(width, height, t('radar_of', { name: methods[m].name }),
-    rings, spokes,
-    ghost ? s('path', { class: 'ghost', d: `M${ghost}Z` }) : null,
-    own ? s('path', { class: `area ${methodClass(m)}`, d: `M${own}Z` }) : null,
-    axes.map((d, i) => radarCorner(m, d, spot(i, 5.9), spot(i, level(m, d).v ?? 0), width)));
-}
-
-function radarCorner(m, d, [x, y], [px, py], width) {
-  const found = level(m, d);
-  const anchor = Math.abs(x - width / 2) < 4 ? 'middle' : x > width / 2 ? 'start' : 'end';
-  const text = s('text', { x, y: y + 3.5, 'text-anchor': anchor, class: 'axis' }, heading(d));
-  if (!isNumber(found.v)) return text;
-  return [text, svgButton(levelText(`${methods[m].name}, ${heading(d)}`, found), () => openLevel(m, d),
-    s('circle', { class: 'reach', cx: px, cy: py, r: 10 }), s('circle', { class: `dot ${methodClass(m)}`, cx: px, cy: py, r: 2.6 }))];
-}
-
-function barPanels() {
-  return measuredDimensions.map((d) => h('figure', { class: d < 0 ? 'wide' : '' }, h('figcaption', {}, heading(d)), h('div', { class: 'panel' },
-    shownMethods().map((m) => {
-      const found = level(m, d);
-      return markButton(levelText(`${methods[m].name}, ${heading(d)}`, found), () => openLevel(m, d), { class: `bar-row ${methodClass(m)}`, 'data-row': '' },
-        methodLabel(m), h('span', { class: 'track' },
-          h('span', { class: 'bar', vars: { at: ((found.v ?? 0) / 5) * 100 } }), intervalBar(null, found.ci, 0, 5)),
-        h('span', { class: 'value' }, score(found.v)));
-    }))));
-}
-
-// --- against each other ---
-
-/** How far methods are from their mean in each dimension. On the page of a comparison, the baseline takes its place. */
-function advantageSection() {
-  if (mates.size || ordinary.length < 2) return null;
-  return section('advantage', t('advantage'), t('advantage_lead'),
-    h('div', { class: 'key' }, h('span', { class: 'key-margin' }, t('margin'))),
-    reactive('forest', () => {
-      const shown = shownMethods().filter((m) => ordinary.includes(m));
-      const groups = measuredDimensions.map((d) => [d, advantages(shown, d)]).filter(([, rows]) => rows.length > 1);
-      const reach = Math.max(1, ...groups.flatMap(([, rows]) => rows.map(({ lead }) => Math.ceil(Math.abs(lead) * 2) / 2)));
-      return rovingFocus(h('div', {}, groups.map(([d, rows]) => h('div', { class: 'group' }, forestHead(d, reach), rows.map((row) => advantageRow(d, row, reach))))));
-    }));
-}
-
-function advantages(shown, d) {
-  const known = shown.map((m) => ({ m, v: level(m, d).v })).filter(({ v }) => isNumber(v));
-  const mean = known.reduce((sum, { v }) => sum + v, 0) / known.length;
-  return known.map(({ m, v }) => ({ m, v, lead: v - mean }));
-}
-
-function advantageRow(d, { m, v, lead }, reach) {
-  return markButton(`${methods[m].name}, ${heading(d)}: ${signed(lead)}`, () => openLevel(m, d), { class: `forest-row ${methodClass(m)}`, 'data-row': '' },
-    methodLabel(m), intervalBar(lead, null, -reach, reach, { class: 'diff', vars: { margin: (0.3 / reach) * 50 } }),
-    h('span', { class: 'value' }, signed(lead)), h('span', { class: 'sub' }, score(v)));
-}
-
 const forestHead = (d, reach) =>
   h('h3', {}, heading(d), h('span', { class: 'ends' }, h('span', {}, signed(-reach)), h('span', {}, '0'), h('span', {}, signed(reach))));
 
@@ -202,12 +106,14 @@ function editsSection() {
       h('div', { class: 'diff-lines' }, edit.diff.filter((line) => line.length > 1).map(row)))));
 }
 
-/** What became different with each method of a comparison: each line opens its cell. */
+/** The methods that are compared, on the page of a comparison and on that of a compared run. */
+const comparedMethods = () => methods.map((_, m) => m).filter((m) => (mates.size ? judgedMethods.has(m) : compared?.methods?.[methods[m].name]));
+
+/** What became different with each compared method: each line opens its cell. */
 function flippedSection() {
-  const judged = [...judgedMethods].filter((m) => m >= 0);
-  if (!judged.length) return null;
+  if (!comparedMethods().length) return null;
   return section('changes', t('changes'), t('changes_lead'), reactive('', () => {
-    const made = judged.filter((m) => shownMethods().includes(m)).map((m) => [m, changesOf(m)]);
+    const made = comparedMethods().filter((m) => shownMethods().includes(m)).map((m) => [m, changesOf(m)]);
     const same = made.filter(([, change]) => !change).map(([m]) => h('li', {}, methodLabel(m)));
     return [...made.map(([, change]) => change), same.length ? [h('p', { class: 'note' }, t('changes_none')), h('ul', { class: 'legend' }, same)] : null];
   }));
@@ -219,15 +125,14 @@ function changesOf(m) {
   const lines = (found, text) => found.map((one) => [places.get([one.fixture, one.point, one.probe].join()), text(one)]).filter(([cell]) => cell !== undefined);
   const step = ({ probe, before, after }) => [h('b', {}, probe), ` ${score(before)} → ${score(after)}`];
   const fact = ({ probe, fact: name }) => [h('code', {}, name), ` ${probe}`];
-  const lists = [['worse', lines(flipped.filter((flip) => flip.after < flip.before), step)], ['better', lines(flipped.filter((flip) => flip.after > flip.before), step)],
-    ['facts_lost', lines(lost, fact)], ['facts_gained', lines(gained, fact)]].filter(([, found]) => found.length);
+  const lists = [['worse', lines(flipped.filter((flip) => flip.after < flip.before), step)], ['facts_lost', lines(lost, fact)],
+    ['better', lines(flipped.filter((flip) => flip.after > flip.before), step)], ['facts_gained', lines(gained, fact)]].filter(([, found]) => found.length);
   if (!lists.length) return null;
   const same = contexts ? t('same_contexts', { n: contexts.same, all: contexts.compared }) : null;
   return h('div', { class: 'change' }, h('h3', {}, methodLabel(m), same ? h('span', { class: 'sub' }, same) : null),
     h('div', { class: 'change-lists' }, lists.map(([word, found]) => changeList(word, found))));
 }
 
-const placeName = (cell) => [report.fixtures[probeOf(cell).fixture], probeOf(cell).point, probeOf(cell).id].join();
 const SHOWN_CHANGES = 8;
 
 function changeList(word, found) {

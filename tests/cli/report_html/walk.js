@@ -34,14 +34,26 @@
     check(all('.keys code', drawer).every((code) => /^[0-9a-f]{16}$/.test(code.textContent)), `${where}: no keys`);
   }
 
+  /** Opens the cell of a question and a method; where several stand behind it, the first of their list. */
+  async function openQuestion(where) {
+    one('#cells .mark').click();
+    const list = one('.cells', drawer);
+    if (list) key(list, 'Enter');
+    await walkCell(where);
+  }
+
   async function walkMarks(section) {
     const marks = all('.mark', section);
     for (const mark of marks.filter((_, i) => i % Math.ceil(marks.length / 6) === 0)) {
       check((mark.textContent + (mark.title ?? '')).trim(), `${section.id}: a mark without a name`);
       mark.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+      check(drawer.open, `${section.id}: nothing opened`);
       const list = one('.cells', drawer);
-      check(drawer.open && list, `${section.id}: no list opened`);
-      if (!list) continue;
+      if (!list) {
+        await walkCell(section.id);
+        close();
+        continue;
+      }
       check(all('[role=option]', list).length > 0, `${section.id}: an empty list behind "${mark.title || mark.textContent}"`);
       key(list, 'ArrowDown');
       key(list, 'Enter');
@@ -54,8 +66,7 @@
   }
 
   async function walkComparison() {
-    one('#cells .cells [role=option]').click();
-    await walkCell('cells');
+    await openQuestion('cells');
     let [differ, words] = [0, 0];
     for (const option of all('.compare-with option', drawer).slice(1, 4)) {
       const select = one('.compare-with', drawer);
@@ -81,8 +92,7 @@
     let facts = 0;
     for (const option of all('#filter-method option').slice(1, 4)) {
       filter('method', option.value);
-      one('#cells .cells [role=option]').click();
-      await walkCell('kinds');
+      await openQuestion('kinds');
       facts += all('.context mark, .prose mark', drawer).length;
       close();
     }
@@ -96,25 +106,27 @@
     select.dispatchEvent(new Event('change'));
   }
 
-  /** Repetitions of what is deterministic are listed once, unless all cells are listed as they were run. */
+  /** Each order shows other questions first. */
   function walkOrders() {
     const select = one('#cells .tools select');
-    const counts = ['worst', 'matrix'].map((order) => {
+    const firsts = ['worst', 'best'].map((order) => {
       select.value = order;
       select.dispatchEvent(new Event('change'));
-      return Number(one('#cells [role=option]').getAttribute('aria-setsize'));
+      return one('#cells tbody th').textContent;
     });
-    check(counts[0] < counts[1], `repetitions are listed: ${counts}`);
+    check(firsts[0] !== firsts[1], `the worst question is the best one: ${firsts}`);
     select.value = select.options[0].value;
     select.dispatchEvent(new Event('change'));
   }
 
   function walkFilters() {
     const count = () => one('#cells .note[aria-live]').textContent;
+    const matrix = () => one('#cells table').textContent;
     const whole = count();
     for (const name of ['method', 'fixture', 'type', 'run']) {
+      const before = matrix();
       filter(name, one(`#filter-${name} option:nth-child(2)`).value);
-      check(count() !== whole, `${name} filters nothing`);
+      check(name === 'run' ? location.hash.includes('run=') : matrix() !== before, `${name} filters nothing`);
       check(all('#scores .score').length > 0, `no scores for one ${name}`);
     }
     one('.filters .quiet-button').click();
@@ -122,7 +134,25 @@
     const search = one('#search');
     search.value = 'no such probe at all';
     search.dispatchEvent(new Event('input'));
-    check(all('#cells [role=option]').length === 0, 'finds what is not there');
+    check(all('#cells tbody tr').length === 0, 'finds what is not there');
+    search.value = '';
+    search.dispatchEvent(new Event('input'));
+  }
+
+  /** Words of an answer, and a fact, are found, though no question has them. */
+  async function walkSearch() {
+    await openQuestion('search');
+    const answer = all('.prose', drawer).at(-1).cloneNode(true);
+    all('sup, .column-name', answer).forEach((extra) => extra.remove());
+    const words = answer.textContent.trim().slice(0, 24).toLowerCase();
+    const fact = one('.fact-list .spelling', drawer)?.textContent.split(' | ')[0];
+    close();
+    const search = one('#search');
+    for (const text of [words, fact].filter(Boolean)) {
+      search.value = text;
+      search.dispatchEvent(new Event('input'));
+      await soon(() => all('#cells tbody tr').length > 0, `nothing is found for "${text}"`);
+    }
     search.value = '';
     search.dispatchEvent(new Event('input'));
   }
@@ -135,8 +165,7 @@
     };
     filter('method', one('#filter-method option:nth-child(2)').value);
     filter('type', one('#filter-type option:nth-child(2)').value);
-    one('#cells .cells [role=option]').click();
-    await walkCell('address');
+    await openQuestion('address');
     const [link, title, count] = [location.hash, one('#drawer-title').textContent, one('#cells .note').textContent];
     check(link.includes('method=') && link.includes('type=') && link.includes('cell='), `the address lacks something: ${link}`);
     await follow('#scores');
@@ -168,8 +197,8 @@
       check(all('.column-name', drawer).length > 1, 'columns without a name');
       close();
     }
-    const [first] = all('#cells .cell-row');
-    check(first.matches('.pair') && first.textContent.includes('→'), 'the list has no pairs');
+    if (one('#cells .tools select option').value !== 'changed') return;
+    check(all('#cells .mark').some((mark) => mark.textContent.includes('→')), 'the questions have no pairs');
   }
 
   /** Cells that were answered with a search: what was searched for, and which facts its excerpts have. */
@@ -178,10 +207,11 @@
     let [marks, found, beside] = [0, 0, 0];
     for (const { value, textContent: name } of searched.slice(0, 1)) {
       filter('method', value);
-      const list = one('#cells .cells');
       for (let i = 0; i < 4; i += 1) {
-        key(list, 'ArrowDown');
-        key(list, 'Enter');
+        const mark = all('#cells .mark')[i];
+        if (!mark) break;
+        mark.click();
+        if (one('.cells', drawer)) key(one('.cells', drawer), 'Enter');
         await walkCell('searches');
         check(one('.searches, .block .note', drawer), `${name}: nothing is said of searches`);
         all('.searches summary', drawer).forEach((summary) => summary.click());
@@ -204,8 +234,7 @@
   }
 
   async function walkSession() {
-    one('#cells .cells [role=option]').click();
-    await walkCell('session');
+    await openQuestion('session');
     const tab = all('.tab', drawer)[1];
     if (tab) {
       tab.click();
@@ -228,15 +257,14 @@
     check(document.activeElement !== second && document.activeElement.closest('tr') !== second.closest('tr'), 'arrows do not change the row');
     check(all('.mark[tabindex="0"]', table).length === 1, 'the table has several tab stops');
     for (let i = 0; i < 3; i += 1) one('.scheme').click();
-    for (const select of all('#map-dimension')) {
-      select.value = '1';
-      select.dispatchEvent(new Event('change'));
-    }
   }
 
   function walkLayout() {
     check(document.documentElement.scrollWidth <= window.innerWidth + 1, `the page scrolls sideways: ${document.documentElement.scrollWidth}`);
-    check(all('#main section').length >= 8, 'sections are missing');
+    check(all('#main section').length >= 7, 'sections are missing');
+    const [first, third] = [one('#cells'), one('#scores')];
+    check(first.compareDocumentPosition(third) & Node.DOCUMENT_POSITION_FOLLOWING, 'the questions stand after the scores');
+    check(first.getBoundingClientRect().top + window.scrollY < 2 * window.innerHeight || one('#changes'), 'the questions are not in the first two screens');
     for (const link of all('#bar a')) check(one(link.getAttribute('href')), `no place for ${link.textContent}`);
     check(all('img, iframe, object, [onerror]').length === 0, 'planted elements');
     check(window.planted === undefined, 'a planted script ran');
@@ -254,6 +282,7 @@
     await walkAddress();
     walkOrders();
     walkFilters();
+    await walkSearch();
     walkKeys();
     await walkSearches();
     walkLayout();
