@@ -77,8 +77,18 @@ fn grouped(key: &str, group: &Map<String, Value>) -> Vec<(String, String)> {
 fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text_cell(text),
         other => other.to_string(),
+    }
+}
+
+/// A text as a cell. A spreadsheet would compute one that begins like a formula, so it gets an apostrophe in front.
+fn text_cell(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    if is_formula {
+        format!("'{text}")
+    } else {
+        text.to_owned()
     }
 }
 
@@ -88,4 +98,24 @@ fn write_line(cells: impl Iterator<Item = String>) -> Result<Vec<u8>, csv::Error
     writer
         .into_inner()
         .map_err(|error| csv::Error::from(error.into_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fakes::row;
+
+    #[test]
+    fn no_text_of_a_model_is_a_formula() {
+        let mut row = row("f", "m", 1, &[(Dimension::Accuracy, 4.0)]);
+        row.answer = "=HYPERLINK(\"http://a\")".to_owned();
+        row.question = "+1 and -1".to_owned();
+        row.overall = Some(-1.0);
+        let line = String::from_utf8(csv_line("l", &row).unwrap()).unwrap();
+        assert!(
+            line.contains("\"'=HYPERLINK(") && line.contains("'+1 and -1"),
+            "{line}"
+        );
+        assert!(line.contains(",-1.0,"), "numbers stay numbers: {line}");
+    }
 }
