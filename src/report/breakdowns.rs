@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::numbers::{UNKNOWN, is_figure, level, score, share, share_with_interval};
+use super::figures;
+use super::numbers::{UNKNOWN, is_figure, level, share, share_with_interval};
 use super::open_book::{archive_sentence, open_book_figures};
 use super::translation::{Translation, fill};
-use crate::results::{ConstraintSummary, Economy, MethodSummary, Share, Summary};
+use crate::results::{ConstraintSummary, FigureTableId, MethodSummary, Share, Summary};
 use base::text::grouped;
 use lexical::claims::RulePosition;
 
@@ -25,6 +26,32 @@ pub struct FigureTable {
 }
 
 impl FigureTable {
+    /// The table of these figures, with its title and its lead; `None` if it has none.
+    pub(super) fn of_figures(
+        id: &'static str,
+        table: FigureTableId,
+        [title, lead]: [&str; 2],
+        summary: &Summary,
+        tr: &Translation,
+    ) -> Option<FigureTable> {
+        let columns = figures::columns(table, summary);
+        let headings = columns.iter().map(|figure| figure.words(tr.locale));
+        let rows = summary.methods.iter().map(|(name, method)| {
+            let cells = columns
+                .iter()
+                .map(|figure| figures::text(figure, method, tr));
+            (tr.method_label(name, method), cells.collect())
+        });
+        let table = FigureTable {
+            id,
+            title: title.to_owned(),
+            lead: lead.to_owned(),
+            header: header(tr, headings.map(str::to_owned)),
+            rows: rows.collect(),
+        };
+        table.without_void()
+    }
+
     /// The table without the rows and columns that have no figure; `None` if no row is left.
     pub(super) fn without_void(mut self) -> Option<FigureTable> {
         self.rows
@@ -112,47 +139,8 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
 
 /// How contexts state the facts of probes, and what they name that their transcripts do not have.
 fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let columns = [
-        tr.placed,
-        tr.sound,
-        tr.denied,
-        tr.contradicted,
-        tr.stale_in_context,
-        tr.constraints_kept,
-        tr.invented,
-    ];
-    let table = FigureTable {
-        id: "in-context",
-        title: tr.in_context_title.to_owned(),
-        lead: tr.in_context_note.to_owned(),
-        header: header(tr, columns.map(str::to_owned)),
-        rows: rows(summary, Some, in_context_figures),
-    };
-    table.without_void()
-}
-
-fn in_context_figures(method: &MethodSummary) -> Vec<String> {
-    let Economy {
-        in_context: found,
-        constraints_kept,
-        ..
-    } = &method.economy;
-    let invented = method
-        .invented
-        .as_ref()
-        .and_then(|invented| invented.per_1000_tokens);
-    let invented = invented.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
-    let [placed, sound, denied, contradicted] =
-        [found.placed, found.sound, found.denied, found.contradicted].map(share);
-    vec![
-        placed,
-        sound,
-        denied,
-        contradicted,
-        score(found.stale),
-        share(*constraints_kept),
-        invented,
-    ]
+    let texts = [tr.in_context_title, tr.in_context_note];
+    FigureTable::of_figures("in-context", FigureTableId::Contexts, texts, summary, tr)
 }
 
 /// The scores of contexts in which nothing was compressed; `None` if there are no such contexts.

@@ -7,21 +7,20 @@ use std::fmt::Write;
 use super::breakdowns::breakdowns;
 use super::comparison_notes::{differences, method_changes, notes, place, unchanged};
 use super::compressions::compressions;
-use super::gaps::{gap_row, gaps_sentence};
+use super::figures;
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, task_formula, weakest};
 use super::numbers::{
     UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark,
 };
 use super::open_book::open_book_line;
-use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, has_row, question_title};
-use super::styled::TableCell;
-use super::tables::{Medium, detectable, economy_columns, published_table, score_header};
+use super::screen::{SHOWN_QUESTIONS, cause_mark, columns, edited_texts, has_row, question_title};
+use super::tables::{detectable, published_table, score_header};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
-    first_questions, method_gaps,
+    Comparison, FigureTableId, Manifest, MethodSummary, ModelInfo, QuestionChange, Summary,
+    WorstProbe, first_questions,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -151,7 +150,7 @@ fn questions(summary: &Summary, tr: &Translation) -> String {
     let lines: String = questions
         .iter()
         .take(SHOWN_QUESTIONS)
-        .filter_map(question_line)
+        .filter_map(|question| question_line(question, tr))
         .collect();
     let title = questions
         .first()
@@ -165,7 +164,7 @@ fn questions(summary: &Summary, tr: &Translation) -> String {
 }
 
 /// A question with its scores before and after; `None` if it was not asked before.
-fn question_line(question: &QuestionChange) -> Option<String> {
+fn question_line(question: &QuestionChange, tr: &Translation) -> Option<String> {
     let before = question.before?;
     let place = place(&question.fixture, question.point, &question.probe);
     let facts: Vec<String> = question
@@ -180,7 +179,8 @@ fn question_line(question: &QuestionChange) -> Option<String> {
         format!(": {}", facts.join(", "))
     };
     let scores = format!("{} → {}", score(Some(before)), score(Some(question.after)));
-    Some(format!("- {} {scores}{facts}\n", escape(&place)))
+    let mark = cause_mark(question, tr);
+    Some(format!("- {} {scores}{mark}{facts}\n", escape(&place)))
 }
 
 /// What was edited, as a diff.
@@ -230,7 +230,15 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
         .map(verdict_mark)
         .unwrap_or_default();
     let sentence = escape_outside_code(format!("{mark} {}", headline.text).trim());
-    let mut out = format!("**{sentence}**\n\n{}: {}", tr.title, escape(&summary.label));
+    let more = match headline.more.is_empty() {
+        true => String::new(),
+        false => format!("{}\n\n", escape_outside_code(&headline.more.join(" "))),
+    };
+    let mut out = format!(
+        "**{sentence}**\n\n{more}{}: {}",
+        tr.title,
+        escape(&summary.label)
+    );
     if let Some(comparison) = &summary.comparison {
         let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
     }
@@ -329,12 +337,7 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
             .chain(dimensions)
             .collect()
     });
-    let gaps = method_gaps(summary);
-    let mut out = table(&score_header(tr), rows.chain(gap_row(&gaps, tr)));
-    if let Some(text) = gaps_sentence(&gaps, tr) {
-        let _ = write!(out, "\n{}\n", escape(&text));
-    }
-    out
+    table(&score_header(tr), rows)
 }
 
 /// ` (+0.47 ▲)`
@@ -406,25 +409,23 @@ fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Ve
 }
 
 fn economy(summary: &Summary, tr: &Translation) -> String {
-    let columns = economy_columns(summary, tr, Medium::Markdown);
-    let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
+    let columns = figures::columns(FigureTableId::Report, summary);
+    let headings = columns
+        .iter()
+        .map(|figure| figures::heading(figure, summary, tr));
+    let header: Vec<String> = std::iter::once(tr.method)
+        .chain(headings)
+        .map(str::to_owned)
+        .collect();
     let rows = summary.methods.iter().map(|(name, method)| {
-        let figures = columns
+        let cells = columns
             .iter()
-            .map(|column| cell_text((column.value)(method, tr)));
+            .map(|figure| figures::text(figure, method, tr));
         std::iter::once(escape(&tr.method_label(name, method)))
-            .chain(figures)
+            .chain(cells)
             .collect()
     });
-    table(&header.map(str::to_owned).collect::<Vec<_>>(), rows)
-}
-
-/// The lines of a cell on one line.
-fn cell_text(cell: TableCell) -> String {
-    cell.into_iter()
-        .map(|(_, text)| text)
-        .collect::<Vec<_>>()
-        .join(" ")
+    table(&header, rows)
 }
 
 /// What the answers do whose context lost every expected fact of the probe; empty if no context did.

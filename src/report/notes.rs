@@ -7,8 +7,8 @@ use super::numbers::{score, share, signed};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::results::{
-    Design, ExcludedDimension, ExclusionReason, FEWEST_PROBES, LiteralCheck, Manifest,
-    MethodSummary, NarrowScaleCause, Summary, Weakest,
+    Design, ExcludedDimension, ExclusionReason, LiteralCheck, Manifest, MethodSummary,
+    NarrowScaleCause, Summary, Weakest,
 };
 use base::locale::Locale;
 use stats::Coefficient;
@@ -70,6 +70,9 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     notes
 }
 
+/// The fewest probes on which methods are compared: with one or two, a difference may come from the question.
+const FEWEST_PROBES: usize = 3;
+
 /// Methods that a judge grades clearly above the whole transcript in a dimension.
 fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
     if summary.probes < FEWEST_PROBES {
@@ -99,14 +102,6 @@ fn find_full<'s>(summary: &'s Summary, answerer: &str) -> Option<&'s MethodSumma
     methods.find(|method| {
         method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer
     })
-}
-
-/// Whether a vendor keeps messages of the user word for word.
-pub(super) fn keeps_user_messages(summary: &Summary) -> bool {
-    summary
-        .methods
-        .values()
-        .any(|method| method.compression.user_share > Some(0.0))
 }
 
 /// How much of what a method replaces the vendor keeps as messages of the user; `None` if it keeps none.

@@ -3,27 +3,18 @@
 use super::breakdowns::{FigureTable, breakdowns};
 use super::comparison_notes::{comparison_notes, differences, method_changes, unchanged};
 use super::compressions::compressions;
-use super::gaps::{gap_row, gaps_sentence};
-use super::notes::{
-    confounds, critical_warnings, has_answers, keeps_user_messages, task_formula, warnings,
-};
-use super::numbers::{
-    UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share,
-    signed, usd,
-};
+use super::figures::text_table;
+use super::notes::{confounds, critical_warnings, has_answers, task_formula, warnings};
+use super::numbers::{UNKNOWN, brackets, mark, probability, range, score, share, signed};
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary,
-    method_gaps,
+    Comparison, FigureTableId, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Summary,
 };
 use base::locale::Locale;
 use base::text::grouped;
 use stats::{DifferenceTest, Verdict};
-
-/// The number of probes of the task that the column of tokens per task is for.
-const PROBES: u32 = 10;
 
 /// The summary of a result set: scores, compression and cost, and the notes on the set. `width` is that of the
 /// terminal, at least 60.
@@ -37,11 +28,8 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     out.blank_line();
     if has_answers(&manifest.design) {
         out.append(scores(summary, tr).render(width));
-        if let Some(text) = gaps_sentence(&method_gaps(summary), tr) {
-            out.paragraph(TextStyle::Plain, &text, width);
-        }
         out.blank_line();
-        out.append(economy(summary, tr).render(width));
+        out.append(text_table(FigureTableId::All, summary, tr).render(width));
         out.blank_line();
     }
     for table in compressions(summary, tr)
@@ -142,14 +130,9 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
         }));
         row
     });
-    let gaps = gap_row(&method_gaps(summary), tr).map(|row| {
-        row.into_iter()
-            .map(|cell| vec![(TextStyle::Dim, cell)])
-            .collect()
-    });
     TextTable {
         header: score_header(tr),
-        rows: rows.chain(gaps).collect(),
+        rows: rows.collect(),
     }
 }
 
@@ -171,148 +154,8 @@ pub(super) fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Medium {
-    Terminal,
-    Markdown,
-}
-
-/// A column of the table of compression and cost.
-pub(super) struct EconomyColumn {
-    pub header: &'static str,
-    /// The only medium with this column; `None` for both.
-    only: Option<Medium>,
-    pub value: EconomyValue,
-}
-
-/// The figure of a method. In the terminal its interval and denominator follow on lines of their own, so that the
-/// column stays narrow.
-type EconomyValue = fn(&MethodSummary, &Translation) -> TableCell;
-
-impl EconomyColumn {
-    fn only_in(self, medium: Medium) -> EconomyColumn {
-        EconomyColumn {
-            only: Some(medium),
-            ..self
-        }
-    }
-}
-
-fn column(header: &'static str, value: EconomyValue) -> EconomyColumn {
-    EconomyColumn {
-        header,
-        only: None,
-        value,
-    }
-}
-
 fn plain(text: String) -> TableCell {
     vec![(TextStyle::Plain, text)]
-}
-
-fn missing_cells(cells: u64) -> TableCell {
-    vec![(
-        if cells == 0 {
-            TextStyle::Dim
-        } else {
-            TextStyle::Bad
-        },
-        grouped(cells),
-    )]
-}
-
-/// The columns of compression and cost; the terminal has room for fewer. Missing cells are a column besides failed
-/// cells, because cells are also missing if they were skipped or never reached.
-pub(super) fn economy_columns(
-    summary: &Summary,
-    tr: &Translation,
-    medium: Medium,
-) -> Vec<EconomyColumn> {
-    let mut columns = vec![
-        column(tr.coverage, coverage),
-        column(tr.context_tokens, |m, _| {
-            let (tokens, interval) = m.context_tokens();
-            let interval = interval.map(|ci| (TextStyle::Dim, count_range(ci)));
-            plain(count(tokens)).into_iter().chain(interval).collect()
-        }),
-        column(tr.removed, |m, _| plain(share(m.compression_ratio()))),
-        column(tr.survival, |m, _| plain(share(m.fact_survival()))),
-        column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift)))
-            .only_in(Medium::Markdown),
-        column(tr.retention, |m, _| plain(score(m.retention.value))).only_in(Medium::Terminal),
-        column(tr.retention, |m, tr| plain(retention(m, tr))).only_in(Medium::Markdown),
-        column(tr.tokens_per_task, |m, _| {
-            plain(count(
-                m.economy.tokens_per_task.get(&PROBES.to_string()).copied(),
-            ))
-        }),
-        column(tr.overclaims, overclaims),
-        column(tr.fabricated, |m, tr| {
-            share_cell(&m.economy.fabrication, tr)
-        }),
-        column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts))).only_in(Medium::Markdown),
-        column(cost_heading(summary, tr), |m, _| plain(usd(cost(m)))),
-    ];
-    if has_summaries(summary) {
-        let after = columns
-            .iter()
-            .position(|column| column.header == tr.survival)
-            .map_or(0, |at| at + 1);
-        columns.insert(
-            after,
-            column(tr.summary_survival, |m, _| {
-                plain(share(m.economy.summary_survival))
-            }),
-        );
-    }
-    if keeps_user_messages(summary) {
-        let after = columns
-            .iter()
-            .position(|column| column.header == tr.removed)
-            .map_or(0, |at| at + 1);
-        columns.insert(
-            after,
-            column(tr.user_kept, |m, _| plain(share(m.compression.user_share))),
-        );
-    }
-    let mut cells = summary.methods.values().map(|method| &method.cells);
-    if medium == Medium::Markdown || cells.any(|cells| cells.failed + cells.missing > 0) {
-        columns.push(column(tr.failed, |m, _| missing_cells(m.cells.failed)));
-    }
-    if summary
-        .methods
-        .iter()
-        .any(|(_, method)| method.cells.missing > 0)
-    {
-        columns.push(column(tr.missing, |m, _| missing_cells(m.cells.missing)));
-    }
-    if summary
-        .methods
-        .iter()
-        .any(|(_, method)| method.economy.break_even_k.is_some())
-    {
-        let after = columns
-            .iter()
-            .position(|column| column.header == tr.tokens_per_task)
-            .map_or(0, |at| at + 1);
-        let break_even = column(tr.break_even, |m, _| {
-            plain(
-                m.economy
-                    .break_even_k
-                    .map_or_else(|| UNKNOWN.to_owned(), |k| format!("{k:.1}")),
-            )
-        });
-        columns.insert(after, break_even);
-    }
-    if summary
-        .methods
-        .iter()
-        .any(|(_, method)| method.truncated_share > Some(0.0))
-    {
-        columns.push(column(tr.truncated, |m, _| plain(share(m.truncated_share))));
-    }
-    columns.retain(|column| column.only.is_none_or(|only| only == medium));
-    columns
 }
 
 /// Whether any context has more than a summary, so that the survival in the summary alone is a figure of its own.
@@ -321,21 +164,6 @@ pub(super) fn has_summaries(summary: &Summary) -> bool {
         .methods
         .values()
         .any(|method| method.economy.summary_survival.is_some())
-}
-
-fn economy(summary: &Summary, tr: &Translation) -> TextTable {
-    let columns = economy_columns(summary, tr, Medium::Terminal);
-    let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
-    let rows = summary.methods.iter().map(|(name, method)| {
-        let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
-        std::iter::once(name)
-            .chain(columns.iter().map(|column| (column.value)(method, tr)))
-            .collect()
-    });
-    TextTable {
-        header: header.map(str::to_owned).collect(),
-        rows: rows.collect(),
-    }
 }
 
 /// The cells that are present, out of those that the design asks for. If nothing is judged, contexts are counted
@@ -372,31 +200,6 @@ fn covered(method: &MethodSummary) -> [u64; 2] {
     }
 }
 
-/// The share of answers that assert another value, out of those whose context lost every expected fact.
-fn overclaims(method: &MethodSummary, tr: &Translation) -> TableCell {
-    match &method.economy.overclaim {
-        Some(overclaim) => share_cell(&overclaim.other_value, tr),
-        None => plain(UNKNOWN.to_owned()),
-    }
-}
-
-fn share_cell(found: &Share, tr: &Translation) -> TableCell {
-    let mut lines = vec![(TextStyle::Plain, share(found.share))];
-    lines.extend(found.ci95.map(|ci| (TextStyle::Dim, percent_range(ci))));
-    lines.extend((found.of > 0).then(|| (TextStyle::Dim, fill(tr.of_n, &[&grouped(found.of)]))));
-    lines
-}
-
-fn retention(method: &MethodSummary, tr: &Translation) -> String {
-    let retention = &method.retention;
-    match (retention.value, retention.ci95, retention.reason) {
-        (Some(value), Some(ci), _) => format!("{value:.2} [{:.2}, {:.2}]", ci.low(), ci.high()),
-        (Some(value), None, _) => score(Some(value)),
-        (None, _, Some(reason)) => format!("{UNKNOWN} ({})", tr.no_retention(reason)),
-        (None, _, None) => UNKNOWN.to_owned(),
-    }
-}
-
 /// The heading of costs. Where no cell was graded, they are those of the compressions alone: answers that no judge graded
 /// are only in the cost of the run.
 pub(super) fn cost_heading(summary: &Summary, tr: &Translation) -> &'static str {
@@ -409,14 +212,6 @@ pub(super) fn cost_heading(summary: &Summary, tr: &Translation) -> &'static str 
     } else {
         tr.cost_of_contexts
     }
-}
-
-/// The cost of all distinct actions of a method; `None` if one price is unknown.
-pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
-    let stages: Option<Vec<f64>> = method.economy.usd.values().copied().collect();
-    stages
-        .filter(|stages| !stages.is_empty())
-        .map(|stages| stages.iter().sum())
 }
 
 /// The differences of each changed method with intervals, verdicts and changes.

@@ -41,7 +41,6 @@ texts! {
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
     summary_survival: "in summary", "摘要内";
-    user_kept: "user kept", "用户原话";
     user_kept_note:
         "{} of the tokens that {} replaces are messages of the user that the vendor keeps word for word: questions about \
          what the user said do not test it.",
@@ -55,13 +54,6 @@ texts! {
         "方法保留了本应替换的全部内容的上下文。它们不反映压缩效果，不计入其他任何数字；各方法只在其余压缩点上比较。";
     not_compressed_line: "not compressed, and in no figure: {}", "未压缩，不计入任何数字：{}";
     not_compressed_part: "{} {} of {} contexts", "{} {}/{} 个上下文";
-    placed: "placed", "对应保留";
-    sound: "sound", "无误保留";
-    denied: "denied", "被否认";
-    contradicted: "contradicted", "自相矛盾";
-    stale_in_context: "stale, a probe", "每题过时";
-    constraints_kept: "rules kept", "规则保留";
-    invented: "invented/1k", "臆造/千词元";
     in_context_title: "What contexts say of the facts", "上下文对事实的表述";
     in_context_note:
         "By literal rules, without a judge. Placed: with a word of its question; sound: kept less denied, contradicted and \
@@ -83,13 +75,9 @@ texts! {
         "invented references: {} of {} contexts are of logs that begin in the middle of a session. What came before is not \
          known, so these have no figure.",
         "臆造的引用：{}/{} 个上下文来自从会话中途开始的日志。此前的内容未知，因此没有数字。";
-    lift: "not guessable", "不可猜事实";
     retention: "retention", "保持率";
     tokens_per_task: "tokens/task", "每任务词元";
-    break_even: "= full at k", "与完整持平的 k";
     overclaims: "overclaims", "妄称";
-    fabricated: "fabricated", "编造";
-    stale: "stale facts", "过时事实";
     of_n: "of {}", "共 {}";
     without_facts: "Answers whose context lost every expected fact", "上下文丢失全部预期事实时的回答";
     admissions: "do not know", "承认不知";
@@ -103,15 +91,6 @@ texts! {
         "对无法回答的问题的编造：{} → {}";
     truncated_change: "answers that the token limit cut off: {} → {}", "被词元上限截断的回答：{} → {}";
     share_difference: ", difference {} percentage points", "，差 {} 个百分点";
-    gap: "best − worst", "最高 − 最低";
-    gap_widest:
-        "Methods lie furthest apart in {}: {} points between {} and {}.",
-        "各方法在“{}”上差距最大：{} 分（{} 与 {} 之间）。";
-    gaps_small: " They hardly differ (by less than 0.3) in {}.", "在{}上几乎没有差别（小于 0.3）。";
-    gaps_none_small: " They differ by 0.3 or more in every dimension.", "在每个维度上都相差 0.3 或以上。";
-    gaps_all_small:
-        "Methods hardly differ: by less than 0.3 points in every dimension.",
-        "各方法几乎没有差别：每个维度都小于 0.3 分。";
     and_comma: ", ", "、";
     single_run:
         "One repetition only: such a run cannot tell an edit from chance between repetitions (`runs = 3` can).",
@@ -127,13 +106,8 @@ texts! {
     cost: "cost", "费用";
     cost_of_contexts: "cost of contexts", "上下文费用";
     coverage: "cells", "单元";
-    failed: "failed", "失败";
-    missing: "missing", "缺失";
-    truncated: "truncated", "截断";
     contexts: "contexts", "上下文";
-    tokens: "tokens", "词元";
     seconds: "seconds", "秒";
-    calls: "calls", "调用";
     compressions_title: "Compressions", "压缩";
     compressions_note:
         "tokens, seconds, calls and cost are those of one compression.",

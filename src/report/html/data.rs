@@ -18,10 +18,8 @@ use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
-use crate::report::gaps::{gap_row, gaps_sentence};
 use crate::report::tables::PUBLISHED;
-use crate::report::translation::translation;
-use crate::results::{ListedRow, RowError, ScoredRow, Summary, method_gaps};
+use crate::results::{ListedRow, RowError, ScoredRow, Summary};
 use base::threads::both;
 
 /// The JSON that the script reads as `report`.
@@ -34,7 +32,6 @@ struct PageData<'a> {
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
     tables: &'a [FigureTable],
-    gaps: PageGaps,
     models: &'a [PageModel],
     methods: Vec<PageMethod>,
     costs: &'a [PageCost],
@@ -72,27 +69,6 @@ fn published(input: &PageInput<'_>) -> Vec<PageReference> {
             removed: method.removed,
         })
         .collect()
-}
-
-/// How far methods are apart: a row under the scores, and the sentence below it. Empty on the page of a comparison.
-#[derive(Default, Serialize)]
-struct PageGaps {
-    /// The name of the row, then the gaps overall and in each dimension.
-    row: Vec<String>,
-    sentence: Option<String>,
-}
-
-impl PageGaps {
-    fn new(input: &PageInput<'_>) -> PageGaps {
-        if !input.pairs.is_empty() {
-            return PageGaps::default();
-        }
-        let (gaps, tr) = (method_gaps(input.summary), translation(input.locale));
-        PageGaps {
-            row: gap_row(&gaps, tr).unwrap_or_default(),
-            sentence: gaps_sentence(&gaps, tr),
-        }
-    }
 }
 
 /// A probe at its fixture and point.
@@ -469,7 +445,6 @@ fn page_data<'a>(
         notes: &input.notes,
         changes: &input.changes,
         tables: &input.tables,
-        gaps: PageGaps::new(input),
         models: &input.models,
         methods: methods(input, &tables.methods),
         costs: &input.costs,
