@@ -135,7 +135,7 @@ pub fn check_baseline(
 pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) -> ComparisonScope {
     if baseline.is_some_and(|baseline| baseline.only_common) {
         ComparisonScope::Common
-    } else if selection.fixtures.is_none() && selection.probes.is_none() {
+    } else if selection.is_whole() {
         ComparisonScope::All
     } else {
         ComparisonScope::Selected

@@ -15,6 +15,13 @@ pub struct MatrixSelection {
     pub probes: Option<Vec<String>>,
 }
 
+impl MatrixSelection {
+    /// Whether nothing was selected, so that it is the whole matrix.
+    pub fn is_whole(&self) -> bool {
+        self.fixtures.is_none() && self.methods.is_none() && self.probes.is_none()
+    }
+}
+
 /// Values from the command line that replace declared ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {

@@ -1,118 +1,391 @@
-//! The first sentence of every report, in both languages.
+//! The first sentence of every report, in both languages: what is worst first, on at most two lines.
 
-use super::comparison_notes::has_grades;
 use super::notes::has_answers;
 use super::numbers::signed;
+use super::styled::wrap_lines;
 use super::translation::{Translation, translation};
-use crate::judge::Dimension;
 use crate::results::{
-    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
-    Manifest, MethodChange, MethodLevel, OVERALL, Summary, main_result,
+    AnswererAgreement, Collapse, ConstraintLoss, EditNote, Headline, MainChange, MainLevels,
+    MainResult, Manifest, MethodChange, MissingCells, OVERALL, RankedMethod, Summary, Trend,
+    main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
-use stats::thresholds::SPAN_WARNING;
-use stats::{Interval, NoEvidenceReason, Verdict};
+use stats::thresholds::{MARGIN, MIN_CLUSTERS, SPAN_WARNING};
+use stats::{Interval, NoEvidenceReason, Separation, Verdict};
+
+/// The width of a line of the sentence, and how many it may have.
+const WIDTH: usize = 80;
+const LINES: usize = 2;
 
 /// The main result of a set, with the sentence that states it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let locale = manifest.design.locale.of_report();
     let (result, tr) = (main_result(summary, manifest), translation(locale));
-    let text = match &result {
-        MainResult::Incomplete {
-            judged, expected, ..
-        } if !has_answers(&manifest.design) => incomplete_contexts([*judged, *expected], tr),
-        MainResult::Sample if manifest.design.is_answered_by_models() => {
-            graded_by_rules(tr).to_owned()
-        }
-        MainResult::Unchanged(change) if !summary.comparison.as_ref().is_some_and(has_grades) => {
-            unchanged(change, ["contexts", "上下文"], tr)
-        }
-        _ => sentence(&result, tr),
+    let clauses = |named: usize| match &result {
+        MainResult::Levels(levels) => level_clauses(levels, named, tr),
+        MainResult::Change(change) => change_clauses(change, summary, named, tr),
+        other => vec![plain_sentence(other, manifest, tr)],
     };
+    let (text, more) = fitted(clauses, summary, tr);
     Headline {
         text,
+        more,
         result,
         locale,
     }
 }
 
-fn graded_by_rules(tr: &Translation) -> &'static str {
-    tr.locale.pick(
-        "Graded by built-in rules, not by a model: facts kept and answered facts count, scores do not.",
-        "由内置规则而非模型评分：事实保留与答出的事实可信，得分不作数。",
-    )
+/// The maximum number of methods that a clause names.
+const NAMED: usize = 3;
+
+/// The clauses that fit into the sentence, and the others as sentences of their own. `clauses` makes them with a number
+/// of methods by name, which is lower where even the first one does not fit.
+fn fitted(
+    clauses: impl Fn(usize) -> Vec<String>,
+    summary: &Summary,
+    tr: &Translation,
+) -> (String, Vec<String>) {
+    let (comma, stop) = (tr.locale.pick("; ", "；"), tr.locale.pick(".", "。"));
+    let fits = |text: &str| wrap_lines(text, WIDTH).lines().count() <= LINES;
+    let finished = |text: &str| match text.ends_with(['.', '。']) {
+        true => text.to_owned(),
+        false => format!("{text}{stop}"),
+    };
+    let all = (1..=NAMED).rev().map(&clauses);
+    let all = all.reduce(|wide, narrow| match wide.first() {
+        Some(first) if fits(&finished(first)) => wide,
+        _ => narrow,
+    });
+    let mut text = String::new();
+    let mut more = Vec::new();
+    for clause in all.unwrap_or_default() {
+        let longer = match text.is_empty() {
+            true => clause.clone(),
+            false => format!("{text}{comma}{clause}"),
+        };
+        // In order: what comes after a clause without room has none either.
+        if text.is_empty() || (more.is_empty() && fits(&finished(&longer))) {
+            text = longer;
+        } else {
+            more.push(finished(&capitalized(&clause, summary)));
+        }
+    }
+    (finished(&text), more)
+}
+
+/// A clause as the beginning of a sentence. The name of a method stays as it is.
+fn capitalized(clause: &str, summary: &Summary) -> String {
+    let mut rest = clause.chars();
+    let is_name = summary
+        .methods
+        .keys()
+        .any(|name| clause.starts_with(&format!("{name} ")));
+    match rest.next().filter(|_| !is_name) {
+        Some(first) => first.to_uppercase().chain(rest).collect(),
+        None => clause.to_owned(),
+    }
 }
 
 /// The verdict that decides the colour and the mark of a result.
 pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
     match result {
-        MainResult::Improved(_) => Some(Verdict::Improved),
-        MainResult::Regressed(_) | MainResult::Mixed(_) => Some(Verdict::Regressed),
+        MainResult::Change(change) => match change.trend {
+            Trend::Improved => Some(Verdict::Improved),
+            Trend::Regressed | Trend::Mixed => Some(Verdict::Regressed),
+            Trend::NoEvidence | Trend::Unchanged => None,
+        },
         _ => None,
     }
 }
 
-fn sentence(result: &MainResult, tr: &Translation) -> String {
+/// The sentence on a set of which there is only one thing to say.
+fn plain_sentence(result: &MainResult, manifest: &Manifest, tr: &Translation) -> String {
+    let is_answered = has_answers(&manifest.design);
     match result {
-        MainResult::Incomplete { judged, failed, expected } => incomplete([*judged, *failed, *expected], tr),
+        MainResult::Incomplete { judged, failed, expected } => {
+            let [judged, failed, expected] = [judged, failed, expected].map(|count| grouped(*count));
+            match is_answered {
+                true => tr.locale.pick(
+                    format!("Incomplete: {judged} of {expected} cells are graded and {failed} failed, so nothing is concluded."),
+                    format!("不完整：{expected} 个单元中 {judged} 个已评分，{failed} 个失败，因此不下结论。"),
+                ),
+                false => tr.locale.pick(
+                    format!("Incomplete: {judged} of {expected} contexts were made, so nothing is concluded."),
+                    format!("不完整：{expected} 个上下文中已生成 {judged} 个，因此不下结论。"),
+                ),
+            }
+        }
         MainResult::Unscaled { difference } if *difference >= SPAN_WARNING => tr.locale.pick(
             format!("Too few probes: full is {} points above none, which may be chance.", signed(*difference)),
             format!("问题太少：full 比 none 高 {} 分，可能只是偶然。", signed(*difference)),
         ),
         MainResult::Unscaled { difference } => tr.locale.pick(
-            format!("Nothing is measured: full and none are only {} points apart.", signed(*difference)),
-            format!("测不出什么：full 与 none 只相差 {} 分。", signed(*difference)),
+            format!("These probes tell no method apart: full is only {} points above none.", signed(*difference)),
+            format!("这些问题分不出方法的好坏：full 只比 none 高 {} 分。", signed(*difference)),
         ),
-        MainResult::Sample => tr
+        MainResult::DryRun if manifest.design.is_answered_by_models() => tr
             .locale
             .pick(
-                "Run with built-in rules in place of a model: shows that all works, not which method is good.",
-                "由内置规则代替模型的运行：只说明一切可用，不说明哪种方法好。",
+                "Graded by built-in rules, not by a model: facts kept and answered facts count, scores do not.",
+                "由内置规则而非模型评分：事实保留与答出的事实可信，得分不作数。",
             )
             .to_owned(),
-        MainResult::Empty => {
-            tr.locale.pick("Nothing was measured of what contexts keep.", "没有测得上下文保留了什么。").to_owned()
-        }
-        MainResult::Retention(levels) => level_sentence(levels, Measure::Retention, tr),
-        MainResult::Scores(levels) => level_sentence(levels, Measure::Score, tr),
-        MainResult::Improved(change) => {
-            let word = match change.tokens.filter(|tokens| *tokens > NOTABLE_GROWTH) {
-                Some(growth) => tr.locale.pick(
-                    format!("Improved, but {} longer", percent(growth)),
-                    format!("有提升，但长了 {}", percent(growth)),
-                ),
-                None => tr.locale.pick("Improved", "提升").to_owned(),
-            };
-            change_sentence(&word, change, tr)
-        }
-        MainResult::Regressed(change) => change_sentence(tr.locale.pick("Regressed", "退步"), change, tr),
-        MainResult::Mixed(change) => change_sentence(tr.locale.pick("Mixed", "有升有降"), change, tr),
-        MainResult::NoEvidence(change) if change.methods.is_empty() && change.no_evidence == 0 => {
-            change_sentence(tr.locale.pick("No score changed", "得分无变化"), change, tr)
-        }
-        MainResult::NoEvidence(change) => {
-            change_sentence(tr.locale.pick("No evidence of a change", "没有证据表明有变化"), change, tr)
-        }
-        MainResult::Unchanged(change) => unchanged(change, ["answers and grades", "答案与评分"], tr),
+        MainResult::DryRun => tr
+            .locale
+            .pick(
+                "Dry run with built-in rules: this tests the setup, not the methods.",
+                "用内置规则试运行：检验的是配置，不是方法。",
+            )
+            .to_owned(),
+        _ if !is_answered => tr
+            .locale
+            .pick(
+                "No questions were asked: the table shows what each compression costs and keeps.",
+                "没有提问：下表是每次压缩的费用与保留。",
+            )
+            .to_owned(),
+        _ => tr
+            .locale
+            .pick(
+                "No answer has a grade that counts: the table shows what contexts keep.",
+                "没有可用的评分：下表是上下文保留的内容。",
+            )
+            .to_owned(),
     }
 }
 
-/// The sentence on a comparison in which this is the same on both sides, in English and in Chinese.
-fn unchanged(change: &MainChange, [english, chinese]: [&str; 2], tr: &Translation) -> String {
-    let word = tr.locale.pick(
-        format!("Unchanged: the same {english} as {}", change.baseline),
-        format!("无变化：{chinese}和 {} 相同", change.baseline),
-    );
-    change_sentence(
-        &word,
-        &MainChange {
-            unchanged: 0,
-            tokens: None,
-            ..change.clone()
-        },
+/// `75%`.
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+// --- a run ---
+
+fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<String> {
+    let mut clauses = Vec::new();
+    if levels.above_full.is_empty() {
+        clauses.push(best_clause(levels, tr) + &basis(levels, tr));
+    } else {
+        let names = list(&levels.above_full, named, tr, |one| {
+            format!(
+                "{} {}",
+                one.method,
+                difference(one.difference, one.ci95, tr)
+            )
+        });
+        let basis = basis(levels, tr);
+        clauses.push(tr.locale.pick(
+            format!("Graded above the whole transcript, which has all of it: {names}{basis}"),
+            format!("评分高于包含全部内容的完整记录：{names}{basis}"),
+        ));
+        clauses.push(
+            tr.locale
+                .pick("so no method is called best", "因此不称任何方法为最好")
+                .to_owned(),
+        );
+    }
+    let of = |separation: Separation| -> Vec<&RankedMethod> {
+        let others = levels.others.iter();
+        others.filter(|one| one.separation == separation).collect()
+    };
+    let with_difference =
+        |one: &&RankedMethod| format!("{} {}", one.method, signed(one.difference));
+    let [apart, perhaps, rest] = [
+        Separation::Apart,
+        Separation::Perhaps,
+        Separation::NotSeparable,
+    ]
+    .map(of);
+    if levels.fixtures >= MIN_CLUSTERS && levels.above_full.is_empty() {
+        let methods = levels.others.len() + 1;
+        if !apart.is_empty() {
+            let names = list(&apart, named, tr, with_difference);
+            clauses.push(
+                tr.locale
+                    .pick(format!("below it: {names}"), format!("低于它：{names}")),
+            );
+        }
+        if !perhaps.is_empty() {
+            let names = list(&perhaps, named, tr, with_difference);
+            let why = match methods {
+                2 => tr.locale.pick(
+                    "(too few fixtures to be sure)".to_owned(),
+                    "（样本太少，不能确定）".to_owned(),
+                ),
+                _ => tr.locale.pick(
+                    format!("(not after correction for {methods} methods)"),
+                    format!("（按 {methods} 个方法校正后不显著）"),
+                ),
+            };
+            clauses.push(tr.locale.pick(
+                format!("perhaps below: {names} {why}"),
+                format!("可能低于它：{names}{why}"),
+            ));
+        }
+        if !rest.is_empty() {
+            let names = list(&rest, named, tr, |one| one.method.clone());
+            clauses.push(tr.locale.pick(
+                format!("not separable from it: {names}"),
+                format!("与它分不开：{names}"),
+            ));
+        }
+    }
+    clauses
+}
+
+/// `anchored keeps 83% of the whole transcript's score (95%: 77 to 92%) with 12% of its tokens`.
+fn best_clause(levels: &MainLevels, tr: &Translation) -> String {
+    let MainLevels {
+        best, value, ci95, ..
+    } = levels;
+    let (value, interval) = match levels.is_retention {
+        true => (
+            percent(*value),
+            ci95.map(|ci| {
+                let (low, high) = (format!("{:.0}", 100.0 * ci.low()), percent(ci.high()));
+                tr.locale
+                    .pick(format!("{low} to {high}"), format!("{low}–{high}"))
+            }),
+        ),
+        false => (
+            format!("{value:.2}"),
+            ci95.map(|ci| {
+                let (low, high) = (ci.low(), ci.high());
+                tr.locale.pick(
+                    format!("{low:.2} to {high:.2}"),
+                    format!("{low:.2}–{high:.2}"),
+                )
+            }),
+        ),
+    };
+    let interval = interval.map_or_else(String::new, |ci| {
+        tr.locale
+            .pick(format!(" (95%: {ci})"), format!("（95%：{ci}）"))
+    });
+    let tokens = levels.tokens.map(percent);
+    let whole = match levels.is_retention {
+        true => tr.locale.pick("its", "其"),
+        false => tr.locale.pick("the transcript's", "完整记录的"),
+    };
+    let tokens = tokens.map_or_else(String::new, |part| {
+        tr.locale.pick(
+            format!(" with {part} of {whole} tokens"),
+            format!("，词元为{whole} {part}"),
+        )
+    });
+    match levels.is_retention {
+        true => tr.locale.pick(
+            format!("{best} keeps {value} of the whole transcript's score{interval}{tokens}"),
+            format!("{best} 保留完整记录得分的 {value}{interval}{tokens}"),
+        ),
+        false => tr.locale.pick(
+            format!("{best} scores {value} of 5{interval}{tokens}"),
+            format!("{best} 得分 {value}（满分 5）{interval}{tokens}"),
+        ),
+    }
+}
+
+/// ` on 8 fixtures, one run`: what the figures rest on, and what follows if that is little.
+fn basis(levels: &MainLevels, tr: &Translation) -> String {
+    let once = match levels.one_run {
+        true => tr.locale.pick(", one run", "，一次运行"),
+        false => "",
+    };
+    match levels.fixtures {
+        1 => tr.locale.pick(
+            format!(" on one fixture{once}, which shows no order"),
+            format!("，只有一个样本{once}，不能排序"),
+        ),
+        few if few < MIN_CLUSTERS => tr.locale.pick(
+            format!(" on {few} fixtures{once}, too few to order methods"),
+            format!("，只有 {few} 个样本{once}，不足以排序"),
+        ),
+        many => tr.locale.pick(
+            format!(" on {many} fixtures{once}"),
+            format!("，{many} 个样本{once}"),
+        ),
+    }
+}
+
+/// The first of several things, and how many more there are.
+fn list<T>(all: &[T], named: usize, tr: &Translation, text: impl Fn(&T) -> String) -> String {
+    let mut names: Vec<String> = all.iter().take(named).map(text).collect();
+    let more = all.len().saturating_sub(named);
+    names.extend((more > 0).then(|| {
+        tr.locale
+            .pick(format!("{more} more"), format!("另 {more} 个"))
+    }));
+    names.join(tr.locale.pick(", ", "、"))
+}
+
+/// `−0.75 (95%: −1.01 to −0.49)`.
+fn difference(points: f64, ci95: Option<Interval>, tr: &Translation) -> String {
+    let interval = ci95.map_or_else(String::new, |ci| {
+        let (low, high) = (signed(ci.low()), signed(ci.high()));
+        tr.locale.pick(
+            format!(" (95%: {low} to {high})"),
+            format!("（95%：{low} 至 {high}）"),
+        )
+    });
+    format!("{}{interval}", signed(points))
+}
+
+// --- a comparison ---
+
+/// The clauses on a comparison, the worst first. They are not alternatives: an order that shows only the first would hide
+/// losses.
+fn change_clauses(
+    change: &MainChange,
+    summary: &Summary,
+    named: usize,
+    tr: &Translation,
+) -> Vec<String> {
+    let mut clauses = Vec::new();
+    clauses.extend(confirmed_losses(change, named, tr));
+    let regressed = of_mean(change, Verdict::Regressed, tr)
+        .into_iter()
+        .chain(listed(&change.regressed, named, tr));
+    clauses.extend(worded(tr, ["regressed", "退步"], regressed));
+    clauses.extend(named_clause(
+        &change.less_reliable,
+        named,
         tr,
-    )
+        ["fails more often", "失败更多"],
+    ));
+    clauses.extend(named_clause(
+        &change.absent,
+        named,
+        tr,
+        ["missing on this side", "本侧缺少"],
+    ));
+    clauses.extend(missing_clause(change, named, tr));
+    clauses.extend(collapse_clause(&change.collapsed, named, tr));
+    let improved = of_mean(change, Verdict::Improved, tr)
+        .into_iter()
+        .chain(listed(&change.improved, named, tr));
+    let longer = change
+        .tokens
+        .filter(|growth| *growth > NOTABLE_GROWTH && change.trend == Trend::Improved);
+    let word = match longer {
+        Some(growth) => [
+            format!("improved, but {} longer", percent(growth)),
+            format!("有提升，但长了 {}", percent(growth)),
+        ],
+        None => ["improved", "提升"].map(str::to_owned),
+    };
+    clauses.extend(worded(tr, word.each_ref().map(String::as_str), improved));
+    clauses.extend(small_clauses(&change.small, named, tr));
+    let has_finding = !clauses.is_empty();
+    clauses.extend(unproven_clause(change, has_finding, named, tr));
+    if !has_finding && clauses.is_empty() {
+        clauses.push(unchanged_clause(change, summary, tr));
+    }
+    if let Some(first) = clauses.first_mut() {
+        *first = with_edit(first, change, summary, tr);
+    }
+    clauses.extend(remarks(change, named, tr));
+    clauses
 }
 
 /// The growth in tokens from which the sentence on an improvement also names the growth.
@@ -120,296 +393,242 @@ const NOTABLE_GROWTH: f64 = 0.1;
 /// Smaller changes in tokens, as a share, are not mentioned.
 const MIN_TOKEN_CHANGE: f64 = 0.01;
 
-/// `75%`.
-fn percent(share: f64) -> String {
-    format!("{:.0}%", 100.0 * share)
-}
-
-/// The sentence on a set with this many graded, failed and expected cells.
-fn incomplete(cells: [u64; 3], tr: &Translation) -> String {
-    let [judged, failed, expected] = cells.map(grouped);
-    tr.locale.pick(
-        format!("Incomplete: {judged} of {expected} cells are graded and {failed} failed, so nothing is concluded."),
-        format!("不完整：{expected} 个单元中 {judged} 个已评分，{failed} 个失败，因此不下结论。"),
-    )
-}
-
-/// The sentence on a set in which nothing is answered, with this many contexts made and expected.
-fn incomplete_contexts(contexts: [u64; 2], tr: &Translation) -> String {
-    let [made, expected] = contexts.map(grouped);
-    tr.locale.pick(
-        format!("Incomplete: {made} of {expected} contexts were made, so nothing is concluded."),
-        format!("不完整：{expected} 个上下文中已生成 {made} 个，因此不下结论。"),
-    )
-}
-
-/// What a level is measured in.
-#[derive(Clone, Copy)]
-enum Measure {
-    Retention,
-    Score,
-}
-
-impl Measure {
-    fn value(self, value: f64) -> String {
-        match self {
-            Measure::Retention => percent(value),
-            Measure::Score => format!("{value:.2}"),
-        }
-    }
-
-    fn interval(self, interval: Interval, locale: Locale) -> String {
-        let (low, high) = (interval.low(), interval.high());
-        match self {
-            Measure::Retention => {
-                let low = format!("{:.0}", 100.0 * low);
-                locale.pick(
-                    format!("{low} to {}", percent(high)),
-                    format!("{low}–{}", percent(high)),
-                )
-            }
-            Measure::Score => locale.pick(
-                format!("{low:.2} to {high:.2}"),
-                format!("{low:.2}–{high:.2}"),
-            ),
-        }
-    }
-
-    /// The span of the values of several methods.
-    fn span(self, levels: &[MethodLevel], locale: Locale) -> String {
-        let (first, last) = (
-            levels.first().map(|level| level.value),
-            levels.last().map(|level| level.value),
-        );
-        let (high, low) = (first.unwrap_or_default(), last.unwrap_or_default());
-        let (low, high) = (self.value(low), self.value(high));
-        if low == high {
-            return high;
-        }
-        let low = low.trim_end_matches('%');
-        locale.pick(format!("{low} to {high}"), format!("{low}–{high}"))
-    }
-}
-
-fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> String {
-    let MainLevels {
-        best,
-        indistinguishable,
-        lower,
-        fixtures,
-    } = levels;
-    let (name, value) = (&best.method, measure.value(best.value));
-    let interval = best.ci95.map(|ci| measure.interval(ci, tr.locale));
-    let value = match &interval {
-        Some(ci) => tr.locale.pick(
-            format!("{value} (95%: {ci})"),
-            format!("{value}（95%：{ci}）"),
-        ),
-        None => value,
-    };
-    let tokens = best.tokens.map(percent);
-    let mut text = tr.locale.pick(
-        english_level(name, &value, measure),
-        chinese_level(name, &value, measure),
-    );
-    let whole = match measure {
-        Measure::Retention => ["its", "其"],
-        Measure::Score => ["the transcript's", "完整记录的"],
-    };
-    text += &tokens
-        .map(|part| {
-            let [english, chinese] = whole;
-            tr.locale.pick(
-                format!(" with {part} of {english} tokens"),
-                format!("，词元为{chinese} {part}"),
-            )
-        })
-        .unwrap_or_default();
-    if interval.is_none() {
-        text += &match (measure, *fixtures) {
-            // a retention lacks its interval on one fixture alone
-            (Measure::Retention, _) | (_, 0 | 1) => tr
-                .locale
-                .pick(
-                    " on one fixture, which shows no order",
-                    "，只有一个样本，不能排序",
-                )
-                .to_owned(),
-            (_, several) => tr.locale.pick(
-                format!(", the same on {several} fixtures, so without an interval"),
-                format!("，{several} 个样本都相同，因此没有区间"),
-            ),
-        };
-    }
-    text += &others(
-        indistinguishable,
-        measure,
-        tr,
-        ["not distinguishable from it", "与其无法区分"],
-    );
-    text += &others(lower, measure, tr, ["lower", "更低"]);
-    text + tr.locale.pick(".", "。")
-}
-
-fn english_level(name: &str, value: &str, measure: Measure) -> String {
-    match measure {
-        Measure::Retention => format!("{name} keeps {value} of the whole transcript's score"),
-        Measure::Score => format!("{name} scores {value} of 5"),
-    }
-}
-
-fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
-    match measure {
-        Measure::Retention => format!("{name} 保留完整记录得分的 {value}"),
-        Measure::Score => format!("{name} 得分 {value}（满分 5）"),
-    }
-}
-
-/// `; 4 methods are lower (43 to 53%)`; one or two methods are named.
-fn others(
-    levels: &[MethodLevel],
-    measure: Measure,
+/// `regressed: a, b`; `None` for nothing.
+fn worded(
     tr: &Translation,
     [english, chinese]: [&str; 2],
-) -> String {
-    let span = measure.span(levels, tr.locale);
-    let names: Vec<&str> = levels.iter().map(|level| level.method.as_str()).collect();
-    match levels.len() {
-        0 => String::new(),
-        1 => tr.locale.pick(
-            format!("; {} is {english} ({span})", names.concat()),
-            format!("；{} {chinese}（{span}）", names.concat()),
-        ),
-        2 => tr.locale.pick(
-            format!("; {} are {english} ({span})", names.join(" and ")),
-            format!("；{} {chinese}（{span}）", names.join("、")),
-        ),
-        more => tr.locale.pick(
-            format!("; {more} methods are {english} ({span})"),
-            format!("；{more} 个方法{chinese}（{span}）"),
-        ),
-    }
+    parts: impl Iterator<Item = String>,
+) -> Option<String> {
+    let parts: Vec<String> = parts.collect();
+    let joined = parts.join(tr.locale.pick(", ", "、"));
+    (!parts.is_empty()).then(|| {
+        tr.locale.pick(
+            format!("{english}: {joined}"),
+            format!("{chinese}：{joined}"),
+        )
+    })
 }
 
-/// The maximum number of methods that the sentence names with their figures.
-const NAMED: usize = 2;
-
-fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
-    let mut shown: Vec<String> = confirmed_losses(change, tr).into_iter().collect();
-    shown.extend(change.mean.iter().map(|mean| mean_phrase(mean, tr)));
-    // Beside a verdict on the mean, scores without one say nothing more.
-    let is_shown = |method: &&MethodChange| {
-        change.mean.is_none() || method.measure != OVERALL || method.verdict != Verdict::NoEvidence
-    };
-    let methods: Vec<&MethodChange> = change.methods.iter().filter(is_shown).collect();
-    shown.extend(
-        methods
-            .iter()
-            .take(NAMED)
-            .map(|method| method_phrase(method, tr)),
-    );
-    let more = methods.len().saturating_sub(NAMED);
-    shown.extend((more > 0).then(|| {
-        tr.locale
-            .pick(format!("{more} more"), format!("另有 {more} 个"))
-    }));
-    let edit = change
-        .edit
-        .as_ref()
-        .map(|edit| edit_phrase(edit, tr))
-        .unwrap_or_default();
-    let colon = if shown.is_empty() {
-        ""
-    } else {
-        tr.locale.pick(": ", "：")
-    };
-    let names = shown.join(tr.locale.pick(", ", "、"));
-    let mut parts = vec![match tr.locale {
-        Locale::En => format!("{word}{colon}{names}{edit}"),
-        Locale::Zh => format!("{edit}{word}{colon}{names}"),
-    }];
-    parts.extend(consequences(change, tr));
-    parts.join(tr.locale.pick("; ", "；")) + tr.locale.pick(".", "。")
-}
-
-/// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved.
-fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
-    let why = match method.reason {
-        Some(NoEvidenceReason::JudgeDrift) => {
-            tr.locale.pick(", judge drift", "（评审漂移）").to_owned()
-        }
-        Some(NoEvidenceReason::Truncated) => tr
-            .locale
-            .pick(
-                ", which depends on truncated answers",
-                "（取决于被截断的回答）",
-            )
-            .to_owned(),
-        Some(NoEvidenceReason::FewClusters) => tr
-            .locale
-            .pick(" (too few fixtures for a test)", "（样本太少，无法检验）")
-            .to_owned(),
-        _ => String::new(),
-    };
-    let dimension = Dimension::ALL
-        .into_iter()
-        .find(|dimension| dimension.name() == method.measure);
-    let of = dimension.map(|dimension| {
-        let label = dimension.label(tr.locale);
-        tr.locale
-            .pick(format!(" in {label}"), format!(" 的{label}"))
-    });
-    let (name, of) = (&method.method, of.unwrap_or_default());
-    format!(
-        "{name}{of} {}{}{why}",
-        signed(method.difference),
-        figures(method, tr)
+fn named_clause(
+    names: &[String],
+    named: usize,
+    tr: &Translation,
+    words: [&str; 2],
+) -> Option<String> {
+    worded(
+        tr,
+        words,
+        some_of(names, named, tr, String::clone).into_iter(),
     )
 }
 
-/// `` anchored loses the constraint `no new dependency` ``: the gate fails because of this.
-fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
+/// The list, or nothing.
+fn some_of<T>(
+    all: &[T],
+    named: usize,
+    tr: &Translation,
+    text: impl Fn(&T) -> String,
+) -> Option<String> {
+    (!all.is_empty()).then(|| list(all, named, tr, text))
+}
+
+fn listed(changes: &[MethodChange], named: usize, tr: &Translation) -> Option<String> {
+    some_of(changes, named, tr, |change| method_phrase(change, tr))
+}
+
+fn of_mean(change: &MainChange, verdict: Verdict, tr: &Translation) -> Option<String> {
+    let mean = change
+        .mean
+        .as_ref()
+        .filter(|mean| mean.verdict == verdict)?;
+    let (count, figures) = (&mean.method, figures(mean, tr));
+    Some(tr.locale.pick(
+        format!("mean of {count} methods {figures}"),
+        format!("{count} 个方法的平均 {figures}"),
+    ))
+}
+
+/// `anchored in continuity +1.19 (95%: +0.70 to +1.68)`.
+fn method_phrase(change: &MethodChange, tr: &Translation) -> String {
+    let dimension = match change.measure == OVERALL {
+        true => String::new(),
+        false => {
+            let label = tr.dimension_label(&change.measure);
+            tr.locale
+                .pick(format!(" in {label}"), format!(" 的{label}"))
+        }
+    };
+    format!("{}{dimension} {}", change.method, figures(change, tr))
+}
+
+/// `−0.75 (95%: −1.01 to −0.49) on 3 of 8 fixtures`: with the fixtures that changed, if some did not.
+fn figures(change: &MethodChange, tr: &Translation) -> String {
+    let (some, all) = (change.fixtures, change.fixtures + change.unchanged);
+    let fixtures = match some > 0 && some < all {
+        true => tr.locale.pick(
+            format!(" on {some} of {all} fixtures"),
+            format!("（{all} 个样本中的 {some} 个）"),
+        ),
+        false => String::new(),
+    };
+    difference(change.difference, change.ci95, tr) + &fixtures
+}
+
+/// `` anchored lost the user's rule `no new dependency` ``: the gate fails because of this.
+fn confirmed_losses(change: &MainChange, named: usize, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change
         .constraints_lost
         .iter()
         .filter(|loss| loss.is_confirmed)
         .collect();
-    let (first, more) = losses.split_first()?;
-    let (method, constraint) = (&first.method, code(&first.fact));
-    Some(match more.len() {
-        0 => tr.locale.pick(
-            format!("{method} loses the constraint {constraint}"),
-            format!("{method} 丢失约束 {constraint}"),
-        ),
-        more => tr.locale.pick(
-            format!("{method} loses the constraint {constraint} (and {more} more lost)"),
-            format!("{method} 丢失约束 {constraint}（另有 {more} 条丢失）"),
-        ),
+    some_of(&losses, named, tr, |loss| {
+        let (method, rule) = (&loss.method, code(&loss.fact));
+        tr.locale.pick(
+            format!("{method} lost the user's rule {rule}"),
+            format!("{method} 丢失用户的规则 {rule}"),
+        )
     })
 }
 
-/// `` the constraint `no new dependency` of anchored may be lost: no model judged it ``: only a warning. So is a loss of
-/// which the grades do not say whether it is one.
-fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
-    let losses: Vec<&ConstraintLoss> = change
-        .constraints_lost
+fn missing_clause(change: &MainChange, named: usize, tr: &Translation) -> Option<String> {
+    let all = some_of(&change.not_comparable, named, tr, |one: &MissingCells| {
+        let (method, missing, of) = (&one.method, grouped(one.missing), grouped(one.of));
+        match one.missing {
+            0 => tr.locale.pick(
+                format!("{method} (cells of {} are missing)", change.baseline),
+                format!("{method}（{} 缺少单元）", change.baseline),
+            ),
+            _ => tr.locale.pick(
+                format!("{method} ({missing} of {of} cells are missing)"),
+                format!("{method}（{of} 个单元中缺 {missing} 个）"),
+            ),
+        }
+    });
+    worded(tr, ["not comparable", "无法比较"], all.into_iter())
+}
+
+fn collapse_clause(collapsed: &[Collapse], named: usize, tr: &Translation) -> Option<String> {
+    let all = some_of(collapsed, named, tr, |one| {
+        let (method, fixture, points) = (&one.method, &one.fixture, signed(one.difference));
+        tr.locale.pick(
+            format!("{method} on {fixture} {points}"),
+            format!("{method} 在 {fixture} 上 {points}"),
+        )
+    });
+    worded(tr, ["collapsed", "崩溃"], all.into_iter())
+}
+
+/// Changes that are not chance and too small for a verdict; smaller than the margin only where the interval says so.
+fn small_clauses(small: &[MethodChange], named: usize, tr: &Translation) -> Vec<String> {
+    let is_within = |one: &&MethodChange| one.ci95.is_some_and(|ci| ci.is_within(MARGIN));
+    let (within, wider): (Vec<&MethodChange>, Vec<&MethodChange>) =
+        small.iter().partition(is_within);
+    let within = some_of(&within, named, tr, |one| method_phrase(one, tr)).map(|names| {
+        tr.locale.pick(
+            format!("a change, smaller than {MARGIN}: {names}"),
+            format!("有变化，小于 {MARGIN}：{names}"),
+        )
+    });
+    let wider = some_of(&wider, named, tr, |one| method_phrase(one, tr)).map(|names| {
+        tr.locale.pick(
+            format!("a change, {MARGIN} not excluded: {names}"),
+            format!("有变化，不排除 {MARGIN}：{names}"),
+        )
+    });
+    wider.into_iter().chain(within).collect()
+}
+
+/// The methods of which nothing was shown. Where that is all there is to say, with what could have been found.
+fn unproven_clause(
+    change: &MainChange,
+    has_finding: bool,
+    named: usize,
+    tr: &Translation,
+) -> Option<String> {
+    let unproven = &change.unproven;
+    if has_finding {
+        return (!unproven.is_empty()).then(|| {
+            let names = list(unproven, named, tr, |one| one.method.clone());
+            tr.locale.pick(
+                format!("no evidence on {names}"),
+                format!("{names} 证据不足"),
+            )
+        });
+    }
+    let names = listed_unproven(unproven, named, tr)?;
+    let found = unproven
         .iter()
-        .filter(|loss| !loss.is_confirmed)
-        .collect();
-    let (first, more) = losses.split_first()?;
-    let (method, constraint) = (&first.method, code(&first.fact));
-    let (english, chinese) = match more.len() {
-        0 => (String::new(), String::from(" ")),
-        more => (format!(" and {more} more"), format!(" 等 {} 条", more + 1)),
-    };
-    let why = match first.is_graded {
-        true => tr.locale.pick("the grades do not say", "评分无法说明"),
-        false => tr.locale.pick("no model judged it", "没有模型评审过"),
-    };
+        .map(|one| one.detectable)
+        .reduce(|one, next| Some(one?.max(next?)))
+        .flatten();
+    let found = found.map_or_else(String::new, |points| {
+        tr.locale.pick(
+            format!("; {points:.2} or more would have been found"),
+            format!("；{points:.2} 及以上会被发现"),
+        )
+    });
     Some(tr.locale.pick(
-        format!("the constraint {constraint} of {method}{english} may be lost: {why}"),
-        format!("{method} 的约束 {constraint}{chinese}可能已丢失：{why}"),
+        format!("no evidence of a change: {names}{found}"),
+        format!("没有证据表明有变化：{names}{found}"),
     ))
+}
+
+/// The methods without a verdict, with the reason: once, if all have the same.
+fn listed_unproven(unproven: &[MethodChange], named: usize, tr: &Translation) -> Option<String> {
+    let first = unproven.first()?.reason;
+    if unproven.iter().all(|one| one.reason == first) {
+        let names = list(unproven, named, tr, |one| method_phrase(one, tr));
+        return Some(format!("{names}{}", no_verdict(first, tr)));
+    }
+    Some(list(unproven, named, tr, |one| {
+        format!("{}{}", method_phrase(one, tr), no_verdict(one.reason, tr))
+    }))
+}
+
+fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static str {
+    match reason {
+        Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）"),
+        Some(NoEvidenceReason::Truncated) => tr.locale.pick(
+            ", which depends on truncated answers",
+            "（取决于被截断的回答）",
+        ),
+        Some(NoEvidenceReason::FewClusters) => tr
+            .locale
+            .pick(" (too few fixtures for a test)", "（样本太少，无法检验）"),
+        Some(NoEvidenceReason::Correction) => tr
+            .locale
+            .pick(" (not after correction)", "（校正后不显著）"),
+        Some(NoEvidenceReason::Confounded) => {
+            tr.locale.pick(" (another answerer)", "（作答模型不同）")
+        }
+        _ => "",
+    }
+}
+
+fn unchanged_clause(change: &MainChange, summary: &Summary, tr: &Translation) -> String {
+    let baseline = &change.baseline;
+    if change.trend == Trend::NoEvidence {
+        return tr.locale.pick("no score changed", "得分无变化").to_owned();
+    }
+    let is_graded = summary
+        .comparison
+        .as_ref()
+        .is_some_and(super::comparison_notes::has_grades);
+    let what = match is_graded {
+        true => tr.locale.pick("answers and grades", "答案与评分"),
+        false => tr.locale.pick("contexts", "上下文"),
+    };
+    let blind = match change.lexical && change.edit.is_some() {
+        true => tr.locale.pick(
+            "; the built-in rules read only headings of a prompt",
+            "；内置规则只读提示词的标题",
+        ),
+        false => "",
+    };
+    tr.locale.pick(
+        format!("unchanged: the same {what} as {baseline}{blind}"),
+        format!("无变化：{what}和 {baseline} 相同{blind}"),
+    )
 }
 
 /// The text of a constraint or an edit as code.
@@ -417,162 +636,128 @@ fn code(text: &str) -> String {
     format!("`{}`", shortened(&text.replace('`', "'"), MAX_EDIT))
 }
 
-fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
-    let count = &mean.method;
-    let name = tr.locale.pick(
-        format!("mean of {count} methods"),
-        format!("{count} 个方法的平均"),
-    );
-    format!("{name} {}{}", signed(mean.difference), figures(mean, tr))
-}
-
-/// ` (95%: 0.49 to 1.01; 1 try) on 3 of 8 fixtures`: the interval, the number of tries of an improvement, and the
-/// fixtures that changed, if some did not.
-fn figures(change: &MethodChange, tr: &Translation) -> String {
-    let (some, all) = (change.fixtures, change.fixtures + change.unchanged);
-    let fixtures = (some > 0 && some < all).then(|| {
-        tr.locale.pick(
-            format!(" on {some} of {all} fixtures"),
-            format!("（{all} 个样本中的 {some} 个）"),
-        )
-    });
-    interval(change, tr) + &fixtures.unwrap_or_default()
-}
-
-fn interval(change: &MethodChange, tr: &Translation) -> String {
-    change.ci95.map_or_else(String::new, |ci| {
-        let (low, high) = (signed(ci.low()), signed(ci.high()));
-        tr.locale.pick(
-            format!(" (95%: {low} to {high})"),
-            format!("（95%：{low} 至 {high}）"),
-        )
-    })
-}
-
 /// The maximum length of an edited line in the sentence, in characters.
 const MAX_EDIT: usize = 40;
 
-/// ` after removing `## Current state``, or the other method that is the baseline.
-fn edit_phrase(edit: &EditNote, tr: &Translation) -> String {
+/// The first clause, `after removing `## Current state``, or against the other method that is the baseline.
+fn with_edit(first: &str, change: &MainChange, summary: &Summary, tr: &Translation) -> String {
+    let first = match tr.locale {
+        Locale::En => capitalized(first, summary),
+        Locale::Zh => first.to_owned(),
+    };
+    let Some(edit) = &change.edit else {
+        return first;
+    };
     let (english, chinese) = match edit {
-        EditNote::OtherMethod(name) => {
-            return tr
-                .locale
-                .pick(format!(" against {name}"), format!("与 {name} 相比，"));
-        }
+        EditNote::OtherMethod(name) => (format!("against {name}"), format!("与 {name} 相比")),
         EditNote::Removed(text) => (
-            format!("removing {}", code(text)),
+            format!("after removing {}", code(text)),
             format!("删除 {} 后", code(text)),
         ),
         EditNote::Added(text) => (
-            format!("adding {}", code(text)),
+            format!("after adding {}", code(text)),
             format!("增加 {} 后", code(text)),
         ),
-        EditNote::Changed(place) => (format!("editing {place}"), format!("修改 {place} 后")),
-        EditNote::Setting(text) => (text.clone(), format!("{text} 后")),
-        EditNote::Several(count) => (format!("{count} edits"), format!("{count} 处改动后")),
+        EditNote::Changed(place) => (format!("after editing {place}"), format!("修改 {place} 后")),
+        EditNote::Setting(text) => (format!("after {text}"), format!("{text} 后")),
+        EditNote::Several(count) => (format!("after {count} edits"), format!("{count} 处改动后")),
     };
-    tr.locale
-        .pick(format!(" after {english}"), format!("{chinese}，"))
-}
-
-/// `3 methods unchanged`; `None` for no method.
-fn count_methods(
-    count: usize,
-    [one, many]: [&str; 2],
-    chinese: &str,
-    tr: &Translation,
-) -> Option<String> {
-    let english = if count == 1 { one } else { many };
-    (count > 0).then(|| {
-        tr.locale
-            .pick(format!("{count} {english}"), format!("{count} {chinese}"))
-    })
+    match tr.locale {
+        Locale::En => format!("{first} {english}"),
+        Locale::Zh => format!("{chinese}，{first}"),
+    }
 }
 
 /// What else restricts or follows from a change, each in a few words.
-fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
-    let less_reliable = (!change.less_reliable.is_empty()).then(|| {
-        let names = change.less_reliable.join(", ");
+fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
+    let unconfirmed: Vec<&ConstraintLoss> = change
+        .constraints_lost
+        .iter()
+        .filter(|loss| !loss.is_confirmed)
+        .collect();
+    let unconfirmed = some_of(&unconfirmed, named, tr, |loss| {
+        let (method, rule) = (&loss.method, code(&loss.fact));
+        let why = match loss.is_graded {
+            true => tr.locale.pick("the grades do not say", "评分无法说明"),
+            false => tr.locale.pick("not checked by a model", "未经模型核对"),
+        };
         tr.locale.pick(
-            format!("more failures of {names}"),
-            format!("{names} 失败更多"),
+            format!("{method} may have dropped the user's rule {rule} ({why})"),
+            format!("{method} 可能丢失了用户的规则 {rule}（{why}）"),
         )
     });
-    let newly_failing = (!change.newly_failing.is_empty()).then(|| {
-        let names = change.newly_failing.join(", ");
-        tr.locale.pick(
-            format!("new failures of {names}"),
-            format!("{names} 有新的失败"),
-        )
-    });
-    let one_sided = (!change.one_sided.is_empty()).then(|| {
-        let names = change.one_sided.join(", ");
-        tr.locale.pick(
-            format!("only one side has some grades of {names}"),
-            format!("{names} 的部分评分仅一侧有"),
-        )
-    });
+    // An improvement has named a notable growth already.
+    let is_named = |growth: f64| change.trend == Trend::Improved && growth > NOTABLE_GROWTH;
     let tokens = change
         .tokens
-        .filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE);
-    let drift = change.drift_unchecked.then(|| {
-        tr.locale
-            .pick("drift not checked", "未检查评审漂移")
-            .to_owned()
-    });
-    let labels = (change.labels > 1).then(|| {
-        let labels = change.labels;
+        .filter(|growth| growth.abs() >= MIN_TOKEN_CHANGE && !is_named(*growth))
+        .map(|growth| {
+            let part = percent(growth.abs());
+            match growth < 0.0 {
+                true => tr
+                    .locale
+                    .pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
+                false => tr
+                    .locale
+                    .pick(format!("{part} more tokens"), format!("词元增加 {part}")),
+            }
+        });
+    let unchanged = (change.unchanged > 0 && change.trend != Trend::Unchanged).then(|| {
+        let noun = match change.unchanged {
+            1 => "method",
+            _ => "methods",
+        };
         tr.locale.pick(
-            format!("the baseline was compared with {labels} labels so far"),
-            format!("该基线至今已与 {labels} 个标签比较"),
+            format!("{} {noun} unchanged", change.unchanged),
+            format!("{} 个方法无变化", change.unchanged),
         )
     });
-    let lexical = change.lexical.then(|| {
-        tr.locale
-            .pick("built-in rules, no model", "内置规则，未用模型")
-            .to_owned()
-    });
+    let fixed = |applies: bool, english: &str, chinese: &str| {
+        applies.then(|| tr.locale.pick(english, chinese).to_owned())
+    };
     [
-        unconfirmed_losses(change, tr),
-        less_reliable,
-        newly_failing,
-        one_sided,
-        count_methods(
-            change.no_evidence,
-            ["method without evidence", "methods without evidence"],
-            "个方法证据不足",
+        unconfirmed,
+        named_clause(
+            &change.newly_failing,
+            named,
             tr,
+            ["new failures", "新的失败"],
         ),
-        count_methods(
-            change.unchanged,
-            ["method unchanged", "methods unchanged"],
-            "个方法无变化",
+        named_clause(
+            &change.one_sided,
+            named,
             tr,
+            ["some grades only on one side", "部分评分仅一侧有"],
         ),
-        tokens.map(|tokens| token_change(tokens, tr)),
+        unchanged,
+        tokens,
         change.answerers.map(|answerers| agreement(answerers, tr)),
-        labels,
-        drift,
-        lexical,
+        (change.labels > 1).then(|| {
+            let labels = change.labels;
+            tr.locale.pick(
+                format!("the baseline was compared with {labels} labels so far"),
+                format!("该基线至今已与 {labels} 个标签比较"),
+            )
+        }),
+        fixed(
+            change.drift_unchecked,
+            "drift not checked",
+            "未检查评审漂移",
+        ),
+        fixed(
+            change.one_run && change.trend != Trend::Unchanged,
+            "one run",
+            "一次运行",
+        ),
+        fixed(
+            change.lexical,
+            "built-in rules, no model",
+            "内置规则，未用模型",
+        ),
     ]
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// `12% fewer tokens`
-fn token_change(tokens: f64, tr: &Translation) -> String {
-    let part = percent(tokens.abs());
-    let (english, chinese) = if tokens < 0.0 {
-        ("fewer", "减少")
-    } else {
-        ("more", "增加")
-    };
-    tr.locale.pick(
-        format!("{part} {english} tokens"),
-        format!("词元{chinese} {part}"),
-    )
 }
 
 /// `same with 2 of 3 answerers`

@@ -8,7 +8,7 @@ mod breakdowns;
 mod comparison_notes;
 mod compressions;
 mod csv;
-mod gaps;
+mod figures;
 mod headline;
 pub mod html;
 mod junit;
@@ -23,7 +23,7 @@ mod translation;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are kept.
-pub const REPORTS: u16 = 14;
+pub const REPORTS: u16 = 15;
 
 pub use breakdowns::FigureTable;
 pub use comparison_notes::note_count;
@@ -37,5 +37,7 @@ pub use styled::{COLOR_MARK, Span, StyledText, TextStyle, wrap_lines};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
 
+#[cfg(test)]
+mod situation_tests;
 #[cfg(test)]
 mod tests;

@@ -11,11 +11,11 @@ use super::notes::{critical_warnings, has_answers, not_compressed_line};
 use super::numbers::{UNKNOWN, count, level, mark, score, share, signed, usd};
 use super::open_book::open_book_line;
 use super::styled::{Span, StyledText, TextStyle, TextTable, fitted};
-use super::tables::{cost, cost_heading, coverage, has_summaries, is_incomplete, verdict_style};
+use super::tables::{cost_heading, coverage, has_summaries, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit,
-    first_questions,
+    Comparison, LossCause, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary,
+    TextEdit, first_questions,
 };
 
 /// How much of each part is shown.
@@ -90,6 +90,9 @@ impl SummaryScreen<'_> {
             &headline.text,
             self.width,
         );
+        if !headline.more.is_empty() {
+            out.paragraph(TextStyle::Plain, &headline.more.join(" "), self.width);
+        }
         for warning in critical_warnings(self.summary, self.manifest, self.tr) {
             out.paragraph(TextStyle::Warning, &warning, self.width);
         }
@@ -220,7 +223,7 @@ impl SummaryScreen<'_> {
             format!(": {}", question.facts.join(", "))
         };
         let rest = fitted(
-            &format!("{place} {value}{facts}"),
+            &format!("{place} {value}{}{facts}", cause_mark(question, self.tr)),
             self.width.saturating_sub(start.width()),
         );
         vec![(TextStyle::Dim, start), (TextStyle::Plain, rest)]
@@ -283,6 +286,15 @@ pub(super) fn has_row(comparison: &Comparison, name: &str) -> bool {
 /// Questions that a report shows at first.
 pub(super) const SHOWN_QUESTIONS: usize = 3;
 
+/// What stands behind a question that the compression did not lose.
+pub(super) fn cause_mark(question: &QuestionChange, tr: &Translation) -> &'static str {
+    match question.cause {
+        Some(LossCause::Answerer) => tr.locale.pick(" (answerer)", "（作答）"),
+        Some(LossCause::MadeUp) => tr.locale.pick(" (made up)", "（编造）"),
+        Some(LossCause::Compression) | None => "",
+    }
+}
+
 /// What became of the questions that begin with this one.
 pub(super) fn question_title(first: &QuestionChange, tr: &Translation) -> &'static str {
     match first.before {
@@ -337,8 +349,14 @@ pub(super) fn columns(
 ) -> Vec<ScreenColumn> {
     let is_graded = has_answers(&manifest.design);
     let mut columns = Vec::new();
+    // The figures of an incomplete run are those of the few questions that all methods share: dashes say more.
+    let is_incomplete_run = summary.is_incomplete();
     if is_graded {
-        columns.push(overall_column(tr));
+        columns.push(if is_incomplete_run {
+            column(tr.overall_interval, |_, _| plain(UNKNOWN.to_owned()))
+        } else {
+            overall_column(tr)
+        });
     }
     if summary.comparison.is_some() {
         columns.push(column(tr.change, |_, compared| {
@@ -350,8 +368,8 @@ pub(super) fn columns(
             (verdict_style(test), text.trim().to_owned())
         }));
     } else if is_graded {
-        columns.push(column(tr.retention, |method, _| {
-            plain(score(method.retention.value))
+        columns.push(column(tr.retention, move |method, _| {
+            plain(score(method.retention.value.filter(|_| !is_incomplete_run)))
         }));
     }
     // A comparison needs the width, so it says only where cells are missing.
@@ -369,8 +387,13 @@ pub(super) fn columns(
         )
     }));
     if is_graded {
-        columns.push(column(tr.survival, |method, _| {
-            plain(share(method.fact_survival()))
+        columns.push(column(tr.survival, move |method, _| {
+            // Facts kept need no answer, so they are complete.
+            let whole = method
+                .compression
+                .fact_survival
+                .filter(|_| is_incomplete_run);
+            plain(share(whole.or(method.fact_survival())))
         }));
         if has_summaries(summary) {
             columns.push(column(tr.summary_survival, |method, _| {
@@ -385,7 +408,7 @@ pub(super) fn columns(
     };
     columns.push(column(heading, move |method, _| {
         plain(usd(if is_graded {
-            cost(method)
+            method.usd()
         } else {
             method.compression.usd
         }))

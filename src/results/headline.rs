@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::aggregates::ranking::RankedMethod;
+use super::comparison::collapse::Collapse;
 use base::locale::Locale;
 use stats::{Interval, NoEvidenceReason, Verdict};
 
@@ -13,8 +15,11 @@ pub struct Headline {
     pub result: MainResult,
     /// The language of `text`.
     pub locale: Locale,
-    /// The sentence; its wording may change between versions.
+    /// The sentence, on at most two lines of 80 columns; its wording may change between versions.
     pub text: String,
+    /// What the sentence had no room for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
 }
 
 /// The main result of a result set.
@@ -36,87 +41,99 @@ pub enum MainResult {
         difference: f64,
     },
     /// Built-in rules stood in for a model.
-    Sample,
-    /// What methods keep of the score of the whole transcript.
-    Retention(MainLevels),
-    /// Scores, where retention is not defined.
-    Scores(MainLevels),
-    /// Nothing was measured.
-    Empty,
-    /// Against a baseline: something got better and nothing worse.
-    Improved(MainChange),
-    /// Something got worse and nothing better.
-    Regressed(MainChange),
-    /// Some methods got better and some worse.
-    Mixed(MainChange),
-    /// Something changed, if only what fails or is answered, but neither an improvement nor a regression was shown.
-    NoEvidence(MainChange),
-    /// The same answers with the same grades; where nothing is answered, the same contexts.
-    Unchanged(MainChange),
+    DryRun,
+    /// There are contexts, but no scores.
+    Unscored,
+    /// What methods keep of the score of the whole transcript, or their scores.
+    Levels(MainLevels),
+    /// What changed against a baseline.
+    Change(Box<MainChange>),
 }
 
-/// A method with its main figure.
+/// Methods by their score, without ceiling and floor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MethodLevel {
-    /// The method.
-    pub method: String,
-    /// Its retention or score.
+pub struct MainLevels {
+    /// The method with the highest score.
+    pub best: String,
+    /// What it keeps of the score of the whole transcript, or its score where that is not defined.
     pub value: f64,
+    /// Whether `value` is a share of the score of the whole transcript.
+    pub is_retention: bool,
     /// 95% interval; null on one fixture, and where all fixtures have the same value.
     pub ci95: Option<Interval>,
     /// Tokens of a context as a share of those it replaces.
     pub tokens: Option<f64>,
-}
-
-/// Methods by their figure, without ceiling and floor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MainLevels {
-    /// The method with the highest figure.
-    pub best: MethodLevel,
-    /// Methods that are not clearly below the best one, because intervals overlap or there are none. Highest first.
-    pub indistinguishable: Vec<MethodLevel>,
-    /// Methods below the best one, highest first.
-    pub lower: Vec<MethodLevel>,
-    /// The number of fixtures in the figure of the best method.
+    /// The other methods, highest first.
+    pub others: Vec<RankedMethod>,
+    /// Methods that are graded above the whole transcript. No method is the best then.
+    pub above_full: Vec<RankedMethod>,
+    /// The fixtures that all methods have.
     pub fixtures: usize,
+    /// Whether a sampled stage was run only once.
+    pub one_run: bool,
 }
 
-/// What a comparison shows.
+/// Whether anything got better or worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trend {
+    /// Something got better and nothing worse.
+    Improved,
+    /// Something got worse and nothing better, or a method is missing.
+    Regressed,
+    /// Some of both.
+    Mixed,
+    /// Something changed, and nothing was shown to be better or worse.
+    NoEvidence,
+    /// The same answers with the same grades; where nothing is answered, the same contexts.
+    Unchanged,
+}
+
+/// What a comparison shows, the worst first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MainChange {
+    /// Whether anything got better or worse.
+    pub trend: Trend,
     /// What it is compared with.
     pub baseline: String,
-    /// Methods with a verdict, and dimensions that regressed although the method's `overall` did not; if there are none, the methods that changed. Regressions come first, then the largest differences.
-    pub methods: Vec<MethodChange>,
+    /// Scores and dimensions that regressed, the largest loss first.
+    pub regressed: Vec<MethodChange>,
     /// The mean over the methods that changed, if it has a verdict that no method has.
     pub mean: Option<MethodChange>,
-    /// Methods that fail more often than in the baseline.
-    pub less_reliable: Vec<String>,
-    /// Other methods with a chain that fails now and did not fail in the baseline.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub newly_failing: Vec<String>,
-    /// Other methods of which only one side has the grades of some probes, where nothing else changed or a whole fixture
-    /// cannot be compared.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub one_sided: Vec<String>,
     /// Constraints of the user that contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<ConstraintLoss>,
-    /// How many methods changed without a verdict and are not in `methods`.
-    pub no_evidence: usize,
+    /// Methods that fail more often than in the baseline.
+    pub less_reliable: Vec<String>,
+    /// Methods of the baseline that this side lacks.
+    pub absent: Vec<String>,
+    /// Methods with too many missing cells to compare.
+    pub not_comparable: Vec<MissingCells>,
+    /// Fixtures in which a method broke down.
+    pub collapsed: Vec<Collapse>,
+    /// Other methods with a chain that fails now and did not fail in the baseline.
+    pub newly_failing: Vec<String>,
+    /// Scores and dimensions that improved, the largest gain first.
+    pub improved: Vec<MethodChange>,
+    /// Differences that are not chance, and smaller than what a verdict needs.
+    pub small: Vec<MethodChange>,
+    /// The other methods that changed.
+    pub unproven: Vec<MethodChange>,
+    /// Methods of which only one side has the grades of some probes.
+    pub one_sided: Vec<String>,
     /// How many methods have the same answers with the same grades.
     pub unchanged: usize,
     /// What was edited; null if no edit is known.
     pub edit: Option<EditNote>,
-    /// How the tokens of the contexts of `methods` changed against the baseline: 0.75 is 75% more.
+    /// How the tokens of the contexts of the named methods changed: 0.75 is 75% more.
     pub tokens: Option<f64>,
-    /// Whether a changed judge would explain a verdict of `methods` or `mean`, and this was not checked.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether a changed judge would explain a verdict, and this was not checked.
     pub drift_unchecked: bool,
-    /// How many labels were compared with the baseline, this one included.
-    #[serde(default)]
-    pub labels: usize,
     /// Whether built-in rules stood in for a model.
     pub lexical: bool,
+    /// Whether models were asked only once on one of the sides.
+    pub one_run: bool,
+    /// How many labels were compared with the baseline, this one included.
+    pub labels: usize,
     /// How many answerers give this result, if several are compared.
     pub answerers: Option<AnswererAgreement>,
 }
@@ -142,6 +159,17 @@ pub struct MethodChange {
     pub reason: Option<NoEvidenceReason>,
     /// The smallest difference that would be detected.
     pub detectable: Option<f64>,
+}
+
+/// A method with too many missing cells to compare.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingCells {
+    /// Its name.
+    pub method: String,
+    /// Cells that it lacks on this side.
+    pub missing: u64,
+    /// Cells that the design asks for.
+    pub of: u64,
 }
 
 /// A constraint that a method lost.

@@ -8,14 +8,16 @@
 //! the figures of each method, `comparison` sets two result sets against each other, and `summary` puts all of it
 //! together.
 //!
-//! Deliberately absent: cache and network, times outside the manifest, and wording, which is the business of `report`.
+//! Deliberately absent: cache and network, times outside the manifest, and wording, which is the business of `report`, except
+//! for the headings of figures.
 
 mod aggregates;
 mod comparison;
 mod files;
 mod result_set;
 
-mod gaps;
+mod cause;
+mod figures;
 mod headline;
 mod human;
 mod main_result;
@@ -35,9 +37,12 @@ pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
+pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
+pub use cause::LossCause;
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
+pub use comparison::collapse::Collapse;
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{
@@ -48,6 +53,7 @@ pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
 pub use comparison::{Side, compare, require_comparable};
+pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
 pub use files::context_row::{ConstraintRow, ContextRow};
 pub use files::corrections::{AnswerScores, Regraded, Regradings};
 pub use files::design::{
@@ -74,10 +80,9 @@ pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
 };
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
-pub use gaps::{FEWEST_PROBES, MethodGap, method_gaps};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
-    MethodChange, MethodLevel,
+    MethodChange, MissingCells, Trend,
 };
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};

@@ -20,10 +20,11 @@ use super::aggregates::noise::{
     JudgeQuality, average_components, components, judge_quality, variance_shares,
 };
 use super::aggregates::open_book::OpenBookSummary;
+use super::aggregates::ranking::Ranking;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
-use super::headline::Headline;
+use super::headline::{Headline, MainResult};
 use super::result_set::ResultSet;
 use super::result_set::level::{
     OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level,
@@ -75,6 +76,8 @@ pub struct Summary {
     pub scale: ScaleCheck,
     /// How well judges agree with one another and with themselves.
     pub judges: JudgeQuality,
+    /// The methods by their score; null where none has one.
+    pub ranking: Option<Ranking>,
     /// Methods whose contexts are the same in every compression.
     pub identical_contexts: Vec<IdenticalContexts>,
     /// Against a baseline, if one was named.
@@ -193,6 +196,14 @@ impl MethodSummary {
             .or(self.compression.compression_ratio)
     }
 
+    /// What all its distinct actions cost; `None` if one price is unknown.
+    pub fn usd(&self) -> Option<f64> {
+        let stages: Option<Vec<f64>> = self.economy.usd.values().copied().collect();
+        stages
+            .filter(|stages| !stages.is_empty())
+            .map(|stages| stages.iter().sum())
+    }
+
     /// The share of expected facts that occur in the context.
     pub fn fact_survival(&self) -> Option<f64> {
         self.economy
@@ -218,6 +229,14 @@ pub struct Cycle {
     pub context_tokens: Option<f64>,
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
+}
+
+impl Summary {
+    /// Whether too many cells are missing for its scores to mean anything. Known once its headline is.
+    pub fn is_incomplete(&self) -> bool {
+        let found = self.headline.as_ref().map(|headline| &headline.result);
+        matches!(found, Some(MainResult::Incomplete { .. }))
+    }
 }
 
 /// Summarizes a result set, with its comparison if one was made.
@@ -272,6 +291,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         excluded,
         scale: scale_check(set),
         judges: judge_quality(set),
+        ranking: Ranking::new(set, &builder.runs),
         identical_contexts: identical_contexts(set),
         comparison,
     }

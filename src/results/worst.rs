@@ -6,6 +6,7 @@ use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::LossCause;
 use super::files::design::Design;
 use super::files::row::Row;
 use super::result_set::ContextPlaces;
@@ -32,6 +33,8 @@ pub struct WorstProbe {
     pub reasoning: String,
     /// Expected facts that the answer of the worst grade lacks.
     pub lacking: Vec<String>,
+    /// What lost it, by that answer.
+    pub cause: Option<LossCause>,
 }
 
 /// All grades of one probe of one method.
@@ -39,22 +42,24 @@ struct ProbeScores {
     scores: Vec<(GradeId, f64)>,
     /// The lowest score (of equals that of the first grade), its grade, and the place of its row.
     worst: (f64, GradeId, usize),
+    /// What lost the answer of that grade.
+    cause: Option<LossCause>,
 }
 
 impl ProbeScores {
     /// The row of the worst grade, and the mean score. Scores are summed in the order of their grades, so that the
     /// order of rows does not matter.
-    fn mean(mut self) -> Option<(usize, f64)> {
+    fn mean(mut self) -> Option<(usize, f64, Option<LossCause>)> {
         self.scores.sort_by_key(|(grade, _)| *grade);
         let scores: Vec<f64> = self.scores.iter().map(|(_, score)| *score).collect();
-        Some((self.worst.2, stats::mean(&scores)?))
+        Some((self.worst.2, stats::mean(&scores)?, self.cause))
     }
 }
 
 /// Run, answer, judgement, judge: identifies a grade of a probe, so that the order of rows does not matter.
 type GradeId = (u32, u32, u32, usize);
 
-/// The `count` probes on which methods do worst; of equals the first by name. Ceiling and floor are left out, and so
+/// The `count` probes on which methods do worst, those first that the compression lost; of equals the first by name. Ceiling and floor are left out, and so
 /// are perfect scores and answers from the contexts `apart`. Each entry is the place of the row with the worst grade,
 /// counted from 0, and the probe's score; [`WorstProbe::new`] adds the rest. Rows may come in any order. A row with a
 /// name that the design does not know is skipped. Memory grows with methods × probes, and with the number of rows.
@@ -87,21 +92,26 @@ pub fn worst_rows<T, E>(
         let scores = probes.entry(key).or_insert(ProbeScores {
             scores: Vec::new(),
             worst: (overall, grade, at),
+            cause: LossCause::from_facts(&row.facts, row.fabricated),
         });
         scores.scores.push((grade, overall));
         if (overall, grade) < (scores.worst.0, scores.worst.1) {
             scores.worst = (overall, grade, at);
+            scores.cause = LossCause::from_facts(&row.facts, row.fabricated);
         }
     }
-    let mut worst: Vec<(usize, f64)> = probes
+    let mut worst: Vec<(usize, f64, Option<LossCause>)> = probes
         .into_values()
         .filter_map(ProbeScores::mean)
-        .filter(|(_, score)| *score < Score::MAX)
+        .filter(|(_, score, _)| *score < Score::MAX)
         .collect();
     // stable: equals stay in the order of their names
-    worst.sort_by(|a, b| a.1.total_cmp(&b.1));
-    worst.truncate(count);
-    Ok(worst)
+    worst.sort_by(|a, b| {
+        let [one, other] = [a.2, b.2].map(LossCause::rank);
+        one.cmp(&other).then(a.1.total_cmp(&b.1))
+    });
+    let first = worst.into_iter().take(count);
+    Ok(first.map(|(at, score, _)| (at, score)).collect())
 }
 
 /// Each name's place in the order of names.
@@ -174,6 +184,7 @@ impl WorstProbe {
                 .filter(|fact| !fact.answered)
                 .map(|fact| fact.fact.clone())
                 .collect(),
+            cause: LossCause::from_facts(&row.facts, row.fabricated),
         }
     }
 }

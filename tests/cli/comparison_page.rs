@@ -82,12 +82,12 @@ fn a_method_with_one_of_two_answerers_is_compared_alone() {
         .json();
     let headline = &compared["headline"];
     assert_eq!(
-        headline["kind"], "no_evidence",
+        headline["values"]["trend"], "no_evidence",
         "the first answerer has no part in it: {headline:#}"
     );
     let values = &headline["values"];
     assert_eq!(
-        (&values["methods"][0]["method"], &values["answerers"]),
+        (&values["unproven"][0]["method"], &values["answerers"]),
         (&Value::from("full/second"), &Value::Null)
     );
     let screen = project.expect(0, "compare after:full/second before").stdout;

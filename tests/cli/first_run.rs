@@ -10,9 +10,7 @@ fn the_sample_is_written_and_run_anywhere() {
     let project = Project::empty();
     let ended = project.expect(0, "run --sample --runs 1 --label first");
     assert!(
-        ended
-            .stdout
-            .starts_with("Run with built-in rules in place of a model"),
+        ended.stdout.starts_with("Dry run with built-in rules"),
         "{}",
         ended.stdout
     );

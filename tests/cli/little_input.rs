@@ -238,10 +238,6 @@ fn one_probe_is_too_little_to_compare_methods() {
         ),
         (&json!(1), &Value::Null)
     );
-    assert!(
-        !report(&project, "a").contains("lie furthest apart"),
-        "one question makes no difference of methods"
-    );
     with(4);
     project.expect(0, "run --label b");
     both_say(
@@ -249,5 +245,4 @@ fn one_probe_is_too_little_to_compare_methods() {
         "b",
         "4 probes in all: a single question weighs much in every figure",
     );
-    assert!(report(&project, "b").contains("lie furthest apart"));
 }

@@ -55,6 +55,15 @@ impl Interval {
         -margin < self.low && self.high < margin
     }
 
+    /// The interval of the opposite number.
+    #[must_use]
+    pub fn negated(self) -> Interval {
+        Interval {
+            low: -self.high,
+            high: -self.low,
+        }
+    }
+
     pub(super) fn clipped(self, floor: f64, ceiling: f64) -> Interval {
         Interval {
             low: self.low.clamp(floor, ceiling),

@@ -39,6 +39,7 @@ mod pairs;
 mod power;
 #[cfg(test)]
 mod properties;
+mod ranking;
 mod rerun;
 mod retention;
 pub mod thresholds;
@@ -62,6 +63,7 @@ pub use interval::{
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use power::{DifferenceVariances, SampleSizes};
+pub use ranking::{PairTest, Separation, pair_tests};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
 pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, untestable, verdicts};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::center::{mean, sample_variance};
 use super::distribution::StudentT;
 use super::interval::Interval;
-use super::thresholds::{MIN_SPAN, SPAN_WARNING, UPPER_TAIL};
+use super::thresholds::{MIN_SPAN, SPAN_WARNING, TINY, UPPER_TAIL};
 use base::named_enum;
 
 /// A retention, or why there is none.
@@ -16,7 +16,7 @@ use base::named_enum;
 pub struct Retention {
     /// Mean gain over mean span. Not clipped: below 0 is worse than the floor, above 1 better than the ceiling.
     pub value: Option<f64>,
-    /// 95% interval by Fieller; `None` with one cluster, or without a value.
+    /// 95% interval by Fieller; `None` with one cluster, where all clusters are equal, and without a value.
     pub ci95: Option<Interval>,
     /// Mean span between floor and ceiling, in points; `None` without a usable cluster.
     pub span: Option<f64>,
@@ -73,7 +73,8 @@ pub fn retention(clusters: &[(f64, f64)]) -> Retention {
     match fieller(&gains, &spans) {
         Ok(ci95) => Retention {
             value,
-            ci95: Some(ci95),
+            // Equal clusters do not show how others would vary.
+            ci95: Some(ci95).filter(|ci| ci.width() >= TINY),
             span,
             reason: None,
         },

@@ -11,5 +11,6 @@ pub(super) mod invented;
 pub(super) mod literal_check;
 pub(super) mod noise;
 pub(super) mod open_book;
+pub(super) mod ranking;
 pub(super) mod scale;
 pub(super) mod shares;

@@ -18,6 +18,7 @@ use crate::results::aggregates::contexts::same_contexts;
 use crate::results::aggregates::shares::{
     ShareDifference, fabrication_difference, overclaim_difference, truncation_difference,
 };
+use crate::results::cause::LossCause;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
 use base::say;
@@ -116,6 +117,8 @@ pub struct Flip {
     pub before: f64,
     /// Its score on the judged side, computed in the same way.
     pub after: f64,
+    /// What lost it, as far as its facts show it.
+    pub cause: Option<LossCause>,
 }
 
 /// An expected fact of a probe.
@@ -326,6 +329,26 @@ impl<'s> ComparedVariants<'s> {
         })
     }
 
+    /// How many probes of a fixture have a lower score than in the baseline, and how many have one on both sides.
+    pub(super) fn fallen_probes(&self, fixture: &str) -> (usize, usize) {
+        let mut counts = (0, 0);
+        for (probe, other) in self.probes {
+            let place = self.judged.scores.fixture_of(*probe);
+            let name = place.and_then(|place| self.judged.fixture_name(place));
+            if name != Some(fixture) {
+                continue;
+            }
+            let after = score(self.judged, self.pair.a.place, *probe, self.excluded);
+            let before = score(self.baseline, self.pair.b.place, *other, self.excluded);
+            let Some((after, before)) = after.zip(before) else {
+                continue;
+            };
+            counts.0 += usize::from(after < before);
+            counts.1 += 1;
+        }
+        counts
+    }
+
     fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
         let after = score(self.judged, self.pair.a.place, probe, self.excluded)?;
         let before = score(self.baseline, self.pair.b.place, other, self.excluded)?;
@@ -338,7 +361,26 @@ impl<'s> ComparedVariants<'s> {
             probe: at.id.clone(),
             before,
             after,
+            cause: self.cause(probe, other, at.facts.len()),
         })
+    }
+
+    /// What lost a probe: the compression, if its contexts no longer have a fact.
+    fn cause(&self, probe: usize, other: usize, facts: usize) -> Option<LossCause> {
+        let held = |set, variant, probe, fact| is_mostly_held(set, variant, probe, fact);
+        let is_lost = (0..facts).any(|fact| {
+            held(self.judged, self.pair.a.place, probe, fact) == Some(false)
+                && held(self.baseline, self.pair.b.place, other, fact) == Some(true)
+        });
+        let answers = self.judged.answers(self.pair.a.place);
+        let mut answers = equal_range(answers, |measured| measured.at.probe, probe).iter();
+        let is_made_up = answers.any(|measured| measured.fabricated == Some(true));
+        match facts {
+            _ if is_lost => Some(LossCause::Compression),
+            _ if is_made_up => Some(LossCause::MadeUp),
+            0 => None,
+            _ => Some(LossCause::Answerer),
+        }
     }
 
     fn compare_facts(&self, probe: usize, other: usize, differences: &mut Differences) {

@@ -95,6 +95,14 @@ pub(super) fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
         .1
 }
 
+/// What a comparison shows.
+fn changed(result: MainResult) -> MainChange {
+    match result {
+        MainResult::Change(change) => *change,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn near(value: f64, expected: f64) -> bool {
     (value - expected).abs() < 5e-7
 }
@@ -535,11 +543,9 @@ fn a_regression_with_another_answerer_alone_is_in_the_main_result() {
         .design
         .answerers
         .push(crate::results::fakes::model_info("second", "test/agent-2"));
-    let MainResult::Regressed(change) = main_result(&summarize(&a, Some(found)), &manifest) else {
-        panic!("missed")
-    };
+    let change = changed(main_result(&summarize(&a, Some(found)), &manifest));
     let names: Vec<&str> = change
-        .methods
+        .regressed
         .iter()
         .map(|method| method.method.as_str())
         .collect();
@@ -670,15 +676,13 @@ fn a_dimension_that_regressed_beside_a_better_score_makes_the_result_mixed() {
     let overall = mine.overall.as_mut().unwrap();
     overall.verdict = Verdict::Improved;
     mine.dimensions["accuracy"].verdict = Verdict::Regressed;
-    let MainResult::Mixed(change) = main_result(&summarize(&a, Some(found)), &a.manifest) else {
-        panic!("not mixed")
-    };
-    let measures: Vec<&str> = change
-        .methods
-        .iter()
-        .map(|method| method.measure.as_str())
-        .collect();
-    assert_eq!(measures, ["accuracy", "overall"]);
+    let change = changed(main_result(&summarize(&a, Some(found)), &a.manifest));
+    assert_eq!(change.trend, Trend::Mixed);
+    let measures = [&change.regressed, &change.improved].map(|changes| {
+        let measures = changes.iter().map(|method| method.measure.as_str());
+        measures.collect::<Vec<_>>()
+    });
+    assert_eq!(measures, [["accuracy"], ["overall"]]);
 }
 
 #[test]
@@ -699,12 +703,8 @@ fn the_mean_is_named_where_no_method_has_its_verdict() {
             primary: Some(DifferenceTest { verdict, ..overall }),
             ..found.clone()
         };
-        match main_result(&summarize(&a, Some(found)), &a.manifest) {
-            MainResult::Improved(change) | MainResult::Mixed(change) => {
-                change.mean.map(|mean| mean.verdict)
-            }
-            other => panic!("{other:?}"),
-        }
+        let change = changed(main_result(&summarize(&a, Some(found)), &a.manifest));
+        change.mean.map(|mean| mean.verdict)
     };
     assert_eq!(named(Verdict::Regressed), Some(Verdict::Regressed));
     assert_eq!(
@@ -717,17 +717,8 @@ fn the_mean_is_named_where_no_method_has_its_verdict() {
 fn new_failures_are_named_and_none_where_nothing_failed() {
     let named = |chains: &[(&str, u32)]| {
         let set = set("a", &A);
-        match main_result(
-            &summarize(&set, Some(failing(chains, false))),
-            &set.manifest,
-        ) {
-            MainResult::Improved(change)
-            | MainResult::Regressed(change)
-            | MainResult::Mixed(change) => change,
-            MainResult::NoEvidence(change) | MainResult::Unchanged(change) => change,
-            other => panic!("{other:?}"),
-        }
-        .newly_failing
+        let summary = summarize(&set, Some(failing(chains, false)));
+        changed(main_result(&summary, &set.manifest)).newly_failing
     };
     assert_eq!(named(&[]), [""; 0]);
     assert_eq!(named(&[("f1", 1)]), ["mine"]);
@@ -764,12 +755,11 @@ fn new_failures_alone_are_a_change_without_a_difference() {
     assert!(mine.is_changed() && !mine.has_changed_figures());
     let set = set("a", &A);
     let result = main_result(&summarize(&set, Some(found)), &set.manifest);
-    let MainResult::NoEvidence(change) = result else {
-        panic!("no change")
-    };
+    let change = changed(result);
+    assert_eq!(change.trend, Trend::NoEvidence);
     assert_eq!(change.newly_failing, ["mine"]);
-    assert!(change.methods.is_empty() && change.one_sided.is_empty());
-    assert_eq!((change.unchanged, change.no_evidence), (0, 0));
+    assert!(change.unproven.is_empty() && change.one_sided.is_empty());
+    assert_eq!(change.unchanged, 0);
 }
 
 #[test]
@@ -783,9 +773,8 @@ fn grades_that_only_one_side_has_are_a_change() {
     let found = compare(side(&fewer), side(&whole), ComparisonScope::All, &NO_LINES).unwrap();
     assert_eq!(found.methods.get("mine").unwrap().fixtures.one_sided, 1);
     let result = main_result(&summarize(&whole, Some(found)), &whole.manifest);
-    let MainResult::NoEvidence(change) = result else {
-        panic!("no change")
-    };
+    let change = changed(result);
+    assert_eq!(change.trend, Trend::NoEvidence);
     assert_eq!(
         (change.one_sided.as_slice(), change.unchanged),
         (&["mine".to_owned()][..], 0)

@@ -15,7 +15,7 @@ use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 pub struct Regression {
     /// The method; `None` for the mean over the methods tested.
     pub method: Option<String>,
-    /// `overall`, a dimension, `constraint`, or `reliability`.
+    /// `overall`, a dimension, `constraint`, `absent`, or `reliability`.
     pub what: String,
     /// A sentence with the figures that decided it.
     pub why: String,
@@ -51,7 +51,19 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let methods = comparison.methods.iter();
     let of_methods =
         methods.flat_map(|(method, compared)| method_regressions(comparison, method, compared));
-    primary.into_iter().chain(of_methods).collect()
+    let absent = comparison.absent.iter().map(|method| {
+        let why = say!(
+            "missing on this side, and {} has it",
+            "本侧缺少，而 {} 有",
+            comparison.baseline
+        );
+        Regression::new(method, "absent", &why)
+    });
+    primary
+        .into_iter()
+        .chain(of_methods)
+        .chain(absent)
+        .collect()
 }
 
 /// The method that lost most, with its share of all losses: the mean alone does not say where to look.

@@ -2,6 +2,7 @@
 //! verdicts and the gate.
 
 pub(super) mod changes;
+pub(super) mod collapse;
 pub(super) mod comparable;
 pub(super) mod costs;
 pub(super) mod gate;
@@ -17,6 +18,7 @@ mod evidence_tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::changes::{ComparedVariants, Differences, FixtureChanges};
+use self::collapse::{Collapse, collapses};
 use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
 use self::costs::CostChanges;
 use self::lost_constraints::{LostConstraint, lost_constraints};
@@ -63,6 +65,7 @@ pub fn compare(
         unmatched,
         differences,
     } = match_sides(&judged, &baseline, scope)?;
+    let absent = absent_methods(&unmatched, judged.set, scope);
     let probes = matched_probes(judged.set, baseline.set, &differences);
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> =
@@ -98,6 +101,7 @@ pub fn compare(
         }
     };
     let primary = families.primary;
+    let collapsed = rows.iter().flat_map(|row| row.collapsed.clone()).collect();
     let methods = judge(rows, families);
     Ok(Comparison {
         baseline: name(&baseline),
@@ -107,6 +111,8 @@ pub fn compare(
         primary,
         drift: None,
         methods,
+        collapsed,
+        absent,
         unmatched,
         fixtures: fixtures(judged.set, &probes),
         probes: probes.len(),
@@ -117,6 +123,16 @@ pub fn compare(
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
         warnings: warnings(judged.set, baseline.set, &pairs),
     })
+}
+
+/// The methods of the baseline that the judged side lacks, unless it did not select them.
+fn absent_methods(unmatched: &[String], judged: &ResultSet, scope: ComparisonScope) -> Vec<String> {
+    let is_known = |name: &&String| judged.variants.iter().any(|own| own.key == **name);
+    let lacking = unmatched.iter().filter(|name| !is_known(name));
+    match scope {
+        ComparisonScope::All => lacking.cloned().collect(),
+        ComparisonScope::Selected | ComparisonScope::Common => Vec::new(),
+    }
 }
 
 /// Refuses a run of this design whose comparison [`compare`] would refuse, before anything is measured. `method` is the
@@ -335,6 +351,7 @@ struct PairRow<'s> {
     fixtures: FixtureChanges,
     overall: Option<Paired>,
     dimensions: Vec<(Dimension, Paired)>,
+    collapsed: Vec<Collapse>,
     chains: ChainPairs<'s>,
     edits: MethodEdits,
     costs: CostChanges,
@@ -356,6 +373,7 @@ impl<'s> PairRow<'s> {
             edits: method_edits(before.method, after.method, find),
             costs: CostChanges::from_matched(&matched),
             constraints_lost: lost_constraints(&matched),
+            collapsed: collapsed(&matched, &fixtures),
             differences: matched.differences(),
             fixtures,
         }
@@ -372,6 +390,22 @@ impl<'s> PairRow<'s> {
     fn is_unchanged(&self) -> bool {
         self.fixtures.tested() == 0 && self.fixtures.compared() > 0
     }
+}
+
+/// The fixtures in which the method broke down.
+fn collapsed(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<Collapse> {
+    let pair = &matched.pair;
+    let [a, b] = common_selections(matched);
+    let (a, b) = (a.runs(pair.a.place), b.runs(pair.b.place));
+    let both = by_fixture(matched, fixtures, a.overall(), b.overall());
+    let changes = both
+        .iter()
+        .filter_map(|(_, fixture, a, b)| Some((*fixture, a.cluster_value()? - b.cluster_value()?)));
+    collapses(
+        &pair.a.variant.key,
+        &changes.collect::<Vec<_>>(),
+        |fixture| matched.fallen_probes(fixture),
+    )
 }
 
 /// The differences of `overall` and of each dimension over the fixtures that changed, or over all if none did.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::changes::{Differences, FixtureChanges};
+use super::collapse::Collapse;
 use super::costs::CostChanges;
 use super::lost_constraints::LostConstraint;
 use super::reliability::Reliability;
@@ -37,6 +38,10 @@ pub struct Comparison {
     pub drift: Option<DriftCheck>,
     /// The methods compared, by name on the judged side.
     pub methods: Ordered<MethodComparison>,
+    /// Fixtures in which a method broke down while it held in the others.
+    pub collapsed: Vec<Collapse>,
+    /// Methods of the baseline that the judged side lacks although it selected all: the gate fails.
+    pub absent: Vec<String>,
     /// Methods that only one side has.
     pub unmatched: Vec<String>,
     /// Fixtures that are the same on both sides.

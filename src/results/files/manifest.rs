@@ -15,7 +15,7 @@ use crate::plan::FailedAction;
 use base::units::{Tokens, Usage, Usd, add_known};
 
 /// The version of the format of a results folder. A folder of any other format is refused.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// What ran, how it ended, and what it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -179,7 +179,7 @@ pub enum ComparisonScope {
     /// Nothing: both sides must have measured the same fixtures and probes.
     #[default]
     All,
-    /// Fixtures and probes that one side did not select (`run --fixtures`).
+    /// Fixtures, methods and probes that one side did not select (`run --fixtures`).
     Selected,
     /// Everything that the two sides measured differently (`--only-common`).
     Common,

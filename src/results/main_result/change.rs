@@ -1,57 +1,67 @@
-//! The main result of a comparison: which methods changed, by how much, after which edit, and at what cost.
+//! The main result of a comparison: what got worse, what is missing, what got better, after which edit.
 
 use std::collections::BTreeSet;
 
+use super::is_sparse;
 use crate::results::comparison::values::{Comparison, DriftCheck, MethodComparison};
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
 use crate::results::headline::{
-    AnswererAgreement, ConstraintLoss, EditNote, MainChange, MainResult, MethodChange,
+    AnswererAgreement, ConstraintLoss, EditNote, MainChange, MethodChange, MissingCells, Trend,
 };
 use crate::results::result_set::level::OVERALL;
-use stats::{DifferenceTest, Verdict};
+use crate::results::summary::Summary;
+use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
-pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
+pub(super) fn main_change(
+    comparison: &Comparison,
+    summary: &Summary,
+    manifest: &Manifest,
+) -> MainChange {
     let answerers = manifest
         .design
         .answerers
         .iter()
         .map(|asked| asked.name.as_str());
     let mut by_answerer: Vec<ComparedMethods<'_>> = answerers
-        .map(|answerer| ComparedMethods::new(comparison, Some(answerer)))
+        .map(|answerer| ComparedMethods::new(comparison, summary, Some(answerer)))
         .collect();
     // One that a side leaves out, as in `LABEL:METHOD/ANSWERER`, has no result, which is not the result "unchanged".
     by_answerer.retain(|one| !one.methods.is_empty());
     let main = match by_answerer.as_slice() {
         [primary, _, ..] => primary.with_losses_elsewhere(),
-        _ => return ComparedMethods::new(comparison, None).result(None),
+        _ => return ComparedMethods::new(comparison, summary, None).change(None),
     };
+    let trend = main.trend();
     let same = by_answerer
         .iter()
-        .filter(|one| one.trend() == main.trend())
+        .filter(|one| one.trend() == trend)
         .count();
-    main.result(Some(AnswererAgreement {
+    main.change(Some(AnswererAgreement {
         same,
         of: by_answerer.len(),
     }))
 }
 
-/// Whether anything got better, whether anything got worse, and whether anything changed at all.
-type Trend = (bool, bool, bool);
-
 /// The methods of a comparison that one answerer read.
 struct ComparedMethods<'c> {
     comparison: &'c Comparison,
+    summary: &'c Summary,
     methods: Vec<(&'c String, &'c MethodComparison)>,
 }
 
 impl<'c> ComparedMethods<'c> {
-    fn new(comparison: &'c Comparison, answerer: Option<&str>) -> ComparedMethods<'c> {
+    fn new(
+        comparison: &'c Comparison,
+        summary: &'c Summary,
+        answerer: Option<&str>,
+    ) -> ComparedMethods<'c> {
         let methods = comparison.methods.iter().filter(|(name, _)| {
             answerer.is_none_or(|answerer| name.ends_with(&format!("/{answerer}")))
         });
         ComparedMethods {
             comparison,
+            summary,
             methods: methods.collect(),
         }
     }
@@ -59,215 +69,217 @@ impl<'c> ComparedMethods<'c> {
     /// These methods, with those that regressed with other answerers where nothing here did: the gate fails for them,
     /// so the result has to name them.
     fn with_losses_elsewhere(&self) -> ComparedMethods<'c> {
-        let (_, is_worse, _) = self.trend();
+        let is_worse = matches!(self.trend(), Trend::Regressed | Trend::Mixed);
         let others = self.comparison.methods.iter().filter(|(name, compared)| {
             !is_worse
                 && is_worse_method(compared)
                 && self.methods.iter().all(|(known, _)| known != name)
         });
         ComparedMethods {
-            comparison: self.comparison,
             methods: self.methods.iter().copied().chain(others).collect(),
-        }
-    }
-
-    fn result(&self, answerers: Option<AnswererAgreement>) -> MainResult {
-        let change = self.change(answerers);
-        match self.trend() {
-            (true, true, _) => MainResult::Mixed(change),
-            (true, false, _) => MainResult::Improved(change),
-            (false, true, _) => MainResult::Regressed(change),
-            (false, false, true) => MainResult::NoEvidence(change),
-            (false, false, false) => MainResult::Unchanged(change),
+            ..*self
         }
     }
 
     fn trend(&self) -> Trend {
-        let is_changed = self
-            .methods
-            .iter()
-            .any(|(_, compared)| compared.is_changed());
-        let is_worse = self.has_verdict(Verdict::Regressed)
+        let mean = self.comparison.primary.map(|mean| mean.verdict);
+        let is_better =
+            mean == Some(Verdict::Improved) || !self.with_verdict(Verdict::Improved).is_empty();
+        let is_worse = mean == Some(Verdict::Regressed)
+            || !self.comparison.absent.is_empty()
             || self
                 .methods
                 .iter()
                 .any(|(_, compared)| is_worse_method(compared));
-        (self.has_verdict(Verdict::Improved), is_worse, is_changed)
-    }
-
-    /// Whether the deciding test of a method, or the test of the mean, has this verdict.
-    fn has_verdict(&self, verdict: Verdict) -> bool {
-        self.tests().any(|(_, test)| test.verdict == verdict)
-            || self
-                .comparison
-                .primary
-                .is_some_and(|mean| mean.verdict == verdict)
-    }
-
-    /// The deciding test of each method: of `overall`.
-    fn tests(&self) -> impl Iterator<Item = (&'c String, &'c DifferenceTest)> {
-        self.methods.iter().filter_map(|(name, compared)| {
-            let test = compared.overall.as_ref()?;
-            Some((*name, test))
-        })
+        let is_changed = self
+            .methods
+            .iter()
+            .any(|(_, compared)| compared.is_changed());
+        match (is_better, is_worse) {
+            (true, true) => Trend::Mixed,
+            (true, false) => Trend::Improved,
+            (false, true) => Trend::Regressed,
+            (false, false) if is_changed => Trend::NoEvidence,
+            (false, false) => Trend::Unchanged,
+        }
     }
 
     fn change(&self, answerers: Option<AnswererAgreement>) -> MainChange {
-        let with_verdict: Vec<_> = self
-            .tests()
-            .filter(|(_, test)| test.verdict != Verdict::NoEvidence)
-            .map(|(name, _)| name)
-            .collect();
-        let changed = self.names_of(MethodComparison::is_changed);
-        // A method that only fails where it did not fail before has no difference to show.
-        let with_figures = self.names_of(MethodComparison::has_changed_figures);
-        let mut methods = self.worse_elsewhere();
-        let shown = if with_verdict.is_empty() && methods.is_empty() {
-            &with_figures
-        } else {
-            &with_verdict
-        };
-        methods.extend(
-            self.tests()
-                .filter(|(name, _)| shown.contains(name))
-                .map(|(name, test)| self.method(name, test)),
+        let (regressed, improved) = (
+            self.with_verdict(Verdict::Regressed),
+            self.with_verdict(Verdict::Improved),
         );
-        methods.sort_by(|a, b| {
-            let [rank_a, rank_b] = [a, b].map(|change| change.verdict != Verdict::Regressed);
-            rank_a
-                .cmp(&rank_b)
-                .then(b.difference.abs().total_cmp(&a.difference.abs()))
+        let not_comparable = self.not_comparable();
+        let (small, unproven): (Vec<_>, Vec<_>) = self
+            .without_verdict()
+            .filter(|change| {
+                let collapsed = self.comparison.collapsed.iter().map(|one| &one.method);
+                let mut others = not_comparable
+                    .iter()
+                    .map(|one| &one.method)
+                    .chain(collapsed);
+                others.all(|method| *method != change.method)
+            })
+            .partition(|change| change.reason == Some(NoEvidenceReason::BelowMargin));
+        let mean = self.mean().filter(|mean| {
+            let named = regressed.iter().chain(&improved);
+            named.clone().all(|one| one.verdict != mean.verdict)
         });
-        let unchanged = (self.methods.iter())
-            .filter(|(_, compared)| compared.has_common_part() && !compared.is_changed())
-            .count();
-        let less_reliable = self
-            .methods
-            .iter()
-            .filter(|(_, compared)| compared.reliability.regressed);
-        let newly_failing = self.methods.iter().filter(|(_, compared)| {
-            !compared.reliability.regressed && !compared.reliability.newly_failing.is_empty()
-        });
-        let one_sided = self.methods.iter().filter(|(_, compared)| {
-            let is_notable =
-                !compared.has_changed_figures() || !compared.fixtures.not_comparable.is_empty();
-            compared.fixtures.one_sided > 0 && is_notable && !compared.reliability.is_worse()
-        });
-        MainChange {
-            baseline: self.comparison.baseline.clone(),
-            mean: self
-                .mean()
-                .filter(|mean| self.tests().all(|(_, test)| test.verdict != mean.verdict)),
-            less_reliable: less_reliable.map(|(name, _)| (*name).clone()).collect(),
-            newly_failing: newly_failing.map(|(name, _)| (*name).clone()).collect(),
-            one_sided: one_sided.map(|(name, _)| (*name).clone()).collect(),
-            constraints_lost: self.constraints_lost(),
-            no_evidence: with_figures
+        // A verdict on the mean says more than that none of its methods has one.
+        let unproven = if mean.is_some() { Vec::new() } else { unproven };
+        let named = |change: &&(&String, &MethodComparison)| {
+            let shown = regressed.iter().chain(&improved);
+            shown.clone().any(|one| one.method == *change.0)
+        };
+        let mut shown: Vec<_> = self.methods.iter().filter(named).copied().collect();
+        if shown.is_empty() {
+            shown = self
+                .methods
                 .iter()
-                .filter(|name| methods.iter().all(|shown| shown.method != ***name))
-                .count(),
-            unchanged,
-            edit: self.edit(&changed),
-            drift_unchecked: self.is_drift_unchecked(&methods),
-            tokens: self.tokens(&methods),
-            labels: self.comparison.labels,
+                .filter(|(_, compared)| compared.has_changed_figures())
+                .copied()
+                .collect();
+        }
+        MainChange {
+            trend: self.trend(),
+            baseline: self.comparison.baseline.clone(),
+            constraints_lost: self.constraints_lost(),
+            less_reliable: self.names_of(|compared| compared.reliability.regressed),
+            newly_failing: self.names_of(|compared| {
+                !compared.reliability.regressed && !compared.reliability.newly_failing.is_empty()
+            }),
+            one_sided: self.names_of(|compared| {
+                let is_notable =
+                    !compared.has_changed_figures() || !compared.fixtures.not_comparable.is_empty();
+                compared.fixtures.one_sided > 0 && is_notable && !compared.reliability.is_worse()
+            }),
+            absent: self.comparison.absent.clone(),
+            collapsed: self
+                .comparison
+                .collapsed
+                .iter()
+                .filter(|one| self.methods.iter().any(|(name, _)| **name == one.method))
+                .cloned()
+                .collect(),
+            unchanged: self
+                .names_of(|compared| compared.has_common_part() && !compared.is_changed())
+                .len(),
+            edit: self.edit(),
+            drift_unchecked: shown
+                .iter()
+                .filter_map(|(_, compared)| compared.drift.as_ref())
+                .chain(&self.comparison.drift)
+                .any(|check| *check == DriftCheck::Unchecked),
+            tokens: mean_growth(&shown),
             lexical: self.comparison.lexical,
-            methods,
+            one_run: self.comparison.single_run,
+            labels: self.comparison.labels,
+            mean,
+            regressed,
+            improved,
+            small,
+            unproven,
+            not_comparable,
             answerers,
         }
     }
 
-    /// The methods whose comparisons have this property.
-    fn names_of(&self, has_property: impl Fn(&MethodComparison) -> bool) -> Vec<&'c String> {
-        self.methods
-            .iter()
-            .filter(|(_, compared)| has_property(compared))
-            .map(|(name, _)| *name)
-            .collect()
-    }
-
-    fn method(&self, name: &str, test: &DifferenceTest) -> MethodChange {
-        MethodChange {
-            method: name.to_owned(),
-            measure: OVERALL.to_owned(),
-            difference: test.difference,
-            ci95: test.ci95,
-            fixtures: test.clusters,
-            unchanged: test.unchanged,
-            verdict: test.verdict,
-            reason: test.reason,
-            detectable: test.mdd,
-        }
-    }
-
-    /// The comparisons of the methods that the sentence names.
-    fn shown<'s>(
-        &'s self,
-        changes: &'s [MethodChange],
-    ) -> impl Iterator<Item = &'c MethodComparison> + 's {
-        let named = self
+    /// The names of the methods whose comparisons have this property.
+    fn names_of(&self, has_property: impl Fn(&MethodComparison) -> bool) -> Vec<String> {
+        let with = self
             .methods
             .iter()
-            .filter(move |(name, _)| changes.iter().any(|change| change.method == **name));
-        named.map(|(_, compared)| *compared)
+            .filter(|(_, compared)| has_property(compared));
+        with.map(|(name, _)| (*name).clone()).collect()
     }
 
-    fn is_drift_unchecked(&self, shown: &[MethodChange]) -> bool {
-        let checks = self
-            .shown(shown)
-            .filter_map(|compared| compared.drift.as_ref())
-            .chain(&self.comparison.drift);
-        checks
-            .into_iter()
-            .any(|check| *check == DriftCheck::Unchecked)
+    /// The scores with this verdict, and the dimensions of methods whose score does not have it, the largest difference
+    /// first.
+    fn with_verdict(&self, verdict: Verdict) -> Vec<MethodChange> {
+        let has = |test: &&DifferenceTest| test.verdict == verdict;
+        let mut found: Vec<MethodChange> = Vec::new();
+        for (name, compared) in &self.methods {
+            match compared.overall.as_ref().filter(has) {
+                Some(test) => found.push(MethodChange::new(name, OVERALL, test)),
+                None => {
+                    let dimensions = compared.dimensions.iter().filter(|(_, test)| has(test));
+                    found.extend(
+                        dimensions
+                            .map(|(dimension, test)| MethodChange::new(name, dimension, test)),
+                    );
+                }
+            }
+        }
+        // stable: equals stay in the order of tables, scores before dimensions
+        found.sort_by(|a, b| {
+            let rank = |change: &MethodChange| change.measure != OVERALL;
+            rank(a)
+                .cmp(&rank(b))
+                .then(b.difference.abs().total_cmp(&a.difference.abs()))
+        });
+        found
+    }
+
+    /// The scores of methods that changed and of which nothing has a verdict, the largest difference first.
+    fn without_verdict(&self) -> impl Iterator<Item = MethodChange> {
+        let changed = self.methods.iter().filter(|(_, compared)| {
+            let mut tests = compared.overall.iter().chain(compared.dimensions.values());
+            compared.has_changed_figures() && tests.all(|test| test.verdict == Verdict::NoEvidence)
+        });
+        let mut found: Vec<MethodChange> = changed
+            .filter_map(|(name, compared)| {
+                Some(MethodChange::new(name, OVERALL, compared.overall.as_ref()?))
+            })
+            .collect();
+        found.sort_by(|a, b| b.difference.abs().total_cmp(&a.difference.abs()));
+        found.into_iter()
+    }
+
+    /// The methods without a verdict of which too many cells are missing, or none is on both sides.
+    fn not_comparable(&self) -> Vec<MissingCells> {
+        // Where nothing was graded, contexts are compared.
+        let is_graded = self
+            .methods
+            .iter()
+            .any(|(_, compared)| compared.fixtures.compared() > 0);
+        let found = self.methods.iter().filter_map(|(name, compared)| {
+            let cells = self.summary.methods.get(*name).map(|method| method.cells);
+            let cells = cells.unwrap_or_default();
+            let missing = cells.failed + cells.missing;
+            let of = cells.judged + missing;
+            let overall = compared.overall.as_ref();
+            let is_missing = overall.is_some_and(|test| {
+                test.reason == Some(NoEvidenceReason::Missing)
+                    || (test.verdict == Verdict::NoEvidence && is_sparse(missing, of))
+            });
+            (is_missing || (is_graded && !compared.has_common_part())).then(|| MissingCells {
+                method: (*name).clone(),
+                missing,
+                of,
+            })
+        });
+        found.collect()
     }
 
     fn mean(&self) -> Option<MethodChange> {
-        let mean = self
-            .comparison
-            .primary
-            .as_ref()
-            .filter(|mean| mean.verdict != Verdict::NoEvidence)?;
-        let (method, measure) = (self.comparison.tested.to_string(), "overall".to_owned());
-        Some(MethodChange {
-            method,
-            measure,
-            ..self.method("", mean)
-        })
-    }
-
-    /// The regressed dimensions of methods whose deciding test shows no regression.
-    fn worse_elsewhere(&self) -> Vec<MethodChange> {
-        let methods = self.methods.iter().filter(|(name, _)| {
-            !self
-                .tests()
-                .any(|(tested, test)| tested == *name && is_regressed(test))
-        });
-        let worse = methods.flat_map(|(name, compared)| {
-            let dimensions = compared
-                .dimensions
-                .iter()
-                .map(|(dimension, test)| (dimension.clone(), test));
-            let worse = dimensions.filter(|(_, test)| is_regressed(test));
-            worse.map(move |(measure, test)| MethodChange {
-                measure,
-                ..self.method(name, test)
-            })
-        });
-        worse.collect()
+        let mean = self.comparison.primary.as_ref();
+        let mean = mean.filter(|mean| mean.verdict != Verdict::NoEvidence)?;
+        Some(MethodChange::new(
+            &self.comparison.tested.to_string(),
+            OVERALL,
+            mean,
+        ))
     }
 
     fn constraints_lost(&self) -> Vec<ConstraintLoss> {
         let mut losses: Vec<ConstraintLoss> = Vec::new();
         for (name, compared) in &self.methods {
             for lost in &compared.constraints_lost {
-                let (method, fact) = ((*name).clone(), lost.fact.fact.clone());
-                let (is_graded, is_confirmed) = (lost.is_graded, lost.is_confirmed);
                 let loss = ConstraintLoss {
-                    method,
-                    fact,
-                    is_graded,
-                    is_confirmed,
+                    method: (*name).clone(),
+                    fact: lost.fact.fact.clone(),
+                    is_graded: lost.is_graded,
+                    is_confirmed: lost.is_confirmed,
                 };
                 if !losses.contains(&loss) {
                     losses.push(loss);
@@ -277,37 +289,33 @@ impl<'c> ComparedMethods<'c> {
         losses
     }
 
-    /// The mean change of the tokens of these methods; `None` where one is unknown.
-    fn tokens(&self, shown: &[MethodChange]) -> Option<f64> {
-        let changes: Option<Vec<f64>> = self
-            .shown(shown)
-            .map(|compared| compared.costs.tokens.relative())
-            .collect();
-        let changes = changes.filter(|changes| !changes.is_empty())?;
-        Some(changes.iter().sum::<f64>() / changes.len() as f64)
-    }
-
     /// What was edited in the methods that changed, and in the pipeline as a whole.
-    fn edit(&self, changed: &[&String]) -> Option<EditNote> {
-        let mut named = self
+    fn edit(&self) -> Option<EditNote> {
+        // Where nothing changed, the sentence says that an edit changed nothing.
+        let is_changed = self
             .methods
             .iter()
-            .filter(|(name, _)| changed.contains(name));
-        let edited: Vec<&MethodComparison> = named.clone().map(|(_, compared)| *compared).collect();
-        if let Some((_, pair)) =
-            named.find(|(name, compared)| compared.is_with_another_method(name))
-        {
+            .any(|(_, compared)| compared.is_changed());
+        let edited: Vec<&(&String, &MethodComparison)> = self
+            .methods
+            .iter()
+            .filter(|(_, compared)| compared.is_changed() == is_changed)
+            .collect();
+        let another = edited
+            .iter()
+            .find(|(name, compared)| compared.is_with_another_method(name));
+        if let Some((_, pair)) = another {
             return Some(EditNote::OtherMethod(pair.against.clone()));
         }
         let texts: Vec<&TextEdit> = edited
             .iter()
-            .flat_map(|compared| &compared.edited_texts)
+            .flat_map(|(_, compared)| &compared.edited_texts)
             .collect();
         let paths: BTreeSet<&String> = texts.iter().map(|text| &text.path).collect();
         let places: BTreeSet<&String> = texts.iter().flat_map(|text| &text.places).collect();
         let lines = edited
             .iter()
-            .flat_map(|compared| &compared.edits)
+            .flat_map(|(_, compared)| &compared.edits)
             .chain(&self.comparison.edits);
         let settings: BTreeSet<&String> = lines.filter(|line| !places.contains(line)).collect();
         match (texts.first(), paths.len() + settings.len()) {
@@ -321,8 +329,34 @@ impl<'c> ComparedMethods<'c> {
     }
 }
 
+impl MethodChange {
+    fn new(method: &str, measure: &str, test: &DifferenceTest) -> MethodChange {
+        MethodChange {
+            method: method.to_owned(),
+            measure: measure.to_owned(),
+            difference: test.difference,
+            ci95: test.ci95,
+            fixtures: test.clusters,
+            unchanged: test.unchanged,
+            verdict: test.verdict,
+            reason: test.reason,
+            detectable: test.mdd,
+        }
+    }
+}
+
+/// The mean change of the tokens of these methods; `None` where one is unknown.
+fn mean_growth(shown: &[(&String, &MethodComparison)]) -> Option<f64> {
+    let changes: Option<Vec<f64>> = shown
+        .iter()
+        .map(|(_, compared)| compared.costs.tokens.relative())
+        .collect();
+    stats::mean(&changes?)
+}
+
 /// Whether a method got worse in anything that the gate tests.
 fn is_worse_method(compared: &MethodComparison) -> bool {
+    let is_regressed = |test: &DifferenceTest| test.verdict == Verdict::Regressed;
     compared.reliability.regressed
         || compared.overall.as_ref().is_some_and(is_regressed)
         || compared.dimensions.values().any(is_regressed)
@@ -330,10 +364,6 @@ fn is_worse_method(compared: &MethodComparison) -> bool {
             .constraints_lost
             .iter()
             .any(|lost| lost.is_confirmed)
-}
-
-fn is_regressed(test: &DifferenceTest) -> bool {
-    test.verdict == Verdict::Regressed
 }
 
 /// The edit of a text. The first line that was removed or added stands for an edit of one section in one place; of any
@@ -371,7 +401,7 @@ mod tests {
     use super::*;
     use crate::judge::Dimension;
     use crate::results::fakes::{NO_LINES, design, model_info, row};
-    use crate::results::{ComparisonScope, ResultSet, Row, Side, compare};
+    use crate::results::{ComparisonScope, ResultSet, Row, Side, compare, summarize};
 
     /// A set whose method two answerers read; only the second one's score is given.
     fn set(label: &str, score: f64) -> ResultSet {
@@ -424,12 +454,10 @@ mod tests {
             method: None,
         };
         let found = compare(judged, baseline, ComparisonScope::All, &NO_LINES).unwrap();
-        let result = main_change(&found, &a.manifest);
-        let MainResult::NoEvidence(change) = &result else {
-            panic!("{result:?}")
-        };
+        let summary = summarize(&a, Some(found.clone()));
+        let change = main_change(&found, &summary, &a.manifest);
         let names: Vec<&str> = change
-            .methods
+            .unproven
             .iter()
             .map(|method| method.method.as_str())
             .collect();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::results::cause::LossCause;
 use crate::results::comparison::changes::Flip;
 use crate::results::comparison::values::{Comparison, MethodComparison};
-use crate::results::summary::Summary;
+use crate::results::summary::{MethodSummary, Summary};
 use crate::results::worst::WorstProbe;
 
 /// A question with its scores before and after.
@@ -24,13 +25,16 @@ pub struct QuestionChange {
     pub after: f64,
     /// Facts that the context lost, or gained if the score rose; without a baseline, facts that the answer lacks.
     pub facts: Vec<String>,
+    /// What lost it, as far as that is known.
+    pub cause: Option<LossCause>,
 }
 
-/// The questions to look at first, each once. In a comparison: those that got worse, the largest step first, or, if
-/// none did, those that got better. In a single set: the worst ones.
+/// The questions to look at first, each once: those that the compression lost come first. In a comparison: those that got
+/// worse, the largest step first, or, if none did, those that got better. In a single set: the worst ones. Never those of
+/// ceiling and floor.
 pub fn first_questions(summary: &Summary) -> Vec<QuestionChange> {
     match &summary.comparison {
-        Some(comparison) => changed_questions(comparison),
+        Some(comparison) => changed_questions(comparison, summary),
         None => worst_questions(&summary.worst),
     }
 }
@@ -48,12 +52,18 @@ fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
         before: None,
         after: worst.score,
         facts: worst.lacking.clone(),
+        cause: worst.cause,
     });
     questions.collect()
 }
 
-fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
+fn changed_questions(comparison: &Comparison, summary: &Summary) -> Vec<QuestionChange> {
+    let is_anchor = |name: &String| {
+        let method = summary.methods.get(name);
+        method.is_some_and(MethodSummary::is_anchor)
+    };
     let flips: Vec<(&String, &MethodComparison, &Flip)> = (comparison.methods.iter())
+        .filter(|(name, _)| !is_anchor(name))
         .flat_map(|(name, compared)| {
             compared
                 .differences
@@ -69,9 +79,9 @@ fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
     }
     // stable: equals stay in the order of methods and of the matrix
     worse.sort_by(|(.., a), (.., b)| {
-        (b.after - b.before)
-            .abs()
-            .total_cmp(&(a.after - a.before).abs())
+        let steps = [a, b].map(|flip| (flip.after - flip.before).abs());
+        let ranks = [a, b].map(|flip| LossCause::rank(flip.cause));
+        ranks[0].cmp(&ranks[1]).then(steps[1].total_cmp(&steps[0]))
     });
     let mut seen = BTreeSet::new();
     worse.retain(|(.., flip)| seen.insert((&flip.fixture, flip.point, &flip.probe)));
@@ -97,5 +107,6 @@ fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionC
         before: Some(flip.before),
         after: flip.after,
         facts: facts.map(|fact| fact.fact.clone()).collect(),
+        cause: flip.cause.filter(|_| flip.after < flip.before),
     }
 }

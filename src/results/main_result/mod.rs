@@ -1,45 +1,64 @@
 //! Finds the main result of a result set, and the questions to look at first.
 //!
-//! No order is claimed between methods whose intervals overlap. A retention is given only where it is defined. The only
-//! result of an incomplete set is that it is incomplete.
+//! Methods are ordered by their paired differences. A retention is given only where it is defined. The only result of an
+//! incomplete set is that it is incomplete.
 
 mod change;
 mod lost;
 
 pub use lost::{QuestionChange, first_questions};
 
+use super::aggregates::cells::CellCounts;
 use super::files::manifest::{Manifest, Outcome};
-use super::headline::{MainLevels, MainResult, MethodLevel};
-use super::summary::{MethodSummary, Summary};
+use super::headline::{MainLevels, MainResult};
+use super::summary::Summary;
 use crate::action::StageName;
-use stats::Interval;
 
 /// The share of missing cells above which nothing else is reported.
 const MAX_MISSING: f64 = 0.1;
+
+/// Whether so many of these cells are missing that the others show little.
+fn is_sparse(missing: u64, of: u64) -> bool {
+    missing as f64 > MAX_MISSING * of as f64
+}
 
 /// The main result of a set, or of its comparison if there is one.
 pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
     if let Some(incomplete) = too_many_missing(summary, manifest) {
         return incomplete;
     }
-    let primary = primary_answerer(manifest);
     match &summary.comparison {
-        Some(comparison) => change::main_change(comparison, manifest),
+        Some(comparison) => {
+            MainResult::Change(Box::new(change::main_change(comparison, summary, manifest)))
+        }
         None if summary.scale.is_narrow() => MainResult::Unscaled {
             difference: summary.scale.difference.unwrap_or_default(),
         },
-        None if summary.lexical => MainResult::Sample,
-        None => main_levels(summary, primary),
+        None if summary.lexical => MainResult::DryRun,
+        None => main_levels(summary, manifest).map_or(MainResult::Unscored, MainResult::Levels),
     }
 }
 
-/// The first declared answerer, whose results are the main ones; `None` where nothing is answered.
-fn primary_answerer(manifest: &Manifest) -> Option<&str> {
-    manifest
-        .design
-        .answerers
-        .first()
-        .map(|asked| asked.name.as_str())
+/// The methods by their score, with what the best one keeps of the score of the whole transcript, or its score; `None`
+/// where no method has a score.
+fn main_levels(summary: &Summary, manifest: &Manifest) -> Option<MainLevels> {
+    let ranking = summary.ranking.as_ref()?;
+    let best = summary.methods.get(&ranking.best)?;
+    let retention = best.retention.value;
+    Some(MainLevels {
+        best: ranking.best.clone(),
+        value: retention.or(best.overall.median)?,
+        is_retention: retention.is_some(),
+        ci95: match retention {
+            Some(_) => best.retention.ci95,
+            None => best.overall.ci95,
+        },
+        tokens: best.compression_ratio().map(|removed| 1.0 - removed),
+        others: ranking.others.clone(),
+        above_full: ranking.above_full.clone(),
+        fixtures: ranking.fixtures,
+        one_run: manifest.design.has_one_sample(),
+    })
 }
 
 /// The result of a set in which too many cells are missing; where nothing is answered, contexts.
@@ -69,96 +88,25 @@ fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MainResult
         manifest.outcome,
         Outcome::Budget | Outcome::Pending | Outcome::Interrupted
     );
-    let is_sparse = expected.saturating_sub(judged) as f64 > MAX_MISSING * expected as f64;
-    (was_stopped || is_sparse).then_some(MainResult::Incomplete {
+    // In a comparison, methods with gaps are named, as long as others have none.
+    let mut methods = summary
+        .methods
+        .values()
+        .filter(|method| !method.is_anchor());
+    let has_whole = summary.comparison.is_some()
+        && methods.any(|method| {
+            let CellCounts {
+                judged,
+                failed,
+                missing,
+                ..
+            } = method.cells;
+            !is_sparse(failed + missing, judged + failed + missing)
+        });
+    let is_incomplete = is_sparse(expected.saturating_sub(judged), expected) && !has_whole;
+    (was_stopped || is_incomplete).then_some(MainResult::Incomplete {
         judged,
         failed,
         expected,
     })
-}
-
-/// Takes the figure of a method, its interval, and the number of fixtures behind it.
-type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
-
-/// The first figure of a set that any method has: retention, score.
-fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResult {
-    rank_methods(summary, answerer, retention)
-        .map(MainResult::Retention)
-        .or_else(|| rank_methods(summary, answerer, score).map(MainResult::Scores))
-        .unwrap_or(MainResult::Empty)
-}
-
-fn retention(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
-    method
-        .retention
-        .value
-        .map(|value| (value, method.retention.ci95, method.overall.fixtures))
-}
-
-fn score(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
-    method
-        .overall
-        .median
-        .map(|value| (value, method.overall.ci95, method.overall.fixtures))
-}
-
-fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Option<MainLevels> {
-    let candidates = summary.methods.iter().filter(|(_, method)| {
-        !method.is_anchor() && answerer.is_none_or(|answerer| method.answerer == answerer)
-    });
-    let mut ranked: Vec<RankedMethod> = candidates
-        .filter_map(|(name, method)| {
-            let (value, ci95, fixtures) = figure(method)?;
-            let tokens = method
-                .economy
-                .compression_ratio
-                .map(|removed| 1.0 - removed);
-            Some(RankedMethod {
-                level: MethodLevel {
-                    method: name.clone(),
-                    value,
-                    ci95,
-                    tokens,
-                },
-                fixtures,
-            })
-        })
-        .collect();
-    // stable: equals stay in the order of the pipeline
-    ranked.sort_by(|a, b| b.level.value.total_cmp(&a.level.value));
-    let mut ranked = ranked.into_iter();
-    let best = ranked.next()?;
-    let (lower, indistinguishable): (Vec<RankedMethod>, Vec<RankedMethod>) =
-        ranked.partition(|other| other.is_below(&best));
-    let [lower, indistinguishable]: [Vec<MethodLevel>; 2] = [lower, indistinguishable]
-        .map(|methods| methods.into_iter().map(|ranked| ranked.level).collect());
-    Some(MainLevels {
-        fixtures: best.fixtures,
-        best: best.level,
-        indistinguishable,
-        lower,
-    })
-}
-
-/// A method with its figure, and the number of fixtures behind it.
-struct RankedMethod {
-    level: MethodLevel,
-    fixtures: usize,
-}
-
-impl RankedMethod {
-    /// Whether the whole interval is below that of the best method. A figure that is the same on several fixtures has
-    /// no interval and is a point: a method that scores 0 everywhere is below one that scores 4 to 5. Two points show no
-    /// order, and neither does a single fixture.
-    fn is_below(&self, best: &RankedMethod) -> bool {
-        let has_interval = self.level.ci95.or(best.level.ci95).is_some();
-        let high = self.level.ci95.map(|ci| ci.high()).or(self.point());
-        let low = best.level.ci95.map(|ci| ci.low()).or(best.point());
-        has_interval && high.zip(low).is_some_and(|(high, low)| high < low)
-    }
-
-    /// The figure, if several fixtures have it.
-    fn point(&self) -> Option<f64> {
-        (self.fixtures > 1).then_some(self.level.value)
-    }
 }
