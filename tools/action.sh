@@ -38,7 +38,12 @@ run() {
     cd "$DIRECTORY"
     local -a words more
     local artifact=""
-    read -r -a more <<<"$ARGS"
+    # Both go into outputs, names of artifacts and a filter of jq, line by line and quoted.
+    case "$PART$LABEL" in
+        *[$'\n\r"']*) echo "::error::part and label may have no line ends and no quotes"; exit 2 ;;
+    esac
+    # All lines of it are words.
+    read -r -d '' -a more <<<"$ARGS" || true
     if [ "$SELFTEST" = true ]; then
         words=(judge selftest) artifact=selftest
     elif [ -n "$PART" ]; then
@@ -66,14 +71,23 @@ run() {
         echo "artifact=$artifact"
         if [ -z "$artifact" ]; then echo "report=$DIRECTORY/results/$LABEL/report.html"; fi
     } >>"$GITHUB_OUTPUT"
-    if [ -z "$artifact" ] && [ -f "results/$LABEL/report.md" ]; then
+    if [ -z "$artifact" ] && [ -f "results/$LABEL/report.md" ] && [ ! -L "results/$LABEL/report.md" ]; then
         head -c 900000 "results/$LABEL/report.md" >>"$GITHUB_STEP_SUMMARY"
+    fi
+}
+
+# Links to elsewhere must not be uploaded with the results.
+unlinked() {
+    local folder="$DIRECTORY/results/$LABEL"
+    if [ -L "$DIRECTORY/results" ] || [ -n "$(find "$folder" ! -type f ! -type d 2>/dev/null | head -n 1)" ]; then
+        echo "::error::there is a link or a special file in $folder; nothing is uploaded"
+        exit 1
     fi
 }
 
 # Writes report.md into the comment of an earlier run, or into a new one.
 comment() {
-    if [ ! -f "$REPORT" ]; then echo "there is no report to comment with"; exit 0; fi
+    if [ ! -f "$REPORT" ] || [ -L "$REPORT" ]; then echo "there is no report to comment with"; exit 0; fi
     local mark="<!-- compeval: $LABEL -->" body id
     body=$(mktemp)
     {

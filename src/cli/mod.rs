@@ -98,7 +98,7 @@ fn choose_language(common: &Common) {
     let find = |config| find_pipeline(&folder(common), config).ok();
     // Where the file that was named is not there, the project of the folder still has a language.
     let file = find(common.config.as_deref()).or_else(|| find(None));
-    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    let text = file.and_then(|file| base::files::read_text(&file).ok());
     if let Some(locale) = text.as_deref().and_then(declared_locale) {
         locale.set_of_project();
     }

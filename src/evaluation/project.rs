@@ -11,7 +11,7 @@ use crate::entries::key_of;
 use crate::pipeline::{
     OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths,
 };
-use base::files::{is_special, read_text, this_command};
+use base::files::{read_text, this_command};
 use base::threads::both;
 use models::{ApiKey, ModelUse};
 use store::cache::{CacheError, CacheSnapshot, Store};
@@ -170,12 +170,7 @@ pub(super) fn commit_of(folder: &Path) -> Option<String> {
 }
 
 fn read_trimmed(file: &Path) -> Option<String> {
-    let text = if is_special(file) {
-        None
-    } else {
-        read_text(file).ok()
-    };
-    text.map(|text| text.trim().to_owned())
+    Some(read_text(file).ok()?.trim().to_owned())
 }
 
 /// The path that a file contains after `start`, relative to the file's folder.

@@ -110,9 +110,14 @@ struct ProjectLoader<'a> {
 }
 
 impl ProjectLoader<'_> {
-    fn open(&self, mut reader: SourceReader, problems: Problems) -> Result<Opened, OpenError> {
-        let [results, cache, probes] =
-            paths::folders(self.declared, self.environment, reader.folder());
+    fn open(&self, mut reader: SourceReader, mut problems: Problems) -> Result<Opened, OpenError> {
+        let [results, cache, probes] = paths::folders(
+            self.declared,
+            self.file,
+            self.environment,
+            reader.folder(),
+            &mut problems,
+        );
         let mut context = ValidationContext {
             file: self.file,
             reader: &mut reader,

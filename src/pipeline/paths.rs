@@ -12,6 +12,7 @@ use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
 use super::sources::{Pattern, SourceReader, out_of_bounds};
+use base::guarded::check_tree;
 use models::ApiKeyVariable;
 use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
 
@@ -60,11 +61,11 @@ pub fn project_paths(
         return Err(problems);
     };
     let remote = declared_remote(&declared, &source, &mut problems);
+    let root = reader.folder().to_path_buf();
+    let [results, cache, probes] = folders(&declared, &source, environment, &root, &mut problems);
     if problems.errors() > 0 {
         return Err(problems);
     }
-    let root = reader.folder().to_path_buf();
-    let [results, cache, probes] = folders(&declared, environment, &root);
     let written = declared
         .pipeline
         .as_ref()
@@ -130,17 +131,36 @@ fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
     }
 }
 
-/// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
+/// Results, cache and probes; `COMPEVAL_CACHE` moves the cache. Links and special files in results and cache are
+/// problems: they may come with the project, and lead anywhere.
 pub(super) fn folders(
     declared: &Declared,
+    file: &SourceFile,
     environment: &Environment<'_>,
     root: &Path,
+    problems: &mut Problems,
 ) -> [PathBuf; 3] {
-    let [results, cache, probes] = declared_folders(declared).map(|(folder, _)| root.join(folder));
+    let [results, cache, probes] = declared_folders(declared);
     let moved = environment("COMPEVAL_CACHE").filter(|path| !path.is_empty());
     let moved =
         moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
-    [results, moved.unwrap_or(cache), probes]
+    let own_cache = moved.is_none().then_some(cache);
+    for (folder, place) in [Some(results), own_cache].into_iter().flatten() {
+        if let Err(error) = check_tree(&root.join(folder)) {
+            let why =
+                std::error::Error::source(&error).map_or(String::new(), |why| format!(": {why}"));
+            let problem = Problem::error(format!("{error}{why}"));
+            problems.push(match place {
+                Some(place) => problem.at(file, place.clone()),
+                None => problem,
+            });
+        }
+    }
+    [
+        root.join(results.0),
+        moved.unwrap_or_else(|| root.join(cache.0)),
+        root.join(probes.0),
+    ]
 }
 
 /// The folders of results, cache and probes as the file declares them, each with its place there, or the usual ones.
@@ -199,7 +219,7 @@ fn confine(
                 .filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place)));
             folders.extend(bases.map(|(base, place)| (base, Some(place))));
         }
-        None => {}
+        None => folders.push(("fixtures".into(), None)),
     }
     for (folder, place) in folders
         .into_iter()

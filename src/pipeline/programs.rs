@@ -15,6 +15,7 @@ use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol};
+use base::files::{open_regular, read_file};
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
@@ -240,6 +241,9 @@ fn missing_help(folder: &Path, pattern: &str) -> String {
     "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
 }
 
+/// The longest file that a program may declare as an input, in bytes.
+const LONGEST_INPUT: u64 = 4 << 30;
+
 fn digest_file(
     context: &mut ValidationContext<'_>,
     path: String,
@@ -247,10 +251,13 @@ fn digest_file(
 ) -> Option<(String, Digest)> {
     let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
         true => Err(out_of_bounds().to_owned()),
-        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| describe_error(&e)),
+        false => open_regular(&context.reader.folder().join(&path))
+            .and_then(|file| read_file(file, LONGEST_INPUT))
+            .map(Digest::hash)
+            .map_err(|e| describe_error(&e)),
     };
     match read {
-        Ok(bytes) => Some((path, Digest::hash(bytes))),
+        Ok(digest) => Some((path, digest)),
         Err(why) => {
             let problem = Problem::error(format!("cannot read the input {path}: {why}"));
             context

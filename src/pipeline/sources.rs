@@ -1,7 +1,6 @@
 //! Files on disk: the pipeline found by walking up, text files read once, and the declared inputs of programs.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,13 +10,10 @@ use walkdir::WalkDir;
 use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
-use base::files::is_special;
+use base::files::{LONGEST, open_regular, read_file};
 
 /// The name of the pipeline's file.
 pub const PIPELINE_FILE: &str = "pipeline.toml";
-
-/// The longest text file that is read, in bytes: a file put there by mistake must not fill the memory.
-const MAX_TEXT: u64 = 256 << 20;
 
 /// Text files of a project, each read once.
 pub(super) struct SourceReader {
@@ -131,16 +127,11 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    check_regular(path)?;
-    let length = fs::metadata(path).map_err(|e| describe_error(&e))?.len();
-    if length > MAX_TEXT {
-        return Err(format!(
-            "it has {} MB, and at most {} are read",
-            length >> 20,
-            MAX_TEXT >> 20
-        ));
+    if path.is_symlink() && !path.exists() {
+        return Err("it is a link to a file that does not exist".to_owned());
     }
-    let bytes = fs::read(path).map_err(|e| describe_error(&e))?;
+    let bytes = open_regular(path).and_then(|file| read_file(file, LONGEST));
+    let bytes = bytes.map_err(|e| describe_error(&e))?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err("it is UTF-16 text, as PowerShell's > writes it: save it as UTF-8".to_owned());
     }
@@ -158,16 +149,6 @@ fn read_text(path: &Path) -> Result<String, String> {
         .strip_prefix('\u{feff}')
         .map(str::to_owned)
         .unwrap_or(text))
-}
-
-fn check_regular(path: &Path) -> Result<(), String> {
-    if is_special(path) {
-        return Err("it is a pipe, a socket or a device, not a regular file".to_owned());
-    }
-    if path.is_symlink() && !path.exists() {
-        return Err("it is a link to a file that does not exist".to_owned());
-    }
-    Ok(())
 }
 
 /// An error of the file system in plain words.
@@ -345,6 +326,7 @@ pub(super) fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn folder(files: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");

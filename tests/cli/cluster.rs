@@ -360,6 +360,9 @@ fn the_action_runs_parts_merges_them_and_passes_the_exit_code_on() {
     );
     let missing = run(&[("PARTS", "2")]);
     assert!(missing.starts_with("exit-code=5\n"), "{missing}");
+    // Every line of the arguments counts.
+    let limited = run(&[("PART", "2/2"), ("ARGS", "--jobs 2\n--max-requests 0\n")]);
+    assert!(limited.starts_with("exit-code=4\n"), "{limited}");
     run(&[("PART", "2/2")]);
     let merged = run(&[("PARTS", "2")]);
     assert_eq!(
@@ -371,6 +374,26 @@ fn the_action_runs_parts_merges_them_and_passes_the_exit_code_on() {
         project.read("step-summary").contains("anchored") && project.exists("compeval-junit.xml")
     );
     assert!(run(&[("LABEL", "x"), ("ARGS", "--methods nobody")]).starts_with("exit-code=2\n"));
+    for (name, value) in [
+        ("PART", "1/2\nexit-code=0"),
+        ("LABEL", "x\"y"),
+        ("LABEL", "x\r"),
+    ] {
+        let variables = [("PART", ""), ("LABEL", "x"), ("ARGS", ""), (name, value)];
+        project.write("output", "");
+        action(
+            &project,
+            "run",
+            &[&[("DIRECTORY", ".")], &variables[..]].concat(),
+            2,
+        );
+        assert_eq!(project.read("output"), "");
+    }
+    let results = [("DIRECTORY", "."), ("LABEL", "nightly")];
+    action(&project, "unlinked", &results, 0);
+    std::os::unix::fs::symlink("../../pipeline.toml", project.path("results/nightly/link"))
+        .unwrap();
+    action(&project, "unlinked", &results, 1);
 }
 
 #[test]

@@ -53,6 +53,8 @@ mod junit;
 mod kills;
 mod labels;
 mod lanes;
+#[cfg(unix)]
+mod links;
 mod little_input;
 mod matrix;
 #[cfg(feature = "object-stores")]

@@ -172,6 +172,70 @@ const HOMES: &[(&str, &[&str])] = &[
             "src/scheduler/supervisor.rs",
         ],
     ),
+    // What comes with a project goes through `guarded` or `files`. The others read what the user names on the command
+    // line, or the system; the finders of fixtures and changes only look.
+    ("std::fs::metadata(", &["src/cli/commands/check.rs"]),
+    (
+        " fs::metadata(",
+        &[
+            "crates/base/src/files.rs",
+            "crates/store/src/remote/",
+            "src/cli/commands/run/watch.rs",
+        ],
+    ),
+    (
+        "fs::read_dir(",
+        &[
+            "crates/base/src/files.rs",
+            "crates/base/src/guarded.rs",
+            "crates/store/src/remote/",
+            "src/cli/commands/run/offer.rs",
+            "src/cli/commands/run/watch.rs",
+            "src/pipeline/fixtures.rs",
+            "src/scheduler/program/process.rs",
+            "src/scheduler/supervisor.rs",
+        ],
+    ),
+    ("fs::read(", &["src/cli/commands/judge/agreement.rs"]),
+    (
+        "fs::read_to_string(",
+        &[
+            "src/scheduler/program/process.rs",
+            "src/scheduler/supervisor.rs",
+        ],
+    ),
+    (
+        "fs::remove_",
+        &[
+            "crates/base/src/files.rs",
+            "crates/base/src/guarded.rs",
+            "crates/store/src/remote/",
+            "src/cli/commands/init.rs",
+            "src/cli/commands/run/offer.rs",
+        ],
+    ),
+    (
+        "fs::rename(",
+        &["crates/base/src/guarded.rs", "crates/store/src/remote/"],
+    ),
+    (
+        "File::open(",
+        &[
+            "crates/base/src/files.rs",
+            "crates/sessions/src/import/",
+            "crates/store/src/remote/",
+        ],
+    ),
+    ("File::create(", &[]),
+    ("OpenOptions::new", &[]),
+    (
+        "WalkDir::new(",
+        &[
+            "crates/base/src/guarded.rs",
+            "crates/sessions/src/import/folder.rs",
+            "src/pipeline/sources.rs",
+        ],
+    ),
     // `files::create_private_folder` keeps transcripts from other users.
     ("create_dir_all(", &["crates/base/src/files.rs"]),
 ];

@@ -1,9 +1,8 @@
-//! Atomic writes and locks: a file is complete or absent, also after a crash.
+//! Atomic writes, and reads of limited size: a file is complete or absent, also after a crash.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use crate::redaction::redact_bytes;
 
@@ -300,139 +299,85 @@ pub fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Whether a path leads to a pipe, a socket or a device: reading may wait forever, or have no end.
-pub fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+/// Refuses links, pipes, sockets and devices: a link may lead anywhere, reading a pipe may wait for ever, and a device may
+/// have no end.
+///
+/// # Errors
+/// What it is.
+pub fn check_kind(kind: fs::FileType) -> io::Result<()> {
+    let what = if kind.is_symlink() {
+        "it is a symbolic link, and links are not followed here; remove it"
+    } else if !kind.is_file() && !kind.is_dir() {
+        "it is a pipe, a socket or a device, not a regular file"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
-/// Reads a text file.
+/// Refuses an open file that is not a regular one.
+///
+/// # Errors
+/// What it is.
+pub fn check_regular(file: File) -> io::Result<File> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    check_kind(kind).map(|()| file)
+}
+
+/// Opens a regular file, which may be behind a link, for reading.
+///
+/// # Errors
+/// It is missing, or not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    check_kind(fs::metadata(path)?.file_type())?;
+    check_regular(File::open(path)?)
+}
+
+/// Reads an open file as a whole.
+///
+/// # Errors
+/// It is longer than `limit` bytes.
+pub fn read_file(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let length = file.metadata()?.len();
+    if length <= limit {
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 <= limit {
+            return Ok(bytes);
+        }
+    }
+    let text = format!(
+        "it has {} MB, and at most {} are read",
+        length >> 20,
+        limit >> 20
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidData, text))
+}
+
+/// The longest file that is read as a whole, in bytes: one put there by mistake must not fill the memory.
+pub const LONGEST: u64 = 256 << 20;
+
+/// Reads a regular text file of at most [`LONGEST`] bytes, which may be behind a link.
+///
+/// # Errors
+/// It is missing, too long, or no text.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
-    fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
+    let bytes = open_regular(path).and_then(|file| read_file(file, LONGEST));
+    text_of(path, bytes)
 }
 
-/// An exclusive lock on a file, held until it is dropped. The system releases it however the process ends. On a file
-/// system without locks a marker file stands for the lock. A killed process leaves it behind, and the error of the next
-/// process says to remove it.
-#[derive(Debug)]
-pub struct FileLock {
-    #[expect(dead_code, reason = "held for its lock")]
-    file: File,
-    #[expect(dead_code, reason = "removed when it is dropped")]
-    marker: Option<LockMarker>,
-}
-
-/// A file that exists while a process holds a lock, on file systems without locks.
-#[derive(Debug)]
-struct LockMarker(PathBuf);
-
-impl LockMarker {
-    /// Creates the marker of the lock `path`, which only one process can do.
-    fn create(path: &Path, command: &str) -> Result<LockMarker, LockError> {
-        // Appended to the whole name, so that locks that differ only in their extension have different markers.
-        let mut name = path.as_os_str().to_owned();
-        name.push(".held");
-        let marker = PathBuf::from(name);
-        match open_options(&marker)
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&marker)
-        {
-            Ok(mut file) => {
-                let created = LockMarker(marker);
-                write_holder(&mut file, command).map_err(LockError::Io)?;
-                Ok(created)
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                let holder = match File::open(&marker) {
-                    Ok(mut file) => read_holder(&mut file),
-                    Err(error) => return Err(LockError::Io(error)),
-                };
-                let advice = "this file system has no locks, so that file stands for one; remove it if the process is gone";
-                Err(LockError::Held(format!(
-                    "{holder}, as {} says: {advice}",
-                    marker.display()
-                )))
-            }
-            Err(error) => Err(LockError::Io(error)),
-        }
-    }
-}
-
-impl Drop for LockMarker {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Whether the error says that the file system has no locks.
-fn has_no_locks(error: &io::Error) -> bool {
-    /// `ENOLCK`, which has no kind; 77 on macOS and the BSDs.
-    const NO_LOCKS: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
-    error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS)
-}
-
-/// Why a lock was not acquired.
-#[derive(Debug)]
-pub enum LockError {
-    /// Another process holds it: its command, id and start time.
-    Held(String),
-    /// The lock file cannot be opened or locked.
-    Io(io::Error),
-}
-
-impl FileLock {
-    /// Locks `path`, a file that exists only for this lock, and writes the holder into it: `command` as the user typed
-    /// it.
-    ///
-    /// # Errors
-    /// If another process holds it for 2 s. The wait is for a process that was just killed, which holds it for a
-    /// moment.
-    pub fn acquire(path: &Path, command: &str) -> Result<FileLock, LockError> {
-        const TIMEOUT: Duration = Duration::from_secs(2);
-        const INTERVAL: Duration = Duration::from_millis(50);
-        let open = open_options(path)
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let mut file = open.map_err(LockError::Io)?;
-        let began = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(e)) if has_no_locks(&e) => {
-                    let marker = Some(LockMarker::create(path, command)?);
-                    return Ok(FileLock { file, marker });
-                }
-                Err(TryLockError::Error(e)) => return Err(LockError::Io(e)),
-                Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => {
-                    std::thread::sleep(INTERVAL)
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Held(read_holder(&mut file)));
-                }
-            }
-        }
-        write_holder(&mut file, command).map_err(LockError::Io)?;
-        Ok(FileLock { file, marker: None })
-    }
-
-    /// Locks `path`, a file that exists only for this lock, unless another process holds it.
-    pub fn try_acquire(path: &Path) -> io::Result<Option<FileLock>> {
-        let file = private_options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(FileLock { file, marker: None })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    }
+/// The bytes of a file that was read, as text.
+///
+/// # Errors
+/// It could not be read, or is no text.
+pub fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<String, FileError> {
+    let text = bytes.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    });
+    text.map_err(|error| FileError::new("read", path, error))
 }
 
 /// The folder of this user that the processes of all projects share; `None` if it cannot be found or created.
@@ -455,46 +400,6 @@ fn folder_from_env(variable: &str) -> Option<PathBuf> {
 /// The command of this process, as the user typed it.
 pub fn this_command() -> String {
     std::env::args().skip(1).collect::<Vec<_>>().join(" ")
-}
-
-/// Writes the holder of a lock into its file. A full disk is no reason to refuse the lock: the command that frees room
-/// needs it too.
-fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
-    let since = crate::clock::now().strftime("%Y-%m-%d %H:%M:%S UTC");
-    let command: String = command.chars().filter(|c| !c.is_control()).collect();
-    let emptied = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
-    let written = emptied.and_then(|_| {
-        write!(
-            file,
-            "{}",
-            format!(
-                "process {} (compeval {command}, since {since})",
-                std::process::id()
-            )
-        )
-    });
-    written.or_else(|error| {
-        if is_out_of_space(&error) {
-            Ok(())
-        } else {
-            Err(error)
-        }
-    })
-}
-
-fn read_holder(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    let read = file
-        .seek(SeekFrom::Start(0))
-        .and_then(|_| file.take(400).read_to_end(&mut bytes));
-    let text: String = String::from_utf8_lossy(&bytes)
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
-    match read {
-        Ok(_) if !text.is_empty() => text,
-        _ => "another process that has not written its name yet".into(),
-    }
 }
 
 /// Whether an error says that the disk is full.

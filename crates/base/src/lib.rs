@@ -14,9 +14,11 @@
 pub mod clock;
 pub mod fault;
 pub mod files;
+pub mod guarded;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod locale;
+pub mod lock;
 pub mod message;
 pub mod redaction;
 pub mod text;

@@ -16,6 +16,7 @@ use crate::pipeline::{
     Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed,
 };
 use base::files::{FileError, read_text, write_whole};
+use base::guarded::check_folders;
 use base::locale::Locale;
 use base::text::shell_word;
 
@@ -134,6 +135,9 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
         return Err(Failure::input(format!("{} is not a folder", shown(root)))
             .hinted("name a folder, or leave the argument out"));
     }
+    for (path, _) in starter_files() {
+        check_folders(root, Path::new(path))?;
+    }
     let mut taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).collect();
     // A dangling link counts too, so its target is not checked.
     taken.retain(|path| root.join(path).symlink_metadata().is_ok());
@@ -242,6 +246,7 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
 fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>, Failure> {
     let mut missing = Vec::new();
     for (path, text) in adapter.files() {
+        check_folders(root, Path::new(&path))?;
         let place = root.join(&path);
         if place.symlink_metadata().is_err() {
             missing.push((path, text));

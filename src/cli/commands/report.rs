@@ -254,6 +254,6 @@ pub(crate) fn refresh_result_index(results: &Path) -> std::io::Result<()> {
     let newest = pages(results).into_iter().next().map(|(set, _)| set.label);
     match newest.and_then(|newest| write_result_index(results, &newest)) {
         Some(_) => Ok(()),
-        None => std::fs::remove_file(&path),
+        None => base::guarded::remove_file(&path),
     }
 }

@@ -14,7 +14,9 @@ use crate::action::Stage;
 use crate::entries::Refresh;
 use base::clock::moment;
 use base::fault::nearest;
-use base::files::{self, FileError, FileLock};
+use base::files::FileError;
+use base::guarded;
+use base::lock::FileLock;
 
 /// Finds the folder of a result set by its label or its path.
 ///
@@ -22,6 +24,7 @@ use base::files::{self, FileError, FileLock};
 /// There is no such result set (the nearest label is named), or the text is neither a label nor a path.
 pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
     if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
+        guarded::check_below(Path::new(label))?;
         return Ok(ResultsFolder::at(label));
     }
     if label.contains(['/', '\\']) {
@@ -290,7 +293,7 @@ struct LabelRun {
 fn runs(results: &Path) -> Result<Vec<LabelRun>, FileError> {
     let runs = labels(results)?.into_iter().filter_map(|label| {
         let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
-        let head = read_head(&path, &files::read_text(&path).ok()?).ok()?;
+        let head = read_head(&path, &guarded::read_text(&path).ok()?).ok()?;
         let has_ended = serde_json::from_value::<Outcome>(head.outcome).is_ok_and(Outcome::is_end);
         Some(LabelRun {
             has_ended,

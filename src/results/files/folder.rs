@@ -1,8 +1,6 @@
 //! The folder of a result set and its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +16,7 @@ use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
 use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};
+use base::guarded;
 
 /// Names of the files in a results folder.
 pub mod names {
@@ -169,7 +168,7 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
-        files::create_private_folder(&self.path)?;
+        guarded::create_folder(&self.path)?;
         files::write_unsynced_name(&self.file(name), bytes)
     }
 
@@ -190,7 +189,7 @@ impl ResultsFolder {
         let mut text = serde_json::to_string_pretty(value)
             .map_err(|e| FileError::new("write", &path, e.into()))?;
         text.push('\n');
-        files::create_private_folder(&self.path)?;
+        guarded::create_folder(&self.path)?;
         StagedFile::write(&path, text)
     }
 
@@ -217,7 +216,7 @@ impl ResultsFolder {
     /// There is no manifest, or it cannot be read, or it has another format.
     pub fn manifest(&self) -> Result<Manifest, FolderError> {
         let path = self.file(names::MANIFEST);
-        let text = files::read_text(&path)?;
+        let text = guarded::read_text(&path)?;
         read_head(&path, &text)?;
         let mut manifest: Manifest =
             serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
@@ -277,7 +276,8 @@ impl ResultsFolder {
         let files = [names::CELLS, names::COMPRESSED_CELLS, names::CONTEXTS];
         files
             .iter()
-            .any(|name| fs::metadata(self.file(name)).is_ok_and(|found| found.len() > 0))
+            .filter_map(|name| guarded::metadata(&self.file(name)).ok()?)
+            .any(|found| found.len() > 0)
     }
 
     /// The number of its rows.
@@ -297,18 +297,15 @@ impl ResultsFolder {
         if !path.exists() {
             return Ok(BTreeSet::new());
         }
-        let text = files::read_text(&path)?;
-        let keys = text
-            .lines()
-            .enumerate()
-            .map(|(at, line)| match line.parse() {
-                Ok(key) => Ok(ActionKey(key)),
-                Err(_) => Err(FolderError::Key {
-                    path: path.clone(),
-                    line: at + 1,
-                }),
+        let mut keys = BTreeSet::new();
+        for (at, line) in guarded::lines(&path)?.enumerate() {
+            let key = line?.parse().map_err(|_| FolderError::Key {
+                path: path.clone(),
+                line: at + 1,
             });
-        keys.collect()
+            keys.insert(ActionKey(key?));
+        }
+        Ok(keys)
     }
 
     /// All known keys of the actions that the set was made from: those that it lists, and those of its rows if its run
@@ -366,9 +363,8 @@ impl ResultsFolder {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let text = files::read_text(&path)?;
-        let lines = text.lines().enumerate().map(|(at, line)| {
-            serde_json::from_str(line).map_err(|source| RowError::Line {
+        let lines = guarded::lines(&path)?.enumerate().map(|(at, line)| {
+            serde_json::from_str(&line?).map_err(|source| RowError::Line {
                 path: path.clone(),
                 line: at + 1,
                 source,
@@ -472,7 +468,9 @@ fn is_made_from_rows(name: &str) -> bool {
 }
 
 fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), FileError> {
-    paths.try_for_each(|path| fs::remove_file(path).map_err(|e| FileError::new("remove", path, e)))
+    paths.try_for_each(|path| {
+        guarded::remove_file(path).map_err(|e| FileError::new("remove", path, e))
+    })
 }
 
 /// Whether a name is that of the file of a fixture and a run.
@@ -506,10 +504,5 @@ pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
 }
 
 pub(super) fn list_entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let paths: io::Result<Vec<PathBuf>> = match fs::read_dir(folder) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    };
-    paths.map_err(|e| FileError::new("list", folder, e))
+    guarded::list(folder).map_err(|e| FileError::new("list", folder, e))
 }

@@ -15,7 +15,6 @@
 //! folders in one system call is not an alternative: it needs a journal that records which of them is the new one, and
 //! not every file system supports it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::design_change::DesignChange;
@@ -23,9 +22,9 @@ use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, MergedPart, Outcome};
 use crate::parts::PartNumber;
-use base::files::{
-    self, FileError, FileLock, LockError, copy_mode, create_private_folder, this_command,
-};
+use base::files::{self, FileError, copy_mode, this_command};
+use base::guarded;
+use base::lock::{FileLock, LockError};
 
 /// The folder of incomplete sets that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";
@@ -110,7 +109,7 @@ impl LabelFolders {
 
     fn lock(&self, what: &str) -> Result<FileLock, LabelLockError> {
         let folder = self.results.join(LOCKS);
-        create_private_folder(&folder)?;
+        guarded::create_folder(&folder)?;
         let path = folder.join(format!("{}.{what}", self.label));
         FileLock::acquire(&path, &this_command()).map_err(|error| match error {
             LockError::Held(holder) => LabelLockError::Held {
@@ -207,8 +206,8 @@ impl LabelFolders {
         }
         // only if they are empty
         let parts = self.results.join(PARTS);
-        let _ = fs::remove_dir(parts.join(self.label.as_str()));
-        let _ = fs::remove_dir(parts);
+        guarded::remove_empty(&parts.join(self.label.as_str()));
+        guarded::remove_empty(&parts);
         Ok(())
     }
 
@@ -240,7 +239,7 @@ impl LabelFolders {
             .filter_map(Path::parent)
         {
             // only if it is empty
-            let _ = fs::remove_dir(folder);
+            guarded::remove_empty(folder);
         }
         files::sync_folder(self.results())
     }
@@ -275,22 +274,16 @@ fn carry_over(old: &ResultsFolder, new: &ResultsFolder) -> Result<(), FileError>
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
     if let Some(parent) = to.parent() {
-        create_private_folder(parent)?;
+        guarded::create_folder(parent)?;
     }
-    fs::rename(from, to).map_err(|e| FileError::new("rename", from, e))
+    guarded::rename(from, to).map_err(|e| FileError::new("rename", from, e))
 }
 
 /// Removes a result set, its manifest first: a folder without one is not a result set, so a crash leaves none that lacks
 /// files.
 pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
-    let manifest = folder.join(names::MANIFEST);
-    let removed = if manifest.exists() {
-        fs::remove_file(manifest)
-    } else {
-        Ok(())
-    };
-    removed
-        .and_then(|()| fs::remove_dir_all(folder))
+    guarded::remove_file(&folder.join(names::MANIFEST))
+        .and_then(|()| guarded::remove_folder(folder))
         .map_err(|e| FileError::new("remove", folder, e))
 }
 

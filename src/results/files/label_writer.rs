@@ -11,7 +11,8 @@ use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::{Manifest, Outcome};
 use crate::action::StageName;
-use base::files::{self, FileError, FileLock, StagedFile};
+use base::files::{self, FileError, StagedFile};
+use base::lock::FileLock;
 
 /// The right to write the results of a label, until it is dropped.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use memchr::memchr_iter;
 
 use base::files::{self, FileError};
+use base::guarded;
 use base::redaction::redact_bytes;
 
 /// The form of a finished file of lines.
@@ -30,7 +31,7 @@ impl RowsForm {
 
     /// Opens a file in this form, by the path of the plain one.
     pub(super) fn open(self, plain: &Path) -> io::Result<Box<dyn BufRead + Send>> {
-        let file = File::open(self.path(plain))?;
+        let file = guarded::open(&self.path(plain))?;
         Ok(match self {
             RowsForm::Plain => Box::new(BufReader::with_capacity(BUFFER, file)),
             RowsForm::Compressed => {

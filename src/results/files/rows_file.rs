@@ -2,15 +2,14 @@
 //! The finished file may be compressed to `cells.jsonl.zst`. It is read row by row.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
-
-use memchr::memchr_iter;
 
 use super::lines_file::{LinesFile, RowsForm};
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
-use base::files::{self, FileError};
+use base::files::FileError;
+use base::guarded;
 
 /// The name of the plain file.
 pub(super) const PLAIN: &str = "cells.jsonl";
@@ -56,7 +55,7 @@ impl RowsFile {
     /// # Errors
     /// The file system's error, with the path.
     pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
-        files::create_private_folder(folder)?;
+        guarded::create_folder(folder)?;
         let lines = LinesFile::create(&folder.join(PLAIN), form)?;
         Ok(RowsFile {
             lines,
@@ -166,11 +165,7 @@ impl Rows {
     /// The file system's error, with the path.
     pub fn are_at_most(mut self, limit: u64) -> Result<bool, FileError> {
         for _ in 0..=limit {
-            let skipped = self
-                .reader
-                .skip_until(b'\n')
-                .map_err(|e| FileError::new("read", &self.path, e))?;
-            if skipped == 0 {
+            if !self.skip_line()? {
                 return Ok(true);
             }
         }
@@ -182,30 +177,24 @@ impl Rows {
     /// # Errors
     /// The file system's error, with the path.
     pub(super) fn count_lines(mut self) -> Result<u64, FileError> {
-        let (mut count, mut buffer) = (0, [0; 1 << 16]);
-        loop {
-            match self
-                .reader
-                .read(&mut buffer)
-                .map_err(|e| FileError::new("read", &self.path, e))?
-            {
-                0 => return Ok(count),
-                read => {
-                    count +=
-                        memchr_iter(b'\n', buffer.get(..read).unwrap_or_default()).count() as u64
-                }
-            }
+        let mut count = 0;
+        while self.skip_line()? {
+            count += 1;
         }
+        Ok(count)
+    }
+
+    /// Whether there was a line to skip.
+    fn skip_line(&mut self) -> Result<bool, FileError> {
+        self.line += 1;
+        guarded::skip_line(&mut *self.reader).map_err(|e| FileError::new("read", &self.path, e))
     }
 
     fn read_line(&mut self) -> Result<bool, FileError> {
-        self.buffer.clear();
-        let read = self
-            .reader
-            .read_line(&mut self.buffer)
-            .map_err(|e| FileError::new("read", &self.path, e))?;
         self.line += 1;
-        Ok(read > 0 && self.buffer.ends_with('\n'))
+        guarded::read_line(&mut *self.reader, &mut self.buffer)
+            .map_err(|e| FileError::new("read", &self.path, e))?;
+        Ok(self.buffer.ends_with('\n'))
     }
 
     fn next_as<T>(
@@ -239,10 +228,7 @@ impl Rows {
     /// The file system's error, with the path.
     pub(super) fn behind(mut self, lines: usize) -> Result<Rows, FileError> {
         for _ in 0..lines {
-            self.reader
-                .skip_until(b'\n')
-                .map_err(|e| FileError::new("read", &self.path, e))?;
-            self.line += 1;
+            self.skip_line()?;
         }
         Ok(self)
     }

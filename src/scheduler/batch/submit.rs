@@ -16,7 +16,8 @@ use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{StopRequest, stop_requested};
-use base::files::{FileLock, user_folder};
+use base::files::user_folder;
+use base::lock::FileLock;
 use base::units::{Tokens, Usd};
 use models::{
     BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef,

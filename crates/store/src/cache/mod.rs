@@ -36,6 +36,7 @@ mod trust;
 #[cfg(test)]
 mod tests;
 
+pub use base::guarded::disk_bytes;
 pub use entry::{
     Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, ImportOrigin, KeyOf, ModelNames,
     ParseResult, Record, RemovalReason, Tag, Writer, now_ms,
@@ -47,7 +48,6 @@ pub use lookup::{Lookup, StoredReply};
 pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
 pub use maintenance::without_room::prune_without_room;
-pub use packs::folder::disk_bytes;
 pub use packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 pub use snapshot::{CacheSnapshot, DiskUsage};
 pub use store::Store;

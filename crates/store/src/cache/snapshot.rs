@@ -12,12 +12,13 @@ use super::index::scan::scan;
 use super::index::{Tables, last_used};
 use super::lookup::{Lookup, StoredReply};
 use super::packs::PackFiles;
-use super::packs::folder::{FolderKind, Layout, disk_bytes};
+use super::packs::folder::{FolderKind, Layout};
 use super::packs::frame::key_prefix;
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 use super::packs::packed::DecodedHeader;
 use super::trust::TrustCheck;
 use crate::digest::{ActionKey, Digest};
+use base::guarded::disk_bytes;
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]

@@ -33,7 +33,8 @@ use super::trust::TrustCheck;
 use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
-use base::files::{FileLock, make_files_private};
+use base::files::make_files_private;
+use base::lock::FileLock;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]

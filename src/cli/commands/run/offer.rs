@@ -9,6 +9,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
+use base::files::FileError;
+use base::guarded;
 use base::locale::localized;
 use base::say;
 use base::text::shell_word;
@@ -42,6 +44,7 @@ fn offer_import(
     } else {
         here.join("eval")
     };
+    guarded::metadata(&place).map_err(|error| FileError::new("use", &place, error))?;
     let eval = place.display().to_string();
     let init = init_words(common, &eval, "--empty");
     let import = ["-C", &eval, "fixture", "import", ".."];

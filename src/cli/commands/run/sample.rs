@@ -8,6 +8,8 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::pipeline::find_pipeline;
+use base::files::FileError;
+use base::guarded;
 
 use super::offer::{unstarted, write_sample};
 
@@ -22,6 +24,7 @@ pub(super) fn run_sample(common: &Common) -> Result<Exit, Failure> {
         .components()
         .filter(|part| *part != std::path::Component::CurDir)
         .collect();
+    guarded::metadata(&place).map_err(|error| FileError::new("use", &place, error))?;
     if !place.join("pipeline.toml").is_file() || find_pipeline(&place, None).is_err() {
         let exit = write_sample(common, &place)?;
         if exit != Exit::Done {

@@ -1,8 +1,6 @@
 //! The folder of the sled tree. A new one is filled beside it, renamed to `index.ready` when it is complete, and takes its
 //! place. So a killed process leaves the old one, or a complete new one that the next opening puts into its place.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Tables;
@@ -10,6 +8,7 @@ use super::tree::{ActionTree, Watermarks};
 use crate::cache::error::{CacheError, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
 use base::files::sync_folder;
+use base::guarded;
 
 const BAD: &str = "index.bad-";
 
@@ -25,10 +24,7 @@ pub(crate) fn ready_index(layout: &Layout) -> PathBuf {
 
 /// Removes a folder, if it exists.
 pub(crate) fn remove_folder(path: &Path) -> Result<(), CacheError> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
-        _ => Ok(()),
-    }
+    guarded::remove_folder(path).map_err(CacheError::io("remove", path))
 }
 
 /// Finishes or removes what a killed process left.
@@ -39,7 +35,7 @@ pub(crate) fn finish_index(layout: &Layout) -> Result<(), CacheError> {
         return Ok(());
     }
     remove_folder(&layout.index())?;
-    fs::rename(&ready, layout.index()).map_err(CacheError::io("rename", &ready))
+    guarded::rename(&ready, &layout.index()).map_err(CacheError::io("rename", &ready))
 }
 
 /// What happens to the tree that is replaced.
@@ -63,12 +59,12 @@ pub(crate) fn replace_index(
     let tree = ActionTree::open(&fresh)?;
     tree.fill(tables, packs)?;
     drop(tree);
-    fs::rename(&fresh, &ready).map_err(IndexFault::broken)?;
+    guarded::rename(&fresh, &ready).map_err(IndexFault::broken)?;
     match old {
         OldIndex::SetAside => set_aside(layout).map_err(IndexFault::broken)?,
         OldIndex::Remove => remove_folder(&layout.index()).map_err(IndexFault::broken)?,
     }
-    fs::rename(&ready, layout.index()).map_err(IndexFault::broken)?;
+    guarded::rename(&ready, &layout.index()).map_err(IndexFault::broken)?;
     sync_folder(layout.root()).map_err(IndexFault::broken)?;
     ActionTree::open(&layout.index())
 }
@@ -82,16 +78,16 @@ pub(crate) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
     }
     let time = base::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
     let bad = layout.root().join(format!("{BAD}{time}"));
-    fs::rename(&old, &bad).map_err(CacheError::io("rename", &old))
+    guarded::rename(&old, &bad).map_err(CacheError::io("rename", &old))
 }
 
 /// Removes the indexes that were set aside.
 pub(crate) fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
     let root = layout.root();
-    for entry in fs::read_dir(root).map_err(CacheError::io("list", root))? {
-        let entry = entry.map_err(CacheError::io("list", root))?;
-        if entry.file_name().to_string_lossy().starts_with(BAD) {
-            remove_folder(&entry.path())?;
+    for path in guarded::list(root).map_err(CacheError::io("list", root))? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(BAD) {
+            remove_folder(&path)?;
         }
     }
     Ok(())

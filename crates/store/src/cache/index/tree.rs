@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ use super::Tables;
 use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
 use super::items::{add_item, item};
 use crate::cache::error::{IndexFault, IndexResult};
-use base::files::{create_private_folder, make_files_private, sync_folder};
+use base::files::{make_files_private, sync_folder};
+use base::guarded;
 use base::threads::check_available;
 
 /// How long to wait for another process that is just closing the tree.
@@ -77,7 +78,8 @@ impl ActionTree {
 
     /// Opens the tree in `folder`, or creates an empty one.
     pub(crate) fn open(folder: &Path) -> IndexResult<ActionTree> {
-        create_private_folder(folder).map_err(IndexFault::broken)?;
+        guarded::create_folder(folder).map_err(IndexFault::broken)?;
+        guarded::check_tree(folder).map_err(IndexFault::broken)?;
         remove_half_snapshots(folder).map_err(IndexFault::broken)?;
         check_available(THREADS).map_err(IndexFault::broken)?;
         check_memory()?;
@@ -183,9 +185,7 @@ impl ActionTree {
         let open = self.open_tree()?;
         catch_panics(|| open.db.flush())?;
         // some systems sync only what is open for writing
-        let log = File::options()
-            .write(true)
-            .open(self.folder.join("db"))
+        let log = guarded::open_with(File::options().write(true), &self.folder.join("db"))
             .map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)?;
         sync_folder(&self.folder).map_err(IndexFault::broken)?;
@@ -205,16 +205,9 @@ fn check_memory() -> IndexResult<()> {
 /// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged
 /// snapshot, and it needs none.
 fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "generating")
-        {
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
+    let mut paths = guarded::list(folder)?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == "generating"));
+    paths.iter().try_for_each(|path| guarded::remove_file(path))
 }
 
 fn mark_of(id: u32, mark: Option<&Watermark>) -> IndexResult<Item> {

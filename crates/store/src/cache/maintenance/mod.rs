@@ -11,12 +11,10 @@ pub(super) mod verify;
 pub(super) mod without_room;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
 use std::io;
 
 use crate::cache::entry::{FrameLocation, Record, RemovalReason};
 use crate::cache::error::CacheError;
-use crate::cache::packs::folder::disk_bytes;
 use crate::cache::packs::frame::{self, FrameContent, PackHeader};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
 use crate::cache::packs::packed::{DecodedHeader, PortableFrame};
@@ -24,6 +22,7 @@ use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::ActivePack;
 use crate::digest::{ActionKey, Digest};
+use base::guarded::{self, disk_bytes};
 use live_frames::LiveFrames;
 
 /// What a prune removed.
@@ -181,9 +180,8 @@ fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, Cac
     let mut dead = BTreeSet::new();
     for id in store.layout.pack_ids()? {
         let path = store.layout.pack(id);
-        let bytes = fs::metadata(&path)
-            .map_err(CacheError::io("read", &path))?
-            .len();
+        let found = guarded::metadata(&path).map_err(CacheError::io("read", &path))?;
+        let bytes = found.map_or(0, |found| found.len());
         if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
             dead.insert(id);
         }
@@ -294,7 +292,7 @@ fn remove_packs(
     // oldest first, so that a tombstone is removed after what it covers
     for id in &gone {
         let path = store.layout.pack(*id);
-        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+        guarded::remove_file(&path).map_err(CacheError::io("remove", &path))?;
         store.layout.sync_folder(&store.layout.packs())?;
         store.packs.close(*id);
     }

@@ -7,7 +7,7 @@
 //! removes them.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -25,6 +25,7 @@ use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::active_pack::cut;
 use crate::digest::{ActionKey, Digest};
 use base::files::{is_out_of_space, open_options, sync_folder};
+use base::guarded;
 
 /// Bytes of live frames that are moved at once; less where there is less room.
 const PART: u64 = 1 << 20;
@@ -119,11 +120,9 @@ impl CompactedPack<'_> {
             Some(file) => file,
             None => {
                 let path = self.layout.pack(self.id);
-                let mut file = open_options(&path)
-                    .read(true)
-                    .append(true)
-                    .create(true)
-                    .open(&path)?;
+                let mut options = open_options(&path);
+                options.read(true).append(true).create(true);
+                let mut file = guarded::open_with(&mut options, &path)?;
                 let header = PackHeader::new(self.id)?.encode();
                 // An attempt before this one may have left a part of a header.
                 cut(&path, 0)?;
@@ -165,9 +164,7 @@ fn empty_pack(
     if !frames.iter().any(|(at, header)| live.is_dead(*at, header)) {
         return Ok(());
     }
-    let shrinking = File::options()
-        .write(true)
-        .open(&path)
+    let shrinking = guarded::open_with(File::options().write(true), &path)
         .map_err(CacheError::io("open", &path))?;
     let shared = packs
         .fields(id, len)
@@ -198,7 +195,7 @@ fn empty_pack(
         frames.truncate(from);
     }
     packs.close(id);
-    fs::remove_file(&path).map_err(CacheError::io("remove", &path))
+    guarded::remove_file(&path).map_err(CacheError::io("remove", &path))
 }
 
 /// The index of the first of the last frames that have at most `most` bytes together. There is at least one of them.

@@ -1,14 +1,16 @@
 //! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::frame::PackHeader;
 use crate::cache::entry::{FORMAT, pack_name};
 use crate::cache::error::CacheError;
-use base::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
+use base::files::{create_private_folder, folder_of, open_options, sync_folder};
+use base::guarded;
+use base::lock::{FileLock, LockError};
 
 /// What the FORMAT file contains before the version. A program refuses versions that it does not know.
 const FORMAT_PREFIX: &str = "compeval store format ";
@@ -81,10 +83,10 @@ impl Layout {
     /// All writers whose entries were ever pulled; `None` if the list is missing: then only the entries name them.
     pub(crate) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
         let path = self.writers();
-        match fs::read_to_string(&path) {
+        match guarded::read_text(&path) {
             Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(CacheError::io("read", &path)(e)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -120,9 +122,8 @@ impl Layout {
     pub(crate) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
         let folder = self.packs();
         let mut ids = Vec::new();
-        for entry in list(&folder)? {
-            let name = entry.map_err(CacheError::io("list", &folder))?.file_name();
-            ids.extend(name.to_str().and_then(pack_id));
+        for name in list(&folder)? {
+            ids.extend(pack_id(&name));
         }
         ids.sort_unstable();
         Ok(ids)
@@ -131,8 +132,9 @@ impl Layout {
     /// Determines what the folder contains, without changing anything. Without the lock, another process may be
     /// creating the cache: a half-made cache counts as empty.
     pub(crate) fn inspect(&self) -> Result<FolderKind, CacheError> {
+        guarded::check_below(&self.root)?;
         let path = self.root.join("FORMAT");
-        match fs::read(&path) {
+        match guarded::open(&path).and_then(read_start) {
             Ok(bytes) => match parse_format(&bytes) {
                 Some(found) if found > FORMAT => Err(CacheError::NewerFormat {
                     path,
@@ -159,12 +161,7 @@ impl Layout {
 
     /// The name of a file that a cache folder would not contain before it has a FORMAT file.
     fn foreign_entry(&self) -> Result<Option<String>, CacheError> {
-        for entry in list(&self.root)? {
-            let name = entry
-                .map_err(CacheError::io("list", &self.root))?
-                .file_name()
-                .to_string_lossy()
-                .into_owned();
+        for name in list(&self.root)? {
             let is_own = match &*name {
                 "LOCK" | "LOCK.held" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
                 "packs" => self.has_only(&name, is_of_packs)?,
@@ -184,13 +181,7 @@ impl Layout {
         if !folder.is_dir() {
             return Ok(false);
         }
-        for entry in list(&folder)? {
-            let name = entry.map_err(CacheError::io("list", &folder))?.file_name();
-            if !name.to_str().is_some_and(is_known) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(list(&folder)?.iter().all(|name| is_known(name)))
     }
 
     /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header. It counts as empty if
@@ -199,10 +190,12 @@ impl Layout {
         let ids = self.pack_ids()?;
         let mut has_content = false;
         for id in &ids {
-            let mut start = Vec::new();
-            let read = File::open(self.pack(*id))
-                .and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
-            let header = start.first_chunk().map(PackHeader::decode);
+            let read = guarded::open(&self.pack(*id)).and_then(read_start);
+            let header = read
+                .as_ref()
+                .ok()
+                .and_then(|start| start.first_chunk())
+                .map(PackHeader::decode);
             if read.is_ok() && matches!(header, Some(Ok(_))) {
                 return Ok(FolderKind::Unlabelled);
             }
@@ -225,7 +218,8 @@ impl Layout {
         let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
         for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &*format)] {
             let path = self.root.join(name);
-            if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
+            let found = guarded::open(&path).and_then(read_start);
+            if found.is_ok_and(|found| found == text.as_bytes()) {
                 continue;
             }
             write_synced(&path, text).map_err(CacheError::io("write", &path))?;
@@ -254,35 +248,35 @@ impl Layout {
 
     /// Makes created, renamed and removed names in a folder durable.
     pub(crate) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
-        if cfg!(unix) {
-            File::open(folder)
-                .and_then(|f| f.sync_all())
-                .map_err(CacheError::io("sync", folder))?;
-        }
-        Ok(())
+        Ok(sync_folder(folder)?)
     }
 }
 
 /// Writes a small file completely or not at all, and durably: without FORMAT the folder would be refused.
 fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = open_options(&temporary)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&temporary)?;
+    let mut options = open_options(&temporary);
+    options.write(true).create(true).truncate(true);
+    let mut file = guarded::open_with(&mut options, &temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_data()?;
-    fs::rename(&temporary, path)
+    guarded::rename(&temporary, path)
 }
 
-/// The entries of a folder; none if it does not exist.
-fn list(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>>, CacheError> {
-    match fs::read_dir(folder) {
-        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
-        Err(e) => Err(CacheError::io("list", folder)(e)),
-    }
+/// The first bytes of a file: more than any of the small files in the folder has.
+fn read_start(file: File) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    file.take(1 << 10).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// The names in a folder; none if it does not exist.
+fn list(folder: &Path) -> Result<Vec<String>, CacheError> {
+    let paths = guarded::list(folder).map_err(CacheError::io("list", folder))?;
+    let names = paths.iter().filter_map(|path| path.file_name());
+    Ok(names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect())
 }
 
 /// Whether the folder of packs may contain this name.
@@ -320,25 +314,4 @@ pub(crate) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock
         },
         LockError::Io(error) => CacheError::io("lock", path)(error),
     })
-}
-
-/// The size of a folder on disk as `du` reports it: whole blocks, including the folders. Anything that does not exist
-/// or cannot be read counts as 0.
-pub fn disk_bytes(folder: &Path) -> u64 {
-    let entries = walkdir::WalkDir::new(folder).into_iter().flatten();
-    entries
-        .filter_map(|entry| entry.metadata().ok())
-        .map(|meta| allocated(&meta))
-        .sum()
-}
-
-#[cfg(unix)]
-fn allocated(meta: &Metadata) -> u64 {
-    const BLOCK: u64 = 512;
-    std::os::unix::fs::MetadataExt::blocks(meta) * BLOCK
-}
-
-#[cfg(not(unix))]
-fn allocated(meta: &Metadata) -> u64 {
-    meta.len()
 }

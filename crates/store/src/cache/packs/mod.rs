@@ -21,6 +21,7 @@ use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::lookup::StoredReply;
 use crate::digest::{ActionKey, Digest};
+use base::guarded;
 use base::redaction::redact_bytes;
 use folder::Layout;
 use frame::{
@@ -31,6 +32,8 @@ use packed::{DecodedHeader, decode_header};
 use shared_fields::SharedFields;
 
 const LEVEL: i32 = 3;
+/// A longer file is no pack: a pack is closed long before, after a frame that may be large.
+const LONGEST_PACK: u64 = 2 << 30;
 
 thread_local! {
     // creating a context costs more than compressing a small body
@@ -214,7 +217,11 @@ impl PackFiles {
         {
             return Ok(file.clone());
         }
-        let file = Arc::new(File::open(self.layout.pack(id))?);
+        let file = guarded::open(&self.layout.pack(id))?;
+        if file.metadata()?.len() > LONGEST_PACK {
+            return Err(io::Error::other("it is longer than a pack can be"));
+        }
+        let file = Arc::new(file);
         self.files
             .write()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,6 @@
 //! The pack that is being written: created, or continued after its last whole frame. What is cut off is set aside.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use crate::cache::index::scan::PackState;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::shared_fields::FieldNumbers;
-use base::files::{create_private_folder, open_options};
+use base::files::open_options;
+use base::guarded;
 
 /// A frame's place and its header.
 type LocatedFrame = (FrameLocation, FrameHeader);
@@ -98,11 +99,9 @@ impl ActivePack {
 /// Creates the file of a pack, where there is none yet: no pack is ever overwritten. Returns it with its nonce.
 fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
     let header = PackHeader::new(id)?;
-    let mut file = open_options(path)
-        .read(true)
-        .append(true)
-        .create_new(true)
-        .open(path)?;
+    let mut options = open_options(path);
+    options.read(true).append(true).create_new(true);
+    let mut file = guarded::open_with(&mut options, path)?;
     file.write_all(&header.encode())?;
     file.sync_data()?;
     Ok((file, header.nonce))
@@ -110,16 +109,17 @@ fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
 
 /// Opens a pack and cuts off everything after `good`.
 fn open_cut(path: &Path, good: u64) -> io::Result<File> {
-    if fs::metadata(path)?.len() > good {
+    let file = guarded::open_with(File::options().read(true).append(true), path)?;
+    if file.metadata()?.len() > good {
         cut(path, good)?;
     }
-    File::options().read(true).append(true).open(path)
+    Ok(file)
 }
 
 /// Cuts a pack off after `len` bytes, durably. Windows does not let a file be shortened that is open for appending, so
 /// it is opened again.
 pub(crate) fn cut(path: &Path, len: u64) -> io::Result<()> {
-    let file = File::options().write(true).open(path)?;
+    let file = guarded::open_with(File::options().write(true), path)?;
     file.set_len(len)?;
     file.sync_data()
 }
@@ -145,20 +145,18 @@ pub(crate) fn copy_damaged(
     to: u64,
 ) -> Result<PathBuf, CacheError> {
     let folder = layout.damaged();
-    create_private_folder(&folder)?;
+    guarded::create_folder(&folder)?;
     let path = folder.join(format!("{id:08}-{from}.bin"));
     copy_range(&layout.pack(id), from, to, &path).map_err(CacheError::io("write", &path))?;
     Ok(path)
 }
 
 fn copy_range(source: &Path, from: u64, to: u64, target: &Path) -> io::Result<()> {
-    let mut source = File::open(source)?;
+    let mut source = guarded::open(source)?;
     source.seek(SeekFrom::Start(from))?;
-    let mut target = open_options(target)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(target)?;
+    let mut options = open_options(target);
+    options.write(true).create(true).truncate(true);
+    let mut target = guarded::open_with(&mut options, target)?;
     io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
     target.sync_data()
 }

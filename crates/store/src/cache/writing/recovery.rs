@@ -2,8 +2,6 @@
 //! disagree in any other way, the tree is rebuilt from the packs. A killed process never causes that; the rest of an
 //! interrupted write at the end of the newest pack is cut off.
 
-use std::fs;
-
 use super::active_pack::ActivePack;
 use crate::cache::error::{CacheError, IndexFault};
 use crate::cache::index::Tables;
@@ -14,6 +12,7 @@ use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
+use base::guarded;
 
 /// What an open store begins with.
 pub(super) struct Opened {
@@ -144,11 +143,10 @@ fn usable_packs(layout: &Layout) -> Result<Vec<u32>, CacheError> {
     let mut ids = layout.pack_ids()?;
     if let Some(newest) = ids.last().copied() {
         let path = layout.pack(newest);
-        let len = fs::metadata(&path)
-            .map_err(CacheError::io("read", &path))?
-            .len();
+        let found = guarded::metadata(&path).map_err(CacheError::io("read", &path))?;
+        let len = found.map_or(0, |found| found.len());
         if len < PackHeader::LEN as u64 {
-            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+            guarded::remove_file(&path).map_err(CacheError::io("remove", &path))?;
             ids.pop();
         }
     }
