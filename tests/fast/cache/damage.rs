@@ -204,6 +204,34 @@ fn entries_that_a_pack_has_lost_are_named_when_it_is_opened() {
 }
 
 #[test]
+fn missing_packs_are_damage_that_is_reported_once() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), ENTRIES, LENGTH);
+    std::fs::remove_file(dir.path().join("packs/00000001.pack")).unwrap();
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
+    assert!(snapshot.notices()[0].contains("its packs are missing"));
+    let store = open(dir.path());
+    let notices = store.notices();
+    assert!(
+        notices.iter().any(|text| text.contains("lack 6 entries")),
+        "{notices:?}"
+    );
+    let reports = store.verify().unwrap();
+    assert_eq!((reports.len(), reports[0].lost.len() as u64), (1, ENTRIES));
+    assert_eq!(store.removed(&key(1)), Some(RemovalReason::Damaged));
+    store.close().unwrap();
+    let store = open(dir.path());
+    assert!(store.notices().is_empty() && store.verify().unwrap().is_empty());
+    assert!(
+        CacheSnapshot::open(dir.path())
+            .unwrap()
+            .verify()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
 fn a_lost_index_is_made_again() {
     let sound = tempdir().unwrap();
     filled(sound.path(), ENTRIES, LENGTH);

@@ -126,6 +126,32 @@ fn what_was_replaced_gives_its_space_back_too() {
 }
 
 #[test]
+fn a_prune_that_removes_nothing_changes_nothing_and_memos_of_what_stays_are_kept() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    (0..4).for_each(|n| drop(put(&store, n, body(n, 50_000))));
+    store.keep_memo(Digest::hash("rows"), b"rows of a context");
+    store.sync().unwrap();
+    let packs = || {
+        let entries = std::fs::read_dir(dir.path().join("packs")).unwrap();
+        let read = |path: std::path::PathBuf| (std::fs::read(&path).unwrap(), path);
+        entries
+            .map(|entry| read(entry.unwrap().path()))
+            .collect::<Vec<_>>()
+    };
+    let before = packs();
+    store.prune(&[], &HashSet::new()).unwrap();
+    assert!(packs() == before);
+    store.prune(&[key(0)], &HashSet::new()).unwrap();
+    assert!(packs() != before);
+    let rows = |store: &Store| store.read_memo(&Digest::hash("rows"));
+    assert_eq!(rows(&store).unwrap(), "rows of a context");
+    let many: Vec<_> = (1..4).map(key).collect();
+    store.prune(&many, &HashSet::new()).unwrap();
+    assert_eq!(rows(&store), None, "nothing is left that it is made from");
+}
+
+#[test]
 fn what_no_entry_names_goes_with_any_prune() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());

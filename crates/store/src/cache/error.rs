@@ -70,6 +70,17 @@ impl CacheError {
         }
     }
 
+    /// Whether the folder can only be read.
+    pub fn is_read_only(&self) -> bool {
+        let CacheError::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+        )
+    }
+
     /// The error of a caller who could not encode `what`.
     pub fn unencoded(what: &str, error: &str) -> CacheError {
         CacheError::Io {

@@ -49,5 +49,5 @@ pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
 pub use maintenance::without_room::prune_without_room;
 pub use packs::journal_steps::{BatchNonce, BatchStep, StepLog};
-pub use snapshot::{CacheSnapshot, DiskUsage};
+pub use snapshot::CacheSnapshot;
 pub use store::Store;

@@ -4,13 +4,12 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use serde::Serialize;
-
-use super::entry::{Day, EntryHeader, FrameLocation, ModelNames, Record, RemovalReason};
+use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::index::scan::scan;
 use super::index::{Tables, last_used};
 use super::lookup::{Lookup, StoredReply};
+use super::maintenance::verify::{self, DamageReport};
 use super::packs::PackFiles;
 use super::packs::folder::{FolderKind, Layout};
 use super::packs::frame::key_prefix;
@@ -18,7 +17,7 @@ use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 use super::packs::packed::DecodedHeader;
 use super::trust::TrustCheck;
 use crate::digest::{ActionKey, Digest};
-use base::guarded::disk_bytes;
+use base::guarded;
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]
@@ -28,21 +27,6 @@ pub struct CacheSnapshot {
     pub(super) layout: Layout,
     /// Entries of writers that are not trusted: they count as missing.
     hidden: HashSet<ActionKey>,
-}
-
-/// The disk space of a cache, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct DiskUsage {
-    /// The whole folder, as `du` reports it.
-    pub total: u64,
-    /// Entries with their bodies.
-    pub entries: u64,
-    /// Memos, such as rows and parts of pages; runs derive them again.
-    pub derived: u64,
-    /// The index; it can be rebuilt from the packs.
-    pub index: u64,
-    /// Everything else: source texts, records of use, and replaced frames.
-    pub other: u64,
 }
 
 impl CacheSnapshot {
@@ -67,7 +51,23 @@ impl CacheSnapshot {
 
     /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
-        self.tables.damage_notices().collect()
+        let mut notices: Vec<String> = self.tables.damage_notices().collect();
+        let has_index = guarded::exists(&self.layout.index().join("db"));
+        if has_index && self.layout.pack_ids().is_ok_and(|ids| ids.is_empty()) {
+            notices.push(format!(
+                "{}: its packs are missing; what they had is made and paid again when it is needed",
+                self.layout.root().display()
+            ));
+        }
+        notices
+    }
+
+    /// Verifies every entry, and removes nothing.
+    ///
+    /// # Errors
+    /// If a pack cannot be read.
+    pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
+        verify::look(&self.layout, &self.packs, &self.tables)
     }
 
     /// As [`super::Store::trust_only`].
@@ -86,33 +86,6 @@ impl CacheSnapshot {
             self.packs.decoded_header(record),
             Ok(DecodedHeader::FieldLost)
         )
-    }
-
-    /// The disk space of the cache. `named` has the digests of texts that entries and results were made from
-    /// (`EntryHeader::texts`); other texts are derived.
-    pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
-        let derived = self
-            .tables
-            .texts
-            .iter()
-            .filter(|(digest, _)| !named.contains(digest));
-        let derived = derived.map(|(_, at): (_, &FrameLocation)| at.len()).sum();
-        let entries = self
-            .tables
-            .records()
-            .map(|record| record.stored_bytes())
-            .sum();
-        let (total, index) = (
-            disk_bytes(self.layout.root()),
-            disk_bytes(&self.layout.index()),
-        );
-        DiskUsage {
-            total,
-            entries,
-            derived,
-            index,
-            other: total.saturating_sub(entries + derived + index),
-        }
     }
 
     /// The number of entries.

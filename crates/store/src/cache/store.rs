@@ -26,7 +26,7 @@ use super::maintenance::verify::{self, DamageReport};
 use super::maintenance::{self, PruneCounts};
 use super::packs::compress_body;
 use super::packs::folder::{self, FolderKind, Layout};
-use super::packs::frame::{self, FrameHeader, KeyPrefix, key_prefix};
+use super::packs::frame::{self, EncodedBody, FrameHeader, KeyPrefix, key_prefix};
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 use super::snapshot::CacheSnapshot;
 use super::trust::TrustCheck;
@@ -80,6 +80,7 @@ impl Store {
         // again, because another process may have created it meanwhile
         let kind = layout.inspect()?;
         let inner = Arc::new(StoreInner::open(layout, kind)?);
+        maintenance::bury_lost(&inner)?;
         let writer = WriterThread::start(inner.clone())
             .map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
@@ -195,20 +196,26 @@ impl Store {
         if is_known || self.inner.tables().text(&digest).is_some() {
             return;
         }
-        self.put_text(digest, text.as_bytes());
+        self.put_text(digest, text.as_bytes(), frame::text);
     }
 
-    fn put_text(&self, digest: Digest, bytes: &[u8]) {
+    fn put_text(
+        &self,
+        name: Digest,
+        bytes: &[u8],
+        frame: impl FnOnce(Digest, &EncodedBody) -> Vec<u8>,
+    ) {
         match compress_body(bytes) {
-            Ok(encoded) => self.write_in_background(Ok(frame::text(digest, &encoded))),
+            Ok(encoded) => self.write_in_background(Ok(frame(name, &encoded))),
             Err(error) => self.inner.notice(format!("a text was not stored: {error}")),
         }
     }
 
-    /// Stores a memo, in place of the one with this name. Every prune removes it. Does not wait.
+    /// Stores a memo, in place of the one with this name. A prune keeps the newest memos, as many bytes of them as of
+    /// entries. Does not wait.
     pub fn keep_memo(&self, name: Digest, bytes: &[u8]) {
         if self.read_memo(&name).is_none_or(|known| known != bytes) {
-            self.put_text(name, bytes);
+            self.put_text(name, bytes, frame::memo);
         }
     }
 
@@ -296,8 +303,9 @@ impl Store {
         self.sync()
     }
 
-    /// Removes entries; unknown keys are ignored. Also removes the texts that neither an entry nor `kept` names: memos,
-    /// which can be derived again, and sources of deleted results. A crash at any point loses nothing else.
+    /// Removes entries; unknown keys are ignored. Also removes the sources that neither an entry nor `kept` names, and the
+    /// memos that are larger than all entries together. If there is nothing to remove, nothing is changed. A crash at any
+    /// point loses nothing else.
     ///
     /// # Errors
     /// If the cache cannot be read or written; then this store writes nothing more.

@@ -20,9 +20,11 @@ use serde_json::{Value, json};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, size};
-use crate::cli::project::{given_results, open_store, print_notices, project_paths_of};
+use crate::cli::notices::print_notice;
+use crate::cli::project::{given_results, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::{self, EvaluationError, Event, Listening};
 use filter::CacheFilter;
 use prune::PruneArgs;
 use remote::writer_name;
@@ -130,16 +132,41 @@ pub(crate) fn run(
     }
 }
 
-/// Checks the hash of every entry, and removes those that are damaged.
+/// Checks the hash of every entry, and removes those that are damaged, unless the cache can only be read.
 fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
-    let store = open_store(cache, console)?;
-    let reports = store.verify()?;
-    let records = store.records();
+    let listener = &mut |event: &Event<'_>| print_notice(event, console);
+    match evaluation::open_store(cache, &Listening::new(listener)) {
+        Err(EvaluationError::Cache(error)) if error.is_read_only() => {
+            let cache = snapshot(cache, console)?;
+            Ok(report_damage(
+                &cache.verify()?,
+                &cache.records(),
+                "not removed: the cache can only be read",
+                console,
+            ))
+        }
+        opened => {
+            let store = opened?;
+            let reports = store.verify()?;
+            let exit = report_damage(&reports, &store.records(), "removed", console);
+            print_notices(&store, console);
+            store.close()?;
+            Ok(exit)
+        }
+    }
+}
+
+fn report_damage(
+    reports: &[DamageReport],
+    records: &[Record],
+    fate: &str,
+    console: &Console,
+) -> Exit {
     let bytes: u64 = records.iter().map(Record::stored_bytes).sum();
     let entries = records.len() as u64;
     let damaged: Vec<Value> = reports.iter().map(damage_json).collect();
     console.json(&json!({ "entries": entries, "bytes": bytes, "damaged": damaged }));
-    for report in &reports {
+    for report in reports {
         console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
@@ -149,19 +176,17 @@ fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let verdict = match reports.is_empty() {
         true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
         false => format!(
-            "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
+            "{} {were} found and {fate}, {} lost; the rest is intact: {sound}.",
             console.paint(TextStyle::Bad, &places),
             count(lost, Noun::Entry)
         ),
     };
     console.print(&verdict);
-    print_notices(&store, console);
-    store.close()?;
-    Ok(if reports.is_empty() {
+    if reports.is_empty() {
         Exit::Done
     } else {
         Exit::Error
-    })
+    }
 }
 
 fn damage_json(report: &DamageReport) -> Value {

@@ -14,7 +14,7 @@ use crate::results::{
     Design, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, names, open_results,
 };
 use base::clock::moment;
-use base::files::read_text;
+use base::guarded::read_text;
 
 /// A result set as it is listed.
 #[derive(Serialize)]

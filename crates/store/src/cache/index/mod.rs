@@ -168,7 +168,7 @@ impl Tables {
                     });
                 }
             }
-            FrameContent::Text => self.set_text(header.key, at),
+            FrameContent::Text | FrameContent::Memo => self.set_text(header.key, at),
             FrameContent::Counts(counts) => counts
                 .iter()
                 .for_each(|(digest, count)| self.set_count(*digest, *count)),
@@ -332,28 +332,35 @@ impl Tables {
             || places.any(|at| at.pack == pack)
     }
 
-    /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs.
-    pub(super) fn agrees_with(&self, scanned: &Tables) -> bool {
-        self.records.len() == scanned.records.len()
-            && self.records().all(|record| scanned.has_alike(&record))
-            && self.texts == scanned.texts
-            && self.journal == scanned.journal
+    /// The outputs that these tables have, and that neither are in `scanned` nor were removed there.
+    pub(super) fn lost_in(&self, scanned: &Tables) -> Vec<Record> {
+        let mut lost = self.all_records();
+        lost.retain(|record| {
+            let key = &record.key;
+            record.is_usable() && scanned.find(key).is_none() && scanned.removed(key).is_none()
+        });
+        lost
     }
 
-    /// Whether the record of this key has the same body at the same place, and the same kind of status.
-    fn has_alike(&self, record: &Record) -> bool {
-        self.find(&record.key).is_some_and(|known| {
-            let known = (
-                known.location,
-                known.raw,
-                std::mem::discriminant(&known.status),
-            );
-            known
-                == (
-                    record.location,
-                    record.raw,
-                    std::mem::discriminant(&record.status),
-                )
-        })
+    /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs. A prune
+    /// that was killed leaves frames in two packs, and some that the tree has forgotten already: either place is right if
+    /// `is_sound` finds the record there.
+    pub(super) fn agrees_with(&self, scanned: &Tables, is_sound: impl Fn(&Record) -> bool) -> bool {
+        let is_known = |record: Record| {
+            scanned.find(&record.key).is_some_and(|known| {
+                let kind = std::mem::discriminant(&record.status);
+                record.raw == known.raw
+                    && kind == std::mem::discriminant(&known.status)
+                    && (record.location == known.location || is_sound(&record))
+            })
+        };
+        let steps = &scanned.journal;
+        self.records.len() == scanned.records.len()
+            && self.records().all(is_known)
+            && self
+                .texts
+                .keys()
+                .all(|name| scanned.texts.contains_key(name))
+            && self.journal.keys().all(|step| steps.contains_key(step))
     }
 }

@@ -86,7 +86,7 @@ impl LiveFrames<'_> {
                     .filter(|record| record.raw == header.digest);
                 record.is_some_and(|record| has_result(&record, result))
             }
-            FrameContent::Text => self.tables.text(&header.key) == Some(at),
+            FrameContent::Text | FrameContent::Memo => self.tables.text(&header.key) == Some(at),
             FrameContent::Journal(nonce, step) => {
                 self.tables.journal.get(&(*nonce, *step)) == Some(&at)
             }

@@ -10,12 +10,12 @@ mod live_frames;
 pub(super) mod verify;
 pub(super) mod without_room;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 
 use crate::cache::entry::{FrameLocation, Record, RemovalReason};
 use crate::cache::error::CacheError;
-use crate::cache::packs::frame::{self, FrameContent, PackHeader};
+use crate::cache::packs::frame::{self, FrameContent, FrameHeader};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
 use crate::cache::packs::packed::{DecodedHeader, PortableFrame};
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
@@ -42,6 +42,14 @@ const INDEX_ENTRY: u64 = 300;
 const BATCH: usize = 512;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.
 const REMEMBERED: usize = 2 * BATCH;
+
+/// Marks as damaged the entries that the index had and the packs lack.
+pub(super) fn bury_lost(store: &StoreInner) -> Result<(), CacheError> {
+    if store.lost.is_empty() {
+        return Ok(());
+    }
+    store.exclusively(|active| remove(store, active, &store.lost, RemovalReason::Damaged))
+}
 
 /// Removes entries and the texts that neither an entry nor `kept` names; unknown keys are ignored.
 pub(super) fn prune(
@@ -99,11 +107,22 @@ fn reclaim(
     let live = store.tables().all_records();
     let mut unused = unused_texts(store, &live);
     unused.retain(|(digest, _)| !kept.contains(digest));
-    let mut ids = mostly_dead(store, &live)?;
+    let room: u64 = live.iter().map(Record::stored_bytes).sum();
+    let mut size = 0;
+    unused.sort_unstable_by_key(|(_, at)| std::cmp::Reverse(*at));
+    unused.retain(|(_, at)| {
+        let is_memo = store.packs.is_memo(*at);
+        size += if is_memo { at.len() } else { 0 };
+        !is_memo || size > room
+    });
+    let mut ids = mostly_dead(store)?;
     ids.extend(removed.iter().map(|record| record.location.pack));
     ids.extend(unused.iter().map(|(_, at)| at.pack));
     let done = removable_steps(stored_steps(store)?);
     ids.extend(done.iter().map(|stored| stored.pack));
+    if ids.is_empty() {
+        return Ok(());
+    }
     let mut tables = store.tables_mut();
     unused
         .iter()
@@ -171,22 +190,33 @@ fn used_texts<'r>(
     Some(used)
 }
 
-/// The packs that are less than half live.
-fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
-    let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
-    for record in live {
-        *alive.entry(record.location.pack).or_default() += record.stored_bytes();
-    }
-    let mut dead = BTreeSet::new();
+/// The packs of which more than half is dead.
+fn mostly_dead(store: &StoreInner) -> Result<BTreeSet<u32>, CacheError> {
+    let tables = store.tables();
+    let live = LiveFrames {
+        tables: &tables,
+        older_go: false,
+        remember_from: None,
+    };
+    let mut mostly_dead = BTreeSet::new();
     for id in store.layout.pack_ids()? {
-        let path = store.layout.pack(id);
-        let found = guarded::metadata(&path).map_err(CacheError::io("read", &path))?;
-        let bytes = found.map_or(0, |found| found.len());
-        if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
-            dead.insert(id);
+        let frames = find_frames_in(&store.packs, id, |at, header| {
+            let dead = if live.is_dead(at, header) {
+                at.len()
+            } else {
+                0
+            };
+            Some((dead, at.len()))
+        });
+        let frames = frames.map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        let (dead, all) = frames
+            .iter()
+            .fold((0, 0), |(dead, all), ((d, a), _)| (dead + d, all + a));
+        if dead * 2 > all {
+            mostly_dead.insert(id);
         }
     }
-    Ok(dead)
+    Ok(mostly_dead)
 }
 
 /// A step of a batch that a pack has.
@@ -241,7 +271,7 @@ fn find_frames<T>(
 ) -> Result<Vec<(T, FrameLocation)>, CacheError> {
     let mut found = Vec::new();
     for id in store.layout.pack_ids()? {
-        let picked = find_frames_in(&store.packs, id, &pick)
+        let picked = find_frames_in(&store.packs, id, |_, header| pick(&header.content))
             .map_err(CacheError::io("read", &store.layout.pack(id)))?;
         found.extend(picked);
     }
@@ -251,14 +281,14 @@ fn find_frames<T>(
 fn find_frames_in<T>(
     packs: &PackFiles,
     id: u32,
-    pick: impl Fn(&FrameContent) -> Option<T>,
+    pick: impl Fn(FrameLocation, &FrameHeader) -> Option<T>,
 ) -> io::Result<Vec<(T, FrameLocation)>> {
     let file = packs.file(id)?;
     let mut scanner = PackScanner::new(id, &file, 0, file.metadata()?.len());
     let mut found = Vec::new();
     while let Some(item) = scanner.next()? {
         if let PackItem::Frame(at, header) = item {
-            found.extend(pick(&header.content).map(|picked| (picked, at)));
+            found.extend(pick(at, &header).map(|picked| (picked, at)));
         }
     }
     Ok(found)

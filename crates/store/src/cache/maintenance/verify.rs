@@ -10,15 +10,19 @@ use bytes::Bytes;
 use super::{newest_removals, remove, remove_packs};
 use crate::cache::entry::{FrameLocation, RemovalReason};
 use crate::cache::error::{CacheError, Damage};
+use crate::cache::index::Tables;
+use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::packed::decode_header;
 use crate::cache::packs::shared_fields::SharedFields;
-use crate::cache::packs::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
+use crate::cache::packs::{
+    PackFiles, PackItem, PackScanner, decode_body, read_frame, read_pack_header,
+};
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
 use crate::digest::ActionKey;
 
-/// Damage that was found and removed.
+/// Damage that was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{damage}{}", self.consequences())]
 pub struct DamageReport {
@@ -62,9 +66,44 @@ pub(crate) fn verify(
     store: &StoreInner,
     active: &mut ActivePack,
 ) -> Result<Vec<DamageReport>, CacheError> {
-    let mut reports = Vec::new();
+    let mut reports: Vec<DamageReport> = missing(store).into_iter().collect();
     check_packs(store, active, &mut reports)?;
     check_index(store, active, &mut reports)?;
+    Ok(reports)
+}
+
+/// The entries that were in packs which are gone.
+fn missing(store: &StoreInner) -> Option<DamageReport> {
+    let first = store.lost.first()?;
+    Some(DamageReport {
+        damage: first.unreadable("the index has it, and the packs do not"),
+        lost: store.lost.iter().map(|record| record.key).collect(),
+        set_aside: None,
+    })
+}
+
+/// Verifies the packs of a cache that is only read, and changes nothing.
+pub(crate) fn look(
+    layout: &Layout,
+    packs: &PackFiles,
+    tables: &Tables,
+) -> Result<Vec<DamageReport>, CacheError> {
+    let mut reports = Vec::new();
+    for id in layout.pack_ids()? {
+        let path = layout.pack(id);
+        let file = packs.file(id).map_err(CacheError::io("read", &path))?;
+        for range in check_pack(id, &file).map_err(CacheError::io("read", &path))? {
+            let hit = tables
+                .records()
+                .filter(|record| range.overlaps(&record.location));
+            let lost: Vec<ActionKey> = hit.map(|record| record.key).collect();
+            reports.push(DamageReport {
+                damage: packs.damage(lost.first().copied(), range.at, range.what),
+                lost,
+                set_aside: None,
+            });
+        }
+    }
     Ok(reports)
 }
 
@@ -214,7 +253,10 @@ fn check_frame(
     }
     let has_body = matches!(
         header.content,
-        FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..)
+        FrameContent::Reply(_)
+            | FrameContent::Text
+            | FrameContent::Memo
+            | FrameContent::Journal(..)
     );
     Ok(if has_body {
         decode_body(header, Bytes::from(bytes).slice(head..)).err()

@@ -151,6 +151,8 @@ pub(crate) enum FrameContent {
     },
     /// The body is a text; the key is the digest it is stored under.
     Text,
+    /// The body can be derived again; the key is its name.
+    Memo,
     /// Token counts, by the digests of their texts.
     Counts(Vec<(Digest, u64)>),
     /// Entries used on a day.
@@ -436,6 +438,7 @@ mod kind {
     pub(super) const JOURNAL: u8 = 9;
     pub(super) const FIELDS: u8 = 10;
     pub(super) const PARSE_RESULTS: u8 = 11;
+    pub(super) const MEMO: u8 = 12;
 }
 
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
@@ -451,6 +454,7 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
             }
         }
         kind::TEXT => FrameContent::Text,
+        kind::MEMO => FrameContent::Memo,
         kind::COUNTS => FrameContent::Counts(postcard::from_bytes(bytes).ok()?),
         kind::TOUCH => {
             let (day, keys) = postcard::from_bytes(bytes).ok()?;
@@ -533,6 +537,10 @@ pub(crate) fn parse_result(
 
 pub(crate) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
     assemble(kind::TEXT, digest, body, &[])
+}
+
+pub(crate) fn memo(name: Digest, body: &EncodedBody) -> Vec<u8> {
+    assemble(kind::MEMO, name, body, &[])
 }
 
 pub(crate) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {

@@ -398,7 +398,13 @@ impl PackFiles {
         decode(&body).ok_or_else(|| self.damage(None, at, "the record of a batch cannot be read"))
     }
 
-    /// The text stored at a location under `digest`.
+    /// Whether a memo is stored at a location. One whose header is damaged is no loss.
+    pub(super) fn is_memo(&self, at: FrameLocation) -> bool {
+        self.frame(None, at, u64::from(at.head))
+            .is_ok_and(|(header, _)| header.content == FrameContent::Memo)
+    }
+
+    /// The text or memo stored at a location under `digest`.
     pub(super) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);

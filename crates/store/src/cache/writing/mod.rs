@@ -14,7 +14,7 @@ use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
-use crate::cache::entry::FrameLocation;
+use crate::cache::entry::{FrameLocation, Record};
 use crate::cache::error::{CacheError, IndexFault, IndexResult};
 use crate::cache::index::Tables;
 use crate::cache::index::index_folder::{OldIndex, replace_index, set_aside};
@@ -47,6 +47,8 @@ pub(crate) struct StoreInner {
     active: Mutex<ActivePack>,
     fault: OnceLock<String>,
     notices: Mutex<Vec<String>>,
+    /// The entries that the index had and the packs lack.
+    pub(super) lost: Vec<Record>,
     /// Whether anything was written since the last sync.
     pending: AtomicBool,
 }
@@ -69,6 +71,7 @@ impl StoreInner {
             tree,
             marks,
             active,
+            lost,
         } = open_index(&layout, &packs, &mut notices)?;
         let store = StoreInner {
             layout,
@@ -78,6 +81,7 @@ impl StoreInner {
             active: Mutex::new(active),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
+            lost,
             pending: AtomicBool::new(false),
         };
         store.with_tree(|tree| tree.update(&mut store.tables_mut(), &marks));
@@ -347,7 +351,9 @@ impl StoreInner {
     /// Compares the tables with the packs, and rebuilds tables and tree if they differ. Returns whether they did.
     pub(super) fn check_tables(&self, active: &ActivePack) -> Result<bool, CacheError> {
         let (mut scanned, states) = scan(&self.layout, &self.packs)?;
-        let agrees = self.tables().agrees_with(&scanned);
+        let agrees = self
+            .tables()
+            .agrees_with(&scanned, |record| self.packs.verify_body(record).is_ok());
         if agrees {
             return Ok(false);
         }

@@ -3,6 +3,7 @@
 //! interrupted write at the end of the newest pack is cut off.
 
 use super::active_pack::ActivePack;
+use crate::cache::entry::Record;
 use crate::cache::error::{CacheError, IndexFault};
 use crate::cache::index::Tables;
 use crate::cache::index::index_folder::{OldIndex, finish_index, replace_index};
@@ -13,6 +14,7 @@ use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
 use base::guarded;
+use base::units::Usd;
 
 /// What an open store begins with.
 pub(super) struct Opened {
@@ -22,6 +24,8 @@ pub(super) struct Opened {
     /// The watermarks that the tree does not have yet; `None` for a pack that is gone.
     pub(super) marks: Vec<(u32, Option<Watermark>)>,
     pub(super) active: ActivePack,
+    /// The entries that the tree had and the packs lack.
+    pub(super) lost: Vec<Record>,
 }
 
 /// Why the tree is rebuilt.
@@ -29,7 +33,7 @@ enum RebuildReason {
     /// There is none, or it cannot be read.
     Unreadable(String),
     /// It is sound, and the packs lack something that it has.
-    OtherPacks(String),
+    OtherPacks(String, Box<Tables>),
 }
 
 impl From<IndexFault> for RebuildReason {
@@ -65,9 +69,10 @@ pub(super) fn open_index(
                 tree: Some(tree),
                 marks,
                 active,
+                lost: Vec::new(),
             })
         }
-        Err(reason) => rebuild(layout, packs, &reason, notices),
+        Err(reason) => rebuild(layout, packs, reason, notices),
     }
 }
 
@@ -90,14 +95,16 @@ fn open_tree(
         }
     };
     tables.track_changes();
-    let states = catch_up(&mut tables, &marks, ids, packs).map_err(RebuildReason::OtherPacks)?;
-    Ok((tables, tree, marks, states))
+    match catch_up(&mut tables, &marks, ids, packs) {
+        Ok(states) => Ok((tables, tree, marks, states)),
+        Err(why) => Err(RebuildReason::OtherPacks(why, Box::new(tables))),
+    }
 }
 
 fn rebuild(
     layout: &Layout,
     packs: &PackFiles,
-    reason: &RebuildReason,
+    reason: RebuildReason,
     notices: &mut Vec<String>,
 ) -> Result<Opened, CacheError> {
     let (mut tables, states) = scan(layout, packs)?;
@@ -114,17 +121,34 @@ fn rebuild(
             None
         }
     };
+    let mut lost = Vec::new();
     let (why, is_new) = match reason {
         // a new cache, or what a process left that was killed while it made one
         RebuildReason::Unreadable(why) => {
             (why, tables.item_count() == 0 && tables.damage.is_empty())
         }
-        RebuildReason::OtherPacks(why) => (why, false),
+        RebuildReason::OtherPacks(why, known) => {
+            lost = known.lost_in(&tables);
+            (why, false)
+        }
     };
     if tree.is_some() && !is_new {
         let (root, entries) = (layout.root().display(), tables.record_count());
         notices.push(format!(
             "{root}: the index was rebuilt from the packs, {entries} entries ({why})"
+        ));
+    }
+    if !lost.is_empty() {
+        let cost: f64 = lost
+            .iter()
+            .filter_map(|record| record.cost)
+            .map(|cost| cost.0)
+            .sum();
+        notices.push(format!(
+            "{}: the packs lack {} entries that the index had; they are made again when they are needed, which cost {} before",
+            layout.root().display(),
+            lost.len(),
+            Usd(cost)
         ));
     }
     notices.extend(tables.damage_notices());
@@ -134,6 +158,7 @@ fn rebuild(
         tree,
         marks: Vec::new(),
         active,
+        lost,
     })
 }
 
