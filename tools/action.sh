@@ -51,7 +51,7 @@ run() {
         words=(run --label "$LABEL" --part "$PART") artifact=${PART/\//-of-}
     else
         words=(run --label "$LABEL" --junit compeval-junit.xml)
-        if [ -n "$PARTS" ]; then words+=(--parts "$PARTS"); fi
+        if [ -n "$PARTS" ]; then words+=(--offline); fi
         if [ -n "$COMPARE_TO" ]; then
             words+=(--compare-to "$COMPARE_TO")
             if [ "$FAIL_ON_REGRESSION" = true ]; then words+=(--fail-on-regression); fi

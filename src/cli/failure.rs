@@ -100,11 +100,6 @@ impl From<Ending> for Exit {
     }
 }
 
-/// How a signing key is made.
-pub(crate) fn new_key() -> &'static str {
-    "compeval cache key   makes a key"
-}
-
 /// The failure for `--json` with a flag whose output is something else.
 pub(crate) fn not_as_json(flag: &str) -> Failure {
     Failure::input(format!("{flag} prints no JSON: leave out --json"))
@@ -370,12 +365,8 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         EvaluationError::NoSelftest { .. } => {
             "`compeval judge selftest` asks them once, for all parts".to_owned()
         }
-        EvaluationError::NoParts { .. } => "`compeval run --part 1/N` runs the first of N".to_owned(),
-        EvaluationError::RemoteSettings(SettingsError::NoKey) => {
-            format!("{}; --remote-mode read uploads nothing", new_key())
-        }
         EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
-            "--remote-mode read uploads nothing".to_owned()
+            "--remote-mode read writes nothing".to_owned()
         }
         error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),
     })
@@ -399,7 +390,7 @@ fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Optio
     }
 }
 
-/// What to do about parts that cannot be run or merged.
+/// What to do about parts that cannot be run.
 fn part_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
         EvaluationError::BatchedPart { .. } => {
@@ -409,12 +400,6 @@ fn part_hint(error: &EvaluationError) -> Option<&'static str> {
             "give each process a number of its own, from 1/N to N/N"
         }
         EvaluationError::NoRemote => "--remote fs:///srv/compeval, or COMPEVAL_REMOTE",
-        EvaluationError::OtherParts { .. } => {
-            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again"
-        }
-        EvaluationError::OtherAssignment { .. } => {
-            "give the number of parts that were run, or run them again with this project and version"
-        }
         _ => return None,
     })
 }

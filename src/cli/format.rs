@@ -42,14 +42,11 @@ nouns! {
     Fixture: "fixture", "个样本";
     HumanGrade: "human grade", "个人工评分";
     Kind: "other kind", "个其他种类";
-    Label: "label", "个标签";
     Message: "message", "条消息";
     Method: "method", "个方法";
     MoreCompaction: "more compaction", "次其他压缩";
     Note: "note", "条说明";
-    Pack: "pack", "个包";
     Pair: "pair", "对";
-    PartRecord: "part record", "条分片记录";
     Point: "point", "个压缩点";
     Probe: "probe", "个问题";
     Read: "read", "次读取";

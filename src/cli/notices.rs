@@ -1,6 +1,5 @@
 //! Prints the events of an evaluation that deserve a line of their own, and the hosts and programs that a project uses.
 
-use crate::action::ActionKey;
 use crate::cli::findings::render_some;
 use crate::cli::format::{Noun, count, money};
 use crate::cli::part::part_line;
@@ -9,7 +8,7 @@ use crate::evaluation::Event;
 use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::CostEstimate;
 use crate::results::Label;
-use store::remote::SharedSummary;
+use store::remote::Exchanged;
 
 /// Prints the line of an event, if it has one.
 pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
@@ -19,7 +18,7 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         Event::RemoteIgnored => console.note(&console.labelled(
             TextStyle::Hint,
             "note:",
-            "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one",
+            "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE names one",
         )),
         Event::RefreshContinues { label } => console.note(&console.labelled_prose(
             TextStyle::Hint,
@@ -30,18 +29,16 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
             "remote:",
             format!("{error}; this command continues without it"),
         ),
-        Event::RemoteLacks { url, estimate } => {
-            missing_in_remote(url, estimate).into_iter().for_each(|line| console.note(&line))
-        }
+        Event::RemoteLacks { url, estimate } => missing_in_remote(url, estimate)
+            .into_iter()
+            .for_each(|line| console.note(&line)),
         Event::RemoteWarning(warning) => console.warn("remote:", warning),
         Event::CacheNotice(notice) => console.warn("cache:", notice),
-        Event::Untrusted(entries) => console.warn("cache:", untrusted_entries(*entries)),
         Event::ChecksLeftOut => console.warn("stopped:", checks_left_out()),
         Event::Access(access) => console.note(&access_list(access, console)),
-        Event::Exchanged(summary) => transfers(summary).into_iter().for_each(|line| console.note(&line)),
-        Event::OutputsChanged { label, keys } => {
-            console.warn("warning:", changed_outputs(label, keys));
-        }
+        Event::Exchanged(summary) => transfers(summary)
+            .into_iter()
+            .for_each(|line| console.note(&line)),
         Event::Started(_)
         | Event::Added { .. }
         | Event::Step { .. }
@@ -69,24 +66,9 @@ fn missing_in_remote(
     })
 }
 
-fn untrusted_entries(entries: u64) -> String {
-    format!(
-        "{entries} pulled entries are of writers that are not in `trust`; they count as missing"
-    )
-}
-
 fn checks_left_out() -> &'static str {
     "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
          run makes the other checks"
-}
-
-fn changed_outputs(label: &str, keys: &[ActionKey]) -> String {
-    let keys: Vec<String> = keys.iter().map(|key| key.0.short()).collect();
-    format!(
-        "pulled outputs differ from those that the earlier results of `{label}` were made from ({}, …); \
-         `compeval cache show KEY` says who wrote them",
-        keys.join(", ")
-    )
 }
 
 /// Prints warnings: one at its place, several by kind.
@@ -96,15 +78,15 @@ pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
     }
 }
 
-/// What was pulled and uploaded, in a line; `None` if nothing was.
-fn transfers(summary: &SharedSummary) -> Option<String> {
-    let (pulled, pushed) = (summary.pulled.entries, summary.pushed.entries);
-    let done: Vec<String> = [(pulled, "pulled"), (pushed, "uploaded")]
+/// What was pulled and put, in a line; `None` if nothing was.
+fn transfers(exchanged: &Exchanged) -> Option<String> {
+    let (pulled, pushed) = (exchanged.pulled, exchanged.pushed);
+    let done: Vec<String> = [(pulled, "pulled"), (pushed, "put there")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, verb)| format!("{count} {verb}"))
         .collect();
-    (!done.is_empty()).then(|| format!("Remote {}: {}.", summary.url, done.join(", ")))
+    (!done.is_empty()).then(|| format!("Remote {}: {}.", exchanged.url, done.join(", ")))
 }
 
 /// The hosts and programs that a project uses, on one line.

@@ -9,9 +9,7 @@ use crate::action::{
 };
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
-use store::cache::{
-    Damage, EntryHeader, EntryStatus, Field, ImportOrigin, Lookup, ModelNames, Record, Tag,
-};
+use store::cache::{Damage, EntryHeader, EntryStatus, Field, Lookup, ModelNames, Record, Tag};
 
 /// Everything about an entry besides its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +35,8 @@ pub struct EntryMeta {
     pub coordinate: EntryCoordinate,
     pub inputs: Inputs,
     pub sources: Sources,
-    /// Where it was imported from; `None` for an entry made here.
-    pub imported: Option<ImportOrigin>,
+    /// The URL of the remote that it was pulled from; `None` for an entry made here.
+    pub imported: Option<String>,
     /// How the request was sent, at which price.
     pub lane: Lane,
 }

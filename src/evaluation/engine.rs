@@ -1,7 +1,6 @@
 //! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it; counts and logs the
 //! requests.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -41,9 +40,7 @@ pub struct EngineOptions {
     /// Tests the judges and does not run the matrix.
     pub selftests_only: bool,
     pub batches: BatchOptions,
-    /// The public keys of the writers whose entries are used.
-    pub trusted: BTreeSet<String>,
-    /// Where outputs are searched that are not in the cache, and where new outputs are uploaded to.
+    /// Where outputs are searched that are not in the cache, and where new outputs are put.
     pub shared: Option<SharedCache>,
     /// Whether to report the hosts and programs that the project uses, unless they were reported before.
     pub reports_access: bool,
@@ -76,9 +73,6 @@ impl EngineOptions {
 }
 
 const BEAT: Duration = Duration::from_millis(500);
-
-/// The maximum duration of the upload at the end of a run; a later run uploads the rest.
-const LAST_UPLOAD: Duration = Duration::from_secs(120);
 
 /// The providers of the models that the stages use.
 fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
@@ -125,8 +119,9 @@ pub(crate) fn run_matrix(
     let forwarder = Forwarder {
         recorder,
         listening,
-        shared,
-        is_offline: options.offline,
+        remote: shared
+            .filter(|_| !options.offline)
+            .map(|shared| shared.exchanged().url),
     };
     with_engine(
         started,
@@ -178,16 +173,16 @@ pub fn with_engine<T>(
     if options.reports_access && !options.offline {
         report_access(pipeline, options.generates, store, listening);
     }
-    let hidden = store.trust_only(&options.trusted)?;
-    if hidden > 0 {
-        listening.report(&Event::Untrusted(hidden as u64));
-    }
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
     let outputs = OutputCache::new(preparer, store);
     let client = client(pipeline, options.requests.clone());
     let shared = options.shared.as_ref();
+    let scheduler_options = options.for_scheduler(
+        pipeline,
+        Journal::read(store)?.refresh(options.refresh.clone()),
+    );
     let executor = Executor {
         preparer,
         store,
@@ -198,11 +193,9 @@ pub fn with_engine<T>(
         prefixes: SharedPrefixes::default(),
         programs: Programs::default(),
         shared,
+        takes_failures: options.offline,
+        refresh: &scheduler_options.refresh,
     };
-    let scheduler_options = options.for_scheduler(
-        pipeline,
-        Journal::read(store)?.refresh(options.refresh.clone()),
-    );
     let runtime = runtime()?;
     let (_never, never) = watch::channel(StopRequest::No);
     listening.report(&Event::Started(&started));
@@ -228,37 +221,32 @@ fn client(pipeline: &Pipeline, requests: Arc<RequestLog>) -> Client {
     client.with_listener(move |event| requests.on_event(event))
 }
 
-/// Does `work`, and meanwhile reports progress and uploads new outputs.
+/// Does `work`, and meanwhile reports progress.
 async fn work_and_report<T>(
     work: impl Future<Output = Result<T, EvaluationError>>,
     Executor {
         client,
         budget,
-        store,
         shared,
         ..
     }: &Executor<'_>,
     stop: &watch::Receiver<StopRequest>,
     listening: &Listening<'_>,
 ) -> Result<T, EvaluationError> {
-    if let Some(shared) = shared {
-        shared.load_or_warn().await;
-        report_warnings(shared, listening);
-    }
-    let reporting = report_periodically(listening, || ProgressSnapshot {
-        statuses: client.statuses(),
-        spent: budget.spent(),
-        stop: *stop.borrow(),
+    let reporting = report_periodically(listening, || {
+        if let Some(shared) = shared {
+            report_warnings(shared, listening);
+        }
+        ProgressSnapshot {
+            statuses: client.statuses(),
+            spent: budget.spent(),
+            stop: *stop.borrow(),
+        }
     });
-    let done = tokio::select! {
+    tokio::select! {
         done = work => done,
         () = reporting => Err(EvaluationError::ClockStopped),
-        () = upload_periodically(*shared, store) => Err(EvaluationError::ClockStopped),
-    };
-    if let Some(shared) = shared.filter(|_| *stop.borrow() != StopRequest::Now) {
-        let _ = tokio::time::timeout(LAST_UPLOAD, shared.finish(store)).await;
     }
-    done
 }
 
 /// Reports which hosts and programs the project uses, unless the same list was reported before, which the cache
@@ -290,18 +278,6 @@ pub fn runtime() -> Result<Runtime, EvaluationError> {
         .thread_keep_alive(Duration::MAX)
         .build()
         .map_err(EvaluationError::Runtime)
-}
-
-/// Uploads new outputs during the run; never returns.
-async fn upload_periodically(shared: Option<&SharedCache>, store: &Store) {
-    let Some(shared) = shared.filter(|shared| shared.is_written()) else {
-        return std::future::pending().await;
-    };
-    let mut beats = tokio::time::interval(BEAT);
-    loop {
-        beats.tick().await;
-        shared.upload_if_due(store).await;
-    }
 }
 
 /// Reports the progress periodically; never returns.

@@ -1,14 +1,11 @@
 //! Why an evaluation could not be done.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::results::{
-    FEW, FolderError, Incomparable, Label, LabelLockError, LabelWriterError, SetError,
-};
+use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::RunError;
 use base::files::FileError;
 use base::units::{Tokens, Usd};
@@ -67,20 +64,6 @@ pub enum EvaluationError {
         "the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them"
     )]
     NoSelftest { url: String, cases: usize },
-    /// No part of the run pushed anything.
-    #[error("the remote has no part of `{label}` in {of} parts")]
-    NoParts { label: Label, of: NonZeroU32 },
-    /// The parts ran another design than the project has now.
-    #[error(
-        "the parts of `{label}` are of another design than this project is now; what differs:{}",
-        list(differs)
-    )]
-    OtherParts { label: Label, differs: Vec<String> },
-    /// The parts divided the work in another way.
-    #[error(
-        "the parts of `{label}` divided the work otherwise than this project and this version would now"
-    )]
-    OtherAssignment { label: Label },
     /// The results of the label cannot be written.
     #[error(transparent)]
     Writer(#[from] LabelWriterError),
@@ -119,10 +102,6 @@ pub enum EvaluationError {
     /// The periodic tasks of a run ended before the run.
     #[error("the clock stopped")]
     ClockStopped,
-}
-
-fn list(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("\n  - {line}")).collect()
 }
 
 impl From<Problems> for EvaluationError {

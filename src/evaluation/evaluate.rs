@@ -13,10 +13,8 @@ use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use super::false_facts::{check_judges, has_judge_to_check};
 use super::line_files::LineFiles;
-use super::merge::Merge;
 use super::outcome::{Ended, Ending, EvaluationOutcome};
-use super::part::{NumberedPart, PartOfRun, PartRequest};
-use super::parts_remote::{connect_parts, push_part};
+use super::part::PartOfRun;
 use super::project::{
     commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project,
     report_notices, stage_models,
@@ -25,22 +23,23 @@ use super::publish::{PublishedResults, gather, publish};
 use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
 use super::remote::{
-    connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys,
+    add_spending, connect_shared, remote_of_run, remote_use, report_warnings, require_selftest,
 };
 use super::request::Request;
 use super::totals::RunTotals;
 use crate::entries::Refresh;
+use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{CostEstimate, reachable, selftest_actions};
+use crate::plan::{CostEstimate, reachable};
 use crate::results::{
     Design, ForecastTotals, KeysFile, Label, LabelLockError, LabelWriter, LabelWriterError,
-    ListedRow, Manifest, Publication, Regradings, Summary, names, unfinished_refresh,
+    ListedRow, Manifest, Outcome, Publication, Regradings, Summary, names, unfinished_refresh,
 };
 use crate::scheduler::{Budget, RunOutcome};
 use lexical::claims::language_of;
 use models::{Lane, Prices};
-use store::cache::{Layered, Lookup, Store};
-use store::remote::{SharedCache, SharedSummary};
+use store::cache::{Layered, Store};
+use store::remote::SharedCache;
 
 /// Does an evaluation: opens the project, runs what is stale, and publishes the results. `listener` receives each step
 /// as it happens.
@@ -59,12 +58,12 @@ pub fn evaluate(
     );
     let (prepared, store) = match request.part {
         // A part has its own cache; that of the project is not locked.
-        Some(PartRequest::Run(_)) => {
+        Some(_) => {
             let prepared = Prepared::new(request, &listening)?;
             let store = open_store(prepared.cache(), &listening)?;
             (prepared, store)
         }
-        Some(PartRequest::Merge(_)) | None => {
+        None => {
             // A project that cannot be read is reported by `Prepared::new`.
             let paths = paths_of_project(&file, profile.as_deref()).ok();
             let existing = paths.as_ref().map(|paths| paths.cache.as_path());
@@ -89,33 +88,30 @@ fn run_and_publish(
     if let Some(part) = &prepared.part {
         listening.report(&Event::Part(part));
         copy_known(part, pipeline, &store)?;
-        prepared.require_selftest(&store)?;
+        if let Some(shared) = &prepared.options.shared {
+            require_selftest(pipeline, shared, &store)?;
+        }
     }
     let ExecutedRun {
         mut manifest,
         ending,
         rows,
         is_broken,
-        exchanged,
     } = prepared.execute(&store, listening)?;
     let Prepared {
         pipeline,
         writer,
         part,
-        merge,
         options,
         ..
     } = prepared;
-    let coverage = merge
-        .as_ref()
-        .map(|merge| merge.coverage(exchanged.as_ref()));
-    merge
-        .iter()
-        .for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
     let files = writer.wait_for_files()?;
     let unpushed = part
         .as_ref()
-        .and_then(|part| push_part(part, options.shared, &manifest, &store).err());
+        .and_then(|_| options.shared.as_ref().and_then(SharedCache::failure));
+    if unpushed.is_some() {
+        manifest.outcome = Outcome::Incomplete;
+    }
     let synced = store.sync();
     report_notices(&store, listening);
     let published = match part {
@@ -137,7 +133,6 @@ fn run_and_publish(
         refused,
         publication,
         ending,
-        merge: coverage,
         unpushed,
         unsynced,
     })
@@ -204,7 +199,6 @@ struct Prepared {
     writer: LabelWriter,
     options: EngineOptions,
     part: Option<PartOfRun>,
-    merge: Option<Merge>,
 }
 
 /// A run whose actions have ended and whose files are not yet published.
@@ -215,8 +209,6 @@ struct ExecutedRun {
     rows: Option<Vec<ListedRow>>,
     /// Whether the cache failed, so that nothing more could be stored.
     is_broken: bool,
-    /// What was exchanged with the remote.
-    exchanged: Option<SharedSummary>,
 }
 
 impl Prepared {
@@ -229,12 +221,10 @@ impl Prepared {
             .label
             .clone()
             .unwrap_or_else(|| Label::from_time(base::clock::now()));
-        let number = request.part.and_then(PartRequest::number);
-        let is_merge = matches!(request.part, Some(PartRequest::Merge(_)));
-        let offline = request.offline || is_merge;
+        let (number, offline) = (request.part, request.offline);
         let opening = OpenRequest {
             needs_keys: !offline,
-            sharers: number.and_then(NumberedPart::sharers),
+            sharers: number.map(PartNumber::count),
             ..request.project.clone()
         };
         let Opened {
@@ -258,12 +248,12 @@ impl Prepared {
         }
         let part = number.map(|number| PartOfRun::restrict(&mut pipeline, number, &label));
         if let Some(part) = &part {
-            limits = limits.part(part.share());
+            limits = limits.part(part.number.share());
         }
         let design = Design::from_pipeline(&pipeline);
         if let Some(baseline) = &request.baseline {
             match check_baseline(&pipeline, &design, baseline, &request.project.selection) {
-                // What is cached, or pulled from parts, is paid for: it is published, and only its comparison is refused.
+                // What is cached is paid for: it is published, and only its comparison is refused.
                 Err(EvaluationError::OtherBaseline(_)) if offline => {}
                 checked => checked?,
             }
@@ -271,17 +261,21 @@ impl Prepared {
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
             .map_err(|error| lock_failure(error, part.as_ref()))?;
         let refresh = begin_refresh(&pipeline, &label, &request, listening);
-        let trusted = trusted_keys(&request.remote, &pipeline.remote);
-        let (shared, merge) = connect(&mut request, &pipeline, part.as_ref(), &label, listening)?;
+        let given = remote_of_run(std::mem::take(&mut request.remote), number, offline);
+        let shared = match given {
+            Some(given) => connect_shared(given, &pipeline.remote, listening)?,
+            None => None,
+        };
+        if number.is_some() && shared.is_none() {
+            return Err(EvaluationError::NoRemote);
+        }
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
             offline,
-            // Each part was given this permission or not.
-            allow_weak_judge: request.allow_weak_judge || is_merge,
+            allow_weak_judge: request.allow_weak_judge,
             refresh,
             jobs: request.jobs,
             batches: request.batches.clone(),
-            trusted,
             shared,
             reports_access: request.reports_access,
             stop: request.stop.clone(),
@@ -295,38 +289,12 @@ impl Prepared {
             writer,
             options,
             part,
-            merge,
         })
     }
 
     /// The cache that the evaluation writes to.
     fn cache(&self) -> &Path {
         &self.pipeline.cache
-    }
-
-    /// Refuses to begin a part whose judges are untested, because every part would ask the same cases.
-    fn require_selftest(&self, store: &Store) -> Result<(), EvaluationError> {
-        let Prepared {
-            pipeline, options, ..
-        } = self;
-        let Some(shared) = options
-            .shared
-            .as_ref()
-            .filter(|_| Matrix::new(pipeline).counts().judge > 0)
-        else {
-            return Ok(());
-        };
-        let missing = selftest_actions(pipeline).into_iter().filter(|case| {
-            let is_known = shared.has(&case.key) || store.find_usable(&case.key).is_some();
-            case.request().is_some() && !is_known
-        });
-        match missing.count() {
-            0 => Ok(()),
-            cases => Err(EvaluationError::NoSelftest {
-                url: shared.url().to_owned(),
-                cases,
-            }),
-        }
     }
 
     /// Begins the result set, runs the matrix and completes the manifest.
@@ -346,7 +314,7 @@ impl Prepared {
             pipeline,
             store,
             options,
-            self.part.as_ref().map_or(1.0, PartOfRun::share),
+            self.part.as_ref().map_or(1.0, |part| part.number.share()),
         )?;
         let folder = writer.folder();
         let mut manifest = self.begin(store);
@@ -382,23 +350,23 @@ impl Prepared {
         }
         keys.0.finish()?;
         self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
-        note_origins(store, folder, &mut manifest)?;
-        let exchanged = options.shared.as_ref().and_then(SharedCache::summary);
-        if let Some(exchanged) = &exchanged {
-            listening.report(&Event::Exchanged(exchanged));
-            manifest.remote = Some(remote_use(exchanged));
+        if let Some(shared) = &options.shared {
+            report_warnings(shared, listening);
+            listening.report(&Event::Exchanged(&shared.exchanged()));
+            manifest.remote = Some(remote_use(shared));
+            if options.offline {
+                add_spending(store, folder, &mut manifest)?;
+            }
         }
         let is_broken = ended.run.broken.is_some();
         manifest.forecast = ended.run.forecast.as_ref().map(expected);
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
-        report_changed_outputs(&pipeline.results, &manifest, listening);
         Ok(ExecutedRun {
             manifest,
             ending,
             rows,
             is_broken,
-            exchanged,
         })
     }
 
@@ -477,7 +445,7 @@ impl Prepared {
             pipeline, request, ..
         } = self;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
-        manifest.part = self.part.as_ref().map(|part| part.record);
+        manifest.part = self.part.as_ref().map(|part| part.number);
         manifest.refresh = self.options.refresh.clone();
         for file in pipeline.sources.iter().cloned().chain(data_files(pipeline)) {
             store.text(file.digest, &file.text);
@@ -493,7 +461,8 @@ impl Prepared {
             .map(|baseline| baseline.side.clone());
         manifest.compared_scope = scope(&request.project.selection, request.baseline.as_ref());
         manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
-        manifest.caveats.offline = request.offline;
+        // What a remote has was asked by others.
+        manifest.caveats.offline = request.offline && self.options.shared.is_none();
         manifest.caveats.allow_weak_judge = request.allow_weak_judge;
         manifest.caveats.allow_unproven = request.project.allow_unproven;
         let languages = pipeline
@@ -522,34 +491,11 @@ fn lock_failure(error: LabelWriterError, part: Option<&PartOfRun>) -> Evaluation
     match (error, part) {
         (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
             EvaluationError::PartIsRunning {
-                part: part.record.number,
+                part: part.number,
                 error,
             }
         }
         (error, _) => error.into(),
-    }
-}
-
-/// Connects to the remote that the request names, if there is one. If parts are merged, their records come with it.
-fn connect(
-    request: &mut Request,
-    pipeline: &Pipeline,
-    part: Option<&PartOfRun>,
-    label: &Label,
-    listening: &Listening<'_>,
-) -> Result<(Option<SharedCache>, Option<Merge>), EvaluationError> {
-    let remote = std::mem::take(&mut request.remote);
-    match request.part {
-        Some(role) => {
-            let (shared, merge) = connect_parts(role, remote, pipeline, part, label, listening)?;
-            Ok((Some(shared), merge))
-        }
-        // Offline, nothing is sent.
-        None if request.offline => Ok((None, None)),
-        None => Ok((
-            connect_remote(remote, &pipeline.remote, listening, SharedCache::new)?,
-            None,
-        )),
     }
 }
 

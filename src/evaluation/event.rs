@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::outcome::Ended;
 use super::part::PartOfRun;
 use super::totals::RunTotals;
-use crate::action::{ActionKey, StageName};
+use crate::action::StageName;
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};
 use crate::plan::CostEstimate;
 use crate::results::{Label, ResultsFolder};
 use crate::scheduler::{self, Budget, RunEvent, Spent, StopRequest};
 use base::files::FileError;
 use models::ProviderStatus;
-use store::remote::{RemoteError, SharedSummary};
+use store::remote::{Exchanged, RemoteError};
 
 /// A step of an evaluation.
 #[derive(Debug)]
@@ -40,8 +40,6 @@ pub enum Event<'a> {
     RemoteWarning(&'a str),
     /// A notice about the cache.
     CacheNotice(&'a str),
-    /// The number of pulled entries whose writers are not trusted; they count as missing.
-    Untrusted(u64),
     /// The hosts and programs that the project uses, if they were not reported before.
     Access(&'a ExternalAccess),
     /// The actions begin.
@@ -62,12 +60,7 @@ pub enum Event<'a> {
     /// The run was asked to stop while its judges were checked with its answers; the rest of that is left out.
     ChecksLeftOut,
     /// What was exchanged with the remote.
-    Exchanged(&'a SharedSummary),
-    /// Pulled outputs differ from those of the earlier results of the label; `keys` are some of their keys.
-    OutputsChanged {
-        label: &'a str,
-        keys: &'a [ActionKey],
-    },
+    Exchanged(&'a Exchanged),
 }
 
 /// A run whose actions begin.

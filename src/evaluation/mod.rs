@@ -16,10 +16,8 @@ mod evaluate;
 mod event;
 mod false_facts;
 mod line_files;
-mod merge;
 mod outcome;
 mod part;
-mod parts_remote;
 mod project;
 mod publish;
 mod recorder;
@@ -38,15 +36,14 @@ pub use engine::{EngineOptions, RequestLog, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
-pub use merge::MergeCoverage;
 pub use outcome::{Ended, Ending, EvaluationOutcome};
-pub use part::{NumberedPart, PartOfRun, PartRequest};
+pub use part::PartOfRun;
 pub use project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys,
     stage_models, variable,
 };
 pub use publish::{PublishedResults, publish};
-pub use remote::{connect_remote, trusted_keys};
+pub use remote::{connect_remote, connect_shared};
 pub use request::{Baseline, Request};
 pub use totals::RunTotals;
 

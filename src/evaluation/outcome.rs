@@ -1,7 +1,6 @@
 //! How an evaluation ended.
 
 use super::error::EvaluationError;
-use super::merge::MergeCoverage;
 use super::totals::RunTotals;
 use crate::results::{self, Manifest, Publication, ResultsFolder, Summary};
 use crate::scheduler::RunOutcome;
@@ -20,9 +19,7 @@ pub struct EvaluationOutcome {
     /// Where the files are.
     pub publication: Publication,
     pub ending: Ending,
-    /// Which parts a merge found.
-    pub merge: Option<MergeCoverage>,
-    /// Why the outputs of a part are not in the remote.
+    /// Why not all outputs of a part are in the remote.
     pub unpushed: Option<RemoteError>,
     /// Why the cache is not on disk, unless the run already ended because of that.
     pub unsynced: Option<CacheError>,

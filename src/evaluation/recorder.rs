@@ -6,7 +6,6 @@ use crate::pipeline::CompressCell;
 use crate::results::KeysFile;
 use crate::scheduler::{Listener, RunEvent};
 use base::files::FileError;
-use store::remote::SharedCache;
 
 /// The recorder of a run.
 pub(crate) struct Recorder {
@@ -28,9 +27,8 @@ impl RunKeys {
 pub(super) struct Forwarder<'f, 'l> {
     pub(super) recorder: Option<&'f mut Recorder>,
     pub(super) listening: &'f Listening<'l>,
-    /// Where new outputs are pushed to.
-    pub(super) shared: Option<&'f SharedCache>,
-    pub(super) is_offline: bool,
+    /// The URL of the remote, if what it lacks is paid for.
+    pub(super) remote: Option<String>,
 }
 
 impl Forwarder<'_, '_> {
@@ -52,16 +50,8 @@ impl Forwarder<'_, '_> {
 impl Listener for Forwarder<'_, '_> {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         self.listening.step(event);
-        if let (Some(shared), Some(key)) = (self.shared, event.key()) {
-            shared.note(key);
-        }
-        if let (Some(shared), RunEvent::Estimated(estimate)) =
-            (self.shared.filter(|_| !self.is_offline), event)
-        {
-            self.listening.report(&Event::RemoteLacks {
-                url: shared.url(),
-                estimate,
-            });
+        if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event) {
+            self.listening.report(&Event::RemoteLacks { url, estimate });
         }
         self.recorder
             .as_mut()

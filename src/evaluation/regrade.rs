@@ -29,7 +29,6 @@ use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
 use stats::{REGRADED_ANSWERS, mean_of};
 use store::cache::{Lookup, Store};
-use store::remote::SharedCache;
 
 /// The minimum number of answers for a mean shift.
 const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
@@ -135,11 +134,7 @@ impl Regrader<'_> {
             stages,
             budget: &options.budget,
         };
-        let mut steps = Steps {
-            listening,
-            keys,
-            shared: options.shared.as_ref(),
-        };
+        let mut steps = Steps { listening, keys };
         let outputs: Vec<Option<Output>> = with_engine(
             started,
             store,
@@ -401,16 +396,11 @@ fn mean_scores(by_judge: &[AnswerScores]) -> AnswerScores {
 struct Steps<'s, 'l> {
     listening: &'s Listening<'l>,
     keys: &'s mut RunKeys,
-    /// Where new outputs are pushed to.
-    shared: Option<&'s SharedCache>,
 }
 
 impl Listener for Steps<'_, '_> {
     fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
         self.listening.step(event);
-        if let (Some(shared), Some(key)) = (self.shared, event.key()) {
-            shared.note(key);
-        }
         self.keys.note(event)
     }
 }

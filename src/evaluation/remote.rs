@@ -1,27 +1,35 @@
-//! The shared cache of an evaluation. Entries that were made elsewhere are noted in the manifest, and compared with
-//! those that the earlier results of the label used.
+//! The shared cache of an evaluation.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use futures::StreamExt;
 
+use super::engine::runtime;
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use crate::action::ActionKey;
-use crate::results::{
-    ImportedEntries, Manifest, RemoteUse, ResultsFolder, WriterEntries, open_results,
-};
-use store::cache::{ImportOrigin, Store, Writer};
+use crate::entries::{BodyFormat, EntryRecord, key_of};
+use crate::parts::PartNumber;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::selftest_actions;
+use crate::results::{Manifest, RemoteUse, ResultsFolder};
+use base::units::{Usage, Usd, add_known};
+use models::Dialect;
+use store::cache::{Lookup, Store};
 use store::remote::{
-    DeclaredRemote, GivenRemote, RemoteError, RemoteSettings, SharedCache, SharedSummary,
+    DeclaredRemote, GivenRemote, RemoteError, RemoteMode, RemoteSettings, SharedCache,
 };
 
-/// The public keys of the writers that are trusted.
-pub fn trusted_keys(given: &GivenRemote, declared: &DeclaredRemote) -> BTreeSet<String> {
-    given
-        .trusted(declared)
-        .iter()
-        .map(|writer| writer.key.to_string())
-        .collect()
+/// What flags and environment say of the remote of a run: a part writes it, and offline it is read, if it is named on
+/// the command line.
+pub(super) fn remote_of_run(
+    given: GivenRemote,
+    part: Option<PartNumber>,
+    offline: bool,
+) -> Option<GivenRemote> {
+    let mode = match (part, offline) {
+        (Some(_), false) => Some(RemoteMode::Write),
+        (_, true) => Some(RemoteMode::Read),
+        (None, false) => given.mode,
+    };
+    (given.is_named || !offline).then_some(GivenRemote { mode, ..given })
 }
 
 /// Connects to the remote, if there is one. If the connection fails, this is reported, and there is no remote.
@@ -51,6 +59,20 @@ pub fn connect_remote<T>(
     }
 }
 
+/// Connects to the remote of a run.
+///
+/// # Errors
+/// As [`connect_remote`].
+pub fn connect_shared(
+    given: GivenRemote,
+    declared: &DeclaredRemote,
+    listening: &Listening<'_>,
+) -> Result<Option<SharedCache>, EvaluationError> {
+    connect_remote(given, declared, listening, |settings| {
+        SharedCache::new(settings, key_of)
+    })
+}
+
 /// Reports the warnings about the remote.
 pub(super) fn report_warnings(shared: &SharedCache, listening: &Listening<'_>) {
     for warning in shared.take_warnings() {
@@ -58,84 +80,74 @@ pub(super) fn report_warnings(shared: &SharedCache, listening: &Listening<'_>) {
     }
 }
 
-/// What was exchanged with the remote, as the manifest records it.
-pub(super) fn remote_use(summary: &SharedSummary) -> RemoteUse {
-    RemoteUse {
-        url: summary.url.clone(),
-        list: summary.list,
-        packs: summary.packs,
-        pulled: summary.pulled.entries,
-        uploaded: summary.pushed.entries,
+/// Refuses to begin a part whose judges are untested, because every part would ask the same cases. Cases that the remote
+/// has are pulled.
+///
+/// # Errors
+/// Cases are missing; the cache cannot be written.
+pub(super) fn require_selftest(
+    pipeline: &Pipeline,
+    shared: &SharedCache,
+    store: &Store,
+) -> Result<(), EvaluationError> {
+    if Matrix::new(pipeline).counts().judge == 0 {
+        return Ok(());
+    }
+    let cases: Vec<_> = selftest_actions(pipeline)
+        .into_iter()
+        .filter(|case| case.request().is_some())
+        .collect();
+    let unknown = cases
+        .iter()
+        .filter(|case| store.find_usable(&case.key).is_none());
+    let pulls = unknown.map(|case| shared.pull(store, &case.key));
+    runtime()?.block_on(async {
+        let mut pulls = futures::stream::iter(pulls).buffer_unordered(SharedCache::AT_ONCE);
+        while let Some(pulled) = pulls.next().await {
+            pulled?;
+        }
+        Ok::<(), EvaluationError>(())
+    })?;
+    let missing = cases
+        .iter()
+        .filter(|case| store.find_usable(&case.key).is_none());
+    match missing.count() {
+        0 => Ok(()),
+        cases => Err(EvaluationError::NoSelftest {
+            url: shared.exchanged().url,
+            cases,
+        }),
     }
 }
 
-/// Notes the entries that were made elsewhere, by unsigned packs and by writers.
-pub(super) fn note_origins(
+/// What was exchanged with the remote, as the manifest records it.
+pub(super) fn remote_use(shared: &SharedCache) -> RemoteUse {
+    let exchanged = shared.exchanged();
+    RemoteUse {
+        url: exchanged.url,
+        pulled: exchanged.pulled,
+        pushed: exchanged.pushed,
+    }
+}
+
+/// Counts what the entries of a result set cost, whoever made them: a run that asks nobody, and takes everything from a
+/// remote, shows what its parts paid.
+pub(super) fn add_spending(
     store: &Store,
     folder: &ResultsFolder,
     manifest: &mut Manifest,
 ) -> Result<(), EvaluationError> {
-    if !store.was_imported_into() {
-        return Ok(());
-    }
-    let (mut packs, mut writers) = (BTreeMap::new(), BTreeMap::new());
-    for (
-        key,
-        raw,
-        ImportOrigin {
-            remote,
-            pack,
-            writer,
-        },
-    ) in store.origins(&folder.keys()?)
-    {
-        match writer {
-            None => *packs.entry((remote, pack)).or_default() += 1,
-            Some(Writer { name, key: public }) => {
-                *writers.entry((name, public)).or_default() += 1;
-                manifest.pulled.insert(key, raw);
-            }
+    let keys = folder.keys()?;
+    let records = keys.iter().filter_map(|key| store.find(key));
+    let (mut usage, mut usd) = (None, Some(Usd(0.0)));
+    for record in records {
+        let is_asked = matches!(record.body_format(), BodyFormat::Reply(dialect) if dialect != Dialect::Lexical);
+        manifest.requests_sent += u64::from(is_asked);
+        if is_asked || record.usage != Usage::default() {
+            usage = Some(usage.map_or(record.usage, |sum: Usage| sum + record.usage));
         }
+        usd = add_known(usd, record.cost);
     }
-    let imported = packs
-        .into_iter()
-        .map(|((file, digest), entries)| ImportedEntries {
-            file,
-            digest,
-            entries,
-        });
-    manifest.imported = imported.collect();
-    let written = writers
-        .into_iter()
-        .map(|((name, key), entries)| WriterEntries { name, key, entries });
-    manifest.writers = written.collect();
+    (manifest.usage, manifest.usd) = (usage.unwrap_or_default(), usd);
     Ok(())
-}
-
-/// Reports outputs that differ from those that the earlier results of the label pin, because then the results are not
-/// the same measurement.
-pub(super) fn report_changed_outputs(
-    results: &Path,
-    manifest: &Manifest,
-    listening: &Listening<'_>,
-) {
-    if manifest.pulled.is_empty() {
-        return;
-    }
-    let earlier = open_results(results, &manifest.label).and_then(|folder| folder.manifest());
-    let Ok(earlier) = earlier else { return };
-    let pulled = manifest.pulled.iter();
-    let changed = pulled.filter(|(key, raw)| {
-        earlier
-            .pulled
-            .get(*key)
-            .is_some_and(|pinned| pinned != *raw)
-    });
-    let changed: Vec<ActionKey> = changed.take(3).map(|(key, _)| *key).collect();
-    if !changed.is_empty() {
-        listening.report(&Event::OutputsChanged {
-            label: &manifest.label,
-            keys: &changed,
-        });
-    }
 }

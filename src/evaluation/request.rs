@@ -5,8 +5,8 @@ use std::path::Path;
 
 use tokio::sync::watch;
 
-use super::part::PartRequest;
 use crate::action::Stage;
+use crate::parts::PartNumber;
 use crate::pipeline::{OpenRequest, Problems, find_pipeline};
 use crate::results::Label;
 use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
@@ -25,8 +25,8 @@ pub struct Request {
     pub replace: bool,
     /// Stages whose cached outputs are made anew.
     pub refresh: BTreeSet<Stage>,
-    /// What this process does in a matrix that runs in parts; `None` runs the whole matrix.
-    pub part: Option<PartRequest>,
+    /// The part of the matrix that this process runs; `None` runs the whole matrix.
+    pub part: Option<PartNumber>,
     /// How much may be spent.
     pub limits: BudgetLimits,
     /// The number of actions in progress at once; `None` is the number that the providers allow.

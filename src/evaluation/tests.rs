@@ -79,63 +79,40 @@ fn named_remote(shared: &tempfile::TempDir) -> GivenRemote {
     }
 }
 
+/// A request for a part, or for the results of all parts.
+fn part_request(
+    folder: &tempfile::TempDir,
+    shared: &tempfile::TempDir,
+    part: Option<u32>,
+) -> Request {
+    Request {
+        part: part.map(|index| PartNumber::new(index, 2).unwrap()),
+        offline: part.is_none(),
+        remote: named_remote(shared),
+        ..request(folder, "parts")
+    }
+}
+
 #[test]
-fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
+fn parts_meet_in_a_folder_and_the_results_of_all_ask_no_model() {
     let (folder, shared) = (project(), tempfile::tempdir().unwrap());
-    let part_request = |part| Request {
-        part: Some(part),
-        remote: named_remote(&shared),
-        ..request(&folder, "parts")
-    };
-    let merge = || PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
-    assert!(matches!(
-        evaluate(part_request(merge()), &mut |_| {}),
-        Err(EvaluationError::NoParts { .. })
-    ));
     for index in [1, 2] {
-        let number = PartNumber::new(index, 2).unwrap();
-        let part = PartRequest::Run(NumberedPart {
-            number,
-            engine: None,
-            whole_limits: false,
-        });
-        let outcome = evaluate(part_request(part), &mut |_| {}).unwrap();
+        let outcome = evaluate(part_request(&folder, &shared, Some(index)), &mut |_| {}).unwrap();
         assert!(
             outcome.summary.is_none()
                 && outcome.manifest.part.is_some()
                 && outcome.unpushed.is_none()
         );
         assert!(!outcome.folder().path().join("report.md").exists());
-        if index == 1 {
-            assert!(
-                !folder.path().join("results/parts/manifest.json").exists(),
-                "the label has no results yet"
-            );
-            let early = evaluate(part_request(merge()), &mut |_| {}).unwrap();
-            assert_eq!(
-                early.merge.unwrap().missing,
-                [PartNumber::new(2, 2).unwrap()]
-            );
-        }
     }
-    let merged = evaluate(part_request(merge()), &mut |_| {}).unwrap();
-    assert_eq!(
-        (merged.ending, merged.merge),
-        (Ending::Complete, Some(MergeCoverage::default()))
-    );
-    let rows = |folder: &tempfile::TempDir, label: &str| {
-        std::fs::read_to_string(
-            folder
-                .path()
-                .join("results")
-                .join(label)
-                .join("cells.jsonl"),
-        )
-        .unwrap()
+    let merged = evaluate(part_request(&folder, &shared, None), &mut |_| {}).unwrap();
+    assert_eq!(merged.ending, Ending::Complete);
+    let rows = |folder: &tempfile::TempDir| {
+        std::fs::read_to_string(folder.path().join("results/parts/cells.jsonl")).unwrap()
     };
     let whole = project();
     evaluate(request(&whole, "parts"), &mut |_| {}).unwrap();
-    assert_eq!(rows(&folder, "parts"), rows(&whole, "parts"));
+    assert_eq!(rows(&folder), rows(&whole));
 }
 
 #[test]
@@ -165,22 +142,11 @@ fn what_cannot_be_compared_is_published_where_nothing_is_sent_and_else_refused()
         replayed.refused,
         Some(EvaluationError::Incomparable(_))
     ));
-    let part_request = |part| Request {
-        part: Some(part),
-        remote: named_remote(&shared),
-        ..request(&folder, "parts")
-    };
     for index in [1, 2] {
-        let number = PartNumber::new(index, 2).unwrap();
-        let part = PartRequest::Run(NumberedPart {
-            number,
-            engine: None,
-            whole_limits: false,
-        });
-        evaluate(part_request(part), &mut |_| {}).unwrap();
+        evaluate(part_request(&folder, &shared, Some(index)), &mut |_| {}).unwrap();
     }
-    let merge = PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
-    let merged = evaluate(baseline(part_request(merge)), &mut |_| {}).unwrap();
+    let merged = baseline(part_request(&folder, &shared, None));
+    let merged = evaluate(merged, &mut |_| {}).unwrap();
     assert!(
         matches!(merged.refused, Some(EvaluationError::Incomparable(_)))
             && merged.ending == Ending::Complete
@@ -194,44 +160,6 @@ fn against(label: &str) -> Baseline {
         side: label.into(),
         only_common: false,
     }
-}
-
-#[test]
-fn a_part_whose_record_has_another_format_is_not_merged() {
-    let (folder, shared) = (project(), tempfile::tempdir().unwrap());
-    let part_request = |part| Request {
-        part: Some(part),
-        remote: named_remote(&shared),
-        ..request(&folder, "parts")
-    };
-    let number = PartNumber::new(1, 2).unwrap();
-    let part = PartRequest::Run(NumberedPart {
-        number,
-        engine: None,
-        whole_limits: false,
-    });
-    evaluate(part_request(part), &mut |_| {}).unwrap();
-    for record in std::fs::read_dir(shared.path().join("remote/parts")).unwrap() {
-        let path = record.unwrap().path();
-        let (mut bytes, format) = (
-            std::fs::read(&path).unwrap(),
-            format!("\"format\":{}", results::FORMAT),
-        );
-        let at = bytes
-            .windows(format.len())
-            .position(|found| found == format.as_bytes())
-            .unwrap();
-        bytes[at + format.len() - 1] = b'4';
-        std::fs::write(&path, bytes).unwrap();
-    }
-    let merged = evaluate(
-        part_request(PartRequest::Merge(number.count())),
-        &mut |_| {},
-    );
-    assert!(matches!(
-        merged,
-        Err(EvaluationError::OtherAssignment { .. })
-    ));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::secrets::mask_secrets;
 use super::sources::{Pattern, SourceReader, out_of_bounds};
 use base::guarded::check_tree;
 use models::ApiKeyVariable;
-use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
+use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl};
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +237,7 @@ fn confine(
     }
 }
 
-/// What the pipeline says about a remote cache and its trusted writers.
+/// What the pipeline says about a remote cache.
 pub(super) fn declared_remote(
     declared: &Declared,
     file: &SourceFile,
@@ -250,9 +250,7 @@ pub(super) fn declared_remote(
         .map_or(&nothing, |table| &table.value);
     let CacheTable {
         remote,
-        trust,
         remote_mode,
-        remote_texts,
     } = table;
     let mut error = |at: &Located<String>, message: String, help: String| {
         problems.push(
@@ -273,16 +271,6 @@ pub(super) fn declared_remote(
             })
             .ok()
     });
-    let trust = trust.as_ref().map(|list| {
-        let writers = list.value.iter().filter_map(|writer| {
-            let parsed = writer.value.parse::<TrustedWriter>();
-            let help = "compeval cache key   makes a key and prints this line";
-            parsed
-                .map_err(|why| error(writer, format!("this is no writer: {why}"), help.into()))
-                .ok()
-        });
-        writers.collect()
-    });
     let mode = remote_mode.as_ref().and_then(|word| {
         let mode = RemoteMode::from_name(&word.value);
         if mode.is_none() {
@@ -291,10 +279,5 @@ pub(super) fn declared_remote(
         }
         mode
     });
-    DeclaredRemote {
-        url,
-        trust,
-        mode,
-        texts: remote_texts.as_ref().map(|texts| texts.value),
-    }
+    DeclaredRemote { url, mode }
 }

@@ -147,8 +147,10 @@ impl Providers {
             match spec.limits.divided(sharers) {
                 Ok(limits) => Arc::make_mut(spec).limits = limits,
                 Err(limit) => problems.0.push(
-                    Problem::error(format!("{limit} of provider `{name}` cannot be divided among {sharers} parts"))
-                    .help("use fewer parts, raise the limit, or pass --whole-limits, which leaves it whole to each part"),
+                    Problem::error(format!(
+                        "{limit} of provider `{name}` cannot be divided among {sharers} parts"
+                    ))
+                    .help("use fewer parts, or raise the limit"),
                 ),
             }
         }

@@ -65,7 +65,6 @@ fn is_secret(path: &[String], value: &str) -> bool {
             _ => true,
         },
         ["cache", "remote"] | ["profile", _, "cache", "remote"] => value.contains(['@', '?']),
-        ["cache", "trust"] | ["profile", _, "cache", "trust"] => false,
         [.., "secrets" | "env" | "name" | "answerers" | "identity"] => false,
         // A key in a table that takes none, such as `api_key` in [[compress]]: the error about it shows its line.
         [.., key] => is_named_key(key, value),

@@ -73,8 +73,8 @@ pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, FalseFactCheck, ForecastTotals, ImportedEntries, Manifest,
-    MergedPart, Outcome, RemoteUse, StageCounts, Unused, WriterEntries,
+    Caveats, ComparisonScope, FORMAT, FalseFactCheck, ForecastTotals, Manifest, Outcome, RemoteUse,
+    StageCounts, Unused,
 };
 pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use futures::StreamExt;
-use futures::stream::FuturesUnordered;
+use futures::stream::{FuturesUnordered, select};
 
 use super::breakers::CircuitBreakers;
 use super::execute::Executor;
@@ -15,6 +15,7 @@ use super::qualification::CaseOutcome;
 use crate::action::{ActionKey, Digest};
 use crate::plan::{Action, Task};
 use store::cache::CacheError;
+use store::remote::{Found, SharedCache};
 
 /// An action that is no longer under way.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
@@ -23,16 +24,20 @@ pub(super) enum EndedAction {
         action: Action,
         result: Result<ExecutedOutput, ExecutionError>,
     },
-    /// The remote was asked for its output, which is in the cache now if it could be pulled.
+    /// The remote was asked for its output, which is in the cache now if there was one.
     Pulled {
         action: Action,
-        result: Result<(), CacheError>,
+        result: Result<Found, CacheError>,
     },
 }
 
+type Ongoing<'r> = FuturesUnordered<Pin<Box<dyn Future<Output = EndedAction> + 'r>>>;
+
 /// The actions under way.
 pub(super) struct InFlight<'r> {
-    actions: FuturesUnordered<Pin<Box<dyn Future<Output = EndedAction> + 'r>>>,
+    actions: Ongoing<'r>,
+    /// Calls to the remote.
+    pulls: Ongoing<'r>,
     /// Whether the rest of the budget is reserved for these actions.
     waits_for_budget: bool,
 }
@@ -41,6 +46,7 @@ impl<'r> InFlight<'r> {
     pub(super) fn new() -> InFlight<'r> {
         InFlight {
             actions: FuturesUnordered::new(),
+            pulls: FuturesUnordered::new(),
             waits_for_budget: false,
         }
     }
@@ -54,35 +60,44 @@ impl<'r> InFlight<'r> {
         let breakers = breakers.clone();
         self.actions.push(Box::pin(async move {
             let result = executor.execute(&action, &breakers).await;
+            let result = executor.share(&action, result).await;
             EndedAction::Executed { action, result }
         }));
     }
 
-    /// Asks the remote for the output of an action.
-    pub(super) fn pull<'e: 'r>(&mut self, executor: &'r Executor<'e>, action: Action) {
-        let Some(shared) = executor.shared else {
-            return;
-        };
-        self.actions.push(Box::pin(async move {
-            let result = shared.pull(executor.store, action.key).await;
+    /// Asks the remote for the output of an action; with `is_local`, for one that the local cache has.
+    pub(super) fn pull<'e: 'r>(
+        &mut self,
+        executor: &'r Executor<'e>,
+        action: Action,
+        is_local: bool,
+    ) {
+        self.pulls.push(Box::pin(async move {
+            let result = executor.pull(&action, is_local).await;
             EndedAction::Pulled { action, result }
         }));
     }
 }
 
 impl InFlight<'_> {
+    /// How many actions are executed.
     pub(super) fn len(&self) -> usize {
         self.actions.len()
     }
 
+    /// Whether the remote is asked for as much at once as it may be.
+    pub(super) fn is_pulling_enough(&self) -> bool {
+        self.pulls.len() >= SharedCache::AT_ONCE
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.actions.is_empty()
+        self.actions.is_empty() && self.pulls.is_empty()
     }
 
     /// The action that ends next; `None` if nothing is under way.
     pub(super) async fn next(&mut self) -> Option<EndedAction> {
-        let ended = self.actions.next().await;
-        if matches!(ended, Some(EndedAction::Executed { .. })) || self.is_empty() {
+        let ended = select(&mut self.actions, &mut self.pulls).next().await;
+        if matches!(ended, Some(EndedAction::Executed { .. })) || self.actions.is_empty() {
             self.waits_for_budget = false;
         }
         ended
@@ -90,8 +105,8 @@ impl InFlight<'_> {
 
     /// Nothing more begins until one of these actions ends and frees some of the budget. Returns whether there is one.
     pub(super) fn wait_for_budget(&mut self) -> bool {
-        self.waits_for_budget |= !self.is_empty();
-        !self.is_empty()
+        self.waits_for_budget |= !self.actions.is_empty();
+        !self.actions.is_empty()
     }
 
     pub(super) fn waits_for_budget(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use super::batch::{BatchLane, EndedLine, LineEnd, Step};
@@ -18,10 +18,11 @@ use super::in_flight::{EndedAction, InFlight};
 use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest, stop_requested};
 use super::queue::ModelQueue;
 use super::stats::RunStats;
-use super::tasks::Tasks;
+use super::tasks::{BegunTask, Tasks};
 use crate::action::{StageName, Work};
 use crate::pipeline::MatrixCounts;
 use crate::plan::{Action, Assumptions, Frontier, Output, Task, forecast};
+use store::remote::{Found, SharedCache};
 
 /// Cells resolved from the cache in one go, before actions under way get their turn.
 const CELLS_PER_TURN: u64 = 256;
@@ -124,7 +125,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             batches: BatchLane::new(executor, options),
             is_estimated: options.without_cells,
             held: VecDeque::new(),
-            pulls_first: executor.shared.is_some_and(|shared| shared.has_entries()),
+            pulls_first: executor.shared.is_some(),
             stats: RunStats::new(listener),
         }
     }
@@ -156,7 +157,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                     () = stop_requested(stop.clone(), StopRequest::Now) => continue,
                     step = advance => step?,
                 };
-                if self.follow(step)? {
+                if self.follow(step).await? {
                     continue;
                 }
                 if *stop.borrow() >= StopRequest::Drain {
@@ -179,14 +180,19 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             if self.stats.finished_cells() >= enough {
                 break;
             }
-            if self.in_flight.waits_for_budget() || self.queue.is_full(self.in_flight.len()) {
+            if self.in_flight.waits_for_budget()
+                || self.in_flight.is_pulling_enough()
+                || self.queue.is_full(self.in_flight.len())
+            {
                 return Ok(false);
             }
             let Some(task) = self.next_task() else {
                 return Ok(false);
             };
-            if let Some(action) = self.tasks.begin(task, &mut self.stats)? {
-                self.begin_stale(action)?;
+            match self.tasks.begin(task, &mut self.stats)? {
+                BegunTask::Settled => {}
+                BegunTask::Stale(action) => self.begin_stale(action)?,
+                BegunTask::Unshared(action) => self.pull(action, true),
             }
         }
         Ok(true)
@@ -210,8 +216,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Pulls the output of a stale action, puts its request into a batch, starts it, or skips its task.
     fn begin_stale(&mut self, action: Action) -> Result<(), RunError> {
         if self.may_pull(&action) {
-            self.tasks.started(&action);
-            self.in_flight.pull(self.executor, action);
+            self.pull(action, false);
             return Ok(());
         }
         let asks = action.request().is_some() && !self.stats.is_interrupted();
@@ -246,6 +251,12 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         })?;
         self.in_flight.start(self.executor, action, &self.breakers);
         Ok(())
+    }
+
+    /// Asks the remote for the output of an action, or puts the local one there.
+    fn pull(&mut self, action: Action, is_local: bool) {
+        self.tasks.started(&action);
+        self.in_flight.pull(self.executor, action, is_local);
     }
 
     /// Reports the estimate of what is to come, before the first stale action begins: if everything is cached, nobody needs
@@ -287,7 +298,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             && self
                 .executor
                 .shared
-                .is_some_and(|shared| shared.has(&action.key))
+                .is_some_and(|shared| shared.may_have(&action.key))
     }
 
     /// Why this work is not to be begun, if so.
@@ -319,6 +330,16 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             EndedAction::Pulled {
                 result: Err(error), ..
             } => Err(error.into()),
+            EndedAction::Pulled {
+                action,
+                result: Ok(Found::Failure(content)),
+            } => match self.executor.read_failure(&action, &content) {
+                Some(failure) => self.tasks.fail(&action, &failure, &mut self.stats),
+                None => {
+                    self.tasks.put_back(action);
+                    Ok(())
+                }
+            },
             EndedAction::Pulled { action, .. } => {
                 self.tasks.put_back(action);
                 Ok(())
@@ -327,11 +348,22 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Completes the actions that no longer wait for a batch. Returns whether there may be more to do.
-    fn follow(&mut self, step: Step) -> Result<bool, RunError> {
+    async fn follow(&mut self, step: Step) -> Result<bool, RunError> {
         self.stats.tripped(self.breakers.take_unreported())?;
         match step {
             Step::Ended(lines) => {
-                for EndedLine { action, end } in lines {
+                let executor = self.executor;
+                let shares = lines.into_iter().map(async |EndedLine { action, end }| {
+                    let end = match end {
+                        LineEnd::Executed(result) => {
+                            LineEnd::Executed(executor.share(&action, result).await)
+                        }
+                        again => again,
+                    };
+                    EndedLine { action, end }
+                });
+                let mut shared = futures::stream::iter(shares).buffered(SharedCache::AT_ONCE);
+                while let Some(EndedLine { action, end }) = shared.next().await {
                     match end {
                         LineEnd::Executed(result) => self.complete(action, result)?,
                         LineEnd::Again { .. } => self.tasks.put_back(action),

@@ -21,6 +21,17 @@ use crate::plan::{
 use models::{ErrorClass, Lane};
 use store::cache::{Lookup, Record};
 
+/// What a task needs next.
+#[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
+pub(super) enum BegunTask {
+    /// Nothing: it has its outcome, or shares the action of another task.
+    Settled,
+    /// Its action is to be executed.
+    Stale(Action),
+    /// Its output is in the cache, and is to be put into the remote before it is used.
+    Unshared(Action),
+}
+
 /// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {
     executor: &'r Executor<'e>,
@@ -63,25 +74,25 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.cells.has_more()
     }
 
-    /// Resolves a task from the cache, or lets it share the action of another one. Returns an action that is to be executed.
+    /// Resolves a task from the cache, or lets it share the action of another one.
     pub(super) fn begin(
         &mut self,
         task: Task,
         stats: &mut RunStats<'_>,
-    ) -> Result<Option<Action>, RunError> {
+    ) -> Result<BegunTask, RunError> {
         let action = match self.executor.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
                 self.fail_unprepared(&task, &error, stats)?;
-                return Ok(None);
+                return Ok(BegunTask::Settled);
             }
         };
         let Some(action) = self.cells.shared.join(action) else {
-            return Ok(None);
+            return Ok(BegunTask::Settled);
         };
         if let Some(outcome) = self.cells.shared.failure(&action.key).cloned() {
             self.share_failure(&task, outcome, stats)?;
-            return Ok(None);
+            return Ok(BegunTask::Settled);
         }
         // Outputs that this run has made are current, even if their stage is refreshed.
         let is_completed = self.cells.shared.is_completed(&action.key);
@@ -96,12 +107,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
             &action,
             refresh,
         ) {
+            ActionStatus::Cached { .. } if self.executor.is_unshared(&action.key) => {
+                Ok(BegunTask::Unshared(action))
+            }
             ActionStatus::Cached {
                 resolved,
                 reread,
                 record,
             } => self.begin_cached(action, resolved, reread.as_deref(), &record, stats),
-            ActionStatus::Stale => Ok(Some(action)),
+            ActionStatus::Stale => Ok(BegunTask::Stale(action)),
         }
     }
 
@@ -114,15 +128,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
         reread: Option<&Output>,
         record: &Record,
         stats: &mut RunStats<'_>,
-    ) -> Result<Option<Action>, RunError> {
+    ) -> Result<BegunTask, RunError> {
         if self.executor.verify(record, reread).is_err() {
-            return Ok(Some(action));
+            return Ok(BegunTask::Stale(action));
         }
         let task = &action.task;
         let output = match task {
             Task::Selftest(_) => match self.executor.outputs.read_record(task, record) {
                 Ok(output) => Some(output),
-                Err(_) => return Ok(Some(action)),
+                Err(_) => return Ok(BegunTask::Stale(action)),
             },
             _ => None,
         };
@@ -134,7 +148,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         };
         self.cells.cached(task.stage(), &resolved, stats)?;
         self.resolve(task, resolved, output, stats)?;
-        Ok(None)
+        Ok(BegunTask::Settled)
     }
 
     /// Fails a task whose prompt does not render.

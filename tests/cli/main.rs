@@ -28,7 +28,6 @@ mod budgets;
 mod cache_cli;
 mod chinese;
 #[cfg(unix)]
-mod cluster;
 mod commands;
 mod comparison_page;
 mod constraints;
@@ -89,7 +88,6 @@ mod task_tokens;
 mod terminal;
 mod tools_cli;
 mod truncated;
-mod trust;
 mod vendors;
 #[cfg(unix)]
 mod watch;

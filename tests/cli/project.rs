@@ -372,42 +372,9 @@ impl Drop for Running {
 /// The settings of a shared cache.
 #[cfg(any(unix, feature = "object-stores"))]
 impl Project {
-    /// Makes the project use a remote and the entries that these writers signed.
-    pub fn share(&self, url: &str, trust: &[(&str, &Key)]) {
-        let trust: Vec<String> = trust
-            .iter()
-            .map(|(name, key)| format!("\"{name} {}\"", key.public))
-            .collect();
-        let table = format!(
-            "\n[cache]\nremote = \"{url}\"\ntrust = [{}]\n",
-            trust.join(", ")
-        );
+    /// Makes the project use a remote.
+    pub fn share(&self, url: &str) {
+        let table = format!("\n[cache]\nremote = \"{url}\"\n");
         self.write("pipeline.toml", &(self.read("pipeline.toml") + &table));
-    }
-
-    /// Makes the project upload its entries.
-    pub fn upload(mut self, key: &Key) -> Project {
-        self.set("COMPEVAL_SIGNING_KEY", &key.secret);
-        self.set("COMPEVAL_REMOTE_MODE", "write");
-        self
-    }
-}
-
-/// A key pair as `cache key` prints it.
-#[cfg(any(unix, feature = "object-stores"))]
-pub struct Key {
-    pub public: String,
-    pub secret: String,
-}
-
-#[cfg(any(unix, feature = "object-stores"))]
-pub fn key() -> Key {
-    let made = Project::offline()
-        .expect(0, "cache key --name writer --json")
-        .json();
-    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-    Key {
-        public: text("public"),
-        secret: text("secret"),
     }
 }

@@ -15,7 +15,6 @@ const DOCUMENTS: &[&str] = &[
     "docs/data.md",
     "docs/results.md",
     "docs/running.md",
-    "docs/cluster/README.md",
     "docs/tutorial.md",
     "docs/which-model.md",
     "docs/zh/README.md",
@@ -47,11 +46,6 @@ const CONTRIBUTOR_PAGES: &[&str] = &[
 ];
 /// Other pages whose links are checked.
 const LINKED_PAGES: &[&str] = &[
-    "docs/cluster/aws-batch.md",
-    "docs/cluster/github-actions.md",
-    "docs/cluster/gitlab.md",
-    "docs/cluster/kubernetes.md",
-    "docs/cluster/slurm.md",
     "examples/adapters/README.md",
     "examples/compressors/README.md",
     "examples/research/README.md",

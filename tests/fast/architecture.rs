@@ -120,7 +120,6 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     ("rustls::", &["crates/base/src/http.rs"]),
     ("blake3::", &["crates/store/src/digest.rs"]),
-    ("ring::", &["crates/store/src/remote/keys.rs"]),
     ("opendal::", &["crates/store/src/remote/object_store.rs"]),
     (
         "opendal_http_transport_reqwest::",

@@ -19,7 +19,7 @@ use models::{Dialect, Operation, read, read_billing};
 use sessions::import::{FixtureOptions, assemble, read_bytes};
 use sessions::observe::{combine, observe};
 use sessions::transcript::{Message, ParsedFixture};
-use store::cache::{CacheSnapshot, ImportOrigin, Lookup, Store, pack_entry};
+use store::cache::{CacheSnapshot, Lookup, Store, pack_entry};
 
 /// Inputs for each target where no time is given.
 const INPUTS: u64 = 60;
@@ -474,13 +474,8 @@ fn pushed_entries() {
     let (_, sound) = cache_and_entry(folder.path());
     let frames = zstd::decode_all(sound.as_slice()).unwrap();
     let into = Store::open(&folder.path().join("target"), support::holder(), key_of).unwrap();
-    let origin = ImportOrigin {
-        remote: "fs:///shared".to_owned(),
-        pack: compeval::action::Digest::hash("pack"),
-        writer: None,
-    };
     let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| {
-        drop(into.add_packed(&support::key(0).0, bytes, &origin))
+        drop(into.add_packed(&support::key(0), bytes, "fs:///shared"))
     });
     fuzz("pushed entries", &[frames, sound], |bytes| {
         let add = &add;

@@ -2,7 +2,7 @@
 //!
 //! - [`cache`] is the store on this machine: append-only packs, with a sled tree that can be rebuilt from them. An
 //!   entry is on disk when its put returns. Damaged entries are reported and never returned.
-//! - [`remote`] is a folder or a bucket of signed packs that a team, its CI and the parts of a run share.
+//! - [`remote`] is a folder or a bucket of objects that a team, its CI and the parts of a run share.
 //! - [`Digest`] and [`DigestBuilder`] make keys.
 //!
 //! ```

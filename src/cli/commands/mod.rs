@@ -83,7 +83,9 @@ pub(crate) enum Command {
     /// Compress, answer and grade; write the results, print the summary
     #[command(
         after_help = "Examples:\n  compeval run\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
-                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1"
+                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1\n  \
+                            compeval run --label nightly --part 3/8 --remote fs:///srv/nightly    one of eight processes\n  \
+                            compeval run --label nightly --remote fs:///srv/nightly --offline     their results"
     )]
     Run(RunArgs),
     /// Compare two result sets, with a verdict for each dimension
@@ -118,7 +120,7 @@ pub(crate) enum Command {
     /// List, cancel and give up open batches
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// List, prune, verify and share cached outputs; make a signing key
+    /// List, prune and verify cached outputs
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval cache ls\n  compeval cache prune --unreachable --dry-run"

@@ -1,8 +1,5 @@
 //! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
 use clap::Args;
 use serde::Serialize;
 
@@ -16,11 +13,12 @@ use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot,
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
-use crate::evaluation::{Baseline, NumberedPart, PartOfRun, check_baseline};
+use crate::evaluation::{Baseline, PartOfRun, check_baseline};
+use crate::parts::PartNumber;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause,
-    TooLong, USUAL_LATENCY, WorstCase, forecast,
+    TooLong, USUAL_LATENCY, WorstCase, forecast, reachable,
 };
 use crate::results::{
     Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh,
@@ -29,7 +27,7 @@ use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
 use stats::{DifferenceVariances, REGRADED_ANSWERS, SampleSizes};
-use store::cache::{CacheSnapshot, Layered, Lookup};
+use store::cache::{Layered, Lookup};
 use store::remote::RemoteEntries;
 
 #[derive(Debug, Args)]
@@ -168,6 +166,8 @@ struct RemoteJson {
     url: String,
     /// Whether it answered.
     asked: bool,
+    /// Whether the time was over before everything was looked for.
+    is_cut_off: bool,
     #[serde(skip)]
     is_offline: bool,
 }
@@ -232,10 +232,19 @@ fn regrading_note(most: usize) -> String {
 /// The note on what a run pulls from the remote, or could pull.
 fn remote_note(
     RemoteJson {
-        url, is_offline, ..
+        url,
+        is_offline,
+        is_cut_off,
+        ..
     }: &RemoteJson,
     forecast: &Forecast,
 ) -> Option<String> {
+    if *is_cut_off {
+        return Some(format!(
+            "{url} was not looked through to the end, which takes too long for a plan: what it has beyond this counts as \
+             pending"
+        ));
+    }
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     if *is_offline && forecast.is_pending() {
         return Some(format!(
@@ -259,9 +268,9 @@ pub(crate) fn plan_project(
     baseline: Option<&Baseline>,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
-    let number = part.number()?;
+    let number = part.part;
     let opening = ProjectOptions {
-        sharers: number.and_then(NumberedPart::sharers),
+        sharers: number.map(PartNumber::count),
         ..ProjectOptions::default()
     };
     let mut pipeline = open_project(common, select, opening, console)?;
@@ -285,7 +294,6 @@ pub(crate) fn plan_project(
         note_label(&pipeline, &label_of(select)?, console);
     }
     let PlanSource { remote, offline } = source;
-    let trusted = remote.trusted(&pipeline.remote)?;
     let url = remote
         .given()?
         .place(&pipeline.remote)
@@ -295,14 +303,15 @@ pub(crate) fn plan_project(
     } else {
         remote.connect_for_plan(&pipeline.remote, console)?
     };
-    let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref(), &trusted)?;
+    let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref())?;
     if let Some(remote) = &remote {
         remote
             .take_warnings()
             .into_iter()
             .for_each(|warning| console.warn("remote:", warning));
     }
-    let asked = remote.is_some_and(|remote| remote.is_answering());
+    let asked = remote.as_ref().is_some_and(RemoteEntries::is_answering);
+    let is_cut_off = remote.as_ref().is_some_and(RemoteEntries::is_cut_off);
     let (json, line) = (
         part.as_ref().map(PartJson::new),
         part.as_ref().map(part_line),
@@ -315,6 +324,7 @@ pub(crate) fn plan_project(
         remote: url.map(|url| RemoteJson {
             url,
             asked,
+            is_cut_off,
             is_offline: *offline,
         }),
         batch_rounds: batch_rounds(&pipeline),
@@ -358,9 +368,8 @@ fn forecast_project(
     select: &SelectArgs,
     part: Option<&PartOfRun>,
     remote: Option<&RemoteEntries>,
-    trusted: &BTreeSet<String>,
 ) -> Result<Forecast, Failure> {
-    let snapshot = trusted_snapshot(&pipeline.cache, trusted)?;
+    let snapshot = open_snapshot(&pipeline.cache)?;
     let Some(part) = part else {
         return forecast_with(
             pipeline,
@@ -370,18 +379,12 @@ fn forecast_project(
             &Journal::read(&snapshot)?,
         );
     };
-    let known = trusted_snapshot(part.project_cache(), trusted)?;
+    let known = open_snapshot(part.project_cache())?;
     let lookup = Layered {
         upper: &snapshot,
         lower: &known,
     };
     forecast_with(pipeline, select, &lookup, remote, &Journal::default())
-}
-
-fn trusted_snapshot(cache: &Path, trusted: &BTreeSet<String>) -> Result<CacheSnapshot, Failure> {
-    let mut snapshot = open_snapshot(cache)?;
-    snapshot.trust_only(trusted)?;
-    Ok(snapshot)
 }
 
 /// The forecast from a cache, and from the remote where that has none.
@@ -393,15 +396,18 @@ fn forecast_with<L: Lookup>(
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
     match remote {
-        Some(remote) => forecast_of(
-            pipeline,
-            select,
-            &Layered {
+        Some(remote) => {
+            let both = Layered {
                 upper: lookup,
                 lower: remote,
-            },
-            journal,
-        ),
+            };
+            // What a stage needs is known from what the one before gave.
+            while {
+                reachable(pipeline, &both).map_err(|error| Failure::input(error.to_string()))?;
+                remote.get_wanted()
+            } {}
+            forecast_of(pipeline, select, &both, journal)
+        }
         None => forecast_of(pipeline, select, lookup, journal),
     }
 }

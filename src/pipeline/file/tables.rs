@@ -42,12 +42,8 @@ table! {
     CacheTable {
         /// fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://… or https://…. In CI, COMPEVAL_REMOTE names it.
         remote: String,
-        /// The writers whose entries are used: "NAME PUBLIC-KEY".
-        trust: StringList,
-        /// "write": upload what is made here, signed with the key in COMPEVAL_SIGNING_KEY. Default: "read".
+        /// "write": also put there what is used and made here. Default: "read".
         remote_mode: String,
-        /// Whether source texts (prompts, transcripts) are uploaded, too. Default: false.
-        remote_texts: bool,
     }
 }
 

@@ -136,7 +136,7 @@ pub fn lock_results(
         .transpose()
 }
 
-/// Removes a set, the incomplete set of the same label, and the parts that either was merged from.
+/// Removes a set, the incomplete set of the same label, and its parts that are complete.
 ///
 /// # Errors
 /// The set is protected or a run writes it, or the file system refuses.
@@ -148,13 +148,7 @@ pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
         ));
     }
     if let Some(folders) = folders(folder) {
-        for set in [folder.clone(), folders.incomplete()] {
-            folders.remove_merged(
-                &set.manifest()
-                    .map(|manifest| manifest.merged)
-                    .unwrap_or_default(),
-            )?;
-        }
+        folders.remove_parts()?;
     }
     // First, because no run can begin with an incomplete set beside what is left of a removed one.
     incomplete_beside(folder).map_or(Ok(()), |incomplete| remove_folder(incomplete.path()))?;

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::design_change::DesignChange;
 use super::folder::{ResultsFolder, names};
 use super::label::Label;
-use super::manifest::{Manifest, MergedPart, Outcome};
+use super::manifest::{Manifest, Outcome};
 use crate::parts::PartNumber;
 use base::files::{self, FileError, copy_mode, this_command};
 use base::guarded;
@@ -187,15 +187,15 @@ impl LabelFolders {
         self.retire()
     }
 
-    /// Removes the folders of these parts: the remote has what they made. A part stays if it was killed, because it may not
-    /// have pushed all, if it has run again since it was merged, and if it is being run.
-    pub(super) fn remove_merged(&self, merged: &[MergedPart]) -> Result<(), LabelLockError> {
-        for part in merged {
-            let [folder, _] = part_folders(&self.results, &self.label, part.record.number);
+    /// Removes the folders of parts that are complete: the remote has what they made. A part that ended early, or that is
+    /// being run, stays.
+    pub(super) fn remove_parts(&self) -> Result<(), LabelLockError> {
+        let all = self.results.join(PARTS);
+        let ours = all.join(self.label.as_str());
+        for folder in fs::read_dir(&ours).into_iter().flatten().flatten() {
+            let folder = folder.path();
             let last_run = ResultsFolder::new(&folder, &self.label).manifest();
-            if part.ended.is_none()
-                || !last_run.is_ok_and(|manifest| manifest.started == part.started)
-            {
+            if !last_run.is_ok_and(|manifest| manifest.outcome == Outcome::Complete) {
                 continue;
             }
             match LabelFolders::new(&folder, &self.label).lock_run() {
@@ -205,9 +205,8 @@ impl LabelFolders {
             }
         }
         // only if they are empty
-        let parts = self.results.join(PARTS);
-        guarded::remove_empty(&parts.join(self.label.as_str()));
-        guarded::remove_empty(&parts);
+        guarded::remove_empty(&ours);
+        guarded::remove_empty(&all);
         Ok(())
     }
 

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::corrections::Regradings;
 use super::design::Design;
-use crate::action::{ActionKey, Digest, StageName};
+use crate::action::{Digest, StageName};
 use crate::entries::Refresh;
 use crate::judge::{SelfTestDesign, UnqualifiedJudge};
-use crate::parts::PartRecord;
+use crate::parts::PartNumber;
 use crate::plan::FailedAction;
 use base::units::{Tokens, Usage, Usd, add_known};
 
@@ -82,33 +82,10 @@ pub struct Manifest {
     pub regradings: Regradings,
     /// The part of the matrix that it has; `None` if it has all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<PartRecord>,
-    /// The parts that it was merged from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub merged: Vec<MergedPart>,
-    /// The unsigned packs that some of its entries were pulled from; whoever made them is trusted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub imported: Vec<ImportedEntries>,
-    /// The writers of the entries that were pulled from a shared cache.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub writers: Vec<WriterEntries>,
-    /// The digests of the bodies of the pulled entries.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub pulled: BTreeMap<ActionKey, Digest>,
+    pub part: Option<PartNumber>,
     /// The shared cache that the run used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteUse>,
-}
-
-/// The entries that a result was made from and that one writer signed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WriterEntries {
-    /// The name that the project has for the writer.
-    pub name: String,
-    /// The writer's public key.
-    pub key: String,
-    /// How many entries.
-    pub entries: u64,
 }
 
 /// The shared cache that a run used.
@@ -116,60 +93,10 @@ pub struct WriterEntries {
 pub struct RemoteUse {
     /// The address as the pipeline gives it.
     pub url: String,
-    /// Identifies the list of packs when the run began.
-    pub list: Digest,
-    /// How many packs.
-    pub packs: u64,
     /// Entries that this run pulled.
     pub pulled: u64,
-    /// Entries that this run uploaded.
-    pub uploaded: u64,
-}
-
-/// A part that results were merged from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MergedPart {
-    /// Its number, its assignment, its engine.
-    #[serde(flatten)]
-    pub record: PartRecord,
-    /// When its last run began, RFC 3339 in UTC.
-    pub started: String,
-    /// When it ended; `None` if it was killed or still runs.
-    pub ended: Option<String>,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// How long it took, in seconds.
-    pub wall_s: f64,
-    /// Requests that it sent.
-    pub requests_sent: u64,
-    /// What it cost; null where a price is unknown.
-    pub usd: Option<Usd>,
-}
-
-impl MergedPart {
-    /// From the manifest of a part; `None` if it is not one.
-    pub fn new(manifest: &Manifest) -> Option<MergedPart> {
-        Some(MergedPart {
-            record: manifest.part?,
-            started: manifest.started.clone(),
-            ended: manifest.ended.clone(),
-            outcome: manifest.outcome,
-            wall_s: manifest.wall_s,
-            requests_sent: manifest.requests_sent,
-            usd: manifest.usd,
-        })
-    }
-}
-
-/// The entries that a result was made from and that are of one unsigned pack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ImportedEntries {
-    /// The URL of the folder.
-    pub file: String,
-    /// The name of the pack.
-    pub digest: Digest,
-    /// How many entries.
-    pub entries: u64,
+    /// Entries that this run put there.
+    pub pushed: u64,
 }
 
 /// What may be left out of a comparison. Each scope includes the ones before it.
@@ -430,10 +357,6 @@ impl Manifest {
             compared_scope: ComparisonScope::All,
             regradings: Regradings::default(),
             part: None,
-            merged: Vec::new(),
-            imported: Vec::new(),
-            writers: Vec::new(),
-            pulled: BTreeMap::new(),
             remote: None,
         }
     }

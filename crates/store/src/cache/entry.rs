@@ -40,9 +40,9 @@ pub struct EntryHeader {
     pub place: Digest,
     /// The models of the call.
     pub models: ModelNames,
-    /// Where it was pulled from; `None` for an entry made here. Pulling means to trust whoever made it, so a pulled
-    /// entry stays recognizable.
-    pub origin: Option<ImportOrigin>,
+    /// The URL of the remote that it was pulled from; `None` for an entry made here. Pulling means to trust whoever made
+    /// it, so a pulled entry stays recognizable.
+    pub origin: Option<String>,
     /// What it was made from. A field that entries of a pack share is stored once.
     pub fields: Vec<Field>,
 }
@@ -68,26 +68,6 @@ pub struct Field {
 /// Computes the key of an entry from its header; `None` if the fields cannot be read. An entry of another cache is
 /// accepted only under this key.
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
-
-/// The remote and the pack that an entry was pulled from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ImportOrigin {
-    /// The URL of the remote.
-    pub remote: String,
-    /// The name of the pack.
-    pub pack: Digest,
-    /// Who signed the pack; `None` if nobody did.
-    pub writer: Option<Writer>,
-}
-
-/// Who signed a pulled entry.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Writer {
-    /// As the project that pulled it named the key.
-    pub name: String,
-    /// The public key, as text. The cache compares it and never interprets it.
-    pub key: String,
-}
 
 impl EntryHeader {
     pub(super) fn summary(&self) -> EntrySummary {

@@ -56,8 +56,8 @@ pub enum CacheError {
     Damaged(#[from] Damage),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} cannot be imported: {what}; nothing was added", path.display())]
-    BadImport { path: PathBuf, what: String },
+    #[error("an entry of another cache is damaged: {what}; it was not added")]
+    BadImport { what: String },
 }
 
 impl CacheError {

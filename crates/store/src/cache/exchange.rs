@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::entry::{EntryHeader, EntryStatus, ImportOrigin, KeyOf, ParseResult, Record};
+use super::entry::{EntryHeader, EntryStatus, KeyOf, ParseResult, Record};
 use super::error::CacheError;
 use super::lookup::Lookup;
 use super::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError, MAX_BODY};
@@ -17,8 +17,9 @@ use super::packs::{compress_body, compressor, decode_body, decompressor, plain_b
 use super::snapshot::CacheSnapshot;
 use super::writing::StoreInner;
 use crate::digest::{ActionKey, Digest};
+use base::redaction::redact_bytes;
 
-/// The most bytes that a packed entry is decompressed to: one body, and what is known of it.
+/// The most bytes that a packed entry is decompressed to: one header and one body.
 const LONGEST_ITEM: u64 = MAX_BODY as u64 + (64 << 20);
 
 /// How many entries an import added and found.
@@ -71,16 +72,6 @@ pub(super) struct ImportedFrame {
     frame: Vec<u8>,
 }
 
-impl ImportedFrame {
-    /// Whether the frame is an entry or a text, and not a note on one.
-    fn has_own_body(&self) -> bool {
-        matches!(
-            self.header.content,
-            FrameContent::Reply(_) | FrameContent::Text
-        )
-    }
-}
-
 /// The cache that entries are imported into.
 #[derive(Clone, Copy)]
 pub(super) struct ImportTarget<'a> {
@@ -106,9 +97,8 @@ pub(super) fn import_from_cache<'k>(
         .filter(is_sound)
         .collect();
     let mut batch = ImportBatch::new(target, None);
-    let root = other.layout.root();
     let mut add = |mut frame: &[u8]| -> Result<(), CacheError> {
-        match read_item(&mut frame, target.key_of).map_err(|what| bad(root, what))? {
+        match read_item(&mut frame, target.key_of).map_err(bad)? {
             Some(item) => batch.add(item),
             None => Ok(()),
         }
@@ -125,8 +115,9 @@ pub(super) fn import_from_cache<'k>(
 /// Collects imported frames and writes them in groups.
 pub(super) struct ImportBatch<'a> {
     target: ImportTarget<'a>,
-    /// The origin to store with the entries; with `None`, they keep the one that they have.
-    origin: Option<ImportOrigin>,
+    /// The remote that the entries come from, which replace other outputs of their keys; with `None`, entries keep the
+    /// origin that they have, and outputs that are here stay.
+    remote: Option<&'a str>,
     frames: Vec<Vec<u8>>,
     bytes: usize,
     added: BTreeSet<ActionKey>,
@@ -134,10 +125,10 @@ pub(super) struct ImportBatch<'a> {
 }
 
 impl<'a> ImportBatch<'a> {
-    pub(super) fn new(target: ImportTarget<'a>, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
+    pub(super) fn new(target: ImportTarget<'a>, remote: Option<&'a str>) -> ImportBatch<'a> {
         ImportBatch {
             target,
-            origin,
+            remote,
             frames: Vec::new(),
             bytes: 0,
             added: BTreeSet::new(),
@@ -157,13 +148,17 @@ impl<'a> ImportBatch<'a> {
         let key = ActionKey(item.header.key);
         let frame = match (&item.header.content, &item.entry) {
             (FrameContent::Reply(_), Some(entry)) => {
-                if self.target.present.find_usable(&key).is_some() {
+                let present = self.target.present.find_usable(&key);
+                if present
+                    .is_some_and(|record| self.remote.is_none() || record.raw == item.header.digest)
+                {
                     self.present += 1;
                     return Ok(());
                 }
                 self.added.insert(key);
+                let origin = self.remote.map(str::to_owned);
                 let entry = EntryHeader {
-                    origin: self.resolve_origin(entry)?,
+                    origin: origin.or_else(|| entry.origin.clone()),
                     ..entry.clone()
                 };
                 encoded(frame::reply(key, &entry, &compress_body(&item.body)?))?
@@ -184,27 +179,6 @@ impl<'a> ImportBatch<'a> {
         }
     }
 
-    /// The origin to store with an entry, whose writer is noted. If the new origin names no writer, the earlier writer
-    /// is kept.
-    fn resolve_origin(&self, entry: &EntryHeader) -> Result<Option<ImportOrigin>, CacheError> {
-        let before = entry.origin.as_ref();
-        let new = self.origin.clone().map(|origin| ImportOrigin {
-            writer: origin
-                .writer
-                .clone()
-                .or_else(|| before.and_then(|before| before.writer.clone())),
-            ..origin
-        });
-        let origin = new.or_else(|| before.cloned());
-        if let Some(origin) = &origin {
-            self.target
-                .inner
-                .layout
-                .note_writer(origin.writer.as_ref().map(|writer| &*writer.key))?;
-        }
-        Ok(origin)
-    }
-
     /// Writes what was collected. If `durable`, it is on disk when this returns.
     fn commit(&mut self, durable: bool) -> Result<(), CacheError> {
         self.bytes = 0;
@@ -217,11 +191,8 @@ impl<'a> ImportBatch<'a> {
     }
 }
 
-fn bad(path: &Path, what: impl Into<String>) -> CacheError {
-    CacheError::BadImport {
-        path: path.to_owned(),
-        what: what.into(),
-    }
+fn bad(what: impl Into<String>) -> CacheError {
+    CacheError::BadImport { what: what.into() }
 }
 
 /// Reads and verifies the next frame; `None` at the end.
@@ -300,17 +271,25 @@ fn find_fault(
     key_of: KeyOf,
 ) -> Option<&'static str> {
     match (&header.content, entry) {
-        (FrameContent::Reply(_), None) => Some("its header cannot be read"),
-        (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
+        (FrameContent::Reply(_) | FrameContent::Failure { .. }, None) => {
+            Some("its header cannot be read")
+        }
+        (FrameContent::Reply(_) | FrameContent::Failure { .. }, Some(entry))
+            if key_of(entry) != Some(ActionKey(header.key)) =>
+        {
             Some("its key does not match its inputs")
         }
         (FrameContent::Text, _) if Digest::hash(body) != header.key => {
             Some("its text does not match its name")
         }
-        (FrameContent::Reply(_) | FrameContent::Text, _) if header.codec != Codec::Plain => {
+        (FrameContent::Reply(_) | FrameContent::Failure { .. } | FrameContent::Text, _)
+            if header.codec != Codec::Plain =>
+        {
             Some("its body is compressed")
         }
-        (FrameContent::Reply(_) | FrameContent::Text, _) => decode_body(header, body.clone()).err(),
+        (FrameContent::Reply(_) | FrameContent::Failure { .. } | FrameContent::Text, _) => {
+            decode_body(header, body.clone()).err()
+        }
         _ => None,
     }
 }
@@ -320,20 +299,8 @@ fn find_fault(
 /// # Errors
 /// If the entry is damaged.
 pub fn pack_entry(cache: &impl Lookup, record: &Record) -> Result<Vec<u8>, CacheError> {
-    let mut frames = Vec::new();
-    write_entries(cache, std::slice::from_ref(record), |bytes| {
-        frames.extend_from_slice(bytes);
-        Ok(())
-    })?;
-    compressed(&frames)
-}
-
-/// Packs one source text for a remote.
-///
-/// # Errors
-/// If it is larger than the cache stores.
-pub fn pack_text(digest: Digest, text: &str) -> Result<Vec<u8>, CacheError> {
-    compressed(&frame::text(digest, &plain_body(text.as_bytes())?))
+    let (header, body) = (cache.header(record)?, plain_body(&cache.body(record)?)?);
+    compressed(&encoded(frame::reply(record.key, &header, &body))?)
 }
 
 fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
@@ -344,35 +311,64 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
     compressed.map_err(CacheError::io("compress", Path::new("an entry")))
 }
 
-/// Adds what another cache packed under `key`: one entry, with what is known of it, or one text. Existing outputs are not
-/// changed. Every frame is verified. It is not synced: after a crash it is pulled again.
+/// Packs a failure for a remote: an entry whose body, `content`, says what failed. It is never an output.
+///
+/// # Errors
+/// If it is larger than the cache stores.
+pub fn pack_failure(
+    key: ActionKey,
+    header: &EntryHeader,
+    content: &[u8],
+) -> Result<Vec<u8>, CacheError> {
+    let body = plain_body(&redact_bytes(content))?;
+    compressed(&encoded(frame::packed_failure(key, header, &body))?)
+}
+
+/// Reads what [`pack_failure`] packed under `key`.
+///
+/// # Errors
+/// If these bytes are not the failure `key`.
+pub fn read_failure(key: &ActionKey, bytes: &[u8], key_of: KeyOf) -> Result<Bytes, CacheError> {
+    let item = read_packed(key, bytes, key_of)?;
+    if item.header.content.is_failure() {
+        Ok(item.body)
+    } else {
+        Err(bad("it is no failure"))
+    }
+}
+
+/// Adds what another cache packed under `key`. It is verified, and not synced: after a crash it is pulled again.
 pub(super) fn add_packed(
     target: ImportTarget<'_>,
-    key: &Digest,
+    key: &ActionKey,
     bytes: &[u8],
-    origin: &ImportOrigin,
-) -> Result<ImportCounts, CacheError> {
-    let from = Path::new(&origin.remote);
-    let stream = decompressor(bytes)
-        .map_err(|error| bad(from, format!("an entry cannot be decompressed: {error}")))?;
-    let mut stream = stream.take(LONGEST_ITEM);
-    let mut items = Vec::new();
-    while let Some(item) = read_item(&mut stream, target.key_of).map_err(|what| bad(from, what))? {
-        items.push(item);
+    remote: &str,
+) -> Result<bool, CacheError> {
+    let item = read_packed(key, bytes, target.key_of)?;
+    if !matches!(item.header.content, FrameContent::Reply(_)) {
+        return Err(bad("it is no output"));
     }
-    let is_alone = items.iter().skip(1).all(|item| !item.has_own_body());
-    if !is_alone
-        || items
-            .first()
-            .is_none_or(|first| first.header.key != *key || !first.has_own_body())
-    {
-        return Err(bad(
-            from,
-            format!("there is another entry in the place of {}", key.short()),
-        ));
-    }
-    let mut batch = ImportBatch::new(target, Some(origin.clone()));
-    items.into_iter().try_for_each(|item| batch.add(item))?;
+    let mut batch = ImportBatch::new(target, Some(remote));
+    batch.add(item)?;
     batch.commit(false)?;
-    Ok(batch.counts())
+    Ok(batch.counts().added > 0)
+}
+
+/// Reads and verifies the frame that was packed under `key`.
+fn read_packed(key: &ActionKey, bytes: &[u8], key_of: KeyOf) -> Result<ImportedFrame, CacheError> {
+    let stream =
+        decompressor(bytes).map_err(|error| bad(format!("it cannot be decompressed: {error}")))?;
+    let mut stream = stream.take(LONGEST_ITEM);
+    let item = read_item(&mut stream, key_of)
+        .map_err(bad)?
+        .ok_or_else(|| bad("it is empty"))?;
+    if item.header.key != key.0 {
+        return Err(bad(format!("it is the entry {}", item.header.key.short())));
+    }
+    let mut more = [0];
+    match stream.read(&mut more) {
+        Ok(0) => Ok(item),
+        Ok(_) => Err(bad("it holds more than one entry")),
+        Err(error) => Err(bad(format!("it cannot be decompressed: {error}"))),
+    }
 }

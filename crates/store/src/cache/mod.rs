@@ -31,18 +31,17 @@ mod layered;
 mod lookup;
 mod snapshot;
 mod store;
-mod trust;
 
 #[cfg(test)]
 mod tests;
 
 pub use base::guarded::disk_bytes;
 pub use entry::{
-    Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, ImportOrigin, KeyOf, ModelNames,
-    ParseResult, Record, RemovalReason, Tag, Writer, now_ms,
+    Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, KeyOf, ModelNames, ParseResult,
+    Record, RemovalReason, Tag, now_ms,
 };
 pub use error::{CacheError, Damage};
-pub use exchange::{ImportCounts, pack_entry, pack_text};
+pub use exchange::{ImportCounts, pack_entry, pack_failure, read_failure};
 pub use layered::Layered;
 pub use lookup::{Lookup, StoredReply};
 pub use maintenance::PruneCounts;

@@ -1,7 +1,7 @@
 //! A read-only view of a cache. It scans the frame headers of the packs and never opens the index, so it works while
 //! another process writes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
@@ -15,7 +15,6 @@ use super::packs::folder::{FolderKind, Layout};
 use super::packs::frame::key_prefix;
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 use super::packs::packed::DecodedHeader;
-use super::trust::TrustCheck;
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
 
@@ -25,8 +24,6 @@ pub struct CacheSnapshot {
     tables: Tables,
     packs: PackFiles,
     pub(super) layout: Layout,
-    /// Entries of writers that are not trusted: they count as missing.
-    hidden: HashSet<ActionKey>,
 }
 
 impl CacheSnapshot {
@@ -45,7 +42,6 @@ impl CacheSnapshot {
             tables,
             packs,
             layout,
-            hidden: HashSet::new(),
         })
     }
 
@@ -70,15 +66,6 @@ impl CacheSnapshot {
         verify::look(&self.layout, &self.packs, &self.tables)
     }
 
-    /// As [`super::Store::trust_only`].
-    ///
-    /// # Errors
-    /// If the list of writers cannot be read.
-    pub fn trust_only(&mut self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
-        self.hidden = TrustCheck::new(self, self.layout.known_writers()?.as_ref(), trusted).hidden;
-        Ok(self.hidden.len())
-    }
-
     /// Whether all fields of an entry are known. If its header cannot be read at all, the answer is yes: the error
     /// comes when it is read.
     pub(super) fn has_whole_header(&self, record: &Record) -> bool {
@@ -101,11 +88,7 @@ impl CacheSnapshot {
 
 impl Lookup for CacheSnapshot {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        if self.hidden.contains(key) {
-            None
-        } else {
-            self.tables.find(key)
-        }
+        self.tables.find(key)
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {

@@ -7,16 +7,16 @@
 //!
 //! Lookups do not fail: they read tables in memory. A damaged entry counts as missing, and a notice says so.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::entry::{
-    Day, EntryHeader, EntryStatus, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult,
-    Record, RemovalReason,
+    Day, EntryHeader, EntryStatus, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
+    RemovalReason,
 };
 use super::error::{CacheError, Damage};
 use super::exchange::{self, ImportCounts, ImportTarget};
@@ -29,7 +29,6 @@ use super::packs::folder::{self, FolderKind, Layout};
 use super::packs::frame::{self, EncodedBody, FrameHeader, KeyPrefix, key_prefix};
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 use super::snapshot::CacheSnapshot;
-use super::trust::TrustCheck;
 use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
@@ -43,8 +42,6 @@ pub struct Store {
     used: Mutex<HashSet<KeyPrefix>>,
     /// Texts that are stored or queued.
     known_texts: Mutex<HashSet<Digest>>,
-    /// Entries of writers that are not trusted: they count as missing.
-    hidden: RwLock<HashSet<ActionKey>>,
     key_of: KeyOf,
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
@@ -84,11 +81,10 @@ impl Store {
         let writer = WriterThread::start(inner.clone())
             .map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
-        let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
+        let (used, known_texts) = (Mutex::default(), Mutex::default());
         Ok(Store {
             used,
             known_texts,
-            hidden,
             key_of,
             writer,
             inner,
@@ -143,12 +139,7 @@ impl Store {
         let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
         let header = FrameHeader::decode(&frame).map_err(|_| self.malformed())?;
         let location = self.write(frame).await?;
-        let record = header.record(location).ok_or_else(|| self.malformed())?;
-        // A failure replaces no output, so one of a writer who is not trusted stays hidden.
-        if !record.is_failed() {
-            self.unhide(&record.key);
-        }
-        Ok(record)
+        header.record(location).ok_or_else(|| self.malformed())
     }
 
     fn malformed(&self) -> CacheError {
@@ -353,22 +344,18 @@ impl Store {
         exchange::import_from_cache(self.import_target(), other, keys)
     }
 
-    /// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. Not
-    /// synced: after a crash it is pulled again.
+    /// Adds the entry that another cache packed under `key`, in place of another output of that key. Every frame is
+    /// verified. Not synced: after a crash it is pulled again. Returns whether the output is new here.
     ///
     /// # Errors
-    /// `BadImport` if these bytes are not the entry or text `key`; else if this cache cannot be written.
+    /// `BadImport` if these bytes are not the entry `key`; else if this cache cannot be written.
     pub fn add_packed(
         &self,
-        key: &Digest,
+        key: &ActionKey,
         bytes: &[u8],
-        origin: &ImportOrigin,
-    ) -> Result<ImportCounts, CacheError> {
-        let counts = exchange::add_packed(self.import_target(), key, bytes, origin)?;
-        if counts.added > 0 {
-            self.unhide(&ActionKey(*key));
-        }
-        Ok(counts)
+        remote: &str,
+    ) -> Result<bool, CacheError> {
+        exchange::add_packed(self.import_target(), key, bytes, remote)
     }
 
     fn import_target(&self) -> ImportTarget<'_> {
@@ -376,55 +363,6 @@ impl Store {
             present: self,
             inner: &self.inner,
             key_of: self.key_of,
-        }
-    }
-
-    /// Whether anything was ever imported or pulled into the cache.
-    pub fn was_imported_into(&self) -> bool {
-        self.inner.layout.has_imports()
-    }
-
-    /// The origins of the entries with these keys that were imported or pulled, each with the digest of the body.
-    pub fn origins<'k>(
-        &self,
-        keys: impl IntoIterator<Item = &'k ActionKey>,
-    ) -> Vec<(ActionKey, Digest, ImportOrigin)> {
-        let records = keys.into_iter().filter_map(|key| self.find(key));
-        records
-            .filter_map(|record| Some((record.key, record.raw, self.header(&record).ok()?.origin?)))
-            .collect()
-    }
-
-    /// From now on, entries of writers other than those with the public keys `trusted` count as missing. Returns the
-    /// number of these entries.
-    ///
-    /// # Errors
-    /// If the list of writers cannot be read, or is missing and cannot be written.
-    pub fn trust_only(&self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
-        let known = self.inner.layout.known_writers()?;
-        let TrustCheck { hidden, writers } = TrustCheck::new(self, known.as_ref(), trusted);
-        if let Some(writers) = writers {
-            self.inner.layout.write_writers(&writers)?;
-        }
-        let count = hidden.len();
-        *self.hidden.write().unwrap_or_else(PoisonError::into_inner) = hidden;
-        Ok(count)
-    }
-
-    fn is_hidden(&self, key: &ActionKey) -> bool {
-        self.hidden
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(key)
-    }
-
-    /// Shows the entry of a key again, because a trusted one has replaced it.
-    fn unhide(&self, key: &ActionKey) {
-        if self.is_hidden(key) {
-            self.hidden
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(key);
         }
     }
 
@@ -460,11 +398,7 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        if self.is_hidden(key) {
-            None
-        } else {
-            self.inner.tables().find(key)
-        }
+        self.inner.tables().find(key)
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {

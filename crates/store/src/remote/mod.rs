@@ -1,52 +1,59 @@
-//! A cache that a team, its CI and the parts of a run share: a folder or a bucket of packs.
+//! A cache that a team, its CI and the parts of a run share: an object for each key, in a folder or a bucket.
 //!
-//! - `Remote` is a place for objects (list, read a range, write, delete): a `folder`, or a bucket or web server
+//! - A [`Remote`] gets an object, and puts one unless there is one: a `folder`, or a bucket or web server
 //!   (`object_store`, in builds with the feature `object-stores`).
-//! - A pushed `pack` holds entries that were made in one place, and a footer with the place and the digest of each. The
-//!   writer's signature covers the footer, so one entry can be read and verified by itself. The name of a pack is the
-//!   digest of footer and signature: nothing is ever overwritten. Footers of many packs are gathered in `index_objects`.
-//! - `RemoteIndex` is what a run knows of a remote: the footers of all packs by trusted writers, fixed when the run
-//!   starts. What it does not use (other writers, damage, newer versions) it counts and names.
-//! - `SharedCache` connects a remote with a local cache: it pulls single entries, and uploads those that were made here.
-//! - `RemoteEntries` is a remote as a read-only cache, for a plan.
-//! - `part_records` record what the parts of a run did.
+//! - An [`object`] is one entry in the frame that packs use, named by its key. Its inputs must hash to the name.
+//! - [`SharedCache`] connects a remote with a local cache, and [`RemoteEntries`] is one that a plan reads.
 //!
-//! Invariants: nothing is used that a trusted writer did not sign for this remote, except unsigned packs in a folder
-//! that the user named on the command line; entries that were pulled are never signed again by another key; the local
-//! output of a key wins; a remote that fails causes one warning and ends no run. The signing key is only in the
-//! environment.
+//! Invariants: what is in the remote is used in place of what was just made, before anything depends on it; what does
+//! not verify is a miss; every call is limited in bytes and seconds; a remote that fails causes one warning and ends no
+//! run. Whoever may write to the remote is trusted, as far as an optional key does not say otherwise.
 
-mod backend;
+mod entries;
+mod error;
 mod folder;
-mod index;
-mod index_objects;
-mod keys;
-mod lookup;
-mod marker;
+mod object;
 #[cfg(feature = "object-stores")]
 mod object_store;
-mod pack;
-mod part_records;
-mod prune;
-mod removals;
-mod request_slots;
 mod settings;
 mod shared;
-mod signed;
-mod summary;
-#[cfg(all(test, unix))]
-mod tests;
-mod upload;
 mod url;
 
-pub use backend::{ListedObject, Remote, RemoteError, WriteOutcome};
-pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
-pub use lookup::RemoteEntries;
-pub use pack::PartOrigin;
-pub use part_records::{FoundRecord, PartName};
-pub use prune::RemotePruneCounts;
+pub use entries::RemoteEntries;
+pub use error::RemoteError;
+pub use object::RemoteKey;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
-pub use shared::SharedCache;
-pub use summary::{PullCounts, SharedSummary};
-pub use upload::PushCounts;
+pub use shared::{Exchanged, Found, SharedCache};
 pub use url::{BucketUrl, RemoteUrl, StoreKind, UrlError};
+
+use std::fmt;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+/// The result of a call to a remote.
+type RemoteFuture<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
+
+/// A place for objects. Names are relative to it, with `/`.
+trait Remote: fmt::Debug + Send + Sync {
+    /// An object; `None` if there is none of this name.
+    fn get<'a>(&'a self, name: &'a str) -> RemoteFuture<'a, Option<Bytes>>;
+
+    /// Writes an object as a whole, unless there is one of this name. Returns whether it was written.
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, bool>;
+
+    /// Writes an object as a whole, in place of one of this name.
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, ()>;
+}
+
+fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
+    match url {
+        RemoteUrl::Folder(path) => Ok(Box::new(folder::FolderRemote::new(path.clone()))),
+        #[cfg(feature = "object-stores")]
+        RemoteUrl::Bucket(bucket) => object_store::open_bucket(bucket),
+        #[cfg(feature = "object-stores")]
+        RemoteUrl::Web(url) => object_store::open_web_server(url),
+        #[cfg(not(feature = "object-stores"))]
+        RemoteUrl::Bucket(_) | RemoteUrl::Web(_) => Err(RemoteError::NotBuilt(url.to_string())),
+    }
+}

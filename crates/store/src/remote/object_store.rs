@@ -3,19 +3,18 @@
 //! Credentials come from the variables and files that each vendor's own tools read. Error messages of services are
 //! shortened and redacted: some services repeat the request in them.
 
-use std::ops::Range;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures::FutureExt;
-use opendal::layers::{ConcurrentLimitLayer, RetryLayer, TimeoutLayer};
+use futures::{FutureExt, TryStreamExt};
+use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::services::{Azblob, Gcs, Http, S3};
 use opendal::{Builder, Error, ErrorKind, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
-use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
-use super::index_objects::{self, CONCURRENT_REQUESTS};
+use super::object::MAX_OBJECT;
 use super::url::{BucketUrl, StoreKind};
+use super::{Remote, RemoteError, RemoteFuture};
 use base::http::{self, Route};
 use base::redaction;
 use base::text::{one_line, shortened};
@@ -34,7 +33,10 @@ const SECRETS: [&str; 10] = [
     "COMPEVAL_REMOTE_TOKEN",
 ];
 
-/// A bucket, or the folder of a web server.
+/// An object of this size is read beside others, and a larger one alone, so that many of them do not fill the memory.
+const SMALL: u64 = 1 << 20;
+
+/// A prefix in a bucket, or the folder of a web server, which is only read.
 #[derive(Debug)]
 struct Objects {
     url: String,
@@ -43,28 +45,19 @@ struct Objects {
     credentials: &'static str,
     /// The hint for when there is no such bucket.
     create: &'static str,
+    /// Held while a large object is read.
+    large: tokio::sync::Mutex<()>,
 }
-
-/// A prefix in a bucket.
-#[derive(Debug)]
-struct Bucket {
-    objects: Objects,
-    /// The same without credentials.
-    anonymous: Operator,
-}
-
-/// A web server, which is only read.
-#[derive(Debug)]
-struct WebServer(Objects);
 
 /// Opens a bucket. Sends nothing yet.
 pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError> {
     redact_secrets();
     let url = at.to_string();
-    let (operators, credentials, create) = match at.store {
+    let (operator, credentials, create) = match at.store {
         StoreKind::S3 => (
             s3(at),
-            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
+            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do: without s3:ListBucket \
+             S3 refuses to say that an object is missing",
             "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
         ),
         StoreKind::GoogleCloudStorage => (
@@ -78,18 +71,16 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
             "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
         ),
     };
-    let (operator, anonymous) = operators.map_err(|what| RemoteError::Setup {
+    let operator = operator.map_err(|what| RemoteError::Setup {
         url: url.clone(),
         what,
     })?;
-    Ok(Box::new(Bucket {
-        objects: Objects {
-            url,
-            operator,
-            credentials,
-            create,
-        },
-        anonymous,
+    Ok(Box::new(Objects {
+        url,
+        operator,
+        credentials,
+        create,
+        large: tokio::sync::Mutex::default(),
     }))
 }
 
@@ -109,13 +100,13 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
         what,
     })?;
     let credentials = "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token";
-    let create = "There is no cache of compeval, or nothing was pushed to it yet";
-    Ok(Box::new(WebServer(Objects {
+    Ok(Box::new(Objects {
         url: url.to_owned(),
         operator,
         credentials,
-        create,
-    })))
+        create: "Correct the address",
+        large: tokio::sync::Mutex::default(),
+    }))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -130,10 +121,7 @@ fn redact_secrets() {
     }
 }
 
-/// An operator with credentials and one without.
-type Operators = Result<(Operator, Operator), String>;
-
-fn s3(at: &BucketUrl) -> Operators {
+fn s3(at: &BucketUrl) -> Result<Operator, String> {
     let endpoint = variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL"));
     // Other vendors take any region.
     let elsewhere = endpoint.as_ref().map(|_| "us-east-1".to_owned());
@@ -143,54 +131,33 @@ fn s3(at: &BucketUrl) -> Operators {
     let region = region
         .ok_or("AWS_REGION is not set; it is the region of the bucket, such as eu-central-1")?;
     let endpoint = endpoint.as_deref();
-    let anonymous = build_s3(at, endpoint, &region)
-        .disable_config_load()
-        .skip_signature();
-    Ok((
-        operator(build_s3(at, endpoint, &region), endpoint)?,
-        operator(anonymous, endpoint)?,
-    ))
-}
-
-fn build_s3(at: &BucketUrl, endpoint: Option<&str>, region: &str) -> S3 {
     let builder = S3::default()
         .bucket(&at.bucket)
         .root(&at.prefix)
-        .region(region)
+        .region(&region)
         .disable_ec2_metadata();
-    match endpoint {
+    let builder = match endpoint {
         Some(endpoint) => builder.endpoint(endpoint),
         None if at.bucket.contains('.') => builder,
         None => builder.enable_virtual_host_style(),
-    }
-}
-
-fn gcs(at: &BucketUrl) -> Operators {
-    let endpoint = variable("STORAGE_EMULATOR_HOST");
-    let endpoint = endpoint.as_deref();
-    // Outside of Google's machines the metadata server does not answer.
-    let has_metadata = variable("GCE_METADATA_HOST").is_some();
-    let named = if has_metadata {
-        build_gcs(at, endpoint)
-    } else {
-        build_gcs(at, endpoint).disable_vm_metadata()
     };
-    let anonymous = build_gcs(at, endpoint)
-        .disable_vm_metadata()
-        .disable_config_load()
-        .skip_signature();
-    Ok((operator(named, endpoint)?, operator(anonymous, endpoint)?))
+    operator(builder, endpoint)
 }
 
-fn build_gcs(at: &BucketUrl, endpoint: Option<&str>) -> Gcs {
-    let builder = Gcs::default().bucket(&at.bucket).root(&at.prefix);
-    match endpoint {
-        Some(endpoint) => builder.endpoint(endpoint),
-        None => builder,
+fn gcs(at: &BucketUrl) -> Result<Operator, String> {
+    let mut builder = Gcs::default().bucket(&at.bucket).root(&at.prefix);
+    let endpoint = variable("STORAGE_EMULATOR_HOST");
+    if let Some(endpoint) = &endpoint {
+        builder = builder.endpoint(endpoint);
     }
+    // Outside of Google's machines the metadata server does not answer.
+    if variable("GCE_METADATA_HOST").is_none() {
+        builder = builder.disable_vm_metadata();
+    }
+    operator(builder, endpoint.as_deref())
 }
 
-fn azblob(at: &BucketUrl) -> Operators {
+fn azblob(at: &BucketUrl) -> Result<Operator, String> {
     let account =
         variable("AZURE_STORAGE_ACCOUNT_NAME").or_else(|| variable("AZURE_STORAGE_ACCOUNT"));
     let in_account = account
@@ -204,50 +171,25 @@ fn azblob(at: &BucketUrl) -> Operators {
                 .to_owned(),
         );
     }
-    let (account, connection, endpoint) = (
-        account.as_deref(),
-        connection.as_deref(),
-        endpoint.as_deref(),
-    );
-    let key = variable("AZURE_STORAGE_ACCOUNT_KEY").or_else(|| variable("AZURE_STORAGE_KEY"));
-    let named = build_azblob(at, account, connection, endpoint)?
-        .account_key(key.as_deref().unwrap_or_default())
-        .sas_token(
-            variable("AZURE_STORAGE_SAS_TOKEN")
-                .as_deref()
-                .unwrap_or_default()
-                .trim_start_matches('?'),
-        );
-    let anonymous = build_azblob(at, account, connection, endpoint)?.skip_signature();
-    let opened =
-        operator(named, endpoint).and_then(|named| Ok((named, operator(anonymous, endpoint)?)));
-    opened.map_err(|why| {
-        if connection.is_some() {
-            format!("AZURE_STORAGE_CONNECTION_STRING: {why}")
-        } else {
-            why
-        }
-    })
-}
-
-fn build_azblob(
-    at: &BucketUrl,
-    account: Option<&str>,
-    connection: Option<&str>,
-    endpoint: Option<&str>,
-) -> Result<Azblob, String> {
-    let builder = match connection {
+    let builder = match &connection {
         // the error may repeat the text
         Some(text) => Azblob::from_connection_string(text)
             .map_err(|_| "AZURE_STORAGE_CONNECTION_STRING is no connection string".to_owned())?,
         None => Azblob::default(),
     };
-    let (account, endpoint) = (account.unwrap_or_default(), endpoint.unwrap_or_default());
-    Ok(builder
+    let key = variable("AZURE_STORAGE_ACCOUNT_KEY").or_else(|| variable("AZURE_STORAGE_KEY"));
+    let token = variable("AZURE_STORAGE_SAS_TOKEN").unwrap_or_default();
+    let builder = builder
         .container(&at.bucket)
         .root(&at.prefix)
-        .endpoint(endpoint)
-        .account_name(account))
+        .endpoint(endpoint.as_deref().unwrap_or_default())
+        .account_name(account.as_deref().unwrap_or_default())
+        .account_key(key.as_deref().unwrap_or_default())
+        .sas_token(token.trim_start_matches('?'));
+    operator(builder, endpoint.as_deref()).map_err(|why| match connection {
+        Some(_) => format!("AZURE_STORAGE_CONNECTION_STRING: {why}"),
+        None => why,
+    })
 }
 
 /// An operator that sends its requests to `endpoint`, or to that of the vendor.
@@ -260,13 +202,13 @@ fn operator(builder: impl Builder, endpoint: Option<&str>) -> Result<Operator, S
     )))
 }
 
-/// Adds time-outs, retries and a limit on concurrent requests, from the inside out.
+/// Adds time-outs and retries, from the inside out.
 fn layered(operator: Operator) -> Operator {
-    const TIMEOUT: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     let retry = RetryLayer::new()
         .with_min_delay(Duration::from_millis(100))
         .with_factor(3.0)
-        .with_max_times(4)
+        .with_max_times(3)
         .with_jitter();
     operator
         .layer(
@@ -275,7 +217,6 @@ fn layered(operator: Operator) -> Operator {
                 .with_io_timeout(TIMEOUT),
         )
         .layer(retry)
-        .layer(ConcurrentLimitLayer::new(2 * CONCURRENT_REQUESTS))
 }
 
 /// The beginning of a service's message, without keys.
@@ -296,7 +237,7 @@ fn cause(error: &Error) -> String {
 }
 
 impl Objects {
-    fn fault(&self, operation: &'static str, name: &str, error: &Error) -> RemoteError {
+    fn fault(&self, operation: &'static str, error: &Error) -> RemoteError {
         let (url, hint) = (self.url.clone(), self.credentials);
         match error.kind() {
             ErrorKind::PermissionDenied if error.to_string().contains("RequestTimeTooSkewed") => {
@@ -304,134 +245,80 @@ impl Objects {
                     "the clock of this machine differs too much from that of the store".to_owned();
                 RemoteError::Setup { url, what }
             }
-            ErrorKind::NotFound | ErrorKind::RangeNotSatisfied => {
-                RemoteError::NotFound(name.to_owned())
-            }
             ErrorKind::PermissionDenied => RemoteError::Denied { url, hint },
             // the bucket itself
-            ErrorKind::ConfigInvalid => self.missing(),
+            ErrorKind::NotFound | ErrorKind::ConfigInvalid => RemoteError::Missing {
+                url,
+                hint: self.create.to_owned(),
+            },
             // no credentials were found, or they could not be used
             _ if error.to_string().contains("reqsign::") => RemoteError::Denied { url, hint },
             _ => RemoteError::failed(operation, &url, cause(error)),
         }
     }
 
-    fn missing(&self) -> RemoteError {
-        RemoteError::Missing {
-            url: self.url.clone(),
-            hint: self.create.to_owned(),
+    async fn get_now(&self, name: &str) -> Result<Option<Bytes>, RemoteError> {
+        let opened = async {
+            let reader = self.operator.reader(name).await?;
+            let mut stream = reader.into_bytes_stream(..).await?;
+            Ok((stream.try_next().await?, stream))
+        };
+        let (mut chunk, mut stream) = match opened.await {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.fault("read", &error)),
+        };
+        let (mut object, mut alone) = (Vec::new(), None);
+        while let Some(bytes) = chunk {
+            let length = (object.len() + bytes.len()) as u64;
+            if length > MAX_OBJECT {
+                return Err(RemoteError::Refused {
+                    what: "it is too large",
+                });
+            }
+            if length > SMALL && alone.is_none() {
+                alone = Some(self.large.lock().await);
+            }
+            object.extend_from_slice(&bytes);
+            chunk = stream.try_next().await.map_err(|error| {
+                RemoteError::failed("read", &self.url, short(&error.to_string()))
+            })?;
         }
+        Ok(Some(object.into()))
     }
 
-    async fn read(&self, name: &str, range: Option<Range<u64>>) -> Result<Bytes, RemoteError> {
-        let length = range
-            .as_ref()
-            .map(|range| range.end.saturating_sub(range.start));
-        let read = match range {
-            Some(range) => self.operator.read_with(name).range(range).await,
-            None => self.operator.read(name).await,
-        };
-        let bytes = read
-            .map_err(|error| self.fault("read", name, &error))?
-            .to_bytes();
-        match length {
-            Some(length) if bytes.len() as u64 != length => {
-                Err(RemoteError::NotFound(name.to_owned()))
-            }
-            _ => Ok(bytes),
-        }
-    }
-}
-
-impl Bucket {
-    async fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        let path = if folder.is_empty() {
-            "/".to_owned()
-        } else {
-            format!("{folder}/")
-        };
-        let entries = match self.objects.operator.list(&path).await {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(self.objects.missing());
-            }
-            Err(error) => return Err(self.objects.fault("list", folder, &error)),
-        };
-        let listed = entries.into_iter().map(|entry| {
-            let (name, metadata) = entry.into_parts();
-            let written = metadata.last_modified().map(SystemTime::from);
-            ListedObject {
-                name: name.trim_matches('/').to_owned(),
-                bytes: metadata.content_length(),
-                written,
-            }
-        });
-        // some stores list the folder itself
-        Ok(listed
-            .filter(|object| !object.name.is_empty() && object.name != folder)
-            .collect())
-    }
-
-    async fn write_now(&self, name: &str, bytes: Bytes) -> Result<WriteOutcome, RemoteError> {
-        let operator = &self.objects.operator;
-        match operator
+    async fn put_now(&self, name: &str, bytes: Bytes) -> Result<bool, RemoteError> {
+        let put = self
+            .operator
             .write_with(name, bytes.clone())
-            .if_not_exists(true)
-            .await
-        {
-            Ok(_) => Ok(WriteOutcome::Written),
+            .if_not_exists(true);
+        match put.await {
+            Ok(_) => Ok(true),
             Err(error)
                 if matches!(
                     error.kind(),
                     ErrorKind::ConditionNotMatch | ErrorKind::AlreadyExists
                 ) =>
             {
-                Ok(WriteOutcome::Exists)
+                Ok(false)
             }
             Err(error) if lacks_conditional_writes(&error) => {
-                // Objects are named by their content, so writing one twice changes nothing.
-                if operator
-                    .exists(name)
-                    .await
-                    .map_err(|error| self.objects.fault("read", name, &error))?
-                {
-                    return Ok(WriteOutcome::Exists);
+                let exists = self.operator.exists(name).await;
+                if exists.map_err(|error| self.fault("read", &error))? {
+                    return Ok(false);
                 }
-                self.replace_now(name, bytes)
-                    .await
-                    .map(|()| WriteOutcome::Written)
+                self.replace_now(name, bytes).await.map(|()| true)
             }
-            Err(error) => Err(self.objects.fault("write to", name, &error)),
+            Err(error) => Err(self.fault("write to", &error)),
         }
     }
 
     async fn replace_now(&self, name: &str, bytes: Bytes) -> Result<(), RemoteError> {
-        let written = self.objects.operator.write(name, bytes).await;
+        let written = self.operator.write(name, bytes).await;
         written
             .map(drop)
-            .map_err(|error| self.objects.fault("write to", name, &error))
+            .map_err(|error| self.fault("write to", &error))
     }
-
-    async fn check_private_now(&self) -> Result<(), RemoteError> {
-        let what = if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
-            "its objects can be read"
-        } else if succeeds(self.anonymous.list_with("/").limit(1)).await {
-            "its objects can be listed"
-        } else {
-            return Ok(());
-        };
-        let hint = format!("Without credentials, {what}: block public access to the bucket");
-        Err(RemoteError::Public {
-            url: self.objects.url.clone(),
-            hint,
-        })
-    }
-}
-
-/// Whether a request without credentials succeeds. A request that got no answer counts as refused: if there is no
-/// connection, later requests fail, too.
-async fn succeeds<T>(request: impl IntoFuture<Output = opendal::Result<T>>) -> bool {
-    request.await.is_ok()
 }
 
 /// Whether the store does not support conditional writes.
@@ -439,84 +326,17 @@ fn lacks_conditional_writes(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported || error.message().contains("NotImplemented")
 }
 
-impl Remote for Bucket {
-    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
-        self.list_now(folder).boxed()
+impl Remote for Objects {
+    fn get<'a>(&'a self, name: &'a str) -> RemoteFuture<'a, Option<Bytes>> {
+        self.get_now(name).boxed()
     }
 
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
-        self.objects.read(name, range).boxed()
+    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, bool> {
+        self.put_now(name, bytes).boxed()
     }
 
-    fn write_if_absent<'a>(
-        &'a self,
-        name: &'a str,
-        bytes: Bytes,
-    ) -> BackendFuture<'a, WriteOutcome> {
-        self.write_now(name, bytes).boxed()
-    }
-
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, ()> {
         self.replace_now(name, bytes).boxed()
-    }
-
-    fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
-        let deleted = async move { self.objects.operator.delete(name).await };
-        deleted
-            .map(move |deleted| {
-                deleted.map_err(|error| self.objects.fault("remove from", name, &error))
-            })
-            .boxed()
-    }
-
-    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
-        self.check_private_now().boxed()
-    }
-}
-
-impl WebServer {
-    /// Reads the list that the last writer left. Web servers list nothing themselves.
-    async fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        match self.0.read(index_objects::LATEST, None).await {
-            Ok(bytes) => index_objects::decode_latest(&bytes, folder, &self.0.url),
-            Err(RemoteError::NotFound(_)) => Err(self.0.missing()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn refused<T: Send + 'static>(&self) -> BackendFuture<'_, T> {
-        let what = "a web server is only read".to_owned();
-        futures::future::ready(Err(RemoteError::Setup {
-            url: self.0.url.clone(),
-            what,
-        }))
-        .boxed()
-    }
-}
-
-impl Remote for WebServer {
-    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
-        self.list_now(folder).boxed()
-    }
-
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
-        self.0.read(name, range).boxed()
-    }
-
-    fn write_if_absent<'a>(&'a self, _: &'a str, _: Bytes) -> BackendFuture<'a, WriteOutcome> {
-        self.refused()
-    }
-
-    fn replace<'a>(&'a self, _: &'a str, _: Bytes) -> BackendFuture<'a, ()> {
-        self.refused()
-    }
-
-    fn delete<'a>(&'a self, _: &'a str) -> BackendFuture<'a, ()> {
-        self.refused()
-    }
-
-    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
-        self.refused()
     }
 }
 
@@ -527,17 +347,13 @@ mod tests {
 
     use super::*;
 
-    fn bucket(operator: &Operator) -> Bucket {
-        let url = "s3://bucket/x".to_owned();
-        let objects = Objects {
-            url,
+    fn bucket(operator: &Operator) -> Objects {
+        Objects {
+            url: "s3://bucket/x".to_owned(),
             operator: layered(operator.clone()),
             credentials: "",
             create: "",
-        };
-        Bucket {
-            objects,
-            anonymous: operator.clone(),
+            large: tokio::sync::Mutex::default(),
         }
     }
 
@@ -546,69 +362,33 @@ mod tests {
         const READS: usize = 500;
         let memory = Operator::new(Memory::default()).unwrap();
         let writer = bucket(&memory);
-        writer
-            .write_if_absent("packs/a", Bytes::from_static(b"0123456789"))
-            .await
-            .unwrap();
+        assert!(writer.put_if_absent("ab/c", "first".into()).await.unwrap());
+        assert!(!writer.put_if_absent("ab/c", "second".into()).await.unwrap());
         let chaotic = memory.layer(ChaosLayer::new(0.03));
         let reader = bucket(&chaotic);
         let mut failed = 0;
         for _ in 0..READS {
-            failed += usize::from(chaotic.read("packs/a").await.is_err());
-            assert_eq!(
-                reader.read("packs/a", Some(2..5)).await.unwrap().as_ref(),
-                b"234"
-            );
+            failed += usize::from(chaotic.read("ab/c").await.is_err());
+            assert_eq!(reader.get("ab/c").await.unwrap().unwrap(), "first");
         }
         assert!(failed > 0, "there was no chaos");
+        reader.replace("ab/c", "third".into()).await.unwrap();
+        assert_eq!(writer.get("ab/c").await.unwrap().unwrap(), "third");
+        assert_eq!(writer.get("ab/d").await.unwrap(), None);
     }
 
     #[tokio::test]
-    async fn objects_are_listed_by_folder_and_never_written_twice() {
+    async fn large_objects_are_read_one_at_a_time_and_too_large_ones_not_at_all() {
         let bucket = bucket(&Operator::new(Memory::default()).unwrap());
-        let write = |name: &'static str, text: &'static str| {
-            bucket.write_if_absent(name, Bytes::from_static(text.as_bytes()))
-        };
-        assert_eq!(
-            write("packs/a", "first").await.unwrap(),
-            WriteOutcome::Written
-        );
-        assert_eq!(
-            write("packs/a", "second").await.unwrap(),
-            WriteOutcome::Exists
-        );
-        assert_eq!(
-            write("marker.json", "{}").await.unwrap(),
-            WriteOutcome::Written
-        );
-        assert_eq!(
-            bucket.read("packs/a", None).await.unwrap().as_ref(),
-            b"first"
-        );
-        let names = async |folder: &'static str| {
-            let mut names: Vec<_> = bucket
-                .list(folder)
-                .await
-                .unwrap()
-                .into_iter()
-                .map(|object| object.name)
-                .collect();
-            names.sort();
-            names
-        };
-        assert_eq!(names("packs").await, ["packs/a"]);
-        assert_eq!(names("").await, ["marker.json", "packs"]);
-        assert!(matches!(
-            bucket.read("packs/a", Some(3..50)).await,
-            Err(RemoteError::NotFound(_))
-        ));
-        assert!(matches!(
-            bucket.read("packs/b", None).await,
-            Err(RemoteError::NotFound(_))
-        ));
-        bucket.delete("packs/a").await.unwrap();
-        bucket.delete("packs/a").await.unwrap();
-        assert!(names("packs").await.is_empty());
+        for (name, length) in [("ab/large", 2 * SMALL), ("ab/larger", MAX_OBJECT + 1)] {
+            let bytes = vec![7; length as usize];
+            bucket.replace(name, bytes.into()).await.unwrap();
+        }
+        let (one, other) = tokio::join!(bucket.get("ab/large"), bucket.get("ab/large"));
+        assert_eq!(one.unwrap().unwrap().len() as u64, 2 * SMALL);
+        assert_eq!(other.unwrap().unwrap().len() as u64, 2 * SMALL);
+        let refused = bucket.get("ab/larger").await;
+        assert!(matches!(refused, Err(RemoteError::Refused { .. })));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub enum UrlError {
 }
 
 impl RemoteUrl {
-    /// Whether nothing can be uploaded to it.
+    /// Whether nothing can be written to it.
     pub fn is_read_only(&self) -> bool {
         matches!(self, RemoteUrl::Web(_))
     }

@@ -13,7 +13,7 @@ use base::locale::localized;
 use base::units::{Usage, Usd};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
-use store::cache::{CacheSnapshot, Day, EntryStatus, ImportOrigin, Lookup, Record, Writer, now_ms};
+use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
 
 /// Opens a snapshot and reports damage found by its scan.
 pub(crate) fn snapshot(
@@ -157,7 +157,8 @@ pub(crate) struct EntryJson {
     request_id: Option<String>,
     /// Who signed the entry, if it was pulled from a shared cache.
     #[serde(skip_serializing_if = "Option::is_none")]
-    writer: Option<Writer>,
+    /// The remote that it was pulled from.
+    remote: Option<String>,
     created: String,
     last_used: String,
     #[serde(flatten)]
@@ -180,10 +181,7 @@ impl EntryJson {
             attempts: meta.attempts,
             lane: meta.lane,
             request_id: meta.request_id.clone(),
-            writer: meta
-                .imported
-                .as_ref()
-                .and_then(|origin| origin.writer.clone()),
+            remote: meta.imported.clone(),
             created: time_of(record.created),
             last_used: date_of(last_used),
             coordinate: meta.coordinate.clone(),
@@ -217,24 +215,11 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
         lines.push(("lane", meta.lane.to_string()));
     }
     lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
-    if let Some(ImportOrigin {
-        remote,
-        pack,
-        writer,
-    }) = &meta.imported
-    {
-        lines.extend(
-            writer
-                .as_ref()
-                .map(|Writer { name, key }| ("writer", format!("{name} ({key})"))),
-        );
-        let what = if writer.is_some() {
-            "pulled"
-        } else {
-            "imported"
-        };
-        lines.push((what, format!("from {remote} (pack {})", pack.short())));
-    }
+    lines.extend(
+        meta.imported
+            .as_ref()
+            .map(|remote| ("pulled", format!("from {remote}"))),
+    );
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
         lines.push(("from", format!("{path} as of {}", source.digest.short())));

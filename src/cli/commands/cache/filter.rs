@@ -27,9 +27,9 @@ pub(crate) struct CacheFilter {
     /// Only entries made for this fixture
     #[arg(long)]
     pub(crate) fixture: Option<String>,
-    /// Only entries signed by this writer: a name or a public key
-    #[arg(long)]
-    pub(crate) writer: Option<String>,
+    /// Only entries pulled from this remote
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote: Option<String>,
     /// Only entries older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
@@ -58,10 +58,10 @@ impl EntryFilter {
             method,
             model,
             fixture,
-            writer,
+            remote,
             ..
         } = &self.wanted;
-        [method, model, fixture, writer]
+        [method, model, fixture, remote]
             .into_iter()
             .any(Option::is_some)
     }
@@ -88,11 +88,7 @@ impl EntryFilter {
                 .model
                 .as_deref()
                 .is_none_or(|model| is_model(model, meta))
-            && self
-                .wanted
-                .writer
-                .as_deref()
-                .is_none_or(|writer| is_writer(writer, meta))
+            && (self.wanted.remote.is_none() || self.wanted.remote == meta.imported)
     }
 
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
@@ -138,15 +134,6 @@ fn is_named(wanted: &str, name: &str) -> bool {
         || name
             .split_once('/')
             .is_some_and(|(_, model)| model == wanted)
-}
-
-/// Whether `wanted` signed the entry.
-fn is_writer(wanted: &str, meta: &EntryMeta) -> bool {
-    let writer = meta
-        .imported
-        .as_ref()
-        .and_then(|origin| origin.writer.as_ref());
-    writer.is_some_and(|writer| writer.name == wanted || writer.key == wanted)
 }
 
 /// The names that occur in entries.

@@ -1,4 +1,4 @@
-//! `compeval cache`: list, show, compare, prune, verify and share entries.
+//! `compeval cache`: list, show, compare, prune and verify entries.
 //!
 //! `verify` is here; each other command has a file. Commands that only read use a snapshot and can run beside a writer;
 //! the others open the store exclusively.
@@ -8,7 +8,6 @@ mod entry;
 mod filter;
 mod ls;
 mod prune;
-mod remote;
 mod show;
 mod totals;
 
@@ -21,13 +20,12 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, size};
 use crate::cli::notices::print_notice;
-use crate::cli::project::{given_results, print_notices, project_paths_of};
+use crate::cli::project::{open_store, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
 use filter::CacheFilter;
 use prune::PruneArgs;
-use remote::writer_name;
 use store::cache::{DamageReport, Lookup, Record};
 
 pub(crate) use diff::hunk_lines;
@@ -58,30 +56,11 @@ pub(crate) enum CacheCommand {
         #[arg(long, conflicts_with = "other")]
         inputs: bool,
     },
-    /// Upload what was made here to the shared cache
-    #[command(after_help = "Examples:\n  compeval cache push --label baseline")]
-    Push {
-        /// Only what this result set needs
-        #[arg(long)]
-        label: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
-    },
-    /// Add everything from the shared cache that is not here; `run` pulls what it needs automatically
-    #[command(after_help = "Examples:\n  compeval cache pull --remote fs:///srv/compeval")]
-    Pull(RemoteArgs),
     /// Remove entries and free their space
     #[command(
         after_help = "Examples:\n  compeval cache prune --unreachable --dry-run\n  compeval cache prune --older-than 30d"
     )]
     Prune(PruneArgs),
-    /// Make a key pair that signs what is pushed, and print it. Nothing is stored
-    #[command(after_help = "Examples:\n  compeval cache key --name ci")]
-    Key {
-        /// The writer's name, as others see it
-        #[arg(long, default_value = "me", value_parser = writer_name)]
-        name: String,
-    },
     /// Check the hash of every entry
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
@@ -116,17 +95,6 @@ pub(crate) fn run(
             *inputs,
             console,
         ),
-        CacheCommand::Key { name } => remote::make_key(name, console),
-        CacheCommand::Push { label, remote } => {
-            let label = label.as_deref().map(|label| given_results(common, label));
-            remote::push(
-                &project_paths_of(common)?,
-                remote,
-                label.as_deref(),
-                console,
-            )
-        }
-        CacheCommand::Pull(remote) => remote::pull(&project_paths_of(common)?, remote, console),
         CacheCommand::Prune(args) => prune::run(common, &project_paths_of(common)?, args, console),
         CacheCommand::Verify => verify(&project_paths_of(common)?.cache, console),
     }

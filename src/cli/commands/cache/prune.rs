@@ -10,14 +10,12 @@ use serde::Serialize;
 
 use super::entry::snapshot;
 use super::filter::{CacheFilter, EntryFilter};
-use super::remote;
 use super::totals::EntryTotals;
 use crate::action::{ActionKey, Digest};
-use crate::cli::args::{Common, REMOTE, SelectArgs};
+use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices};
-use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{Pipeline, ProjectPaths};
 use crate::plan::{self, ReachableEntries};
@@ -34,23 +32,12 @@ pub(crate) struct PruneArgs {
     /// Entries older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
+    /// Entries pulled from this remote
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote: Option<String>,
     /// Only show what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Prune the shared cache instead: with --delete, what no label there needs is marked, and deleted 30 days later
-    #[arg(
-        long,
-        value_name = "URL",
-        num_args = 0..=1,
-        default_missing_value = "",
-        visible_alias = "shared",
-        conflicts_with_all = ["unreachable", "older_than"],
-        help_heading = REMOTE
-    )]
-    pub(crate) remote: Option<String>,
-    /// With --remote: mark and delete instead of only counting
-    #[arg(long, requires = "remote", conflicts_with = "dry_run", help_heading = REMOTE)]
-    pub(crate) delete: bool,
 }
 
 /// What is, or would be, removed.
@@ -85,17 +72,10 @@ pub(super) fn run(
     args: &PruneArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    if let Some(url) = &args.remote {
-        let remote = RemoteArgs {
-            remote: Some(url.clone()).filter(|url| !url.is_empty()),
-            ..RemoteArgs::default()
-        };
-        return remote::prune(paths, &remote, !args.delete, console);
-    }
-    if !args.unreachable && args.older_than.is_none() {
+    if !args.unreachable && args.older_than.is_none() && args.remote.is_none() {
         return Err(
             Failure::input("cache prune needs a condition for what to remove").hinted(
-                "--unreachable or --older-than 30d; with both, both must hold. --dry-run only reports what would be removed",
+                "--unreachable, --older-than 30d or --remote URL; several must all hold. --dry-run only reports what would be removed",
             ),
         );
     }
@@ -170,7 +150,10 @@ fn choose<L: Lookup>(
         ..CacheFilter::default()
     })?;
     let mut records = lookup.records();
-    records.retain(|record| filter.admits(record));
+    records.retain(|record| {
+        let origin = || lookup.header(record).ok().and_then(|header| header.origin);
+        filter.admits(record) && (args.remote.is_none() || args.remote == origin())
+    });
     if args.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
         let pipeline = open_project(

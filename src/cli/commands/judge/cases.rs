@@ -58,8 +58,7 @@ pub(super) fn ask_judges(
         selftests_only: true,
         allow_weak_judge: true,
         budget: Arc::new(Budget::new(allowance)),
-        trusted: remote.trusted(&pipeline.remote)?,
-        shared: remote.connect_for_run(&pipeline.remote, console)?,
+        shared: remote.connect(&pipeline.remote, console)?,
         reports_access: !console.is_quiet,
         stop: Some(run_log.screen.stop()),
         ..EngineOptions::default()

@@ -84,12 +84,11 @@ pub(super) fn run(
         crate::action::Digest::hash(generator.template.text()),
         generator.template.text(),
     );
-    let shared = RemoteArgs::default().connect_for_run(&pipeline.remote, console)?;
+    let shared = RemoteArgs::default().connect(&pipeline.remote, console)?;
     let mut run_log = RunLog::new(console);
     let options = EngineOptions {
         budget: Arc::new(Budget::new(limits)),
         allow_weak_judge: true,
-        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
         shared,
         reports_access: !console.is_quiet,
         generates: true,

@@ -1,20 +1,19 @@
 //! The arguments of `run`.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
 use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
-use crate::cli::part::{PartArgs, count_of_parts};
+use crate::cli::part::PartArgs;
 use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request, project_paths_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
-use crate::evaluation::{Baseline, PartRequest, Request};
+use crate::evaluation::{Baseline, Request};
 use crate::results::previous;
 use crate::scheduler::BatchOptions;
 use base::locale::localized;
@@ -92,16 +91,10 @@ pub(crate) struct RunArgs {
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// Make the results from what N parts pushed to the remote; asks no model
-    #[arg(
-        long, value_name = "N", requires = "label", value_parser = count_of_parts, help_heading = PARTS,
-        conflicts_with_all = ["part", "refresh", "offline", "watch", "wait"],
-    )]
-    pub(crate) parts: Option<NonZeroU32>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
-    /// Send no request and start no program
-    #[arg(long, help_heading = LIMITS)]
+    /// Ask no model and start no program; with --remote, take what is there
+    #[arg(long, conflicts_with = "part", help_heading = LIMITS)]
     pub(crate) offline: bool,
     /// Wait until open batches have ended
     #[arg(long, conflicts_with = "offline", help_heading = LIMITS)]
@@ -166,10 +159,7 @@ impl RunArgs {
     ) -> Result<Request, Failure> {
         let project = open_request(common, &self.select, ProjectOptions::default())?;
         Ok(Request {
-            part: match self.parts {
-                Some(parts) => Some(PartRequest::Merge(parts)),
-                None => self.part.number()?.map(PartRequest::Run),
-            },
+            part: self.part.part,
             label: Some(label_of(&self.select)?),
             project,
             replace: self.replace,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::cli::format::{Noun, cost, count, duration, money, percent, short, short_tokens};
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::parts::PartRecord;
+use crate::parts::PartNumber;
 use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{
     ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names,
@@ -140,7 +140,7 @@ fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) 
 struct PartRunJson<'m> {
     label: &'m str,
     #[serde(flatten)]
-    part: Option<PartRecord>,
+    part: Option<PartNumber>,
     folder: String,
     outcome: Outcome,
     requests_sent: u64,
@@ -178,9 +178,7 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
     unused_line(manifest)
         .into_iter()
         .for_each(|line| console.print(&line));
-    let (number, of) = part
-        .map(|part| (part.number.to_string(), part.number.count().get()))
-        .unwrap_or_default();
+    let number = part.map(|part| part.to_string()).unwrap_or_default();
     console.print(&format!(
         "{} · {}",
         console.paint(TextStyle::Strong, &format!("{label} {number}")),
@@ -188,7 +186,7 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
     ));
     console.print(&console.labelled(TextStyle::Dim, localized("part:", "分片："), path));
     let next = match outcome {
-        Outcome::Complete => format!("compeval run --label {label} --parts {of}"),
+        Outcome::Complete => format!("compeval run --label {label} --remote URL --offline"),
         _ => format!("compeval run --label {label} --part {number}"),
     };
     console.print(&console.labelled(TextStyle::Hint, localized("next:", "下一步："), next));

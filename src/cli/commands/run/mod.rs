@@ -40,7 +40,6 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         plan::print(&forecast, false, console);
         return Ok(Exit::Done);
     }
-    args.part.mention_engine(console);
     if args.watch {
         return watch::watch(common, args, console);
     }

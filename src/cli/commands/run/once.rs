@@ -5,7 +5,6 @@ use super::finish;
 use super::gate::gate;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::part::print_coverage;
 use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
@@ -27,10 +26,7 @@ pub(super) fn run_once(
     let mut screen = Screen::new(console);
     let request = args.request(common, &screen, console)?;
     let outcome = evaluate(request, &mut |event| screen.on_event(event))?;
-    let exit = match &outcome.merge {
-        Some(coverage) => print_coverage(&outcome, coverage, console),
-        None => outcome.ending.into(),
-    };
+    let exit = outcome.ending.into();
     if let Some(summary) = outcome
         .summary
         .as_ref()
@@ -65,8 +61,8 @@ pub(super) fn conclude(
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
             let why = say!(
-                "what this part made is not in the remote: {error}",
-                "本分片的产出不在远程缓存中：{error}"
+                "not all that this part made is in the remote: {error}",
+                "本分片的产出未全部存入远程缓存：{error}"
             );
             return Err(Failure::error(why)
                 .hinted(localized(

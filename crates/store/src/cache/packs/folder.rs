@@ -1,7 +1,6 @@
 //! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
 
-use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,8 +13,6 @@ use base::lock::{FileLock, LockError};
 
 /// What the FORMAT file contains before the version. A program refuses versions that it does not know.
 const FORMAT_PREFIX: &str = "compeval store format ";
-/// Stands for the writer of entries that nobody signed.
-pub(crate) const UNSIGNED: &str = "unsigned";
 
 /// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
@@ -66,56 +63,6 @@ impl Layout {
 
     pub(crate) fn pack(&self, id: u32) -> PathBuf {
         self.packs().join(pack_name(id))
-    }
-
-    /// The file with the public keys of all writers whose entries were ever pulled, one per line, and [`UNSIGNED`] if
-    /// some were not signed.
-    fn writers(&self) -> PathBuf {
-        self.root.join("WRITERS")
-    }
-
-    /// Whether entries may have been imported.
-    pub(crate) fn has_imports(&self) -> bool {
-        self.known_writers()
-            .map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
-    }
-
-    /// All writers whose entries were ever pulled; `None` if the list is missing: then only the entries name them.
-    pub(crate) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
-        let path = self.writers();
-        match guarded::read_text(&path) {
-            Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
-            Err(error) if error.is_missing() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Adds a writer to the list before entries of that writer are stored. A missing list stays missing: a new one
-    /// would lack the other writers.
-    pub(crate) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
-        let Some(mut writers) = self.known_writers()? else {
-            return Ok(());
-        };
-        let is_new = writers.insert(key.unwrap_or(UNSIGNED).to_owned());
-        if is_new {
-            self.write_writers(&writers)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Writes the list of all writers whose entries were ever pulled.
-    pub(crate) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
-        let (path, text) = (
-            self.writers(),
-            writers
-                .iter()
-                .flat_map(|key| [key, "\n"])
-                .collect::<String>(),
-        );
-        write_synced(&path, &text).map_err(CacheError::io("write", &path))?;
-        // An older list would lack a writer whose entries are about to be stored.
-        self.sync_folder(&self.root)
     }
 
     /// The numbers of all packs, oldest first.

@@ -179,7 +179,7 @@ impl FrameContent {
         }
     }
 
-    pub(super) fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         matches!(self, FrameContent::Failure { .. })
     }
 }
@@ -501,6 +501,21 @@ pub(crate) fn failure(
         kind::FAILURE,
         key.0,
         &EncodedBody::empty(),
+        &append_details(note, header)?,
+    ))
+}
+
+/// Encodes a failure for another cache; the body says what failed.
+pub(crate) fn packed_failure(
+    key: ActionKey,
+    header: &EntryHeader,
+    body: &EncodedBody,
+) -> Result<Vec<u8>, postcard::Error> {
+    let note = postcard::to_stdvec(&(header.summary(), "", ""))?;
+    Ok(assemble(
+        kind::FAILURE,
+        key.0,
+        body,
         &append_details(note, header)?,
     ))
 }

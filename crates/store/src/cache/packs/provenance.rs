@@ -8,7 +8,7 @@
 //! lost and its numbers were reused, this is detected.
 
 use super::shared_fields::SharedFields;
-use crate::cache::entry::{EntryHeader, EntrySummary, Field, ImportOrigin, ModelNames};
+use crate::cache::entry::{EntryHeader, EntrySummary, Field, ModelNames};
 
 /// The origin of an entry and its fields, each encoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl EncodedProvenance {
             format,
         } = summary;
         let (origin, fields) = self.fields.split_first()?;
-        let origin: Option<ImportOrigin> = postcard::from_bytes(origin).ok()?;
+        let origin: Option<String> = postcard::from_bytes(origin).ok()?;
         let fields = fields
             .iter()
             .map(|field| decode_field(field))

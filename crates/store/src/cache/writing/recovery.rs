@@ -180,7 +180,7 @@ fn usable_packs(layout: &Layout) -> Result<Vec<u32>, CacheError> {
 
 /// Finishes or removes what a killed process left.
 pub(super) fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
-    for name in ["FORMAT.new", "CACHEDIR.new", "WRITERS.new"] {
+    for name in ["FORMAT.new", "CACHEDIR.new"] {
         base::files::remove_if_there(&layout.root().join(name))?;
     }
     finish_index(layout)

@@ -1,12 +1,16 @@
-//! A remote as a read-only cache: an entry is pulled into a temporary folder when it is looked up. A plan uses it,
-//! because a plan changes nothing and may run at the same time as a run.
+//! What a remote has, as a read-only cache. A plan uses it, because a plan changes nothing and may run at the same time
+//! as a run: what it gets is in a temporary folder.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
-use super::backend::RemoteError;
+use super::error::RemoteError;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use crate::cache::{
@@ -14,62 +18,70 @@ use crate::cache::{
 };
 use crate::digest::{ActionKey, Digest};
 
-/// A remote that takes longer counts as unavailable.
+/// How long a plan looks into a remote.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a warning ends about a remote that fails.
-fn continues_without() -> &'static str {
-    "this plan continues without it, and what it has counts as pending"
-}
-
-/// The entries of a remote.
+/// The entries of a remote, as far as they were looked for.
 #[derive(Debug)]
 pub struct RemoteEntries {
     store: Store,
     shared: SharedCache,
     runtime: Runtime,
+    deadline: Instant,
+    wanted: Mutex<BTreeSet<ActionKey>>,
+    is_cut_off: Mutex<bool>,
     _folder: TempDir,
 }
 
 impl RemoteEntries {
-    /// Reads which entries a remote has. A remote that fails counts as empty, with a warning.
+    /// Connects to a remote. A remote that fails counts as empty, with a warning.
     ///
     /// # Errors
     /// If the remote cannot be connected to, or nothing can be written to the temporary folder.
     pub fn open(settings: RemoteSettings, key_of: KeyOf) -> Result<RemoteEntries, RemoteError> {
         let url = settings.url.to_string();
-        let shared = SharedCache::new(settings)?;
-        let folder = tempfile::tempdir().map_err(|error| {
-            RemoteError::failed(
-                "read",
-                &url,
-                format!("there is no temporary folder: {error}"),
-            )
-        })?;
-        let store = Store::open(folder.path(), "plan", key_of);
-        let store = store.map_err(|error| RemoteError::failed("read", &url, error.to_string()))?;
+        let failed = |what: String| RemoteError::failed("read", &url, what);
+        let shared = SharedCache::new(settings, key_of)?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| failed(format!("there is no temporary folder: {error}")))?;
+        let store = Store::open(folder.path(), "plan", key_of)
+            .map_err(|error| failed(error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build();
-        let runtime = runtime.map_err(|error| {
-            RemoteError::failed(
-                "read",
-                &url,
-                format!("failed to start the runtime: {error}"),
-            )
-        })?;
-        runtime.block_on(shared.load_within(PATIENCE, continues_without()));
+            .build()
+            .map_err(|error| failed(format!("failed to start the runtime: {error}")))?;
         Ok(RemoteEntries {
             store,
             shared,
             runtime,
+            deadline: Instant::now() + PATIENCE,
+            wanted: Mutex::default(),
+            is_cut_off: Mutex::default(),
             _folder: folder,
         })
     }
 
+    /// Gets what was looked up in vain since the last call. Returns whether a lookup may now find more.
+    pub fn get_wanted(&self) -> bool {
+        let wanted = std::mem::take(&mut *lock(&self.wanted));
+        let gets = wanted.iter().map(|key| self.shared.pull(&self.store, key));
+        let mut gets = futures::stream::iter(gets).buffer_unordered(SharedCache::AT_ONCE);
+        let all = async { while gets.next().await.is_some() {} };
+        let in_time = self
+            .runtime
+            .block_on(async { tokio::time::timeout_at(self.deadline, all).await });
+        *lock(&self.is_cut_off) |= in_time.is_err();
+        !wanted.is_empty() && in_time.is_ok() && self.is_answering()
+    }
+
+    /// Whether the time was over before everything was looked for.
+    pub fn is_cut_off(&self) -> bool {
+        *lock(&self.is_cut_off)
+    }
+
     /// Whether the remote has not failed so far.
     pub fn is_answering(&self) -> bool {
-        !self.shared.has_failed()
+        self.shared.failure().is_none()
     }
 
     /// Warnings since the last call.
@@ -78,19 +90,17 @@ impl RemoteEntries {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Lookup for RemoteEntries {
     fn find(&self, key: &ActionKey) -> Option<Record> {
         let record = self.store.find(key);
-        if record.is_some() || !self.shared.has(key) {
-            return record;
+        if record.is_none() && self.shared.may_have(key) {
+            lock(&self.wanted).insert(*key);
         }
-        self.runtime.block_on(self.shared.pull_within(
-            PATIENCE,
-            continues_without(),
-            &self.store,
-            *key,
-        ));
-        self.store.find(key)
+        record
     }
 
     fn is_remote(&self, _: &Record) -> bool {

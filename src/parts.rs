@@ -1,0 +1,259 @@
+//! Parts of a matrix that run as processes of their own, on any engine that starts numbered tasks, and share outputs
+//! through a remote.
+//!
+//! 1. The unit is a method on a fixture, with all points and repetitions: a point needs the one before it, and
+//!    repetitions share what is deterministic.
+//! 2. Units that share an action by construction stay together: two methods that differ in nothing but their name, two
+//!    fixtures that begin alike, `none` where two fixtures ask the same question. In one process such an action is
+//!    executed once. Executed in two parts it is paid for twice, and of two different outputs only one can be used: what
+//!    depends on the other one would be lost.
+//! 3. Units go to parts by the hash of their names. So every part computes the same from the design alone: parts do not
+//!    communicate, and none looks at a cache, which differs from machine to machine.
+//!
+//! Deliberately absent: starting machines, sending work, and waiting. Job arrays do that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{BuiltInStrategy, Digest};
+use crate::compress::{Method, Strategy};
+use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
+use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
+
+/// The number of a part, from 1, and how many parts there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PartNumber {
+    index: NonZeroU32,
+    of: NonZeroU32,
+}
+
+/// Why a text is not the number of a part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PartFault {
+    #[error("expected I/N, as in 3/8")]
+    Form,
+    #[error("there is no part {index} of {of}: parts are numbered from 1 to {of}")]
+    Outside { index: u32, of: u32 },
+    #[error("the number of parts is from 1 to {}", PartNumber::MOST)]
+    Count,
+}
+
+impl PartNumber {
+    /// The most parts of a run.
+    pub const MOST: u32 = 10_000;
+
+    /// # Errors
+    /// A number outside of 1 to `of`.
+    pub fn new(index: u32, of: u32) -> Result<PartNumber, PartFault> {
+        let count = NonZeroU32::new(of)
+            .filter(|of| of.get() <= PartNumber::MOST)
+            .ok_or(PartFault::Count)?;
+        let inside = NonZeroU32::new(index).filter(|index| *index <= count);
+        Ok(PartNumber {
+            index: inside.ok_or(PartFault::Outside { index, of })?,
+            of: count,
+        })
+    }
+
+    /// How many parts there are.
+    pub fn count(self) -> NonZeroU32 {
+        self.of
+    }
+
+    /// What each part may use of a common limit, from 0 to 1.
+    pub fn share(self) -> f64 {
+        1.0 / f64::from(self.of.get())
+    }
+
+    /// The name of its folder.
+    pub fn folder(self) -> String {
+        format!("{}-of-{}", self.index, self.of)
+    }
+
+    /// The chains of `pipeline` that this part runs: methods on fixtures.
+    pub fn chains(self, pipeline: &Pipeline) -> BTreeSet<(FixtureIx, MethodIx)> {
+        let ours = u64::from(self.index.get() - 1);
+        let units = units(pipeline).into_iter();
+        units
+            .filter(|unit| unit.hash() % u64::from(self.of.get()) == ours)
+            .flat_map(|unit| unit.chains)
+            .collect()
+    }
+}
+
+impl fmt::Display for PartNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+impl FromStr for PartNumber {
+    type Err = PartFault;
+
+    fn from_str(text: &str) -> Result<PartNumber, PartFault> {
+        let (index, of) = text.split_once('/').ok_or(PartFault::Form)?;
+        let [index, of] = [index, of].map(|number| number.parse().map_err(|_| PartFault::Form));
+        PartNumber::new(index?, of?)
+    }
+}
+
+/// Chains that stay together.
+#[derive(Debug)]
+struct Unit {
+    chains: Vec<(FixtureIx, MethodIx)>,
+    /// The lowest digest of the names of a chain: the same in whatever order the pipeline lists them.
+    id: Digest,
+}
+
+impl Unit {
+    fn hash(&self) -> u64 {
+        let Digest([a, b, c, d, e, f, g, h, ..]) = self.id;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+fn units(pipeline: &Pipeline) -> Vec<Unit> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let mut chains: Vec<Chain> = Vec::new();
+    let mut groups = DisjointSets::default();
+    let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
+    for (at, fixture) in pipeline.fixtures.iter().enumerate() {
+        let texts = Rc::new(FixtureTexts::new(FixtureIx(at), fixture));
+        for method in 0..pipeline.methods.len() {
+            let chain = Chain {
+                fixture: FixtureIx(at),
+                method: MethodIx(method),
+                run: 1,
+                injection: None,
+            };
+            let number = groups.add();
+            chains.push(chain);
+            for shared in shared_actions(&preparer, chain, &texts) {
+                groups.join(number, *first.entry(shared).or_insert(number));
+            }
+        }
+    }
+    let mut units: BTreeMap<usize, Unit> = BTreeMap::new();
+    for (number, chain) in chains.into_iter().enumerate() {
+        let id = chain_digest(pipeline, chain);
+        let unit = units.entry(groups.root(number)).or_insert(Unit {
+            chains: Vec::new(),
+            id,
+        });
+        unit.chains.push((chain.fixture, chain.method));
+        unit.id = unit.id.min(id);
+    }
+    units.into_values().collect()
+}
+
+/// Identifies a chain by its names.
+fn chain_digest(pipeline: &Pipeline, chain: Chain) -> Digest {
+    let (fixture, method) = (
+        pipeline.fixture(chain.fixture).name(),
+        &pipeline.method(chain.method).name,
+    );
+    Digest::hash(format!("{fixture}\0{method}"))
+}
+
+/// Identifies the actions of a chain whose keys depend only on the design: its first compression, or all compressions if
+/// none needs the one before, by their keys; and the answers of a method that keeps nothing, by their questions.
+fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<Digest> {
+    let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
+    let known = if matrix.keeps_state(chain.method) {
+        1
+    } else {
+        usize::MAX
+    };
+    let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
+    let compressions = cells
+        .iter()
+        .take(known)
+        .map(|cell| CompressTask::to_read(*cell, texts.clone()));
+    let compressions = compressions.filter_map(|task| preparer.prepare(&Task::Compress(task)).ok());
+    let mut shared: Vec<Digest> = compressions.map(|action| action.key.0).collect();
+    if keeps_nothing(pipeline, pipeline.method(chain.method)) {
+        let probes = cells
+            .iter()
+            .flat_map(|cell| matrix.probes(chain.fixture, cell.point));
+        let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
+        shared.extend(probes.map(|probe| Digest::hash(&probe.question)));
+    }
+    shared
+}
+
+fn keeps_nothing(pipeline: &Pipeline, method: &Method) -> bool {
+    matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None))
+        && pipeline.settings.tail == TailMode::None
+}
+
+/// Disjoint sets of numbers, each with its lowest as its root.
+#[derive(Debug, Default)]
+struct DisjointSets(Vec<usize>);
+
+impl DisjointSets {
+    fn add(&mut self) -> usize {
+        self.0.push(self.0.len());
+        self.0.len() - 1
+    }
+
+    fn root(&self, mut number: usize) -> usize {
+        while let Some(&above) = self.0.get(number).filter(|above| **above != number) {
+            number = above;
+        }
+        number
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        if let Some(above) = self.0.get_mut(one.max(other)) {
+            *above = one.min(other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_read_or_refused_by_what_is_wrong() {
+        let read = |text: &str| text.parse::<PartNumber>();
+        assert_eq!(read("3/8"), PartNumber::new(3, 8));
+        assert_eq!(read("9/8"), Err(PartFault::Outside { index: 9, of: 8 }));
+        assert_eq!(read("0/8"), Err(PartFault::Outside { index: 0, of: 8 }));
+        assert_eq!(read("1/0"), Err(PartFault::Count));
+        assert_eq!(read("1/10001"), Err(PartFault::Count));
+        for odd in [
+            "",
+            "3",
+            "3/",
+            "/8",
+            "-1/8",
+            "3/8/2",
+            "a/b",
+            "3 / 8",
+            "99999999999/8",
+        ] {
+            assert_eq!(read(odd), Err(PartFault::Form), "{odd}");
+        }
+    }
+
+    #[test]
+    fn groups_join_whatever_the_order() {
+        let mut groups = DisjointSets::default();
+        for _ in 0..6 {
+            groups.add();
+        }
+        for (one, other) in [(5, 4), (3, 4), (0, 1)] {
+            groups.join(one, other);
+        }
+        let roots: Vec<usize> = (0..6).map(|number| groups.root(number)).collect();
+        assert_eq!(roots, [0, 0, 2, 3, 3, 3]);
+    }
+}
