@@ -192,8 +192,7 @@ impl LabelFolders {
     pub(super) fn remove_parts(&self) -> Result<(), LabelLockError> {
         let all = self.results.join(PARTS);
         let ours = all.join(self.label.as_str());
-        for folder in fs::read_dir(&ours).into_iter().flatten().flatten() {
-            let folder = folder.path();
+        for folder in guarded::list(&ours).into_iter().flatten() {
             let last_run = ResultsFolder::new(&folder, &self.label).manifest();
             if !last_run.is_ok_and(|manifest| manifest.outcome == Outcome::Complete) {
                 continue;

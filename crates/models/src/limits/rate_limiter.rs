@@ -194,6 +194,11 @@ impl RateLimiter {
         self.state().answered
     }
 
+    /// Whether the provider ever answered, for this model or another.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.state().has_worked()
+    }
+
     /// Whether the model has answered nobody for longer than any call waits, or asked for a longer pause.
     pub(crate) fn is_given_up(&self) -> bool {
         self.state().is_given_up

@@ -1,7 +1,6 @@
 //! A read-only view of a cache. It scans the frame headers of the packs and never opens the index, so it works while
 //! another process writes.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};

@@ -260,8 +260,8 @@ impl Objects {
     async fn get_now(&self, name: &str) -> Result<Option<Bytes>, RemoteError> {
         let opened = async {
             let reader = self.operator.reader(name).await?;
-            let mut stream = reader.into_bytes_stream(..).await?;
-            Ok((stream.try_next().await?, stream))
+            let mut stream = reader.into_stream(..).await?;
+            Ok::<_, Error>((stream.try_next().await?, stream))
         };
         let (mut chunk, mut stream) = match opened.await {
             Ok(opened) => opened,
@@ -279,10 +279,11 @@ impl Objects {
             if length > SMALL && alone.is_none() {
                 alone = Some(self.large.lock().await);
             }
-            object.extend_from_slice(&bytes);
-            chunk = stream.try_next().await.map_err(|error| {
-                RemoteError::failed("read", &self.url, short(&error.to_string()))
-            })?;
+            object.extend_from_slice(&bytes.to_bytes());
+            chunk = stream
+                .try_next()
+                .await
+                .map_err(|error| self.fault("read", &error))?;
         }
         Ok(Some(object.into()))
     }

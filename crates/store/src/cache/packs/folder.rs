@@ -1,6 +1,6 @@
 //! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
