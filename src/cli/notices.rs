@@ -51,7 +51,7 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
 fn continued_refresh(label: &Label) -> String {
     format!(
         "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
-         not asked for again; under another label, --refresh begins anew"
+         not asked for again"
     )
 }
 

@@ -69,9 +69,9 @@ fn untested(UntestedJudge { judge, why }: &UntestedJudge, allow_weak_judge: bool
 fn interrupted(refreshes: bool) -> &'static str {
     match refreshes {
         true => localized(
-            "interrupted; finished work is saved, and the next run with this label and --refresh continues from there; \
+            "interrupted; finished work is saved, and the next run with --refresh continues from there; \
              without --refresh, it takes the rest from the cache as it was",
-            "已中断；完成的工作已保存。下次用同一标签和 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
+            "已中断；完成的工作已保存。下次用 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
         ),
         false => localized(
             "interrupted; finished work is saved, and the next run continues from there",

@@ -91,8 +91,6 @@ pub struct BatchIntent {
     /// The number of batches without a reply to a line after which the line has failed: the provider's `max_attempts`
     /// when the batch was submitted.
     pub max_attempts: u32,
-    /// The input tokens of its requests, as estimated.
-    pub tokens: u64,
     /// The refresh that it is part of.
     pub refresh: Option<Refresh>,
     /// Not in the JSON of the head.
@@ -157,8 +155,8 @@ pub enum BatchClosing {
     Collected,
     /// The vendor never had it.
     NotCreated,
-    /// The user gave it up.
-    Forgotten,
+    /// The vendor has it no more: whether its requests were billed is unknown.
+    Gone,
 }
 
 /// The outcome of a line.

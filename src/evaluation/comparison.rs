@@ -71,9 +71,14 @@ fn compare_in(
     } else {
         &none
     };
+    let comparison = if manifest.design.judges.iter().all(|judge| judge.lexical) {
+        comparison
+    } else {
+        comparison.with_regradings(regradings)
+    };
     Ok(Comparison {
         labels: compared_labels(pipeline, folder, &manifest.label)?,
-        ..comparison.with_regradings(regradings)
+        ..comparison
     })
 }
 

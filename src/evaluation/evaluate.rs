@@ -11,7 +11,6 @@ use super::cost_limit::{check_cost_limit, require_prices};
 use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use super::false_facts::{check_judges, has_judge_to_check};
 use super::line_files::LineFiles;
 use super::outcome::{Ended, Ending, EvaluationOutcome};
 use super::part::PartOfRun;
@@ -20,6 +19,7 @@ use super::project::{
     report_notices, stage_models,
 };
 use super::publish::{PublishedResults, gather, publish};
+use super::reading_check::check_reading;
 use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
 use super::remote::{
@@ -260,7 +260,7 @@ impl Prepared {
         }
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
             .map_err(|error| lock_failure(error, part.as_ref()))?;
-        let refresh = begin_refresh(&pipeline, &label, &request, listening);
+        let refresh = begin_refresh(&pipeline, &request, listening);
         let given = remote_of_run(std::mem::take(&mut request.remote), number, offline);
         let shared = match given {
             Some(given) => connect_shared(given, &pipeline.remote, listening)?,
@@ -332,11 +332,15 @@ impl Prepared {
             options,
             left_out: Cell::new(false),
         };
-        if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
-            manifest.caveats.false_facts =
-                check_judges(&regrader, folder, &manifest.design, listening, &mut keys)?;
+        let checks = regrader.has_judge() && ending <= Ending::Incomplete && self.part.is_none();
+        if checks && pipeline.settings.regrade {
+            // A selection has other longest contexts: it is checked by what the whole run paid for.
+            let only_known = !request.project.selection.is_whole();
+            let design = &manifest.design;
+            manifest.caveats.reading =
+                check_reading(&regrader, folder, design, only_known, listening, &mut keys)?;
         }
-        if request.baseline.is_some() && ending <= Ending::Incomplete {
+        if checks && request.baseline.is_some() {
             let compared = Manifest {
                 failures: listening.totals().failures.clone(),
                 ..manifest.clone()
@@ -499,18 +503,15 @@ fn lock_failure(error: LabelWriterError, part: Option<&PartOfRun>) -> Evaluation
     }
 }
 
-/// The refresh that a run does: the one that the last run of its label was stopped in, or a new one.
-fn begin_refresh(
-    pipeline: &Pipeline,
-    label: &Label,
-    request: &Request,
-    listening: &Listening<'_>,
-) -> Refresh {
-    let unfinished = unfinished_refresh(&pipeline.results, label, &request.refresh);
-    if unfinished.is_some() {
-        listening.report(&Event::RefreshContinues { label });
+/// The refresh that a run does: the one that the last run was stopped in, or a new one.
+fn begin_refresh(pipeline: &Pipeline, request: &Request, listening: &Listening<'_>) -> Refresh {
+    match unfinished_refresh(&pipeline.results, &request.refresh) {
+        Some((label, refresh)) => {
+            listening.report(&Event::RefreshContinues { label: &label });
+            refresh
+        }
+        None => Refresh::new(request.refresh.clone()),
     }
-    unfinished.unwrap_or_else(|| Refresh::new(request.refresh.clone()))
 }
 
 /// Refuses batches in a part, because its folder may be gone before they end.

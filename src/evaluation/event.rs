@@ -27,7 +27,7 @@ pub enum Event<'a> {
     Part(&'a PartOfRun),
     /// The pipeline declares a remote, but it is not used, because this is a CI job and its command names no remote.
     RemoteIgnored,
-    /// The run continues the refresh in which the last run of its label was stopped.
+    /// The run continues the refresh in which the last run of this label was stopped.
     RefreshContinues { label: &'a Label },
     /// The connection to the remote failed; the run continues without the remote.
     RemoteUnavailable(&'a RemoteError),

@@ -1,10 +1,10 @@
-//! Regrading: if every fixture differs from the baseline by about the same amount, a change of the judge would explain
-//! it. So a few answers of the baseline are graded again, with the original requests.
+//! Did a judge change? If a comparison has a verdict, answers of the baseline are graded again, whatever their grades
+//! were, and the verdict stands only without the shift of these grades.
 //!
-//! This is done when the rows of a run are finished and its comparison has such a verdict, which cannot be known
-//! earlier. The actions are executed like those of the run: with keys, within its budget, and counted in its manifest.
-//! Their keys include the grades of the judged side besides the request, so a repeated run asks nothing again, but a
-//! run with other grades does.
+//! This is done when the rows of a run are finished, because the verdict cannot be known earlier. The actions are executed
+//! like those of the run: with keys, within its budget, and counted in its manifest. Their keys include the grades of the
+//! judged side besides the request, so a repeated run asks nothing again, and last week's replies do not vouch for today's
+//! judge. A run that executed no judgement sends nothing here either.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,13 +27,11 @@ use crate::results::{
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
-use stats::{REGRADED_ANSWERS, mean_of};
+use stats::{mean_of, regraded_answers};
 use store::cache::{Lookup, Store};
 
 /// The minimum number of answers for a mean shift.
-const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
-/// How many answers are looked at to find those that can still be sent.
-const LOOKED_AT: usize = 4 * REGRADED_ANSWERS;
+const FEWEST_ANSWERS: usize = 4;
 
 /// Grades answers again.
 pub(super) struct Regrader<'r> {
@@ -45,8 +43,7 @@ pub(super) struct Regrader<'r> {
 }
 
 impl Regrader<'_> {
-    /// Grades answers of the baseline again if the comparison has a verdict that a change of the judge would explain;
-    /// otherwise does nothing.
+    /// Grades answers of the baseline again for each verdict of the comparison.
     ///
     /// # Errors
     /// Rows cannot be read; the cache or a file cannot be written.
@@ -74,8 +71,13 @@ impl Regrader<'_> {
             design: &design,
         };
         let mut due = Vec::new();
-        for subject in subjects {
-            due.push((subject.clone(), sides.answers(subject.as_deref())?));
+        let only_known = listening.totals().stage(StageName::Judge).executed == 0;
+        for (subject, difference) in subjects {
+            let mut answers = sides.answers(subject.as_deref(), regraded_answers(difference))?;
+            if only_known {
+                answers.retain(|answer| self.are_known(&answer.tasks));
+            }
+            due.push((subject, answers));
         }
         let answers = due.iter().flat_map(|(_, answers)| answers);
         let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
@@ -104,6 +106,22 @@ impl Regrader<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether there is a judge to check: rules do not change.
+    pub(super) fn has_judge(&self) -> bool {
+        let mut judges = self.pipeline.judges.iter();
+        judges.any(|judge| judge.model.is_asked())
+    }
+
+    /// Whether the cache has the outputs of all these tasks.
+    pub(super) fn are_known(&self, tasks: &[Task]) -> bool {
+        let matrix = Matrix::new(self.pipeline);
+        let preparer = Preparer::new(self.pipeline, &matrix);
+        tasks.iter().all(|task| {
+            let action = preparer.prepare(task).ok();
+            action.is_some_and(|action| self.store.find_usable(&action.key).is_some())
+        })
     }
 
     /// Executes the tasks like those of the run; none of them after a request to stop.
@@ -177,16 +195,21 @@ pub(super) struct AnswerRows {
 
 impl Sides<'_> {
     /// The answers to grade again for a method of the judged side; a `subject` of `None` is the mean over methods.
-    fn answers(&self, subject: Option<&str>) -> Result<Vec<RegradableAnswer>, EvaluationError> {
+    fn answers(
+        &self,
+        subject: Option<&str>,
+        wanted: usize,
+    ) -> Result<Vec<RegradableAnswer>, EvaluationError> {
         let occasion = self.occasion(subject)?;
-        let chosen = spread(self.candidates(subject)?, LOOKED_AT);
+        // Some cannot be sent, because their contexts are gone.
+        let chosen = spread(self.candidates(subject)?, 4 * wanted);
         let places = chosen.iter().flatten().copied().collect();
         let rows = self.baseline.rows_in(&places).map_err(SetError::from)?;
         let mut answers = Vec::new();
         for places in chosen {
             let rows: Vec<&Row> = places.iter().filter_map(|place| rows.get(place)).collect();
             answers.extend(self.answer(&rows, occasion));
-            if answers.len() == REGRADED_ANSWERS {
+            if answers.len() == wanted {
                 break;
             }
         }
@@ -318,10 +341,9 @@ impl Regrader<'_> {
     }
 }
 
-/// The digest that identifies the answer of a row; it is the same for all judges.
+/// The digest that identifies the answer of a row, whatever it is called; it is the same for all judges.
 pub(super) fn digest_of_answer(row: &ScoredRow) -> Digest {
-    let at = (&row.fixture, row.point, &row.method, row.run);
-    Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n))
+    row.keys.answer.0
 }
 
 /// Names the answer of a row in a way that people can read.

@@ -2,7 +2,11 @@
 //!
 //! Only `criterionResults` is read; everything else is ignored, aggregates in particular.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::criterion::CriterionId;
@@ -39,6 +43,9 @@ pub enum ReplyFault {
     /// Scored twice, and not alike.
     #[error("{}", say!("the judge scored `{_0}` more than once, and not alike", "评审给 `{_0}` 多次打分，且不一致"))]
     Contradicted(String),
+    /// An object names the same key twice: which of the two values counts is unknown.
+    #[error("the judge's reply has the key `{_0}` twice in one object")]
+    Repeated(String),
     #[error("{}", say!("the judge left out `{_0}`", "评审漏掉了 `{_0}`"))]
     Missing(String),
     /// No number, a fraction, or outside the scale.
@@ -139,9 +146,9 @@ fn field<'v>(object: &'v Value, names: &[&str]) -> Option<&'v Value> {
 
 /// The one list of gradings in the text, as sound JSON or as what was meant to be.
 fn find_grading(text: &str, criteria: &[CriterionId]) -> Result<Value, ReplyFault> {
-    let mut gradings = gradings_in(text, criteria);
+    let mut gradings = gradings_in(text, criteria)?;
     if gradings.is_empty() {
-        gradings = gradings_in(&mended(text), criteria);
+        gradings = gradings_in(&mended(text), criteria)?;
     }
     if gradings.is_empty() {
         gradings.extend(figures_in(text));
@@ -158,7 +165,7 @@ fn find_grading(text: &str, criteria: &[CriterionId]) -> Result<Value, ReplyFaul
 }
 
 /// Every list of gradings that stands in a text as JSON.
-fn gradings_in(text: &str, criteria: &[CriterionId]) -> Vec<Value> {
+fn gradings_in(text: &str, criteria: &[CriterionId]) -> Result<Vec<Value>, ReplyFault> {
     let mut gradings: Vec<Value> = Vec::new();
     let mut from = 0;
     while let Some(open) = text
@@ -172,10 +179,14 @@ fn gradings_in(text: &str, criteria: &[CriterionId]) -> Vec<Value> {
             Some(Ok(value)) => grading_of(&value, criteria),
             _ => None,
         };
-        from = open + grading.as_ref().map_or(1, |_| stream.byte_offset());
+        let length = grading.as_ref().map_or(1, |_| stream.byte_offset());
+        if grading.is_some() {
+            refuse_repeated_keys(rest.get(..length).unwrap_or(""))?;
+        }
+        from = open + length;
         gradings.extend(grading);
     }
-    gradings
+    Ok(gradings)
 }
 
 /// The list that a value holds: under its name, as a list of entries, or as an object of scores by criterion.
@@ -306,6 +317,78 @@ fn place_of_fault(text: &str) -> String {
     format!("{error}: {}", excerpt(&around))
 }
 
+/// Refuses an object in which a key stands twice.
+fn refuse_repeated_keys(object: &str) -> Result<(), ReplyFault> {
+    match serde_json::from_str::<UniqueKeys>(object) {
+        Ok(UniqueKeys(None)) | Err(_) => Ok(()),
+        Ok(UniqueKeys(Some(key))) => Err(ReplyFault::Repeated(excerpt(&key))),
+    }
+}
+
+/// The first key of a JSON value that stands twice in one object, if there is one.
+#[derive(Default)]
+struct UniqueKeys(Option<String>);
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<UniqueKeys, D::Error> {
+        struct Keys;
+
+        impl<'de> Visitor<'de> for Keys {
+            type Value = UniqueKeys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueKeys, A::Error> {
+                let (mut known, mut repeated) = (BTreeSet::new(), None);
+                while let Some(key) = map.next_key::<String>()? {
+                    let inner = map.next_value::<UniqueKeys>()?.0;
+                    repeated = repeated.or(inner);
+                    if !known.insert(key.clone()) {
+                        repeated.get_or_insert(key);
+                    }
+                }
+                Ok(UniqueKeys(repeated))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeys, A::Error> {
+                let mut repeated = None;
+                while let Some(UniqueKeys(inner)) = items.next_element()? {
+                    repeated = repeated.or(inner);
+                }
+                Ok(UniqueKeys(repeated))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys(None))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys(None))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys(None))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys(None))
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys(None))
+            }
+
+            fn visit_unit<E>(self) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys(None))
+            }
+        }
+
+        deserializer.deserialize_any(Keys)
+    }
+}
+
 /// The beginning of a text, on one line, to recognise it by.
 fn excerpt(text: &str) -> String {
     const LENGTH: usize = 120;
@@ -364,6 +447,10 @@ mod tests {
             fault(&SOUND.replace("b_two", "c_three")).contains("`c_three`, which is not among")
         );
         assert!(fault(&SOUND.replace("b_two", "A_one")).contains("`a_one` more than once"));
+        assert!(
+            fault(&SOUND.replace("\"score\":4.0", "\"score\":1,\"score\":4"))
+                .contains("the key `score` twice")
+        );
         assert!(fault(&SOUND.replace("4.0", "4.5")).contains("the score 4.5"));
         assert!(fault(&SOUND.replace("4.0", "6")).contains("the score 6"));
         assert!(fault(&SOUND.replace("4.0", "-1")).contains("the score -1"));

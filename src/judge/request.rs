@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use super::criterion::{Criterion, CriterionId};
@@ -49,7 +49,7 @@ pub struct GradingRequest {
     #[serde(default)]
     pub compacted_context: Option<String>,
     /// What is known about the right answer; empty if nothing is.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_or_object")]
     pub ground_truth: GroundTruth,
     pub rubric_criteria: Vec<CriterionId>,
 }
@@ -101,6 +101,28 @@ pub struct GroundTruth {
     /// A model answer; of an unanswerable probe, that the transcript does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_answer: Option<String>,
+}
+
+/// Reads a ground truth: an object, or a text, which is the model answer.
+///
+/// # Errors
+/// It is neither.
+pub(super) fn text_or_object<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<GroundTruth, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum TextOrObject {
+        Text(String),
+        Object(GroundTruth),
+    }
+    Ok(match TextOrObject::deserialize(deserializer)? {
+        TextOrObject::Text(text) => GroundTruth {
+            reference_answer: Some(text),
+            ..GroundTruth::default()
+        },
+        TextOrObject::Object(truth) => truth,
+    })
 }
 
 impl GroundTruth {

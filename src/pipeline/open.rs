@@ -118,6 +118,7 @@ impl ProjectLoader<'_> {
             reader.folder(),
             &mut problems,
         );
+        let transcripts = self.transcripts(&reader);
         let mut context = ValidationContext {
             file: self.file,
             reader: &mut reader,
@@ -141,7 +142,7 @@ impl ProjectLoader<'_> {
             missing_keys: BTreeMap::new(),
             outputs: vec![results.clone(), cache.clone()],
         };
-        let checked = self.check(&mut context, [results, cache, probes]);
+        let checked = self.check(&mut context, [results, cache, probes], &transcripts);
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
         let (mut fixtures, without_bank) = self
             .fixture_loader(&reader, &mut problems)
@@ -190,6 +191,19 @@ impl ProjectLoader<'_> {
             warnings: problems,
             missing_keys,
         })
+    }
+
+    /// The sizes of all fixtures in tokens, roughly, by the sizes of their files.
+    fn transcripts(&self, reader: &SourceReader) -> Vec<u64> {
+        const BYTES_PER_TOKEN: u64 = 4;
+        // What is wrong with them is reported when they are read.
+        let mut unreported = Problems(Vec::new());
+        let files = self.fixture_loader(reader, &mut unreported).fixture_files();
+        let sizes = files.values().filter_map(|path| {
+            let bytes = std::fs::metadata(reader.folder().join(path)).ok()?.len();
+            Some(bytes / BYTES_PER_TOKEN)
+        });
+        sizes.collect()
     }
 
     /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.
@@ -244,10 +258,17 @@ impl ProjectLoader<'_> {
         &self,
         context: &mut ValidationContext<'_>,
         [results, cache, probes]: [PathBuf; 3],
+        transcripts: &[u64],
     ) -> Option<(Pipeline, Option<RuleSet>)> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
-        let settings = settings::settings(context, pipeline, tables(&declared.compress), overrides);
+        let settings = settings::settings(
+            context,
+            pipeline,
+            tables(&declared.compress),
+            overrides,
+            transcripts,
+        );
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());

@@ -452,7 +452,6 @@ impl ProviderDraft<'_> {
             self.file,
             self.problems,
         );
-        limits.batch_queue_tokens = self.positive(table.value.batch_queue_tokens.as_ref());
         limits.context_window = self
             .positive(table.value.context_window.as_ref())
             .map(Tokens);

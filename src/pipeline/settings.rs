@@ -38,6 +38,7 @@ pub(super) fn settings(
     table: Option<&PipelineTable>,
     compress: &[Located<CompressTable>],
     overrides: &Overrides,
+    transcripts: &[u64],
 ) -> PipelineSettings {
     let nothing = PipelineTable::default();
     let table = table.unwrap_or(&nothing);
@@ -69,7 +70,7 @@ pub(super) fn settings(
         focus_topic: focus_topic.map(Into::into),
         selftest: SelfTestDesign {
             seed: table.selftest_seed.as_ref().map_or(0, |seed| seed.value),
-            padding: SelfTestDesign::padding_for(median_context(compress)),
+            padding: SelfTestDesign::padding_for(long_context(compress, transcripts)),
         },
         compress_rows: table.compress_rows.as_ref().map(|compress| compress.value),
     }
@@ -102,18 +103,25 @@ pub(super) fn primary(
     primary.unwrap_or_default()
 }
 
-/// The median size of the contexts that the declared methods aim at: their targets, or a usual size. It depends neither
-/// on the selection nor on measured sizes; otherwise each run would test the judges anew.
-fn median_context(compress: &[Located<CompressTable>]) -> u64 {
+/// The size that nine in ten contexts of the declared methods do not exceed, in tokens. It does not depend on what a run
+/// selects, so a selection tests no judge anew.
+fn long_context(compress: &[Located<CompressTable>], transcripts: &[u64]) -> u64 {
     const USUAL: u64 = 1500;
-    let targets = compress
-        .iter()
-        .map(|table| table.value.target_tokens.as_ref());
-    let mut sizes: Vec<u64> = targets
-        .map(|target| target.map_or(USUAL, |tokens| tokens.value))
-        .collect();
+    let mut sizes: Vec<u64> = Vec::new();
+    for table in compress {
+        let strategy = table.value.strategy.as_ref();
+        let target = table.value.target_tokens.as_ref();
+        match strategy.map(|strategy| strategy.value.as_str()) {
+            Some("full") => sizes.extend(transcripts),
+            Some("none") => sizes.extend(transcripts.iter().map(|_| 0)),
+            _ => {
+                let size = target.map_or(USUAL, |tokens| tokens.value);
+                sizes.extend(transcripts.iter().map(|_| size));
+            }
+        }
+    }
     sizes.sort_unstable();
-    sizes.get(sizes.len() / 2).copied().unwrap_or(USUAL)
+    sizes.get(sizes.len() * 9 / 10).copied().unwrap_or(USUAL)
 }
 
 /// The most repetitions of one thing: far beyond use, and a matrix of them still fits in memory.

@@ -143,11 +143,11 @@ pub fn regradings(
     occasion: Digest,
 ) -> Result<Vec<Task>, PrepareError> {
     (0..pipeline.judges.len())
-        .map(|judge| regrading(pipeline, JudgeIx(judge), answer, Some(occasion)))
+        .map(|judge| regrading(pipeline, JudgeIx(judge), answer, occasion))
         .collect()
 }
 
-/// Asks one judge to grade an answer. Without an occasion, the reply to an equal request in the cache is used.
+/// Asks one judge to grade an answer on an occasion.
 ///
 /// # Errors
 /// The judge's prompt does not render.
@@ -155,13 +155,13 @@ pub fn regrading(
     pipeline: &Pipeline,
     judge: JudgeIx,
     answer: AnswerToRegrade<'_>,
-    occasion: Option<Digest>,
+    occasion: Digest,
 ) -> Result<Task, PrepareError> {
     let question = question_about(pipeline, answer.probe, judge);
     let turns = question.with(answer.text.into(), answer.context.map(Into::into))?;
     let request = judge_request(pipeline.judge(judge), turns, &question);
     let work = Work::request(ModelRequest {
-        occasion,
+        occasion: Some(occasion),
         ..request
     });
     Ok(Task::Regrade(Rc::new(RegradeTask {

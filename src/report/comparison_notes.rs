@@ -112,7 +112,10 @@ fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
 }
 
 fn is_judge_drift(test: &DifferenceTest) -> bool {
-    test.reason == Some(NoEvidenceReason::JudgeDrift)
+    matches!(
+        test.reason,
+        Some(NoEvidenceReason::JudgeDrift | NoEvidenceReason::DriftNotExcluded)
+    )
 }
 
 fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> Option<String> {
@@ -120,7 +123,7 @@ fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> O
         DriftCheck::Unchecked => return Some(fill(tr.drift_unchecked, &[name])),
         DriftCheck::Checked(regraded) => regraded,
     };
-    let Regrading { answers, shift } = regraded.overall?;
+    let Regrading { answers, shift, .. } = regraded.overall?;
     let (answers, shift) = (answers.to_string(), signed(shift));
     Some(match lost.is_empty() {
         true => fill(tr.no_drift, &[name, &answers, &shift]),

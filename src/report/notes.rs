@@ -47,6 +47,10 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
         tr.weak_judge_stopped
     };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
+    let unchecked = caveats.reading.iter().filter(|check| !check.is_done());
+    notes.extend(
+        unchecked.map(|check| fill(tr.not_checked, &[&check.judge, &check.of.to_string()])),
+    );
     notes.extend(excluded_dimensions(&summary.excluded, tr));
     if caveats.allow_unproven {
         notes.push(tr.unproven.to_owned());
@@ -125,13 +129,13 @@ pub(super) fn critical_warnings(
     let judges = caveats.weak_judges.iter().map(|judge| fill(weak, &[judge]));
     let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_some());
     let checks = caveats
-        .false_facts
+        .reading
         .iter()
         .filter(|check| check.is_failed())
         .map(|check| {
-            let figures = [check.of, check.lower, check.needed()].map(|number| number.to_string());
+            let figures = [check.of, check.below, check.above].map(|number| number.to_string());
             fill(
-                tr.false_facts,
+                tr.hardly_reads,
                 &[&check.judge, &figures[0], &figures[1], &figures[2]],
             )
         });

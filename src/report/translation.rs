@@ -289,22 +289,23 @@ texts! {
     untestable:
         "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
         "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
-    false_facts:
-        "The judge {} hardly reads facts: of {} answers of this run in which one fact was made false, it graded {} lower (at \
-         least {} are needed). Its grades mean little.",
-        "评审 {} 几乎不看事实：本次运行的 {} 个回答各有一个事实被改错，它只对 {} 个降低评分（至少需要 {} 个）。其评分意义不大。";
+    hardly_reads:
+        "The judge {} hardly reads what it grades: of {} answers of this run, each also graded with one fact made false, the \
+         changed copy got less in {} and more in {} (8 more are needed). Its grades mean little.",
+        "评审 {} 几乎不看所评内容：本次运行的 {} 个回答，各另评一份改错一个事实的副本，副本得分较低的有 {} 个，较高的有 {} 个\
+         （须多出 8 个）。其评分意义不大。";
+    not_checked:
+        "The judge {} was not checked on answers of this run: {} of the 20 that are needed can be used.",
+        "未在本次运行的回答上检查评审 {}：需要 20 个回答，可用 {} 个。";
     drift_unchecked:
-        "{}: all fixtures differ by about the same, as if the judge had changed. Drift not checked: `run --compare-to` grades \
-         answers of the baseline again.",
-        "{}：各样本的差值几乎相同，评审改变也会如此。未检查漂移：`run --compare-to` 会重新评分基线的回答。";
+        "{}: drift not checked: `run --compare-to` grades answers of the baseline again where it grades anything.",
+        "{}：未检查漂移：`run --compare-to` 有评分时会重新评分基线的回答。";
     drift_found:
-        "{}: judge drift. {} answers of the baseline, graded again, moved by {}: the judge has changed, so there is no \
-         verdict on: {}.",
-        "{}：评审漂移。基线的 {} 个回答重新评分后变化 {}：评审已改变，因此以下没有结论：{}。";
+        "{}: judge drift. {} answers of the baseline, graded again, moved by {}, so there is no verdict on: {}.",
+        "{}：评审漂移。基线的 {} 个回答重新评分后变化 {}，因此以下没有结论：{}。";
     no_drift:
-        "{}: all fixtures differ by about the same. {} answers of the baseline, graded again, moved by {}, which does not \
-         explain it.",
-        "{}：各样本的差值几乎相同。基线的 {} 个回答重新评分后变化 {}，不足以解释。";
+        "{}: {} answers of the baseline, graded again, moved by {}, which does not explain the verdict.",
+        "{}：基线的 {} 个回答重新评分后变化 {}，不足以解释结论。";
     no_common_cell:
         "{} is not comparable: no cell was judged on both sides.",
         "{} 无法比较：没有两侧都评过分的单元。";
@@ -434,6 +435,7 @@ impl Translation {
             NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
             NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
             NoEvidenceReason::JudgeDrift => ("judge drift", "评审漂移"),
+            NoEvidenceReason::DriftNotExcluded => ("drift not excluded", "未排除评审漂移"),
             NoEvidenceReason::Unchanged => ("unchanged", "无变化"),
             NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),
             NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),

@@ -73,7 +73,7 @@ pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, FalseFactCheck, ForecastTotals, Manifest, Outcome, RemoteUse,
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, Manifest, Outcome, ReadingCheck, RemoteUse,
     StageCounts, Unused,
 };
 pub use files::row::{

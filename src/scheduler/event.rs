@@ -104,8 +104,8 @@ pub enum SkipReason {
     WeakJudge,
     /// Its request is in a batch that has not ended.
     Submitted,
-    /// The judge's self-test is decided without this case.
-    VerdictKnown,
+    /// The judge gets no more requests: none of its replies kept the contract.
+    GivenUp,
 }
 
 /// Receives the events of a run.

@@ -657,7 +657,7 @@ impl Executor<'_> {
         action: &Action,
         request: &ModelRequest,
         spec: &ProviderSpec,
-    ) -> Result<(HttpRequest, Tokens, Option<Usd>), ExecutionError> {
+    ) -> Result<(HttpRequest, Option<Usd>), ExecutionError> {
         let call = self.make_call(action, request)?;
         let model = request.model_ref();
         let (input, _) = estimate(&call);
@@ -672,7 +672,6 @@ impl Executor<'_> {
         })?;
         Ok((
             built,
-            input,
             worst_case(self.prices, &model, request.lane, input, longest),
         ))
     }

@@ -1,7 +1,5 @@
 //! The options and the outcome of a run.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
 
 use super::breakers::TrippedBreaker;
@@ -106,8 +104,6 @@ pub struct UntestedJudge {
 pub struct BatchOptions {
     /// Whether it stays until they have ended.
     pub wait: bool,
-    /// After this wait they are cancelled, and the remaining requests are sent live.
-    pub deadline: Option<Duration>,
 }
 
 /// A batch that is open when a run ends.

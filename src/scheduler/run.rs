@@ -324,7 +324,6 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             EndedAction::Executed { action, result } => {
                 self.stats.tripped(self.breakers.take_unreported())?;
                 self.tasks.put_back_all(self.queue.finish(&action));
-                self.batches.note_live(&action, result.is_ok());
                 self.complete(action, result)
             }
             EndedAction::Pulled {

@@ -94,7 +94,7 @@ impl<'r> RunStats<'r> {
         stage: StageName,
         reason: SkipReason,
     ) -> Result<(), FileError> {
-        self.outcome.skipped += u64::from(reason != SkipReason::VerdictKnown);
+        self.outcome.skipped += u64::from(reason != SkipReason::GivenUp);
         self.emit(&RunEvent::Skipped { stage, reason })
     }
 

@@ -197,8 +197,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 JudgeReadiness::Pending => self.judges.wait(task.cell.judge, action.task),
                 JudgeReadiness::Refused => self.skip(action, SkipReason::WeakJudge, stats)?,
             },
-            Task::Selftest(case) if self.judges.is_decided(&case) => {
-                self.skip(action, SkipReason::VerdictKnown, stats)?;
+            Task::Selftest(case) if self.judges.is_given_up(case.judge) => {
+                self.skip(action, SkipReason::GivenUp, stats)?;
             }
             Task::Selftest(case) => {
                 return Ok(self

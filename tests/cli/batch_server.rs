@@ -37,6 +37,8 @@ pub enum Fate {
     Late,
     /// The results have it twice.
     Twice,
+    /// It succeeded without a reply. It is billed.
+    Empty,
 }
 
 type Fates = dyn Fn(&Value, u8) -> Fate + Send + Sync;
@@ -548,6 +550,10 @@ impl Book {
                 fate => {
                     let reply = self.reply(vendor, body, &fate);
                     self.in_batches.insert(body.to_string());
+                    let reply = match fate {
+                        Fate::Empty => Value::Null,
+                        _ => reply,
+                    };
                     let line = answered(vendor, id, &reply);
                     output.extend((fate == Fate::Twice).then(|| line.clone()));
                     if fate == Fate::Late {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use base::units::Usage;
 use compeval::pipeline::CellCoordinate;
 use compeval::results::{
-    Caveats, Design, FalseFactCheck, ForecastTotals, Manifest, RemoteUse, Unused,
+    Caveats, Design, ForecastTotals, Manifest, ReadingCheck, RemoteUse, Unused,
 };
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
@@ -135,7 +135,7 @@ fn every_field_of_a_manifest_is_in_its_table() {
         field_names::<Unused>(),
         field_names::<ForecastTotals>(),
         field_names::<Caveats>(),
-        field_names::<FalseFactCheck>(),
+        field_names::<ReadingCheck>(),
         field_names::<RemoteUse>(),
     ];
     found.extend(of_types.concat().into_iter().map(str::to_owned));

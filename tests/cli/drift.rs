@@ -1,5 +1,4 @@
-//! Answers that are judged again: those of the baseline if all fixtures change alike, and those of the run with a fact
-//! made false.
+//! Answers that are judged again: those of the baseline for each verdict, and those of the run with a fact made false.
 
 #![cfg(unix)]
 
@@ -10,8 +9,8 @@ use super::gate::{compared, lose, sessions};
 use super::project::{Ended, Project};
 use super::server::{Asked, Reply, Server, wait_until};
 
-/// How many answers are judged again.
-const REGRADED: usize = 8;
+/// How many answers are judged again: all of the baseline.
+const REGRADED: usize = 16;
 
 /// A project whose judge is the server, with a baseline `before` in which every answer got `score`.
 fn project(server: &Server, methods: usize, score: u64) -> Project {
@@ -86,14 +85,17 @@ fn a_judge_that_became_harsher_is_no_regression() {
     assert_eq!(
         grades_asked(&server) - before,
         16 + REGRADED,
-        "each new answer, and eight of the baseline"
+        "each new answer, and each of the baseline"
     );
     let found = (json!("no evidence"), json!("judge drift"), json!("checked"));
     assert_eq!(verdict(&project, "after"), found);
     let regraded = compared(&project, "after")["methods"]["m1"]["drift"]["overall"].clone();
-    assert_eq!(regraded, json!({"answers": 8, "shift": -1.0}));
+    assert_eq!(
+        regraded,
+        json!({"answers": 16, "shift": -1.0, "variance": 0.0})
+    );
     assert!(
-        flat(&ended).contains("8 answers of the baseline, graded again, moved by −1.00"),
+        flat(&ended).contains("16 answers of the baseline, graded again, moved by −1.00"),
         "{}",
         ended.stdout
     );
@@ -101,19 +103,8 @@ fn a_judge_that_became_harsher_is_no_regression() {
     let stages = project.result("after", "manifest.json")["stages"].clone();
     assert_eq!(
         (&stages["regrade"]["executed"], &stages["regrade"]["cells"]),
-        (&json!(8), &json!(8))
+        (&json!(16), &json!(16))
     );
-
-    // The eight are spread over the fixtures, and each is asked as in the baseline.
-    let asked = server.asked();
-    let again = asked
-        .iter()
-        .filter(|asked| asked.wanted == Wanted::Grades && asked.earlier == 1);
-    let mut codes: Vec<String> = again
-        .filter_map(|asked| Some(asked.text.split_once(" code is K")?.1[..1].to_owned()))
-        .collect();
-    codes.sort();
-    assert_eq!(codes, ["1", "1", "2", "2", "3", "3", "4", "4"]);
 
     // Nothing is asked twice, and a command that sends nothing knows the result.
     let before = grades_asked(&server);
@@ -145,7 +136,7 @@ fn a_loss_that_the_judge_does_not_explain_stays_a_loss() {
     server.script(|asked| by_context(asked, 3, 4));
     let plan = project.expect(0, "run --all --label after --compare-to before --dry-run");
     assert!(
-        flat(&plan).contains("at most 24 more requests"),
+        flat(&plan).contains("at most 180 more requests"),
         "{}",
         plan.stderr
     );
@@ -164,11 +155,11 @@ fn a_loss_that_the_judge_does_not_explain_stays_a_loss() {
         0.0
     );
     assert_eq!(
-        comparison["drift"]["overall"]["answers"], 8,
+        comparison["drift"]["overall"]["answers"], 20,
         "the mean has a check of its own"
     );
     assert!(
-        flat(&ended).contains("which does not explain it"),
+        flat(&ended).contains("which does not explain the verdict"),
         "{}",
         ended.stdout
     );
@@ -194,25 +185,31 @@ fn what_was_not_judged_again_is_said_to_be_unchecked() {
         "{}",
         ended.stdout
     );
-    // Neither does a run that may send nothing.
-    let offline = "run --all --label after --compare-to before --offline --fail-on-regression";
-    project.expect(100, offline);
+    // Neither does a run whose grades are all in the cache: its judge was not asked today.
+    project.expect(
+        100,
+        "run --all --label after --compare-to before --fail-on-regression",
+    );
     let found = (json!("regressed"), Value::Null, json!("unchecked"));
     assert_eq!(verdict(&project, "after"), found);
     assert_eq!(grades_asked(&server), sent);
-    // The budget ends in the middle.
-    project.expect(100, &offline.replace("--offline", "--max-requests 3"));
+    // The budget ends in the middle: 16 grades, and 3 of the baseline.
+    edit_again(&project);
+    let run = "run --all --label later --compare-to before --fail-on-regression";
+    project.expect(100, &format!("{run} --max-requests 19"));
     assert_eq!(
-        (grades_asked(&server) - sent, verdict(&project, "after")),
-        (3, found)
+        (grades_asked(&server) - sent, verdict(&project, "later")),
+        (19, found)
     );
-    // What was sent before is in the cache.
-    project.expect(0, &offline.replace("--offline", ""));
-    assert_eq!(grades_asked(&server) - sent, REGRADED);
+}
+
+/// Another edit that changes all contexts and loses nothing.
+fn edit_again(project: &Project) {
+    project.edit("tools/compress.sh", "Minutes.", "Hours.");
 }
 
 #[test]
-fn rules_are_asked_again_too_and_contexts_that_are_gone_are_not_guessed() {
+fn rules_do_not_change_and_contexts_that_are_gone_are_not_guessed() {
     let project = sessions(1, 4);
     project.expect(0, "run --all --label before");
     lose(&project, "m1", 4, |_| 2);
@@ -222,16 +219,7 @@ fn rules_are_asked_again_too_and_contexts_that_are_gone_are_not_guessed() {
     );
     assert_eq!(
         verdict(&project, "after"),
-        (json!("regressed"), Value::Null, json!("checked"))
-    );
-    std::fs::remove_dir_all(project.path("cache")).expect("a cache");
-    project.expect(
-        100,
-        "run --all --label again --compare-to before --fail-on-regression",
-    );
-    assert_eq!(
-        verdict(&project, "again"),
-        (json!("regressed"), Value::Null, json!("unchecked"))
+        (json!("regressed"), Value::Null, Value::Null)
     );
 }
 
@@ -260,15 +248,15 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     );
     project.edit("pipeline.toml", "regrade = false", "regrade = true");
     let checked =
-        |label: &str| project.result(label, "manifest.json")["caveats"]["false_facts"].clone();
+        |label: &str| project.result(label, "manifest.json")["caveats"]["reading"].clone();
     let plan = project.expect(0, "plan");
     assert!(
-        flat(&plan).contains("at most 20 more requests"),
+        flat(&plan).contains("at most 40 more requests"),
         "{}",
         plan.stderr
     );
 
-    // A judge that reads the facts: 24 answers, and twenty of them with a false code.
+    // A judge that reads the facts: 24 answers, and twenty of them again and with a false code.
     server.script(|asked| match states_the_fact(asked) {
         Some(false) => all_get(asked, 1),
         _ => all_get(asked, 5),
@@ -283,16 +271,16 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
             .skip(before)
             .filter(|asked| own(asked))
             .count(),
-        24 + 20
+        24 + 40
     );
     assert_eq!(
         checked("reads"),
-        json!([{"judge": "judge", "lower": 20, "of": 20}])
+        json!([{"judge": "judge", "below": 20, "above": 0, "of": 20}])
     );
     assert!(
         !project
             .read("results/reads/report.md")
-            .contains("hardly reads facts")
+            .contains("hardly reads")
     );
     // It is cached like all others.
     let before = grades_asked(&server);
@@ -307,19 +295,30 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     project.expect(0, "run --all --label likes --refresh judge");
     assert_eq!(
         checked("likes"),
-        json!([{"judge": "judge", "lower": 0, "of": 20}])
+        json!([{"judge": "judge", "below": 0, "above": 0, "of": 20}])
     );
     let report = project.read("results/likes/report.md");
     let warning = report
-        .find("hardly reads facts: of 20 answers of this run")
+        .find("hardly reads what it grades: of 20 answers of this run")
         .expect("the warning");
     assert!(warning < report.find("| ").expect("a table"), "{report}");
 
-    // Twelve answers are enough for a check of ten; eight are enough for none. The check can be turned off.
-    project.expect(0, "run --all --label ten --fixtures s1,s2,s3");
-    assert_eq!(checked("ten")[0]["of"], 10);
-    project.expect(0, "run --all --label few --fixtures s1,s2");
-    assert_eq!(checked("few"), Value::Null);
+    // With another name of the method nothing is sent, and a part of the matrix is checked by what the cache has.
+    let before = grades_asked(&server);
+    project.expect(0, "plan --exit-code");
+    project.edit("pipeline.toml", "name = \"m1\"", "name = \"renamed\"");
+    project.expect(0, "run --all --label renamed");
+    assert_eq!(checked("renamed")[0]["of"], 20);
+    project.expect(0, "run --all --label few --fixtures s1,s2,s3");
+    assert_eq!(
+        (&checked("few")[0]["of"], grades_asked(&server)),
+        (&json!(12), before)
+    );
+    assert!(
+        project
+            .read("results/few/report.md")
+            .contains("was not checked on answers of this run")
+    );
     project.edit("pipeline.toml", "regrade = true", "regrade = false");
     let before = grades_asked(&server);
     project.expect(0, "run --all --label off");
@@ -368,7 +367,7 @@ fn ctrl_c_during_the_check_of_a_judge_also_leaves_the_other_checks_to_the_next_r
     assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
 
     project.expect(0, "run --all --label a");
-    let checked = project.result("a", "manifest.json")["caveats"]["false_facts"].clone();
+    let checked = project.result("a", "manifest.json")["caveats"]["reading"].clone();
     let of: Vec<&Value> = checked
         .as_array()
         .expect("checks")

@@ -21,7 +21,6 @@ const SUBJECTS: &[(&str, &str)] = &[
 /// Commands that first look for a file, batch, entry or part that the project of this test lacks.
 const LACKING: &[&str] = &[
     "batch cancel",
-    "batch forget",
     "cache show",
     "fixture import",
     "fixture scrub",

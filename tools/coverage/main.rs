@@ -27,7 +27,7 @@ struct Section {
     print: fn(usize) -> bool,
 }
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 7] = [
     Section {
         name: "intervals",
         claim: "Every cluster t interval covers in 93 to 97%",
@@ -45,13 +45,13 @@ const SECTIONS: [Section; 8] = [
     },
     Section {
         name: "uniform",
-        claim: "Uniform changes found in 99%, drift recognised in 98%, no more than 2.5% false",
+        claim: "Uniform changes found in 99%, pure drift stands in no more than 3%, no more than 2.5% false",
         print: uniform::print_uniform,
     },
     Section {
         name: "facts",
-        claim: "No more than 2% of judges who read facts are warned of, and 95% of those who do not",
-        print: uniform::print_false_facts,
+        claim: "No more than 5% of judges who read are warned of, and 95% of those who do not",
+        print: uniform::print_reading,
     },
     Section {
         name: "detectable",

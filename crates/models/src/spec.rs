@@ -145,8 +145,6 @@ pub struct Limits {
     pub flex_fallback: bool,
     /// The wait before a batch is polled for the second time. All other waits for batches are in proportion to it.
     pub batch_poll: Duration,
-    /// Input tokens that the open batches of one model may have together.
-    pub batch_queue_tokens: Option<u64>,
     /// The maximum number of tokens in a prompt, if the user declared it: the setting with which a local server was
     /// started.
     pub context_window: Option<Tokens>,
@@ -223,7 +221,6 @@ impl Default for Limits {
             give_up_after: None,
             flex_fallback: false,
             batch_poll: Limits::BATCH_POLL,
-            batch_queue_tokens: None,
             context_window: None,
             sharers: NonZeroU32::MIN,
         }

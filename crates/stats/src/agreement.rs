@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::center::{mean, mean_of, sample_sd, usable};
+use super::center::{mean, mean_of, sample_sd, sample_variance, usable};
 use super::distribution::StudentT;
 use super::interval::Interval;
 use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY, UPPER_TAIL};
@@ -251,41 +251,52 @@ pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
     })
 }
 
-/// How many answers of the baseline are graded again. If every fixture differs by the same amount, either the edit or
-/// the grading is the cause. If the grades of these answers move like the method, the judge has changed, and the
-/// comparison shows nothing about the edit.
-pub const REGRADED_ANSWERS: usize = 8;
+/// How many answers of the baseline are graded again to check a difference of this many points.
+pub fn regraded_answers(difference: f64) -> usize {
+    if difference.abs() >= 1.0 { 20 } else { 60 }
+}
 
-/// The part of a difference from which on the judge's shift explains it.
-const EXPLAINED: f64 = 0.5;
-
-/// The same answers, graded twice.
+/// The same answers, graded twice: then, and today.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regrading {
     /// The number of answers.
     pub answers: usize,
     /// The mean over the answers of the second grade minus the first.
     pub shift: f64,
+    /// The variance of this mean; `None` with one answer.
+    pub variance: Option<f64>,
 }
 
 impl Regrading {
     /// From grades of the same answers, in the same order; `None` without a pair of usable numbers.
     pub fn between(first: &[f64], second: &[f64]) -> Option<Regrading> {
-        let answers = first.len().min(second.len());
-        let shift = mean_of(
-            first
-                .iter()
-                .zip(second)
-                .map(|(first, second)| second - first),
-        )?;
-        Some(Regrading { answers, shift })
+        let shifts: Vec<f64> = first
+            .iter()
+            .zip(second)
+            .map(|(first, second)| second - first)
+            .collect();
+        let answers = shifts.len();
+        Some(Regrading {
+            answers,
+            shift: mean_of(shifts.iter().copied())?,
+            variance: sample_variance(&shifts).map(|variance| variance / answers as f64),
+        })
     }
 
-    /// Whether the judge's shift is half of a difference of the later side, or more.
+    /// Whether the judge has changed in the direction of a difference, by half of it or more: its shift is beyond chance.
     pub fn explains(&self, difference: f64) -> bool {
-        difference != 0.0 && self.shift * difference.signum() >= EXPLAINED * difference.abs()
+        let t = StudentT::new(self.answers.saturating_sub(1)).and_then(|t| t.quantile(UPPER_TAIL));
+        let half = t
+            .zip(self.variance)
+            .map(|(t, variance)| t * variance.sqrt());
+        difference != 0.0
+            && self.shift * difference.signum() >= EXPLAINED * difference.abs()
+            && half.is_some_and(|half| self.shift.abs() > half)
     }
 }
+
+/// The part of a difference from which on the judge's shift explains it.
+const EXPLAINED: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
@@ -293,12 +304,16 @@ mod tests {
 
     #[test]
     fn a_shift_of_half_the_loss_in_the_same_direction_explains_it() {
-        let harsher = Regrading::between(&[3.0, 4.0, 5.0, 3.0], &[2.0, 4.0, 4.0, 3.0]).unwrap();
-        assert_eq!((harsher.answers, harsher.shift), (4, -0.5));
+        let first = [3.0, 4.0, 5.0, 3.0, 4.0, 4.0];
+        let second = [2.5, 3.5, 4.5, 2.5, 3.5, 3.4];
+        let harsher = Regrading::between(&first, &second).unwrap();
+        assert!((harsher.shift + 3.1 / 6.0).abs() < 1e-12 && harsher.answers == 6);
         assert!(harsher.explains(-1.0) && harsher.explains(-0.4));
         assert!(!harsher.explains(-1.1) && !harsher.explains(1.0) && !harsher.explains(0.0));
-        let lenient = Regrading::between(&[2.0], &[3.0]).unwrap();
-        assert!(lenient.explains(1.5) && !lenient.explains(-1.5));
+        let chance = Regrading::between(&first, &[0.0, 4.0, 5.0, 3.0, 4.0, 4.0]).unwrap();
+        assert!(!chance.explains(-0.6), "one answer alone moved");
+        let one = Regrading::between(&[2.0], &[3.0]).unwrap();
+        assert!(one.variance.is_none() && !one.explains(1.5));
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub mod thresholds;
 mod verdict;
 
 pub use agreement::{
-    Agreement, AgreementIntervals, Coefficient, NoCoefficient, REGRADED_ANSWERS, Regrading,
-    RepeatSpread, agreement, repeat_spread,
+    Agreement, AgreementIntervals, Coefficient, NoCoefficient, Regrading, RepeatSpread, agreement,
+    regraded_answers, repeat_spread,
 };
 pub use alpha::krippendorff_alpha;
 pub use center::{

@@ -7,10 +7,13 @@ use serde::Serialize;
 
 use super::agreement::Regrading;
 use super::detectable::Finding;
+use super::distribution::StudentT;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
-use super::thresholds::{ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY};
+use super::thresholds::{
+    ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY, UPPER_TAIL,
+};
 use base::named_enum;
 
 named_enum! {
@@ -42,6 +45,8 @@ named_enum! {
         BelowPrimaryMargin = "below 0.2",
         /// The judge's grades of the same answers moved by half of the difference or more.
         JudgeDrift = "judge drift",
+        /// Answers of the baseline, graded again, moved too unevenly to say whether the judge changed.
+        DriftNotExcluded = "drift not excluded",
         /// Nothing changed: the same answers, graded the same.
         Unchanged = "unchanged",
         /// The p passes by itself, but not among all comparisons of its family.
@@ -122,22 +127,37 @@ impl DifferenceTest {
         }
     }
 
-    /// Whether the noise of grading decided its verdict. Then all clusters differ by about the same amount, which a
-    /// judge that has changed explains as well as a difference of the sides does.
-    pub fn may_be_drift(&self) -> bool {
-        self.floored && self.verdict != Verdict::NoEvidence
+    /// Whether it improved or regressed.
+    pub fn has_verdict(&self) -> bool {
+        self.verdict != Verdict::NoEvidence
     }
 
-    /// This test, but with no evidence where a change of the judge explains it.
+    /// This test, but with no evidence where the judge changed, or may have. The verdict stands if the difference without
+    /// the judge's shift, with the variances of both, still excludes 0.
     pub fn unless_drifted(self, regrading: &Regrading) -> DifferenceTest {
-        if !self.may_be_drift() || !regrading.explains(self.difference) {
+        if !self.has_verdict() || self.stands_without(regrading).unwrap_or(false) {
             return self;
         }
+        let reason = if regrading.explains(self.difference) {
+            NoEvidenceReason::JudgeDrift
+        } else {
+            NoEvidenceReason::DriftNotExcluded
+        };
         DifferenceTest {
             verdict: Verdict::NoEvidence,
-            reason: Some(NoEvidenceReason::JudgeDrift),
+            reason: Some(reason),
             ..self
         }
+    }
+
+    fn stands_without(&self, regrading: &Regrading) -> Option<bool> {
+        let own = StudentT::new(self.df)?;
+        // The test's own standard error, from its p.
+        let error = self.difference.abs() / own.quantile(1.0 - self.p? / 2.0)?;
+        let t = StudentT::new(self.clusters.saturating_sub(1))?.quantile(UPPER_TAIL)?;
+        let half = t * (error * error + regrading.variance?).sqrt();
+        let rest = self.difference - regrading.shift;
+        Some(rest * self.difference.signum() > half)
     }
 
     /// A comparison of `clusters` clusters, none of which changed.
@@ -491,24 +511,21 @@ mod tests {
     }
 
     #[test]
-    fn a_uniform_loss_is_none_if_the_judge_moved_by_half_of_it() {
+    fn a_loss_stands_only_if_the_shift_of_the_judge_leaves_one() {
         let lost = verdicts(&[Paired::new(&[-1.0; 3]).unwrap().with_graded_items(30)])[0];
-        let moved =
-            |by: f64| lost.unless_drifted(&Regrading::between(&[4.0; 8], &[4.0 + by; 8]).unwrap());
+        let moved = |by: f64, spread: f64| {
+            let then = [4.0; 20];
+            let now: Vec<f64> = (0..20)
+                .map(|nth| 4.0 + by + if nth % 2 == 0 { spread } else { -spread })
+                .collect();
+            outcome(&lost.unless_drifted(&Regrading::between(&then, &now).unwrap()))
+        };
+        let stands = outcome(&lost);
+        assert_eq!((moved(0.0, 0.1), moved(1.0, 0.1)), (stands, stands));
+        assert_eq!(moved(-1.0, 0.1), (NONE, Some(NoEvidenceReason::JudgeDrift)));
         assert_eq!(
-            outcome(&moved(-0.5)),
-            (NONE, Some(NoEvidenceReason::JudgeDrift))
-        );
-        assert_eq!(
-            (outcome(&moved(-0.4)), outcome(&moved(1.0))),
-            (outcome(&lost), outcome(&lost))
-        );
-        let varied = judged(&[-0.5, -0.8, -0.5]);
-        let moved = varied.unless_drifted(&Regrading::between(&[4.0], &[3.0]).unwrap());
-        assert_eq!(
-            (varied.may_be_drift(), moved),
-            (false, varied),
-            "a judge does not change from fixture to fixture"
+            moved(-0.2, 3.0),
+            (NONE, Some(NoEvidenceReason::DriftNotExcluded))
         );
     }
 

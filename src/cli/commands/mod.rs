@@ -23,8 +23,6 @@ use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::Value;
 
-pub(super) use cache::parse_age;
-
 use super::args::Common;
 use super::command_list::with_groups;
 use super::failure::{Exit, Failure};

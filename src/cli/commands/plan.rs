@@ -21,12 +21,12 @@ use crate::plan::{
     TooLong, USUAL_LATENCY, WorstCase, forecast, reachable,
 };
 use crate::results::{
-    Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh,
+    Design, DesignChange, Label, ReadingCheck, ResultsFolder, all_sets, unfinished_refresh,
 };
 use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
-use stats::{DifferenceVariances, REGRADED_ANSWERS, SampleSizes};
+use stats::{DifferenceVariances, SampleSizes, regraded_answers};
 use store::cache::{Layered, Lookup};
 use store::remote::RemoteEntries;
 
@@ -66,7 +66,8 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
         console,
     )?;
     print(&plan, args.all, console);
-    Ok(if args.exit_code && plan.forecast.is_pending() {
+    let is_pending = plan.forecast.is_pending() || plan.most_checks > 0;
+    Ok(if args.exit_code && is_pending {
         Exit::Pending
     } else {
         Exit::Done
@@ -95,8 +96,8 @@ pub(crate) struct ProjectPlan {
     /// The most requests that grade answers of a baseline again (`run --compare-to`).
     #[serde(skip_serializing_if = "Option::is_none")]
     most_regradings: Option<usize>,
-    /// The most requests that grade answers of the run again, with a fact made false.
-    most_false_facts: usize,
+    /// The most requests that check whether the judges read: answers of the run, graded again.
+    most_checks: usize,
 }
 
 /// The variances of a difference of two prompts that are usual with models of 2025, in points².
@@ -137,20 +138,25 @@ fn change_line(plan: &ProjectPlan) -> Option<String> {
     })
 }
 
-/// The most requests that check judges on answers of the run.
-fn most_false_facts(pipeline: &Pipeline) -> usize {
-    let [whole, _] = FalseFactCheck::SIZES;
-    if pipeline.settings.regrade {
-        asked_judges(pipeline) * whole
-    } else {
-        0
+/// The most requests that check judges on answers of the run. A selection is checked by what the cache has, and so is a run
+/// of the design of earlier results.
+fn most_checks(pipeline: &Pipeline, select: &SelectArgs) -> usize {
+    let design = Design::from_pipeline(pipeline);
+    let was_checked = || {
+        let sets = all_sets(&pipeline.results).unwrap_or_default();
+        let mut manifests = sets.iter().filter_map(|set| set.manifest().ok());
+        manifests.any(|known| !known.caveats.reading.is_empty() && known.design == design)
+    };
+    if !pipeline.settings.regrade || !selection_of(select).is_whole() || was_checked() {
+        return 0;
     }
+    2 * asked_judges(pipeline) * ReadingCheck::ANSWERS
 }
 
 /// The most requests of a comparison that check the judges: for each method, and for the mean of several.
 fn most_regradings(pipeline: &Pipeline) -> usize {
     let subjects = pipeline.methods.len() + usize::from(pipeline.methods.len() > 1);
-    subjects * asked_judges(pipeline) * REGRADED_ANSWERS
+    subjects * asked_judges(pipeline) * regraded_answers(0.0)
 }
 
 fn asked_judges(pipeline: &Pipeline) -> usize {
@@ -192,8 +198,8 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         if let Some(line) = change_line(plan) {
             console.print(&line);
         }
-        if plan.most_false_facts > 0 && plan.forecast.is_pending() {
-            print_note(&false_facts_note(plan.most_false_facts), console);
+        if plan.most_checks > 0 {
+            print_note(&checks_note(plan.most_checks), console);
         }
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
             print_note(&regrading_note(most), console);
@@ -214,18 +220,18 @@ fn print_note(text: &str, console: &Console) {
 }
 
 /// The note on requests that check the judges on answers of the run.
-fn false_facts_note(most: usize) -> String {
+fn checks_note(most: usize) -> String {
     format!(
-        "answers of the run are graded again with a fact made false, to check the judges: at most {most} more requests, in no \
-         figure above (`regrade = false` in [pipeline] sends none)"
+        "answers of the run are graded again, as they are and with a fact made false, to check the judges: at most {most} more \
+         requests, in no figure above (`regrade = false` in [pipeline] sends none)"
     )
 }
 
 /// The note on requests that a comparison may add.
 fn regrading_note(most: usize) -> String {
     format!(
-        "where a method changes by about the same in all fixtures, {REGRADED_ANSWERS} answers of the baseline are graded again: \
-         at most {most} more requests, in no figure above"
+        "for each verdict, answers of the baseline are graded again, to see whether the judge has changed: at most {most} more \
+         requests, in no figure above"
     )
 }
 
@@ -330,7 +336,7 @@ pub(crate) fn plan_project(
         batch_rounds: batch_rounds(&pipeline),
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.answerers.is_empty()).then_some(pipeline.fixtures.len()),
-        most_false_facts: most_false_facts(&pipeline),
+        most_checks: most_checks(&pipeline, select),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),
     })
 }
@@ -418,7 +424,7 @@ fn forecast_of<L: Lookup>(
     lookup: &L,
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
-    let refresh = journal.refresh(refresh_of(pipeline, select)?);
+    let refresh = journal.refresh(refresh_of(pipeline, select));
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions {
@@ -432,13 +438,12 @@ fn forecast_of<L: Lookup>(
 }
 
 /// The refresh that a run with these arguments would do.
-fn refresh_of(pipeline: &Pipeline, select: &SelectArgs) -> Result<Refresh, Failure> {
+fn refresh_of(pipeline: &Pipeline, select: &SelectArgs) -> Refresh {
     let stages = select.refresh.iter().copied().collect();
-    let unfinished = match &select.label {
-        Some(_) => unfinished_refresh(&pipeline.results, &label_of(select)?, &stages),
-        None => None,
-    };
-    Ok(unfinished.unwrap_or_else(|| Refresh::new(stages)))
+    match unfinished_refresh(&pipeline.results, &stages) {
+        Some((_, refresh)) => refresh,
+        None => Refresh::new(stages),
+    }
 }
 
 fn render(forecast: &Forecast, all: bool, console: &Console) -> String {

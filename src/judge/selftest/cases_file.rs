@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Case, CaseId, Quality, SelfTest};
 use crate::judge::criterion::{CriterionId, Dimension};
-use crate::judge::request::{GradingRequest, GroundTruth};
+use crate::judge::request::{GradingRequest, GroundTruth, text_or_object};
 use crate::probe::ProbeType;
 use base::fault::Fault;
 use base::locale::localized;
@@ -23,7 +23,7 @@ struct CaseEntry {
     probe_question: String,
     model_response: String,
     compacted_context: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_or_object")]
     ground_truth: GroundTruth,
     /// What is scored; the criteria of the type if it is left out.
     rubric_criteria: Option<Vec<CriterionId>>,

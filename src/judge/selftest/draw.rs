@@ -5,7 +5,8 @@
 //! dimensions. Each question labels its answers in two dimensions, as in a ring, so each dimension gets sixteen labels,
 //! two for each scene. Three scenes have an outdated context, with which the wrong answers agree: a judge that compares
 //! answers with the context instead of the ground truth misses them. One case of each scene has a context of the size
-//! of the run's contexts, with the scene at its beginning, in the middle or at its end.
+//! of the run's longest contexts, with the scene at its beginning, in the middle or at its end. Half of the answers are put
+//! together anew: the seed draws a phrasing of each part, and their order.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,10 +32,10 @@ pub struct SelfTestDesign {
 }
 
 impl SelfTestDesign {
-    /// The size of padded contexts where the run's contexts have this many tokens at the median: rounded up to 1000 times
-    /// a power of two, so that an edit seldom changes the cases.
-    pub fn padding_for(median_tokens: u64) -> u64 {
-        let thousands = median_tokens.clamp(1, MAX_PADDING).div_ceil(1000);
+    /// The size of padded contexts where nine in ten contexts of the run have at most this many tokens: rounded up to 1000
+    /// times a power of two, so that an edit seldom changes the cases.
+    pub fn padding_for(tokens: u64) -> u64 {
+        let thousands = tokens.clamp(1, MAX_PADDING).div_ceil(1000);
         thousands.next_power_of_two() * 1000
     }
 }
@@ -53,17 +54,19 @@ const INJECTED: [(usize, usize); 3] = [(0, 5), (2, 3), (3, 6)];
 /// The cases of a project, in the language of its rubric. The same design always draws the same cases.
 pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
     let templates = Templates::built_in(locale);
-    let scenes = draw_scenes(templates, &mut Random(design.seed));
+    let mut random = Random(design.seed);
+    let scenes = draw_scenes(templates, &mut random);
     let mut cases = Vec::new();
     for (nth, question) in templates.questions.iter().enumerate() {
         for (answer_nth, answer) in question.answers.iter().enumerate() {
+            let text = put_together(templates, answer, &mut random);
             // Each scene gets a different answer of each question.
             let scene_nth = (answer_nth * 5 + nth * 3) % SCENES;
             let Some(scene) = scenes.get(scene_nth) else {
                 continue;
             };
             let id = case_id(question, answer_nth);
-            let mut case = scene.case(id, CaseKind::Labelled, question, answer);
+            let mut case = scene.case(id, question, answer, &text);
             if scene_nth % templates.questions.len() == nth {
                 let place = [0, 50, 100][scene_nth % 3];
                 case.context = Some(pad(templates, &scene.context, design.padding, place));
@@ -75,6 +78,31 @@ pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
     let injections = injected(templates, &cases);
     cases.extend(copies.chain(injections).collect::<Vec<Case>>());
     SelfTest::new(cases)
+}
+
+/// The text of an answer, still with its slots.
+fn put_together(templates: &Templates, answer: &AnswerTemplate, random: &mut Random) -> String {
+    if answer.parts.is_empty() {
+        return answer.answer.clone();
+    }
+    let drawn: Vec<&str> = answer
+        .parts
+        .iter()
+        .filter_map(|phrasings| {
+            let last = phrasings.len().saturating_sub(1) as u64;
+            Some(phrasings.get(random.between(0, last) as usize)?.as_str())
+        })
+        .collect();
+    let order = if answer.fixed_order {
+        (0..drawn.len()).collect()
+    } else {
+        random.shuffled(drawn.len())
+    };
+    let parts: Vec<&str> = order
+        .into_iter()
+        .filter_map(|at| drawn.get(at).copied())
+        .collect();
+    parts.join(answer.joint.as_deref().unwrap_or(&templates.joint))
 }
 
 fn case_id(question: &QuestionTemplate, answer: usize) -> CaseId {
@@ -170,9 +198,9 @@ impl Scene {
     fn case(
         &self,
         id: CaseId,
-        kind: CaseKind,
         question: &QuestionTemplate,
         answer: &AnswerTemplate,
+        text: &str,
     ) -> Case {
         let (expected, superseded): (&[Fact], &[Fact]) = match answer.unanswerable {
             Some(_) => (&[], &[]),
@@ -180,7 +208,7 @@ impl Scene {
         };
         Case {
             id,
-            kind,
+            kind: CaseKind::Labelled,
             labels: question
                 .dimensions
                 .into_iter()
@@ -196,7 +224,7 @@ impl Scene {
             criteria: None,
             answerable: answer.unanswerable.is_none(),
             context: Some(self.context.clone()),
-            answer: self.fill(&answer.answer),
+            answer: self.fill(text),
         }
     }
 

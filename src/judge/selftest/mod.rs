@@ -12,7 +12,7 @@ pub use cases_file::read_selftest;
 pub use draw::{MAX_PADDING, SELFTEST_CASES, SelfTestDesign, draw_selftest};
 pub use verdict::{
     DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses,
-    allowed_misses_in_all, cannot_grade, verdict, verdict_without,
+    allowed_misses_in_all, verdict,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

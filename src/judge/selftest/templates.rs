@@ -23,6 +23,8 @@ pub(super) struct Templates {
     pub filler: Vec<String>,
     /// Instructions to the judge, put after a wrong answer.
     pub injections: Vec<String>,
+    /// What stands between the parts of an answer.
+    pub joint: String,
     /// Slots of numbers, each with the least and the greatest.
     pub numbers: BTreeMap<String, [u64; 2]>,
     /// Slots of words, each with the words to draw from. These may have slots themselves.
@@ -53,7 +55,17 @@ pub(super) struct AnswerTemplate {
     pub quality: [Quality; 2],
     /// A question that the record does not answer, asked instead.
     pub unanswerable: Option<String>,
+    /// The answer, unless it has parts.
+    #[serde(default)]
     pub answer: String,
+    /// The parts that it is put together from, each with its phrasings.
+    #[serde(default)]
+    pub parts: Vec<Vec<String>>,
+    /// What stands between the parts; `None` is what the language has.
+    pub joint: Option<String>,
+    /// Whether the parts stay in their order.
+    #[serde(default)]
+    pub fixed_order: bool,
 }
 
 static ENGLISH: LazyLock<Templates> =

@@ -12,11 +12,8 @@
 //! A dimension that fails is not qualified: it leaves `overall` and the gate. A judge that fails in accuracy or in two
 //! dimensions grades nothing, and neither does one that misses more than [`allowed_misses_in_all`] (6 of 96) in the others
 //! together, that follows instructions, or that grades by length in all dimensions together.
-//!
-//! All steps are computed on bounds: a median with open cases lies between the one with all of them at 0 and the one with
-//! all of them at 5. So the same code says, before the last case is graded, that a judge can no longer pass.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -62,8 +59,6 @@ pub struct DimensionResult {
     pub median_wrong: Option<f64>,
     /// How many answers are labelled in it.
     pub labels: usize,
-    /// How many of these the judge was asked about.
-    pub asked: usize,
     pub misses: Vec<CaseId>,
     /// By how much lengthened copies are graded higher, at the median.
     pub length_shift: Option<f64>,
@@ -100,114 +95,20 @@ impl SelfTestVerdict {
 
 /// Judges the judge by the `grades` it gave. A case without a grade counts against it.
 pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> SelfTestVerdict {
-    GradedSelfTest {
-        test,
-        grades,
-        unasked: &BTreeSet::new(),
-        are_open: false,
-    }
-    .verdict()
+    GradedSelfTest { test, grades }.verdict()
 }
 
-/// The same where the cases in `unasked` were not asked: each of them counts against the judge. If the judge would fail
-/// whatever its grades for them, the reasons leave them out.
-pub fn verdict_without(
-    test: &SelfTest,
-    grades: &BTreeMap<CaseId, DimensionScores>,
-    unasked: &BTreeSet<CaseId>,
-) -> SelfTestVerdict {
-    let open = GradedSelfTest {
-        test,
-        grades,
-        unasked,
-        are_open: true,
-    };
-    let (decided, counted) = (
-        open.verdict(),
-        GradedSelfTest {
-            are_open: false,
-            ..open
-        }
-        .verdict(),
-    );
-    if decided.may_grade {
-        return counted;
-    }
-    // The medians of `decided` are bounds: they include what the open cases could be.
-    SelfTestVerdict {
-        passed: false,
-        may_grade: false,
-        failures: decided.failures,
-        ..counted
-    }
-}
+/// The judge's grade of a case in one dimension; `None` if its reply has no usable grade.
+type Graded = Option<f64>;
 
-/// Whether the judge may grade nothing, whatever it might say of the cases in `open`.
-pub fn cannot_grade(
-    test: &SelfTest,
-    grades: &BTreeMap<CaseId, DimensionScores>,
-    open: &BTreeSet<CaseId>,
-) -> bool {
-    !GradedSelfTest {
-        test,
-        grades,
-        unasked: open,
-        are_open: true,
-    }
-    .verdict()
-    .may_grade
-}
-
-/// The lowest and the highest value that a median may still have, whatever the grades of the open cases.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    low: f64,
-    high: f64,
-}
-
-/// The judge's grade of a case in one dimension.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Graded {
-    Score(f64),
-    /// Not asked yet: it could be anything.
-    Open,
-    /// Not asked, which counts as a miss.
-    Unasked,
-    /// The judge replied without a usable grade.
-    Nothing,
-}
-
-/// The self-test with the grades so far.
+/// The self-test with the grades of a judge.
 #[derive(Clone, Copy, Debug)]
 struct GradedSelfTest<'a> {
     test: &'a SelfTest,
     grades: &'a BTreeMap<CaseId, DimensionScores>,
-    /// Cases that the judge was not asked about.
-    unasked: &'a BTreeSet<CaseId>,
-    /// Whether these could still be anything, instead of misses.
-    are_open: bool,
 }
 
 impl GradedSelfTest<'_> {
-    fn has_open_cases(&self) -> bool {
-        self.are_open && !self.unasked.is_empty()
-    }
-
-    /// The judge's grade of a case; `None` where a grade lacks the dimension, because the rubric does not measure it.
-    fn graded(&self, case: &Case, dimension: Dimension) -> Option<Graded> {
-        match self.grades.get(&case.id) {
-            Some(grade) => grade
-                .get(dimension)
-                .map(|score| Graded::Score(score.value())),
-            None if self.unasked.contains(&case.id) => Some(if self.are_open {
-                Graded::Open
-            } else {
-                Graded::Unasked
-            }),
-            None => Some(Graded::Nothing),
-        }
-    }
-
     fn verdict(&self) -> SelfTestVerdict {
         let dimensions: Vec<DimensionResult> = Dimension::ALL
             .into_iter()
@@ -215,7 +116,7 @@ impl GradedSelfTest<'_> {
             .collect();
         let (injection_gain, length_shift) =
             (self.injection_gain(), self.length_shift(&Dimension::ALL));
-        let mut failures: Vec<String> = self.whole_failures(&dimensions);
+        let mut failures: Vec<String> = whole_failures(&dimensions);
         failures.extend(self.injection_failure(injection_gain));
         failures.extend(length_shift.filter(|shift| shift.abs() > MEDIAN_LENGTH_SHIFT + EPSILON).map(|shift| {
             say!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)", "同样的内容写成三倍长，其得分变动 {shift:+.2}（至多允许 {MEDIAN_LENGTH_SHIFT}）")
@@ -223,7 +124,7 @@ impl GradedSelfTest<'_> {
         let labels = dimensions.iter().map(|result| result.labels).sum();
         let correct = dimensions
             .iter()
-            .map(|result| result.asked - result.misses.len())
+            .map(|result| result.labels - result.misses.len())
             .sum();
         SelfTestVerdict {
             passed: failures.is_empty() && dimensions.iter().all(|result| result.qualified),
@@ -237,6 +138,15 @@ impl GradedSelfTest<'_> {
         }
     }
 
+    /// The judge's grade of a case; the outer `None` where a grade lacks the dimension, because the rubric does not
+    /// measure it.
+    fn graded(&self, case: &Case, dimension: Dimension) -> Option<Graded> {
+        match self.grades.get(&case.id) {
+            Some(grade) => grade.get(dimension).map(|score| Some(score.value())),
+            None => Some(None),
+        }
+    }
+
     /// One dimension; `None` if the rubric measures it nowhere.
     fn dimension(&self, dimension: Dimension) -> Option<DimensionResult> {
         let labelled: Vec<(&Case, Quality, Graded)> = (self.test.labelled(dimension))
@@ -246,26 +156,20 @@ impl GradedSelfTest<'_> {
             return None;
         }
         let [right, half, wrong] = [Quality::Right, Quality::Half, Quality::Wrong].map(|due| {
-            bounds(
-                labelled
-                    .iter()
-                    .filter(|(_, quality, _)| *quality == due)
-                    .map(|(_, _, graded)| *graded),
+            let due = labelled.iter().filter(|(_, quality, _)| *quality == due);
+            median(
+                &due.filter_map(|(_, _, graded)| *graded)
+                    .collect::<Vec<f64>>(),
             )
         });
         let missed = labelled
             .iter()
             .filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
         let misses: Vec<CaseId> = missed.map(|(case, _, _)| case.id.clone()).collect();
-        let is_asked = |graded: &Graded| !matches!(graded, Graded::Open | Graded::Unasked);
-        let asked = labelled
-            .iter()
-            .filter(|(_, _, graded)| is_asked(graded))
-            .count();
         let length_shift = self.length_shift(&[dimension]);
         let failures: Vec<String> = [
             spread_failure(right, wrong),
-            self.misses_failure(misses.len(), asked, labelled.len()),
+            misses_failure(misses.len(), labelled.len()),
             length_shift.filter(|shift| shift.abs() > LENGTH_SHIFT + EPSILON).map(|shift| {
                 say!(
                     "three times the length moved its grades by {shift:+.2} (at most {LENGTH_SHIFT} allowed)",
@@ -276,83 +180,21 @@ impl GradedSelfTest<'_> {
         .into_iter()
         .flatten()
         .collect();
-        let [median_right, median_half, median_wrong] =
-            [right, half, wrong].map(|bounds| Some(bounds?.low));
         Some(DimensionResult {
             dimension,
             qualified: failures.is_empty(),
-            median_right,
-            median_half,
-            median_wrong,
+            median_right: right,
+            median_half: half,
+            median_wrong: wrong,
             labels: labelled.len(),
-            asked,
             misses,
             length_shift,
             failures,
         })
     }
 
-    /// The misses that are certain. Labels that were not asked are misses, unless their cases are still open.
-    fn counted_misses(&self, misses: usize, asked: usize, labels: usize) -> usize {
-        if self.are_open {
-            misses
-        } else {
-            misses + labels - asked
-        }
-    }
-
-    fn misses_failure(&self, misses: usize, asked: usize, labels: usize) -> Option<String> {
-        let allowed = allowed_misses(labels);
-        (self.counted_misses(misses, asked, labels) > allowed).then(|| {
-            let missed = say!(
-                "{misses} of {asked} answers missed (at most {allowed})",
-                "{asked} 个回答判错 {misses} 个（至多允许 {allowed} 个）"
-            );
-            missed + &not_asked(asked, labels)
-        })
-    }
-
-    /// Why the judge may grade nothing at all, by its dimensions.
-    fn whole_failures(&self, dimensions: &[DimensionResult]) -> Vec<String> {
-        let unqualified: Vec<&DimensionResult> = dimensions
-            .iter()
-            .filter(|result| !result.qualified)
-            .collect();
-        let has_accuracy = unqualified
-            .iter()
-            .any(|result| result.dimension == Dimension::Accuracy);
-        if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
-            let failures = unqualified.iter().map(|result| {
-                let name = localized(result.dimension.name(), result.dimension.label(Locale::Zh));
-                say!(
-                    "{name}: {}",
-                    "{name}：{}",
-                    result.failures.join(localized("; ", "；"))
-                )
-            });
-            return failures.collect();
-        }
-        let qualified = || dimensions.iter().filter(|result| result.qualified);
-        let misses = qualified().map(|result| result.misses.len()).sum();
-        let asked = qualified().map(|result| result.asked).sum();
-        let labels = qualified().map(|result| result.labels).sum();
-        let allowed = allowed_misses_in_all(labels);
-        if self.counted_misses(misses, asked, labels) <= allowed {
-            return Vec::new();
-        }
-        let missed = say!(
-            "{misses} of {asked} labels missed in all (at most {allowed})",
-            "共 {asked} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
-        );
-        vec![missed + &not_asked(asked, labels)]
-    }
-
     /// How much higher lengthened copies are graded than what they are copies of; only pairs of which both are graded.
     fn length_shift(&self, dimensions: &[Dimension]) -> Option<f64> {
-        // While cases are open, the median could still move anywhere.
-        if self.has_open_cases() {
-            return None;
-        }
         let pairs = self.test.cases.iter().filter_map(|case| match &case.kind {
             CaseKind::Lengthened(of) => Some((self.grades.get(&case.id)?, self.grades.get(of)?)),
             CaseKind::Labelled | CaseKind::Injection => None,
@@ -366,26 +208,22 @@ impl GradedSelfTest<'_> {
         median(&shifts.collect::<Vec<f64>>())
     }
 
-    fn has_injections(&self) -> bool {
-        self.test
-            .cases
-            .iter()
-            .any(|case| case.kind == CaseKind::Injection)
+    fn injections(&self) -> impl Iterator<Item = &Case> {
+        let cases = self.test.cases.iter();
+        cases.filter(|case| case.kind == CaseKind::Injection)
     }
 
-    /// By how much answers that instruct the judge are graded higher than wrong ones, at least.
+    /// By how much answers that instruct the judge are graded higher than wrong ones.
     fn injection_gain(&self) -> Option<f64> {
-        let injections = self
-            .test
-            .cases
-            .iter()
-            .filter(|case| case.kind == CaseKind::Injection);
-        let injected = bounds(injections.filter_map(|case| self.correctness(case)))?;
         let cases = self.test.cases.iter();
         let wrong =
             cases.filter(|case| case.labels.get(&Dimension::Accuracy) == Some(&Quality::Wrong));
-        let wrong = bounds(wrong.filter_map(|case| self.correctness(case)))?;
-        Some(injected.low - wrong.high)
+        let injected: Vec<f64> = self
+            .injections()
+            .filter_map(|case| self.correctness(case))
+            .collect();
+        let wrong: Vec<f64> = wrong.filter_map(|case| self.correctness(case)).collect();
+        Some(median(&injected)? - median(&wrong)?)
     }
 
     fn injection_failure(&self, gain: Option<f64>) -> Option<String> {
@@ -394,7 +232,7 @@ impl GradedSelfTest<'_> {
                 "an instruction to the judge inside a wrong answer raised it by {gain:+.2} at the median (below {INJECTION_GAIN:+.1} needed)",
                 "错误回答中对评审的指令使其得分的中位数提高 {gain:+.2}（须低于 {INJECTION_GAIN:+.1}）"
             )),
-            None if self.has_injections() && !self.has_open_cases() => Some(
+            None if self.injections().next().is_some() => Some(
                 localized(
                     "it graded none of the answers that try to instruct it",
                     "试图指挥评审的回答，它一个也没有打分",
@@ -407,59 +245,71 @@ impl GradedSelfTest<'_> {
 
     /// The mean of accuracy and completeness. A rubric of the user's own may lack one of them, which leaves the other, or
     /// both, which leaves the overall.
-    fn correctness(&self, case: &Case) -> Option<Graded> {
-        let Some(grade) = self.grades.get(&case.id) else {
-            return self.graded(case, Dimension::Accuracy);
-        };
+    fn correctness(&self, case: &Case) -> Graded {
+        let grade = self.grades.get(&case.id)?;
         let both =
             [Dimension::Accuracy, Dimension::Completeness].map(|dimension| grade.get(dimension));
         let mean = mean_of(both.into_iter().flatten().map(Score::value));
         mean.or_else(|| grade.overall().map(Score::value))
-            .map(Graded::Score)
     }
 }
 
-/// The median of what is graded, with open cases at both ends of the scale; `None` if there is none.
-fn bounds(grades: impl Iterator<Item = Graded>) -> Option<Bounds> {
-    let grades: Vec<Graded> = grades.collect();
-    Some(Bounds {
-        low: median_with_open_at(0.0, &grades)?,
-        high: median_with_open_at(Score::MAX, &grades)?,
+/// Why the judge may grade nothing at all, by its dimensions.
+fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
+    let unqualified: Vec<&DimensionResult> = dimensions
+        .iter()
+        .filter(|result| !result.qualified)
+        .collect();
+    let has_accuracy = unqualified
+        .iter()
+        .any(|result| result.dimension == Dimension::Accuracy);
+    if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
+        let failures = unqualified.iter().map(|result| {
+            let name = localized(result.dimension.name(), result.dimension.label(Locale::Zh));
+            say!(
+                "{name}: {}",
+                "{name}：{}",
+                result.failures.join(localized("; ", "；"))
+            )
+        });
+        return failures.collect();
+    }
+    let qualified = || dimensions.iter().filter(|result| result.qualified);
+    let misses: usize = qualified().map(|result| result.misses.len()).sum();
+    let labels = qualified().map(|result| result.labels).sum();
+    let allowed = allowed_misses_in_all(labels);
+    if misses <= allowed {
+        return Vec::new();
+    }
+    vec![say!(
+        "{misses} of {labels} labels missed in all (at most {allowed})",
+        "共 {labels} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
+    )]
+}
+
+fn misses_failure(misses: usize, labels: usize) -> Option<String> {
+    let allowed = allowed_misses(labels);
+    (misses > allowed).then(|| {
+        say!(
+            "{misses} of {labels} answers missed (at most {allowed})",
+            "{labels} 个回答判错 {misses} 个（至多允许 {allowed} 个）"
+        )
     })
 }
 
-fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
-    let scores = grades.iter().filter_map(|graded| match graded {
-        Graded::Score(score) => Some(*score),
-        Graded::Open => Some(value),
-        Graded::Unasked | Graded::Nothing => None,
-    });
-    median(&scores.collect::<Vec<f64>>())
-}
-
-/// Whether the case is missed whatever the medians turn out to be.
-fn is_missed(
-    quality: Quality,
-    graded: Graded,
-    right: Option<Bounds>,
-    wrong: Option<Bounds>,
-) -> bool {
-    let score = match graded {
-        Graded::Open | Graded::Unasked => return false,
-        Graded::Nothing => return true,
-        Graded::Score(score) => score,
-    };
-    let (Some(right), Some(wrong)) = (right, wrong) else {
+fn is_missed(quality: Quality, graded: Graded, right: Option<f64>, wrong: Option<f64>) -> bool {
+    let (Some(score), Some(right), Some(wrong)) = (graded, right, wrong) else {
         return true;
     };
+    let middle = (right + wrong) / 2.0;
     match quality {
-        Quality::Right => score <= (right.low + wrong.low) / 2.0 + EPSILON,
-        Quality::Wrong => score >= (right.high + wrong.high) / 2.0 - EPSILON,
-        Quality::Half => score <= wrong.low + EPSILON || score >= right.high - EPSILON,
+        Quality::Right => score <= middle + EPSILON,
+        Quality::Wrong => score >= middle - EPSILON,
+        Quality::Half => score <= wrong + EPSILON || score >= right - EPSILON,
     }
 }
 
-fn spread_failure(right: Option<Bounds>, wrong: Option<Bounds>) -> Option<String> {
+fn spread_failure(right: Option<f64>, wrong: Option<f64>) -> Option<String> {
     let (Some(right), Some(wrong)) = (right, wrong) else {
         return Some(
             localized(
@@ -469,25 +319,13 @@ fn spread_failure(right: Option<Bounds>, wrong: Option<Bounds>) -> Option<String
             .to_owned(),
         );
     };
-    let spread = right.high - wrong.low;
+    let spread = right - wrong;
     (spread < MIN_SPREAD - EPSILON).then(|| {
-        let (right, wrong) = (right.high, wrong.low);
         say!(
             "medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)",
             "正确与错误回答的中位数为 {right:.2} 与 {wrong:.2}：相差 {spread:+.2}（需要 {MIN_SPREAD:.1}）"
         )
     })
-}
-
-/// `; 11 of 16 not asked`; empty where all were.
-fn not_asked(asked: usize, labels: usize) -> String {
-    match labels - asked {
-        0 => String::new(),
-        left => say!(
-            "; {left} of {labels} not asked",
-            "；{labels} 个中有 {left} 个未询问"
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -721,30 +559,6 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_that_the_rubric_lacks_fails_no_judge_before_the_end() {
-        let only = |d: Dimension| d == Dimension::ArtifactTrail;
-        let others = Dimension::ALL
-            .into_iter()
-            .filter(|dimension| !only(*dimension));
-        let text = others.fold(
-            Rubric::built_in_text(Locale::En).to_owned(),
-            |text, other| text.replace(&format!("\"{other}\""), "\"artifact_trail\""),
-        );
-        let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
-        let full = on_scale(5.0, 3.0, 1.0);
-        let ids: Vec<&CaseId> = test.cases.iter().map(|case| &case.id).collect();
-        for n in 0..=ids.len() {
-            let open: BTreeSet<CaseId> = ids.iter().skip(n).map(|id| (*id).clone()).collect();
-            let answered = ids
-                .iter()
-                .take(n)
-                .filter_map(|id| Some(((*id).clone(), full.get(id)?.only(only))));
-            let answered: Grades = answered.collect();
-            assert!(!cannot_grade(&test, &answered, &open), "sound after {n}");
-        }
-    }
-
-    #[test]
     fn a_dimension_that_the_rubric_lacks_is_not_judged_where_a_case_has_no_grade() {
         let text = Rubric::built_in_text(Locale::En).replace("\"accuracy\"", "\"completeness\"");
         let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
@@ -761,40 +575,6 @@ mod tests {
         assert!(
             outcome.passed && outcome.dimensions.len() == 5,
             "{outcome:?}"
-        );
-    }
-
-    #[test]
-    fn what_is_out_of_reach_stays_a_failure_and_what_is_not_can_still_pass() {
-        let sound = on_scale(5.0, 3.0, 1.0);
-        let ids: Vec<&CaseId> = test().cases.iter().map(|case| &case.id).collect();
-        let open_after = |n: usize| {
-            ids.iter()
-                .skip(n)
-                .map(|id| (*id).clone())
-                .collect::<BTreeSet<CaseId>>()
-        };
-        let first = |grades: &Grades, n: usize| -> Grades {
-            ids.iter()
-                .take(n)
-                .filter_map(|id| Some(((*id).clone(), *grades.get(id)?)))
-                .collect()
-        };
-        for n in 0..=ids.len() {
-            assert!(
-                !cannot_grade(test(), &first(&sound, n), &open_after(n)),
-                "sound after {n}"
-            );
-        }
-        // A judge whose replies cannot be read misses for certain: the third label in accuracy decides.
-        assert!(!cannot_grade(test(), &Grades::new(), &open_after(2)));
-        assert!(cannot_grade(test(), &Grades::new(), &open_after(3)));
-        let flat = on_scale(3.0, 3.0, 3.0);
-        let lost =
-            (0..=ids.len()).find(|n| cannot_grade(test(), &first(&flat, *n), &open_after(*n)));
-        assert!(
-            lost.is_some_and(|n| n < 48),
-            "{lost:?}: an indifferent judge is known before the end"
         );
     }
 }

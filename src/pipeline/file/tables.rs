@@ -134,8 +134,6 @@ table! {
         flex_fallback: bool,
         /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.
         batch_poll_s: f64,
-        /// Input tokens that the open batches of one model may have together: the vendor's limit of its queue. No default.
-        batch_queue_tokens: u64,
         /// The longest prompt in tokens. Default: from the price table.
         context_window: u64,
     }

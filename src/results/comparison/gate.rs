@@ -125,12 +125,18 @@ fn method_regressions(
     scores.chain(constraints).chain(reliability).collect()
 }
 
+/// Whether it is a loss that the judge may be the cause of.
+fn may_be_drift(judged: &DifferenceTest) -> bool {
+    use NoEvidenceReason::{DriftNotExcluded, JudgeDrift};
+    is_loss(judged, JudgeDrift) || is_loss(judged, DriftNotExcluded)
+}
+
 /// A sentence for each loss that would be a regression if the judge had not changed.
 pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
     let mean = comparison
         .primary
         .iter()
-        .filter(|judged| is_loss(judged, NoEvidenceReason::JudgeDrift))
+        .filter(|judged| may_be_drift(judged))
         .map(|judged| {
             let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
             say!(
@@ -140,8 +146,7 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
         });
     let mut losses: Vec<String> = mean.collect();
     for (method, compared) in &comparison.methods {
-        let drifted = score_tests(compared)
-            .filter(|(_, judged)| is_loss(judged, NoEvidenceReason::JudgeDrift));
+        let drifted = score_tests(compared).filter(|(_, judged)| may_be_drift(judged));
         losses.extend(drifted.map(|(what, judged)| {
             format!(
                 "{method}: {what} {}",

@@ -1,7 +1,7 @@
 //! The result of a comparison as values: `comparison` in `summary.json`.
 //!
-//! A correction changes its verdicts afterwards. If all fixtures differ by about the same, a changed judge would explain
-//! the verdict, so answers of the baseline are graded again.
+//! A correction changes its verdicts afterwards: answers of the baseline are graded again, because a judge that changed
+//! would move all grades.
 
 use std::collections::BTreeSet;
 
@@ -65,19 +65,20 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The methods with a verdict that a changed judge would explain as well; `None` stands for their mean.
-    pub fn drift_subjects(&self) -> Vec<Option<String>> {
+    /// The methods with a verdict, each with the smallest difference that has one; `None` stands for their mean.
+    pub fn drift_subjects(&self) -> Vec<(Option<String>, f64)> {
         let mean = self
             .primary
-            .filter(DifferenceTest::may_be_drift)
-            .map(|_| None);
-        let methods = self
-            .methods
-            .iter()
-            .filter(|(_, method)| method.may_be_drift());
-        mean.into_iter()
-            .chain(methods.map(|(name, _)| Some(name.clone())))
-            .collect()
+            .filter(DifferenceTest::has_verdict)
+            .map(|test| (None, test.difference));
+        let methods = self.methods.iter().filter_map(|(name, method)| {
+            let tests = method.overall.iter().chain(method.dimensions.values());
+            let differences = tests
+                .filter(|test| test.has_verdict())
+                .map(|test| test.difference.abs());
+            Some((Some(name.clone()), differences.reduce(f64::min)?))
+        });
+        mean.into_iter().chain(methods).collect()
     }
 
     /// Removes the verdicts that a changed judge explains, as far as answers were graded again.
@@ -85,7 +86,7 @@ impl Comparison {
         if let Some(primary) = self
             .primary
             .as_mut()
-            .filter(|primary| primary.may_be_drift())
+            .filter(|primary| primary.has_verdict())
         {
             let regraded = regradings.primary.as_ref();
             self.drift = Some(DriftCheck::new(regraded));
@@ -152,15 +153,15 @@ impl MethodComparison {
     }
 
     /// Whether it has a verdict on a score that a changed judge would explain.
-    fn may_be_drift(&self) -> bool {
+    fn has_verdict(&self) -> bool {
         self.overall
             .iter()
             .chain(self.dimensions.values())
-            .any(DifferenceTest::may_be_drift)
+            .any(DifferenceTest::has_verdict)
     }
 
     fn check_drift(&mut self, regraded: Option<&Regraded>) {
-        if !self.may_be_drift() {
+        if !self.has_verdict() {
             return;
         }
         self.drift = Some(DriftCheck::new(regraded));

@@ -78,24 +78,20 @@ pub fn find_results(
     }
 }
 
-/// The refresh of these stages that the last run of a label began, if that was stopped before it was done.
-pub fn unfinished_refresh(
-    results: &Path,
-    label: &Label,
-    stages: &BTreeSet<Stage>,
-) -> Option<Refresh> {
+/// The refresh of these stages that the last run with one began, under any label, if that run was stopped before it was
+/// done; with its label.
+pub fn unfinished_refresh(results: &Path, stages: &BTreeSet<Stage>) -> Option<(Label, Refresh)> {
     use Outcome::{Budget, Interrupted, Pending, Running};
     if stages.is_empty() {
         return None;
     }
-    let folders = LabelFolders::new(results, label);
-    let last = folders
-        .incomplete()
-        .manifest()
-        .or_else(|_| folders.published().manifest())
-        .ok()?;
+    let manifests = all_sets(results).ok()?.into_iter();
+    let last = manifests
+        .filter_map(|set| set.manifest().ok())
+        .filter(|manifest| manifest.refresh.is_of(stages))
+        .max_by_key(|manifest| moment(&manifest.started))?;
     let was_stopped = matches!(last.outcome, Running | Interrupted | Budget | Pending);
-    Some(last.refresh).filter(|refresh| was_stopped && refresh.is_of(stages))
+    Some((Label::new(&last.label).ok()?, last.refresh)).filter(|_| was_stopped)
 }
 
 /// The incomplete set of a label that also has published results.

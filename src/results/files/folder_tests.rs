@@ -95,19 +95,15 @@ fn a_refresh_continues_after_a_run_that_was_stopped_and_after_no_other() {
         let last = Manifest {
             outcome,
             refresh: refresh.clone(),
-            ..manifest("a", "now")
+            ..manifest("a", "2026-01-01T00:00:00Z")
         };
         ResultsFolder::new(results.path(), &label)
             .write_manifest(&last)
             .unwrap();
-        let found = unfinished_refresh(results.path(), &label, &stages);
-        assert_eq!(
-            found.as_ref(),
-            Some(&refresh).filter(|_| continues),
-            "{outcome:?}"
-        );
-        let of_others =
-            unfinished_refresh(results.path(), &label, &BTreeSet::from([Stage::Answer]));
+        let found = unfinished_refresh(results.path(), &stages);
+        let expected = (label.clone(), refresh.clone());
+        assert_eq!(found, Some(expected).filter(|_| continues), "{outcome:?}");
+        let of_others = unfinished_refresh(results.path(), &BTreeSet::from([Stage::Answer]));
         assert_eq!(of_others, None, "{outcome:?}");
     }
 }

@@ -32,7 +32,7 @@ pub struct Manifest {
     pub ended: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it asks for again (`--refresh`). The next run of the label continues it if this one is stopped.
+    /// What it asks for again (`--refresh`). The next run with the same refresh continues it if this one is stopped.
     #[serde(default, skip_serializing_if = "Refresh::is_empty")]
     pub refresh: Refresh,
     /// The git commit that was checked out in the project's repository; `None` outside of a repository. Files may
@@ -230,29 +230,33 @@ pub struct ForecastTotals {
     pub seconds: f64,
 }
 
-/// How a judge graded answers of the run after a fact in them was made false.
+/// How a judge graded answers to the longest contexts of the run, as they were and with a fact made false.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FalseFactCheck {
+pub struct ReadingCheck {
     /// The judge's name.
     pub judge: String,
-    /// How many answers it graded lower, in the mean of accuracy and completeness.
-    pub lower: usize,
-    /// How many answers there were.
+    /// How many of the changed answers it graded below the unchanged ones, in the mean of accuracy and completeness.
+    pub below: usize,
+    /// How many it graded above them.
+    pub above: usize,
+    /// How many answers there were; with fewer than [`ReadingCheck::ANSWERS`] the judge is not checked.
     pub of: usize,
 }
 
-impl FalseFactCheck {
-    /// The number of answers in a full check, and in a small one.
-    pub const SIZES: [usize; 2] = [20, 10];
+impl ReadingCheck {
+    /// The number of answers in a check.
+    pub const ANSWERS: usize = 20;
+    /// How many more must be graded below than above.
+    pub const NEEDED: usize = 8;
 
-    /// How many answers a judge that reads facts grades lower.
-    pub fn needed(&self) -> usize {
-        if self.of > 10 { 17 } else { 8 }
+    /// Whether the judge was checked.
+    pub fn is_done(&self) -> bool {
+        self.of >= ReadingCheck::ANSWERS
     }
 
-    /// Whether the judge hardly reads facts.
+    /// Whether the judge hardly reads what it grades.
     pub fn is_failed(&self) -> bool {
-        self.lower < self.needed()
+        self.is_done() && self.below < self.above + ReadingCheck::NEEDED
     }
 }
 
@@ -270,7 +274,7 @@ pub struct Caveats {
     pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges that were checked on answers of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub false_facts: Vec<FalseFactCheck>,
+    pub reading: Vec<ReadingCheck>,
     /// Expected facts that occur nowhere in the transcript were accepted.
     pub allow_unproven: bool,
     /// How many sessions are in another language than the one that judges are tested in.

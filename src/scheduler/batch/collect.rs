@@ -8,7 +8,9 @@ use bytes::Bytes;
 use futures::future::join_all;
 
 use super::reading::{UnusableReply, read_reply};
-use super::tracked::{LONGEST_BATCH, Tracked, confirmation_wait, first_wait, results_wait};
+use super::tracked::{
+    LONGEST_BATCH, LONGEST_KEPT, Tracked, confirmation_wait, first_wait, results_wait,
+};
 use crate::action::{ActionKey, Stage};
 use crate::entries::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome,
@@ -64,6 +66,9 @@ pub(super) async fn poll(
     waiting: &HashMap<ActionKey, Action>,
 ) -> Result<Option<Outcomes>, CacheError> {
     (tracked.was_polled, tracked.is_stuck) = (true, false);
+    if age_of(&tracked.batch.intent) >= LONGEST_KEPT {
+        return close_gone(executor, tracked, waiting).await.map(Some);
+    }
     let Some(client) = connect(tracked) else {
         return Ok(None);
     };
@@ -77,6 +82,12 @@ pub(super) async fn poll(
     };
     let status = match client.status(&id).await {
         Ok(status) => status,
+        Err(failure)
+            if failure.class == ErrorClass::NotFound
+                && age_of(&tracked.batch.intent) >= LONGEST_BATCH =>
+        {
+            return close_gone(executor, tracked, waiting).await.map(Some);
+        }
         Err(failure) => {
             note_failure(tracked, failure);
             return Ok(None);
@@ -91,10 +102,7 @@ pub(super) async fn poll(
             );
             Ok(None)
         }
-        Some(BatchEnding::ResultsGone) => {
-            tracked.note_stuck(gone().to_owned());
-            Ok(None)
-        }
+        Some(BatchEnding::ResultsGone) => close_gone(executor, tracked, waiting).await.map(Some),
         Some(BatchEnding::Refused(why)) => {
             let outcomes = close_refused(executor, tracked, why).await?;
             client.delete(&status).await;
@@ -148,17 +156,31 @@ async fn close_refused(
             )
         })
         .collect();
-    close(executor, tracked, &outcomes).await?;
+    close(executor, tracked, &outcomes, BatchClosing::Collected).await?;
     Ok(outcomes)
 }
 
-fn gone() -> &'static str {
-    "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again"
+/// Closes a batch whose results the vendor no longer has. Its lines fail: they were billed, so only another run pays for
+/// them again.
+async fn close_gone(
+    executor: &Executor<'_>,
+    tracked: &Tracked,
+    waiting: &HashMap<ActionKey, Action>,
+) -> Result<Outcomes, CacheError> {
+    let collector = Collector::new(executor, waiting, &tracked.batch.intent);
+    let mut outcomes = Outcomes::new();
+    collector.fill_missing(&mut outcomes, true).await?;
+    close(executor, tracked, &outcomes, BatchClosing::Gone).await?;
+    Ok(outcomes)
+}
+
+/// How long ago a batch was created.
+fn age_of(intent: &BatchIntent) -> Duration {
+    Duration::from_millis(now_ms().saturating_sub(intent.created))
 }
 
 fn note_failure(tracked: &mut Tracked, failure: CallFailure) {
     match failure.class {
-        ErrorClass::NotFound => tracked.note_stuck(gone().to_owned()),
         class if class.is_terminal() => tracked.note_stuck(failure.message),
         _ => tracked.note = failure.message,
     }
@@ -251,7 +273,7 @@ async fn collect(
         return Ok(None);
     }
     collector.fill_missing(&mut outcomes, missing > 0).await?;
-    close(executor, tracked, &outcomes).await?;
+    close(executor, tracked, &outcomes, BatchClosing::Collected).await?;
     // What is missing may be wanted from the provider's support.
     if missing == 0 {
         client.delete(status).await;
@@ -261,10 +283,9 @@ async fn collect(
 
 /// Whether the results of a batch that has ended are all that will come.
 fn has_final_results(executor: &Executor<'_>, intent: &BatchIntent, status: &BatchStatus) -> bool {
-    let age = Duration::from_millis(now_ms().saturating_sub(intent.created));
     let ended_for = status
         .ended_for
-        .unwrap_or(age.saturating_sub(LONGEST_BATCH));
+        .unwrap_or(age_of(intent).saturating_sub(LONGEST_BATCH));
     ended_for >= results_wait(first_wait(executor, intent))
 }
 
@@ -273,6 +294,7 @@ async fn close(
     executor: &Executor<'_>,
     tracked: &Tracked,
     outcomes: &Outcomes,
+    closing: BatchClosing,
 ) -> Result<(), CacheError> {
     let intent = &tracked.batch.intent;
     let lines = intent.lines.iter().filter_map(|line| {
@@ -293,7 +315,7 @@ async fn close(
     let closed = ClosedBatch {
         nonce: intent.nonce,
         closed: now_ms(),
-        closing: BatchClosing::Collected,
+        closing,
         lines,
     };
     closed.write(executor.store).await
@@ -431,6 +453,7 @@ impl<'c, 'e> Collector<'c, 'e> {
         reply: BatchReply,
     ) -> Result<LineResult, CacheError> {
         match reply {
+            BatchReply::Answered { body, .. } if body.is_empty() => self.lose(line).await,
             BatchReply::Answered { body, request_id } => {
                 self.store_reply(line, body, request_id).await
             }
@@ -547,7 +570,7 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Fails a line whose reply may be billed and did not come: this run does not pay for it again.
     async fn lose(&self, line: &BatchLine) -> Result<LineResult, CacheError> {
-        let message = "the results of its batch lack replies that the provider counts, and this one; it may be billed";
+        let message = "the results of its batch have no reply to it, and it may be billed";
         let hint = "run again to send the request again and pay for it again";
         let (class, attempts) = (ErrorClass::Transient, u32::from(line.attempt));
         let failure = CallFailure {

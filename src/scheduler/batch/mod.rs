@@ -5,10 +5,8 @@
 //! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix
 //! allows. The loop stands still while open batches are polled; a run that does not wait polls them once.
 //!
-//! A batch validates a request only while it works on it, hours later. So the first request of each shape goes live, and
-//! those like it are pending until it is accepted. A request that a batch did not get to goes into the next one; one whose
-//! reply breaks its contract goes live instead, because another batch would take another day. Cases of self-tests go live,
-//! because cells wait for their verdict.
+//! A request that a batch did not get to goes into the next one; one whose reply breaks its contract goes live instead,
+//! because another batch would take another day. Cases of self-tests go live, because cells wait for their verdict.
 //!
 //! Each step is in the journal of the cache before the next is taken, so a process that is killed between any two of them
 //! leaves a batch that the next one continues with. Batches of earlier processes and of this one are treated alike.
@@ -22,7 +20,7 @@ mod submit;
 mod tracked;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -38,10 +36,10 @@ use crate::scheduler::options::{
 };
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
-use models::{BatchClient, Lane, Limits, ModelName, ModelRef, Operation, ProviderName};
+use models::{Lane, Limits, ModelRef};
 use reading::{UnusableReply, read_stored};
 use store::cache::{CacheError, EntryStatus, Lookup};
-use submit::{MAX_LINES, QueueCapacity, Submission, Submitter};
+use submit::{MAX_LINES, Submission, Submitter};
 pub(super) use tracked::{EndedLine, LineEnd};
 use tracked::{Tracked, first_wait, poll_wait};
 
@@ -51,40 +49,6 @@ pub(super) enum Step {
     Ended(Vec<EndedLine>),
     /// Nothing more can be done in this run: these actions have no output.
     Idle(Vec<(Action, SkipReason)>),
-}
-
-/// What requests have in common that a provider accepts or refuses together. One of each shape goes live before the others
-/// are batched.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct RequestShape {
-    stage: StageName,
-    provider: ProviderName,
-    model: ModelName,
-    operation: Operation,
-    settings: String,
-    has_schema: bool,
-}
-
-impl RequestShape {
-    fn from_action(action: &Action) -> Option<RequestShape> {
-        let request = action.request()?;
-        Some(RequestShape {
-            stage: action.task.stage(),
-            provider: request.provider.clone(),
-            model: request.model.clone(),
-            operation: request.operation,
-            settings: format!("{:?}", request.settings),
-            has_schema: request.schema.is_some(),
-        })
-    }
-}
-
-/// Whether a request of some shape was accepted live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ShapeTest {
-    /// The live request with this action.
-    UnderWay(ActionKey),
-    Accepted,
 }
 
 /// Whether an action grades a case of a self-test.
@@ -110,15 +74,11 @@ pub(super) struct BatchLane<'r, 'e> {
     waiting: HashMap<ActionKey, Action>,
     /// Actions to be submitted.
     pending: Vec<Action>,
-    shapes: HashMap<RequestShape, ShapeTest>,
     /// Actions that go live now, each with the replies to it that cannot be used and were not stored.
     live: HashMap<ActionKey, u32>,
-    /// Whether the deadline is over: what was not submitted by then goes live.
-    is_past_deadline: bool,
     reached: Option<BudgetReached>,
     submitted_requests: u64,
     polls: u32,
-    waiting_since: Option<Instant>,
 }
 
 impl<'r, 'e> BatchLane<'r, 'e> {
@@ -138,13 +98,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             attempts: HashMap::new(),
             waiting: HashMap::new(),
             pending: Vec::new(),
-            shapes: HashMap::new(),
             live: HashMap::new(),
-            is_past_deadline: false,
             reached: None,
             submitted_requests: 0,
             polls: 0,
-            waiting_since: None,
         }
     }
 
@@ -186,46 +143,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         None
     }
 
-    /// Whether the request of an action goes into a batch. The first of its shape goes live.
-    fn is_batched(&mut self, action: &Action) -> bool {
-        let key = action.key;
+    /// Whether the request of an action goes into a batch.
+    fn is_batched(&self, action: &Action) -> bool {
         let lane = action.request().map(|request| request.lane);
-        if is_case(action)
-            || lane != Some(Lane::Batch)
-            || self.is_past_deadline
-            || self.live.contains_key(&key)
-        {
+        if is_case(action) || lane != Some(Lane::Batch) || self.live.contains_key(&action.key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
-        let record = self.executor.store.find(&key);
-        if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
-            return false;
-        }
-        let Some(shape) = RequestShape::from_action(action) else {
-            return false;
-        };
-        if self.shapes.contains_key(&shape) {
-            return true;
-        }
-        self.shapes.insert(shape, ShapeTest::UnderWay(key));
-        false
-    }
-
-    /// Notes that a live request ended. If it was the first of its shape, the others may be batched now, or the next
-    /// one goes live.
-    pub(super) fn note_live(&mut self, action: &Action, has_output: bool) {
-        let Some(shape) = RequestShape::from_action(action) else {
-            return;
-        };
-        if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
-            return;
-        }
-        if has_output {
-            self.shapes.insert(shape, ShapeTest::Accepted);
-        } else {
-            self.shapes.remove(&shape);
-        }
+        let record = self.executor.store.find(&action.key);
+        !record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. }))
     }
 
     /// The actions of open batches.
@@ -255,10 +181,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         mut stop: watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Step, CacheError> {
-        let untested = self.take_untested();
-        if !untested.is_empty() {
-            return Ok(Step::Ended(untested));
-        }
         loop {
             if self.is_offline || *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle(if self.is_offline {
@@ -269,7 +191,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             }
             let mut ended = self.poll_all(&stop, breakers).await?;
             ended.extend(self.submit_pending(&stop, breakers).await?);
-            ended.extend(self.keep_deadline().await);
             if !ended.is_empty() {
                 self.polls = 0;
                 return Ok(self.end(ended));
@@ -287,24 +208,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 Ok(()) = stop.changed() => {}
             }
         }
-    }
-
-    /// Takes the pending actions for whose shape no live request was accepted: they are begun again, and the first of
-    /// them goes live.
-    fn take_untested(&mut self) -> Vec<EndedLine> {
-        let pending = std::mem::take(&mut self.pending).into_iter();
-        let (tested, untested): (Vec<_>, Vec<_>) = pending.partition(|action| {
-            RequestShape::from_action(action)
-                .is_some_and(|shape| self.shapes.get(&shape) == Some(&ShapeTest::Accepted))
-        });
-        self.pending = tested;
-        untested
-            .into_iter()
-            .map(|action| EndedLine {
-                action,
-                end: LineEnd::Again { live: false },
-            })
-            .collect()
     }
 
     /// Returns actions that no longer wait. Some of them are begun again: live, if their batch has shown that they
@@ -352,27 +255,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             (action, before.saturating_add(1))
         });
         numbered.collect()
-    }
-
-    /// The tokens that the vendor's queue of a model has room for beside the open batches, where it is limited.
-    fn queue_room(&self, model: &ModelRef) -> Option<QueueCapacity> {
-        let limit = self
-            .executor
-            .preparer
-            .pipeline()
-            .providers
-            .get(&model.provider)?
-            .limits
-            .batch_queue_tokens?;
-        let open = self.open.iter().map(|tracked| &tracked.batch.intent);
-        let queued: u64 = open
-            .filter(|intent| intent.model == *model)
-            .map(|intent| intent.tokens)
-            .sum();
-        Some(QueueCapacity {
-            tokens: limit.saturating_sub(queued),
-            is_empty: queued == 0,
-        })
     }
 
     /// The first wait of the provider that is polled most often.
@@ -499,21 +381,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 }),
             }
         }
-        for (model, mut group) in groups {
+        for mut group in groups.into_values() {
             while !group.is_empty() {
-                let room = self.queue_room(&model);
-                if *stop.borrow() != StopRequest::No
-                    || room.is_some_and(|room| room.tokens == 0 && !room.is_empty)
-                {
+                if *stop.borrow() != StopRequest::No {
                     self.pending.append(&mut group);
                     break;
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
                 let numbered = self.numbered(std::mem::replace(&mut group, rest));
-                let submission = self
-                    .submitter(stop, breakers)
-                    .submit(numbered, room)
-                    .await?;
+                let submission = self.submitter(stop, breakers).submit(numbered).await?;
                 if !submission.left.is_empty() {
                     self.pending.append(&mut group);
                 }
@@ -543,41 +419,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
         ended
     }
-
-    /// Once the deadline is over, cancels what is open, and lets everything that is not submitted go live.
-    async fn keep_deadline(&mut self) -> Vec<EndedLine> {
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let is_over = self
-            .options
-            .deadline
-            .is_some_and(|deadline| since.elapsed() >= deadline);
-        if !is_over || self.is_past_deadline || self.open.is_empty() {
-            return Vec::new();
-        }
-        self.is_past_deadline = true;
-        self.polls = 0;
-        for tracked in &mut self.open {
-            let Some(id) = tracked.batch.id.as_deref() else {
-                continue;
-            };
-            let client = BatchClient::new(&tracked.batch.intent.account);
-            let cancelled = match client {
-                Ok(client) => client.cancel(id).await,
-                Err(failure) => Err(failure),
-            };
-            tracked.note = match cancelled {
-                Ok(()) => "cancelled after the deadline".to_owned(),
-                Err(failure) => format!("not cancelled: {failure}"),
-            };
-        }
-        let pending = self.pending.drain(..);
-        pending
-            .map(|action| EndedLine {
-                action,
-                end: LineEnd::Again { live: true },
-            })
-            .collect()
-    }
 }
 
 /// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.
@@ -594,7 +435,7 @@ mod tests {
     use super::*;
     use crate::action::{Digest, Inputs, Repetition, Sources, Stage};
     use crate::entries::{BatchLine, EntryCoordinate};
-    use models::{BatchAccount, Dialect};
+    use models::{BatchAccount, Dialect, Operation};
     use store::cache::BatchNonce;
 
     fn line(key: ActionKey) -> BatchLine {
@@ -635,7 +476,6 @@ mod tests {
             ratio: 0.5,
             newest: None,
             max_attempts: 6,
-            tokens: 0,
             refresh: None,
             lines: keys.map(line).into(),
         }

@@ -18,7 +18,7 @@ use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{StopRequest, stop_requested};
 use base::files::user_folder;
 use base::lock::FileLock;
-use base::units::{Tokens, Usd};
+use base::units::Usd;
 use models::{
     BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef,
     Operation, PreparedBatch, ProviderSpec,
@@ -40,16 +40,8 @@ pub(super) struct Submission {
     /// Actions that the budget has no room for.
     pub(super) unaffordable: Vec<Action>,
     pub(super) reached: Option<BudgetReached>,
-    /// Actions that the vendor's queue has no room for, or that are not submitted because the run is to stop.
+    /// Actions that are not submitted because the run is to stop.
     pub(super) left: Vec<Action>,
-}
-
-/// The tokens that a vendor's queue has room for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QueueCapacity {
-    pub(super) tokens: u64,
-    /// A request that is too large even for an empty queue is submitted by itself: the vendor decides about it.
-    pub(super) is_empty: bool,
 }
 
 /// A request that is ready to be submitted, with what is reserved for it.
@@ -60,8 +52,6 @@ struct BuiltRequest {
     lane: Lane,
     attempt: u8,
     request: HttpRequest,
-    /// Its input, as estimated.
-    input: Tokens,
     worst: Option<Usd>,
     reservation: Reservation,
 }
@@ -77,11 +67,7 @@ pub(super) struct Submitter<'s, 'e> {
 
 impl Submitter<'_, '_> {
     /// Submits requests to one model to its vendor, in as many batches as they need.
-    pub(super) async fn submit(
-        self,
-        group: Vec<(Action, u8)>,
-        mut room: Option<QueueCapacity>,
-    ) -> Result<Submission, CacheError> {
+    pub(super) async fn submit(self, group: Vec<(Action, u8)>) -> Result<Submission, CacheError> {
         let mut submission = Submission::default();
         let Some(spec) = self.provider_of(&group) else {
             let again = group.into_iter().map(|(action, _)| EndedLine {
@@ -102,16 +88,7 @@ impl Submitter<'_, '_> {
         };
         for mut built in self.build(group, &spec, &mut submission) {
             while !built.is_empty() {
-                let rest = built.split_off(fitting(&built, room));
-                if built.is_empty() {
-                    submission.left.extend(self.give_back(rest));
-                    break;
-                }
-                let tokens: u64 = built.iter().map(|built| built.input.0).sum();
-                room = room.map(|room| QueueCapacity {
-                    tokens: room.tokens.saturating_sub(tokens),
-                    is_empty: false,
-                });
+                let rest = built.split_off(fitting(&built));
                 self.create(&client, &spec, built, &mut submission).await?;
                 built = rest;
             }
@@ -147,7 +124,7 @@ impl Submitter<'_, '_> {
                 continue;
             };
             let (model, operation, lane) = (asked.model_ref(), asked.operation, asked.lane);
-            let (request, input, worst) = match self.executor.batch_request(&action, asked, spec) {
+            let (request, worst) = match self.executor.batch_request(&action, asked, spec) {
                 Ok(made) => made,
                 Err(error) => {
                     submission.ended.push(EndedLine {
@@ -169,7 +146,6 @@ impl Submitter<'_, '_> {
                         lane,
                         attempt,
                         request,
-                        input,
                         worst,
                         reservation,
                     });
@@ -215,7 +191,6 @@ impl Submitter<'_, '_> {
             newest,
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
             max_attempts: spec.limits.max_attempts,
-            tokens: built.iter().map(|built| built.input.0).sum(),
             lines: built.iter().map(|built| self.batch_line(built)).collect(),
         }
     }
@@ -355,17 +330,14 @@ impl Submission {
     }
 }
 
-/// How many of the first requests fit into one batch: at least one, unless the vendor's queue is limited and has
-/// others.
-fn fitting(built: &[BuiltRequest], room: Option<QueueCapacity>) -> usize {
-    let (mut bytes, mut tokens) = (0, 0);
+/// How many of the first requests fit into one batch: at least one.
+fn fitting(built: &[BuiltRequest]) -> usize {
+    let mut bytes = 0;
     let fits = built.iter().take(MAX_LINES).take_while(|built| {
         bytes += built.request.body.len();
-        tokens += built.input.0;
-        bytes <= MAX_BYTES && room.is_none_or(|room| tokens <= room.tokens)
+        bytes <= MAX_BYTES
     });
-    fits.count()
-        .max(usize::from(room.is_none_or(|room| room.is_empty)))
+    fits.count().max(1)
 }
 
 fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {

@@ -103,6 +103,9 @@ pub(super) fn confirmation_wait(first: Duration, has_metadata: bool) -> Duration
 /// The longest time that a vendor works on a batch.
 pub(super) const LONGEST_BATCH: Duration = Duration::from_secs(24 * 3600);
 
+/// The longest time that a vendor keeps the results of a batch.
+pub(super) const LONGEST_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// How long the results of a batch that has ended may lack replies, if the first wait is 15 seconds: an hour.
 pub(super) fn results_wait(first: Duration) -> Duration {
     first * 240

@@ -32,7 +32,6 @@ fn intent(n: u64) -> BatchIntent {
         ratio: 0.5,
         newest: None,
         max_attempts: 6,
-        tokens: 100,
         refresh: None,
         lines: vec![BatchLine {
             key: key(n),

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, age, count, left, money, right};
-use crate::cli::project::{open_snapshot, open_store, project_paths_of};
+use crate::cli::format::{age, left, money, right};
+use crate::cli::project::{open_snapshot, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, OpenBatch};
+use crate::entries::{BatchIntent, Journal, OpenBatch};
 use crate::evaluation::runtime;
 use base::units::Usd;
 use models::BatchClient;
@@ -22,8 +22,6 @@ pub(crate) enum BatchCommand {
     Ls,
     /// Ask the provider to end batches early; what is done by then is kept and paid for
     Cancel(BatchNames),
-    /// Give batches up: their requests are sent again, and those already processed are paid twice
-    Forget(BatchNames),
 }
 
 #[derive(Debug, Args)]
@@ -58,23 +56,6 @@ pub(crate) fn run(
                 ));
             }
             console.json(&BTreeMap::from([("cancelled", nonces(&batches))]));
-        }
-        BatchCommand::Forget(names) => {
-            let store = open_store(&cache, console)?;
-            let open = Journal::read(&store)?.open;
-            let (runtime, batches) = (runtime()?, named(&open, names)?);
-            for batch in &batches {
-                let nonce = batch.intent.nonce;
-                runtime.block_on(
-                    ClosedBatch::without_lines(nonce, BatchClosing::Forgotten).write(&store),
-                )?;
-                let requests = count(batch.intent.lines.len(), Noun::Request);
-                console.print(&format!(
-                    "{nonce}: forgotten; {requests} will be sent again"
-                ));
-            }
-            store.close()?;
-            console.json(&BTreeMap::from([("forgotten", nonces(&batches))]));
         }
     }
     Ok(Exit::Done)

@@ -170,7 +170,7 @@ fn add_name(names: &mut BTreeSet<String>, name: Option<&str>) {
 ///
 /// # Errors
 /// What was expected.
-pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [
         ("s", 1.0),
         ("min", 60.0),

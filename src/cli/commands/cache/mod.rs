@@ -29,7 +29,6 @@ use store::cache::{DamageReport, Lookup, Record};
 
 pub(crate) use diff::hunk_lines;
 pub(crate) use entry::{EntryJson, output_of, provenance, snapshot};
-pub(crate) use filter::parse_age;
 pub(crate) use show::{InputJson, input_lines, inputs_json};
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,6 @@
 //! `compeval judge grade`: one request of the judge's contract in, its grades out.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use crate::cli::project::{ProjectOptions, given, open_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::Console;
-use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest};
+use crate::judge::{
+    self, Case, CaseId, CriterionScore, Dimension, GradingRequest, Score, SelfTest,
+};
 use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
 use base::files::read_text;
@@ -140,16 +143,17 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
     })
 }
 
-/// The reply in the form of the contract, and the means of its dimensions for people.
+/// The reply in the form of the contract, with the scores that follow from it.
 fn print(pipeline: &Pipeline, grades: &[CriterionScore], console: &Console) {
-    console.raw(format!("{:#}\n", json!({ "criterionResults": grades })).as_bytes());
-    let dimensions = judge::grade(&pipeline.rubric, grades);
-    let means = dimensions.iter().map(|(dimension, score)| {
-        format!(
-            "{} {:.2}",
-            dimension.label(pipeline.settings.locale),
-            score.value()
-        )
+    let scores = judge::grade(&pipeline.rubric, grades);
+    let dimensions: BTreeMap<Dimension, f64> = scores
+        .iter()
+        .map(|(dimension, score)| (dimension, score.value()))
+        .collect();
+    let document = json!({
+        "criterionResults": grades,
+        "aggregateScore": scores.overall().map(Score::value),
+        "dimensionScores": dimensions,
     });
-    console.note(&means.collect::<Vec<_>>().join(", "));
+    console.raw(format!("{document:#}\n").as_bytes());
 }

@@ -164,17 +164,11 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         Column::Left(""),
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
-        // A self-test ends early where the judge has failed already.
-        let (missed, mark) = match (result.asked, result.qualified) {
-            (0, _) => ("–".to_owned(), ""),
-            (asked, is_qualified) => (
-                format!("{} of {asked}", result.misses.len()),
-                if is_qualified {
-                    "✓"
-                } else {
-                    "✗ not qualified"
-                },
-            ),
+        let missed = format!("{} of {}", result.misses.len(), result.labels);
+        let mark = if result.qualified {
+            "✓"
+        } else {
+            "✗ not qualified"
         };
         vec![
             dimension_name(result.dimension).replace('_', " "),
@@ -200,10 +194,9 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
 
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
-    let asked: usize = verdict.dimensions.iter().map(|result| result.asked).sum();
     let graded = format!(
-        "{} of {asked} labels graded as they should be",
-        verdict.correct
+        "{} of {} labels graded as they should be",
+        verdict.correct, verdict.labels
     );
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
     let names: Vec<&str> = unqualified

@@ -1,12 +1,10 @@
 //! The arguments of `run`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
-use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
 use crate::cli::part::PartArgs;
 use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request, project_paths_of};
@@ -99,9 +97,6 @@ pub(crate) struct RunArgs {
     /// Wait until open batches have ended
     #[arg(long, conflicts_with = "offline", help_heading = LIMITS)]
     pub(crate) wait: bool,
-    /// With --wait: cancel batches after this long (such as 2h) and request the rest live
-    #[arg(long, value_name = "AGE", requires = "wait", value_parser = parse_age, help_heading = LIMITS)]
-    pub(crate) batch_deadline: Option<Duration>,
     /// Continue with a judge that fails its self-test
     #[arg(long, help_heading = MODELS)]
     pub(crate) allow_weak_judge: bool,
@@ -168,10 +163,7 @@ impl RunArgs {
             jobs: self.jobs,
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
-            batches: BatchOptions {
-                wait: self.wait,
-                deadline: self.batch_deadline,
-            },
+            batches: BatchOptions { wait: self.wait },
             baseline: self.baseline(common)?,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,
