@@ -352,6 +352,7 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
         BuiltInStrategy::Truncate
         | BuiltInStrategy::Prune
         | BuiltInStrategy::Extract
+        | BuiltInStrategy::Recorded
         | BuiltInStrategy::Full
         | BuiltInStrategy::None => None,
     };

@@ -15,7 +15,7 @@ use store::{Digest, DigestBuilder};
 
 /// The version of the built-in rules: the stand-in for a model and the built-in strategies. It is part of their keys;
 /// raising it makes older outputs stale.
-pub(super) const RULES: &str = "14";
+pub(super) const RULES: &str = "15";
 
 #[derive(Clone, Debug)]
 pub enum Work {
@@ -206,6 +206,8 @@ pub enum BuiltInStrategy {
         /// The version of the patterns that find them.
         patterns: u32,
     },
+    /// What the product itself had, from its log.
+    Recorded,
     Full,
     None,
 }
@@ -219,6 +221,7 @@ impl BuiltInStrategy {
             BuiltInStrategy::Extract => "extract",
             BuiltInStrategy::Mask { .. } => "mask",
             BuiltInStrategy::ReferenceList { .. } => "reference-list",
+            BuiltInStrategy::Recorded => "recorded",
             BuiltInStrategy::Full => "full",
             BuiltInStrategy::None => "none",
         }

@@ -6,7 +6,7 @@ use crate::action::{
     BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn,
     SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
 };
-use crate::compress::{CommandSpec, ContextRef, SpanText};
+use crate::compress::{CommandSpec, ContextRef, SpanText, session_system};
 use base::locale::Locale;
 use models::{CallResult, Endpoint, Lane, Operation, ToolOffer};
 use sessions::transcript::Role;
@@ -32,6 +32,10 @@ pub fn built_in(locale: Locale) -> Template {
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerInput<'a> {
     pub context: &'a ContextRef,
+    /// The leading system message of the session: it stays after a compaction in every product.
+    pub system: Option<&'a str>,
+    /// The language of built-in words.
+    pub locale: Locale,
     /// The messages after the point, where the pipeline shows them verbatim.
     pub tail: Option<&'a SpanText>,
     pub question: &'a str,
@@ -79,13 +83,15 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     if !answerer.model.is_asked() {
         return closed_request(answerer, input).map(Work::request);
     }
-    let ModelRequest { turns, lane, .. } = closed_request(answerer, input)?;
+    let ModelRequest {
+        mut turns, lane, ..
+    } = closed_request(answerer, input)?;
     let prompt = RequestTurn::Text(Role::System, recovery.prompt()?);
     let rounds = &input.exchange.rounds;
-    let turns = std::iter::once(prompt)
-        .chain(turns)
-        .chain(turns_of(recovery, rounds))
-        .collect();
+    // After the system message of the session, if there is one.
+    let is_system = |turn: &RequestTurn| matches!(turn, RequestTurn::Text(Role::System, _));
+    turns.insert(usize::from(turns.first().is_some_and(is_system)), prompt);
+    turns.extend(turns_of(recovery, rounds));
     let is_open = input.exchange.left(recovery) > 0;
     let (operation, tools) = match recovery.protocol {
         SearchProtocol::Tool => (
@@ -178,7 +184,10 @@ fn closed_request(
     answerer: &Answerer,
     input: &AnswerInput<'_>,
 ) -> Result<ModelRequest, AnswerFault> {
-    let mut turns = Vec::new();
+    let is_asked = answerer.model.is_asked();
+    // Rules that stand in for a model read values, not a conversation.
+    let system = session_system(input.system.filter(|_| is_asked), input.locale)?;
+    let mut turns: Vec<RequestTurn> = system.into_iter().collect();
     let context = match input.context {
         ContextRef::Readable { text } => match input.tail {
             Some(tail) => joined(InputValue::Output(*text), "tail", tail.text.clone()),
@@ -205,7 +214,6 @@ fn closed_request(
             InputValue::from("")
         }
     };
-    let is_asked = answerer.model.is_asked();
     let context = if is_asked {
         context
     } else {
@@ -305,6 +313,8 @@ mod tests {
     ) -> Result<Vec<RequestTurn>, AnswerFault> {
         let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
         let input = AnswerInput {
+            system: None,
+            locale: Locale::En,
             context,
             tail,
             question: "why?",

@@ -1,5 +1,5 @@
-//! The strategies that need no model: truncate, prune, mask, extract, reference-list, full (every message) and none (no
-//! message).
+//! The strategies that need no model: truncate, prune, mask, extract, reference-list, recorded (what the product itself
+//! had), full (every message) and none (no message).
 
 use std::collections::HashSet;
 
@@ -27,9 +27,8 @@ pub fn compute(
         (BuiltInStrategy::Truncate, Some(target)) => truncate::keep_newest(messages, target, count),
         (BuiltInStrategy::Prune, Some(target)) => truncate::prune(messages, target, count)
             .ok_or(CompressFault::TextsTooLarge { target: target.0 })?,
-        (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => {
-            messages.to_vec()
-        }
+        (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None)
+        | (BuiltInStrategy::Full | BuiltInStrategy::Recorded, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
             let notes = SessionNotes::from_messages(messages);

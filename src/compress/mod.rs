@@ -24,7 +24,7 @@ pub use command::{ProgramUsage, reported_usage};
 pub use compute::{ReferenceList, compute};
 pub use context::{Context, ContextRef};
 pub use fault::{CompressFault, Warning};
-pub use prepare::{CompressInput, prepare};
+pub use prepare::{CompressInput, prepare, session_system};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
 pub use shape::{Kept, Shape, SpanText, Tail};

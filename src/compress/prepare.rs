@@ -10,7 +10,8 @@ use crate::action::{
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation, ToolOffer};
-use sessions::transcript::Role;
+use sessions::import::SYSTEM_PLACEHOLDER;
+use sessions::transcript::{Message, Role};
 
 /// The inputs of a compression at one point.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub struct CompressInput<'a> {
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
+    /// The context that the product itself had at the point; `None` if its log has no compaction before it.
+    pub recorded: Option<&'a [Message]>,
     /// The history as the method's shape cuts it; `None` if the method keeps nothing.
     pub kept: Option<&'a Kept>,
     /// The digest of the state that the point before left, if the strategy keeps state and there was one.
@@ -66,7 +69,12 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
             ..
         } => prompt_last(method, model, template, input),
         Strategy::Opaque { model } => {
-            Ok(Work::request(compaction(model, Operation::Compact, input)))
+            let mut request = compaction(model, Operation::Compact, input);
+            if let Some(RequestTurn::Text(_, system)) = session_system(input.system, input.locale)?
+            {
+                request.instructions = Some(system);
+            }
+            Ok(Work::request(request))
         }
         Strategy::ProviderCompaction {
             model, template, ..
@@ -182,12 +190,7 @@ fn prompt_last(
         previous.clone(),
     )?;
     let mut turns = Vec::new();
-    if let Some(system) = input.system.filter(|system| !system.is_empty()) {
-        let system = SESSION_SYSTEM
-            .get(input.locale)
-            .fill("session system", vec![("system", system.into())])?;
-        turns.push(RequestTurn::Text(Role::System, system));
-    }
+    turns.extend(session_system(input.system, input.locale)?);
     if input.previous.is_some() {
         let before = input
             .kept
@@ -213,6 +216,27 @@ fn prompt_last(
         tools,
         ..ModelRequest::new(model, Operation::Generate, turns)
     }))
+}
+
+/// The session's own system message as the first turn of a request; `None` if it has none or one that was scrubbed away.
+///
+/// # Errors
+/// A message that is no template's value.
+pub fn session_system(
+    system: Option<&str>,
+    locale: Locale,
+) -> Result<Option<RequestTurn>, TemplateFault> {
+    let Some(system) = system.filter(|system| says_something(system)) else {
+        return Ok(None);
+    };
+    let system = SESSION_SYSTEM
+        .get(locale)
+        .fill("session system", vec![("system", system.into())])?;
+    Ok(Some(RequestTurn::Text(Role::System, system)))
+}
+
+fn says_something(system: &str) -> bool {
+    !system.is_empty() && system != SYSTEM_PLACEHOLDER
 }
 
 /// Whether a prompt inserts a variable.
@@ -390,11 +414,15 @@ fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>
         | BuiltInStrategy::Extract
         | BuiltInStrategy::Mask { .. }
         | BuiltInStrategy::ReferenceList { .. } => method.target_tokens,
-        BuiltInStrategy::Full | BuiltInStrategy::None => None,
+        BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => None,
+    };
+    let messages = match (rule, input.recorded) {
+        (BuiltInStrategy::Recorded, Some(recorded)) => super::compute::json_of(recorded).into(),
+        _ => input.prefix.json.clone(),
     };
     Computation::Strategy {
         rule,
-        messages: input.prefix.json.clone(),
+        messages,
         target_tokens,
     }
 }

@@ -5,7 +5,8 @@ use super::compute::json_of;
 use super::truncate::units;
 use crate::action::{Digest, DigestBuilder, InputValue};
 use base::units::Tokens;
-use sessions::transcript::{Message, Role, render};
+use lexical::notes::{SessionNotes, file_entry};
+use sessions::transcript::{Message, Role, estimate_tokens, render};
 
 /// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Shape {
     pub tail: Option<Tail>,
     /// The user's newest messages between head and tail, up to this many tokens.
     pub user: Option<Tokens>,
+    /// The room for a list of the files that were touched, after the summary.
+    pub files: Option<Tokens>,
 }
 
 /// How much of the end is kept, at most.
@@ -49,6 +52,8 @@ pub struct Kept {
     /// The head, then the user's messages.
     pub before: Vec<Message>,
     pub tail: Vec<Message>,
+    /// The path of each file with a line on its state, the newest first, and the room for them.
+    pub files: (Vec<(String, String)>, Tokens),
     /// The messages to summarise: from the head, or from the end of what was summarised before, to the tail.
     pub span: SpanText,
     pub is_span_empty: bool,
@@ -85,9 +90,11 @@ impl Shape {
             Tail::Percent(percent) => format!("{percent}%"),
             Tail::Messages(messages) => format!("last {messages}"),
         });
+        let files = self.files.map(|_| "files".to_owned());
         head.into_iter()
             .chain(user)
             .chain(tail)
+            .chain(files)
             .collect::<Vec<_>>()
             .join(", ")
     }
@@ -115,16 +122,22 @@ impl Shape {
         let mut before = slice(0, head).to_vec();
         before.extend(self.user_messages(slice(head, tail), count));
         let (kept_tail, span) = (slice(tail, messages.len()), slice(from, tail));
+        let files = self.files.map(|room| (lines_on_files(messages), room));
+        let mut digest = DigestBuilder::new("kept");
+        digest.field("before", json_of(&before));
+        digest.field("tail", json_of(kept_tail));
+        if let Some((lines, room)) = &files {
+            digest.field("room for files", room.0.to_le_bytes());
+            for (_, line) in lines {
+                digest.field("file", line);
+            }
+        }
+        let kept = before.iter().chain(kept_tail);
+        let kept: Tokens = kept.map(|message| count(&message.countable_text())).sum();
         Kept {
-            tokens: before
-                .iter()
-                .chain(kept_tail)
-                .map(|message| count(&message.countable_text()))
-                .sum(),
-            digest: DigestBuilder::new("kept")
-                .field("before", json_of(&before))
-                .field("tail", json_of(kept_tail))
-                .finish(),
+            tokens: kept + self.files.unwrap_or_default(),
+            digest: digest.finish(),
+            files: files.unwrap_or_default(),
             before,
             tail: kept_tail.to_vec(),
             span: SpanText::from_messages(span),
@@ -227,6 +240,7 @@ fn beginning(text: &str, room: Tokens, count: &impl Fn(&str) -> Tokens) -> Strin
 impl Kept {
     /// The context: head, the user's messages, summary, tail.
     pub fn around(&self, summary: &str) -> Vec<Message> {
+        let summary = with_files(summary, &self.files.0, self.files.1);
         let summary = (!summary.is_empty()).then(|| Message::text(Role::User, summary));
         self.before
             .iter()
@@ -237,10 +251,80 @@ impl Kept {
     }
 }
 
+/// The path of each file of a session with its state, the newest first.
+fn lines_on_files(messages: &[Message]) -> Vec<(String, String)> {
+    let notes = SessionNotes::from_messages(messages);
+    let files = notes.lasting_files().into_iter().rev();
+    let lines = files.map(|note| {
+        let file = &note.file;
+        let state = if file.deleted {
+            "deleted"
+        } else if file.created {
+            "created"
+        } else if file.modified {
+            "modified"
+        } else {
+            "read"
+        };
+        let line = format!("{state}: {}", file_entry(note, state != "read"));
+        (file.path.clone(), line)
+    });
+    lines.collect()
+}
+
+/// A summary with those lines after it whose files it does not name, as many as fit.
+fn with_files(summary: &str, files: &[(String, String)], room: Tokens) -> String {
+    const HEADING: &str = "## Files";
+    let mut list = String::new();
+    let mut used = estimate_tokens(HEADING).0;
+    for (path, line) in files {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let size = estimate_tokens(line).0 + 2;
+        if summary.contains(name) || used + size > room.0 {
+            continue;
+        }
+        used += size;
+        list.push_str(&format!("\n- {line}"));
+    }
+    match (summary.is_empty(), list.is_empty()) {
+        (_, true) => summary.to_owned(),
+        (true, false) => format!("{HEADING}\n{list}"),
+        (false, false) => format!("{}\n\n{HEADING}\n{list}", summary.trim_end()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use sessions::transcript::ToolCall;
+
+    #[test]
+    fn files_that_a_summary_does_not_name_follow_it_within_their_room() {
+        let write = |path: &str| {
+            let mut call = Message::text(Role::Assistant, "");
+            let arguments = serde_json::json!({"path": path, "content": "x"}).to_string();
+            call.tool_calls
+                .push(ToolCall::new(path, "write", arguments));
+            [call, Message::result(path, "File created")]
+        };
+        let messages: Vec<Message> = ["src/old.rs", "src/named.rs", "src/new.rs"]
+            .map(write)
+            .concat();
+        let shape = |room| Shape {
+            files: Some(Tokens(room)),
+            ..Shape::default()
+        };
+        let around = |room| {
+            let kept = shape(room).cut(&messages, None, &count);
+            kept.around("named.rs is done.").remove(0).content
+        };
+        assert_eq!(
+            around(100),
+            "named.rs is done.\n\n## Files\n\n- created: src/new.rs\n- created: src/old.rs"
+        );
+        assert_eq!(around(2), "named.rs is done.");
+        assert_eq!(shape(100).name(), "files");
+    }
 
     /// A message of as many tokens as it has words.
     fn count(text: &str) -> Tokens {
@@ -270,6 +354,7 @@ mod tests {
     #[test]
     fn no_cut_separates_a_call_from_its_result() {
         let shape = Shape {
+            files: None,
             head: 2,
             tail: Some(Tail::Messages(2)),
             user: None,
@@ -326,6 +411,7 @@ mod tests {
     #[test]
     fn a_history_that_fits_is_kept_whole() {
         let shape = Shape {
+            files: None,
             head: 2,
             tail: Some(Tail::Percent(100)),
             user: Some(Tokens(100)),

@@ -103,6 +103,7 @@ fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work 
         Message::text(Role::User, "new"),
     ]);
     let input = CompressInput {
+        recorded: None,
         system: Some("be brief"),
         tools: "[]",
         offer: None,
@@ -373,7 +374,7 @@ fn rules_compute_contexts_that_read_back() {
             .expect("read")
             .context;
         match rule {
-            BuiltInStrategy::Full => assert_eq!(
+            BuiltInStrategy::Full | BuiltInStrategy::Recorded => assert_eq!(
                 context,
                 Context::Readable {
                     messages: messages.clone()

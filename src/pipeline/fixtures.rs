@@ -12,7 +12,7 @@ use super::select::{MatrixSelection, is_wanted, report_unknown};
 use super::sources::{Pattern, SourceReader, describe_error, shown};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
-use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
+use crate::probe::{Bank, FindingKind, ParsedBank, check_bank, settle_literal};
 use base::fault::Fault;
 use base::text::shell_word;
 use lexical::facts::History;
@@ -295,7 +295,7 @@ impl FixtureLoader<'_> {
 
     fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
         let source = self.read("bank", bank_path)?;
-        let parsed = ParsedBank::read(&source.text)
+        let mut parsed = ParsedBank::read(&source.text)
             .map_err(|faults| self.report(&source, faults))
             .ok()?;
         let bank = &parsed.bank;
@@ -322,6 +322,7 @@ impl FixtureLoader<'_> {
                 .help(help);
             self.problems.push(problem.with_severity(severity));
         }
+        settle_literal(&mut parsed, &fixture, &history);
         Some(with_bank(fixture, parsed.bank, path, bank_path))
     }
 

@@ -25,7 +25,7 @@ enum StrategyKind {
     Rule(BuiltInStrategy),
 }
 
-const STRATEGIES: [(&str, StrategyKind); 12] = [
+const STRATEGIES: [(&str, StrategyKind); 13] = [
     (
         "anchored-iterative",
         StrategyKind::Prompted(PromptStyle::Anchored),
@@ -50,6 +50,7 @@ const STRATEGIES: [(&str, StrategyKind); 12] = [
         "reference-list",
         StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS }),
     ),
+    ("recorded", StrategyKind::Rule(BuiltInStrategy::Recorded)),
     ("full", StrategyKind::Rule(BuiltInStrategy::Full)),
     ("none", StrategyKind::Rule(BuiltInStrategy::None)),
 ];
@@ -81,6 +82,7 @@ impl StrategyKind {
                 "keep_head",
                 "keep_tail",
                 "keep_user",
+                "append",
                 "extract",
                 "max_output_tokens",
                 "target_tokens",
@@ -118,7 +120,9 @@ impl StrategyKind {
                 | BuiltInStrategy::Extract
                 | BuiltInStrategy::ReferenceList { .. },
             ) => &["target_tokens"],
-            StrategyKind::Rule(BuiltInStrategy::Full | BuiltInStrategy::None) => &[],
+            StrategyKind::Rule(
+                BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None,
+            ) => &[],
         }
     }
 }
@@ -250,7 +254,20 @@ fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
         user: context
             .at_least_one("keep_user", table.keep_user.as_ref())
             .map(Tokens),
+        files: files(context, table),
     }
+}
+
+/// The room for the list of files that `append = "files"` adds: a tenth of the whole.
+fn files(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<Tokens> {
+    const USUAL: u64 = 2000;
+    let words = [("files", ())];
+    context.choice("append", table.append.as_ref(), &words)?;
+    let target = table
+        .target_tokens
+        .as_ref()
+        .map_or(USUAL, |target| target.value);
+    Some(Tokens(target / 10))
 }
 
 /// The name of the tag around the summary in a reply.

@@ -38,7 +38,7 @@ struct RubricFile {
 }
 
 /// Keys that take one of a few words: the table, the key, the words.
-fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
+fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 9] {
     [
         ("cache", "remote_mode", vec!["read", "write"]),
         ("pipeline", "locale", vec!["en", "zh"]),
@@ -50,6 +50,7 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
             Dialect::ALL.map(Dialect::name).to_vec(),
         ),
         ("compress/items", "strategy", strategies().collect()),
+        ("compress/items", "append", vec!["files"]),
         (
             "compress/items",
             "placement",

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use crate::action::{
-    ActionKey, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work,
+    ActionKey, BuiltInStrategy, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage,
+    Work,
 };
 use crate::answer::{self, AnswerFault, AnswerInput};
-use crate::compress::{self, CompressInput};
+use crate::compress::{self, CompressInput, Strategy};
 use crate::judge::{CriterionId, GroundTruth, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
@@ -172,7 +173,11 @@ impl<'p> Preparer<'p> {
             || task.texts.span(task.cell.point),
             |kept| kept.span.clone(),
         );
+        let is_recorded = matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Recorded));
+        let end = task.texts.end(task.cell.point);
+        let recorded = is_recorded.then(|| fixture.recorded_context(end)).flatten();
         let input = CompressInput {
+            recorded: recorded.as_deref(),
             system: fixture.system(),
             tools: &task.texts.tools(),
             offer: task.texts.tool_offer(),
@@ -199,6 +204,8 @@ impl<'p> Preparer<'p> {
             .own_archive()
             .map_or_else(|| texts.prefix(point).json, |own| own.json().clone());
         let input = AnswerInput {
+            system: texts.loaded().fixture.system(),
+            locale: self.pipeline.settings.locale,
             context: &context.reference,
             tail: tail.as_ref(),
             question: &probe_of(texts, cell)?.question,

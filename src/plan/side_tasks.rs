@@ -52,6 +52,8 @@ pub fn asking_without_context(
     };
     let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
     let input = AnswerInput {
+        system: None,
+        locale: pipeline.settings.locale,
         context: &context,
         tail: None,
         question: &probe.question,

@@ -24,7 +24,7 @@ pub struct ParsedBank {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbePlaces {
     pub probe: Range<usize>,
-    values: BTreeMap<String, Range<usize>>,
+    pub(super) values: BTreeMap<String, Range<usize>>,
     /// Its expected facts, in order.
     facts: Vec<Range<usize>>,
 }

@@ -121,6 +121,25 @@ pub fn check_bank(
     findings
 }
 
+/// In a bank whose facts may be paraphrases, marks the probes as literal whose facts all occur before their point: only
+/// those with a paraphrase are unknown. What a probe says itself stays.
+pub fn settle_literal(bank: &mut ParsedBank, fixture: &Fixture, history: &History) {
+    if bank.bank.literal {
+        return;
+    }
+    let points = fixture.effective_points();
+    for (probe, places) in bank.bank.probes.iter_mut().zip(&bank.places) {
+        let number = probe.point.map_or(points.len(), |point| point.0 as usize);
+        let end = number.checked_sub(1).and_then(|index| points.get(index));
+        let Some(end) = end.filter(|_| !places.values.contains_key("literal")) else {
+            continue;
+        };
+        let finders = FactFinder::all_within(&probe.expected_facts, history.paths());
+        let mut finders = finders.iter();
+        probe.literal = finders.all(|fact| history.holds(fact, fixture.start()..*end));
+    }
+}
+
 fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> BankFinding {
     let number = probe.point.map_or(0, |point| point.0);
     BankFinding {
@@ -399,6 +418,18 @@ mod tests {
             .filter(|finding| finding.probe.is_some())
             .map(|finding| finding.kind)
             .collect()
+    }
+
+    #[test]
+    fn in_a_bank_of_paraphrases_only_what_is_not_quoted_is_unknown() {
+        let probe = |id: &str, fact: &str| json!({"id": id, "type": "recall", "question": "Which?", "expected_facts": [fact]});
+        let probes = [probe("a", "port 8080"), probe("b", "the usual port")];
+        let text = json!({"fixture": "f", "literal": false, "probes": probes}).to_string();
+        let mut bank = ParsedBank::read(&text).expect("a sound bank");
+        let fixture = fixture();
+        settle_literal(&mut bank, &fixture, &History::new(&fixture.messages));
+        let literal: Vec<bool> = bank.bank.probes.iter().map(|probe| probe.literal).collect();
+        assert_eq!(literal, [true, false]);
     }
 
     #[test]

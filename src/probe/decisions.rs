@@ -161,7 +161,7 @@ fn phrase(reason: &str) -> Option<String> {
 
 /// Asks with a gap about a choice that names neither an alternative nor a reason.
 fn choice(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
-    let whole = statement(sentence)?;
+    let whole = statement(sentence).filter(|whole| states_choice(&whole.to_lowercase()))?;
     if split_choice(
         &whole,
         &[
@@ -181,7 +181,7 @@ fn choice(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
         ProbeType::Decision,
         sentence,
         locale,
-        ["This was decided or weighed", "当时做出或权衡过这一决定"],
+        ["This was decided", "当时做出过这一决定"],
     )
 }
 

@@ -11,12 +11,14 @@ mod propose;
 mod sources;
 
 pub use bank_file::{ParsedBank, ProbePlaces};
-pub use check::{BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes};
+pub use check::{
+    BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes, settle_literal,
+};
 pub use generate::{
     CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema,
     generation_template, generation_work, proof_of, read_candidates, verify,
 };
-pub use propose::propose_candidates;
+pub use propose::{keep_true_files, propose_candidates};
 pub use sources::ProbeSources;
 
 use schemars::JsonSchema;

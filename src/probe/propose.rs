@@ -9,6 +9,7 @@ use super::generate::ProbeCandidate;
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
 use super::sources::{ProbeSources, candidate, gap};
 use base::locale::Locale;
+use sessions::transcript::{FileLedger, FileRecord};
 
 /// The most files that one question asks for.
 const MAX_FILES: usize = 5;
@@ -109,54 +110,77 @@ fn project_files<'p>(paths: impl Iterator<Item = &'p String>) -> Vec<String> {
         .collect()
 }
 
+/// Whether a file is in the answer to a question about files.
+type FileState = fn(&FileRecord) -> bool;
+
+/// The questions about files, each in both languages: for all of them, and for the last ones.
+const FILE_QUESTIONS: [(FileState, [[&str; 2]; 2]); 3] = [
+    (
+        |file| file.created && !file.deleted,
+        [
+            [
+                "Which files were created?",
+                "Which files were created last?",
+            ],
+            ["新建了哪些文件？", "最后新建了哪些文件？"],
+        ],
+    ),
+    (
+        |file| file.modified && !file.created && !file.may_be_new && !file.deleted,
+        [
+            [
+                "Which existing files were changed?",
+                "Which existing files were changed last?",
+            ],
+            ["修改了哪些已有的文件？", "最后修改了哪些已有的文件？"],
+        ],
+    ),
+    (
+        |file| file.read && !file.created && !file.modified && !file.uncertain && !file.deleted,
+        [
+            [
+                "Which files were only read, not changed?",
+                "Which files were read last and not changed?",
+            ],
+            [
+                "哪些文件只是读过而没有改动？",
+                "最后读过而没有改动的是哪些文件？",
+            ],
+        ],
+    ),
+];
+
 fn files(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
-    let modified = project_files(sources.modified.iter().map(|(path, _)| path));
-    let changed: Vec<&String> = sources.created.iter().chain(&modified).collect();
-    let read = project_files(
-        sources
-            .read
-            .iter()
-            .filter(|path| !changed.iter().any(|known| is_same(known, path))),
-    );
-    let lists = [
-        (
-            project_files(sources.created.iter()),
-            [
-                [
-                    "Which files were created?",
-                    "Which files were created last?",
-                ],
-                ["新建了哪些文件？", "最后新建了哪些文件？"],
-            ],
-        ),
-        (
-            modified,
-            [
-                [
-                    "Which existing files were changed?",
-                    "Which existing files were changed last?",
-                ],
-                ["修改了哪些已有的文件？", "最后修改了哪些已有的文件？"],
-            ],
-        ),
-        (
-            read,
-            [
-                [
-                    "Which files were only read, not changed?",
-                    "Which files were read last and not changed?",
-                ],
-                [
-                    "哪些文件只是读过而没有改动？",
-                    "最后读过而没有改动的是哪些文件？",
-                ],
-            ],
-        ),
-    ];
-    lists
-        .iter()
-        .filter_map(|(paths, words)| file_list(paths, words, locale))
-        .collect()
+    let lists = FILE_QUESTIONS.iter().filter_map(|(wanted, words)| {
+        let found = sources.files.iter().filter(|file| wanted(file));
+        let paths = project_files(found.map(|file| &file.path));
+        file_list(&paths, words, locale)
+    });
+    lists.collect()
+}
+
+/// Takes those files out of the candidates about files that are not so in the whole history before their point, which
+/// whoever proposed them has not seen; a candidate without files goes.
+pub fn keep_true_files(candidates: &mut Vec<ProbeCandidate>, history: &FileLedger) {
+    for candidate in &mut *candidates {
+        let question = candidate.question.as_str();
+        let asks = |words: &[[&str; 2]; 2]| words.iter().flatten().any(|known| *known == question);
+        let Some((wanted, _)) = FILE_QUESTIONS.iter().find(|(_, words)| asks(words)) else {
+            continue;
+        };
+        candidate.expected_facts.retain(|fact| {
+            let named = history
+                .files
+                .iter()
+                .filter(|file| short_path(&file.path) == fact);
+            let mut states = named.map(wanted).peekable();
+            states.peek().is_some() && states.all(|is_so| is_so)
+        });
+        candidate.reference_answer = candidate.expected_facts.join(", ");
+    }
+    candidates.retain(|candidate| {
+        candidate.kind != ProbeType::Artifact || !candidate.expected_facts.is_empty()
+    });
 }
 
 /// A question about the newest of some files. Its words ask, in both languages, for all of them or for the last ones.
@@ -198,16 +222,6 @@ fn changes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = Probe
             );
             (!facts.is_empty())
                 .then(|| candidate(ProbeType::Artifact, question, facts, &details.join("; ")))
-        })
-}
-
-/// Whether two spellings name one file, where one is written from the home folder.
-fn is_same(a: &str, b: &str) -> bool {
-    a == b
-        || [(a, b), (b, a)].iter().any(|(long, short)| {
-            short
-                .strip_prefix('~')
-                .is_some_and(|end| long.ends_with(end))
         })
 }
 
@@ -351,14 +365,9 @@ fn work_state_probes(
     sources: &ProbeSources,
     locale: Locale,
 ) -> impl Iterator<Item = ProbeCandidate> {
-    let changed = sources
-        .modified
+    let file = sources
+        .changed_last
         .iter()
-        .map(|(path, _)| path)
-        .rev()
-        .chain(sources.created.iter().rev());
-    let file = changed
-        .into_iter()
         .find(|path| is_project_file(path))
         .map(|path| {
             let question = locale
@@ -406,12 +415,28 @@ mod tests {
 
     fn sources() -> ProbeSources {
         ProbeSources {
-            created: vec!["src/export.py".into()],
+            files: vec![
+                FileRecord {
+                    path: "src/export.py".into(),
+                    created: true,
+                    ..FileRecord::default()
+                },
+                FileRecord {
+                    path: "src/app.py".into(),
+                    modified: true,
+                    ..FileRecord::default()
+                },
+                FileRecord {
+                    path: "/private/tmp/task.output".into(),
+                    read: true,
+                    ..FileRecord::default()
+                },
+            ],
             modified: vec![(
                 "src/app.py".into(),
                 vec!["timeout = 10 → timeout_seconds = 30".into()],
             )],
-            read: vec!["/private/tmp/task.output".into()],
+            changed_last: Some("src/app.py".into()),
             failures: vec![
                 ("pytest -q".into(), vec!["ValueError: bad delimiter".into()]),
                 ("cd /repo".into(), vec!["fatal: no upstream".into()]),

@@ -7,17 +7,17 @@ use super::generate::ProbeCandidate;
 use super::phrases::with_gap;
 use base::locale::Locale;
 use lexical::notes::SessionNotes;
-use sessions::transcript::{Message, Role, ToolCall};
+use sessions::transcript::{FileRecord, Message, Role, ToolCall};
 
 /// What rules find in a span that probes can ask about. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSources {
-    /// Files written anew, by path.
-    pub created: Vec<String>,
+    /// Files with what happened to them.
+    pub files: Vec<FileRecord>,
     /// Files changed, by path, each with what was changed in it.
     pub modified: Vec<(String, Vec<String>)>,
-    /// Files looked at and not changed, by path.
-    pub read: Vec<String>,
+    /// The file that was created or changed last.
+    pub changed_last: Option<String>,
     /// Commands that failed, each with the lines that say what went wrong.
     pub failures: Vec<(String, Vec<String>)>,
     /// Sentences that state a choice.
@@ -76,23 +76,19 @@ impl ProbeSources {
         let notes = SessionNotes::from_messages(span);
         let words = own_words(span);
         let mut files = notes.lasting_files();
-        files.retain(|file| !file.deleted);
+        files.retain(|note| !note.file.deleted);
         ProbeSources {
-            created: files
-                .iter()
-                .filter(|file| file.created)
-                .map(|file| file.path.clone())
-                .collect(),
+            files: files.iter().map(|note| note.file.clone()).collect(),
             modified: files
                 .iter()
-                .filter(|file| file.modified && !file.created)
-                .map(|file| (file.path.clone(), file.details.clone()))
+                .filter(|note| note.file.modified && !note.file.created)
+                .map(|note| (note.file.path.clone(), note.details.clone()))
                 .collect(),
-            read: files
+            changed_last: files
                 .iter()
-                .filter(|file| file.read && !file.created && !file.modified)
-                .map(|file| file.path.clone())
-                .collect(),
+                .filter(|note| note.file.created || note.file.modified)
+                .max_by_key(|note| note.file.message)
+                .map(|note| note.file.path.clone()),
             failures: failures(&notes),
             decisions: notes.decisions.clone(),
             demands: notes
@@ -118,7 +114,7 @@ fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
     let failed = notes
         .failures
         .iter()
-        .filter(|failure| !failure.has_succeeded);
+        .filter(|failure| failure.is_message && !failure.has_succeeded);
     failed
         .map(|failure| (failure.command.clone(), failure.lines.clone()))
         .collect()

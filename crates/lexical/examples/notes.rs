@@ -29,7 +29,7 @@ fn main() {
         notes
             .files
             .iter()
-            .map(|file| &file.path)
+            .map(|note| &note.file.path)
             .collect::<Vec<_>>()
     );
     println!(

@@ -153,11 +153,12 @@ impl EntryCollector<'_> {
     }
 
     fn add_files(&mut self, notes: &SessionNotes) {
-        for file in notes
+        for note in notes
             .lasting_files()
             .into_iter()
-            .filter(|file| !file.deleted)
+            .filter(|note| !note.file.deleted)
         {
+            let file = &note.file;
             let created = file.created
                 || self
                     .entries
@@ -176,7 +177,7 @@ impl EntryCollector<'_> {
                 .first()
                 .and_then(|known| known.text.split_once(": "))
                 .map(|(_, details)| details);
-            let entry = file_entry(file, kind != Kind::Read);
+            let entry = file_entry(note, kind != Kind::Read);
             let text = match before.filter(|_| kind != Kind::Read) {
                 Some(details) if entry.contains(": ") => {
                     shortened(&format!("{entry}; before: {details}"), FILE)

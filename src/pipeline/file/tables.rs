@@ -161,6 +161,9 @@ table! {
         keep_tail: TailValue,
         /// The newest messages of the user that stay, in tokens.
         keep_user: u64,
+        /// "files": a list of the files and what was done to them after the summary, those that it does not name, in a tenth
+        /// of `target_tokens`.
+        append: String,
         /// The tag of the reply that the summary stands in. Default: the whole reply.
         extract: String,
         /// Sent to the model if set.

@@ -110,7 +110,15 @@ impl KeyMatcher {
     /// Whether `bytes` may contain a key: a piece of one occurs, or something with which a key may be spelled or
     /// divided. This filter passes over most bytes at the speed of memory.
     fn may_occur(&self, bytes: &[u8]) -> bool {
-        const ESCAPES: [&[u8]; 4] = [b"\\u00", b"\\x", b"\\/", b"&#"];
+        const ESCAPES: [&[u8]; 7] = [
+            b"\\u00",
+            b"\\x",
+            b"\\/",
+            b"&#",
+            b"\xe2\x80\x8b",
+            b"\xc2\xad",
+            b"\xe2\x81\xa0",
+        ];
         ESCAPES
             .iter()
             .any(|escape| memmem::find(bytes, escape).is_some())
@@ -121,6 +129,7 @@ impl KeyMatcher {
             || memchr_iter(b' ', bytes)
                 .any(|at| is_run_of_pairs(bytes.get(at..at + 10).unwrap_or_default()))
             || holds_dump(bytes)
+            || holds_numbers(bytes)
             || self
                 .grams
                 .try_find(&Input::new(bytes))
@@ -129,7 +138,10 @@ impl KeyMatcher {
 
     fn redact<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let mut redacted = Cow::Borrowed(bytes);
-        let mut places = self.places(bytes);
+        let mut places = self.places(bytes, false);
+        if holds_numbers(bytes) {
+            places.extend(self.places(bytes, true));
+        }
         if holds_dump(bytes) {
             places.extend(self.places_in_dumps(bytes));
         }
@@ -146,7 +158,7 @@ impl KeyMatcher {
 
     /// Where keys occur. The automaton reads the bytes with their escapes resolved. A ring holds where the last
     /// characters began, so that memory does not grow with the text.
-    fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+    fn places(&self, bytes: &[u8], of_numbers: bool) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         let mut starts = vec![(0, 0); self.automaton.max_pattern_len().max(1)];
         let Ok(mut state) = self.automaton.start_state(Anchored::No) else {
@@ -161,7 +173,7 @@ impl KeyMatcher {
                 end,
                 follows_gap,
             },
-        ) in Reader::new(bytes).enumerate()
+        ) in Reader::new(bytes, of_numbers).enumerate()
         {
             gaps += usize::from(follows_gap);
             let slot = read % starts.len();
@@ -200,7 +212,7 @@ impl KeyMatcher {
         let dumped = dumped_bytes(text);
         let bytes: Vec<u8> = dumped.iter().map(|dumped| dumped.byte).collect();
         let of_keys = self
-            .places(&bytes)
+            .places(&bytes, false)
             .into_iter()
             .flat_map(|place| dumped.get(place).unwrap_or_default());
         of_keys.flat_map(DumpedByte::places).collect()
@@ -225,6 +237,14 @@ fn holds_dump(bytes: &[u8]) -> bool {
         memmem::find_iter(bytes, mark)
             .any(|at| is_hexadecimal(at.checked_sub(5).and_then(|start| bytes.get(start..at))))
     })
+}
+
+/// Whether the bytes may contain a list of hexadecimal numbers: `0x73, 0x6b, 0x2d`, or `73:6b:2d`.
+fn holds_numbers(bytes: &[u8]) -> bool {
+    let is_number = |at: usize| is_hexadecimal(bytes.get(at..at + 2));
+    memmem::find_iter(bytes, b"0x").any(|at| is_number(at + 2) && bytes.get(at + 4) == Some(&b','))
+        || memchr_iter(b':', bytes)
+            .any(|at| bytes.get(at + 3) == Some(&b':') && is_number(at + 1) && is_number(at + 4))
 }
 
 /// Whether there are bytes and all of them are hexadecimal digits.
@@ -406,7 +426,11 @@ mod tests {
         LONG.chars().map(spell).collect()
     }
 
-    /// Forty ways in which tools print a key.
+    fn in_json(text: &str) -> String {
+        serde_json::json!({ "output": text }).to_string()
+    }
+
+    /// Some forty ways in which tools print a key.
     fn spelled() -> Vec<(&'static str, String)> {
         let base64 = STANDARD_NO_PAD.encode(LONG);
         let with_header =
@@ -476,6 +500,20 @@ mod tests {
             ("plain hex dump", wrapped(&hex(LONG), 60, "\n")),
             ("pairs of digits", wrapped(&hex(LONG), 2, " ")),
             ("xxd", dump(LONG, false)),
+            ("xxd in JSON", in_json(&dump(LONG, false))),
+            ("hexdump -C in JSON", in_json(&dump(LONG, true))),
+            (
+                "hexdump -C in JSON in JSON",
+                in_json(&in_json(&dump(LONG, true))),
+            ),
+            (
+                "a list of numbers",
+                each(|c| format!("0x{:02x}, ", u32::from(c))),
+            ),
+            ("pairs with colons", wrapped(&hex(LONG), 2, ":")),
+            ("with zero-width spaces", each(|c| format!("{c}\u{200b}"))),
+            ("with soft hyphens", each(|c| format!("{c}\u{ad}"))),
+            ("in tags", wrapped(LONG, 20, "</b><b>")),
             (
                 "xxd, not at the start",
                 dump(&format!("token = {LONG}"), false),
@@ -498,9 +536,9 @@ mod tests {
     }
 
     #[test]
-    fn forty_spellings_leave_nothing_of_a_key() {
+    fn no_spelling_leaves_anything_of_a_key() {
         let spelled = spelled();
-        assert_eq!(spelled.len(), 40);
+        assert_eq!(spelled.len(), 48);
         for (how, text) in spelled {
             let left = redacted(&text);
             assert_eq!(left.len(), text.len(), "{how}");

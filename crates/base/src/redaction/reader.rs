@@ -19,11 +19,17 @@ pub(super) struct Spelled {
 pub(super) struct Reader<'b> {
     bytes: &'b [u8],
     at: usize,
+    /// Whether the characters are read as numbers in a list: `0x73, 0x6b` or `73:6b`.
+    of_numbers: bool,
 }
 
 impl<'b> Reader<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Reader<'b> {
-        Reader { bytes, at: 0 }
+    pub(super) fn new(bytes: &'b [u8], of_numbers: bool) -> Reader<'b> {
+        Reader {
+            bytes,
+            at: 0,
+            of_numbers,
+        }
     }
 
     /// Skips a colour or another terminal sequence whose escape character was read.
@@ -55,6 +61,14 @@ impl Iterator for Reader<'_> {
             match byte {
                 0x1b => self.skip_sequence(),
                 0 | b' ' | b'\n' | b'\r' | b'\t' => {}
+                b':' | b',' if self.of_numbers => {}
+                b'0' if self.of_numbers && self.bytes.get(self.at) == Some(&b'x') => self.at += 1,
+                b'<' if tag_length(self.bytes, start) > 0 => {
+                    self.at = start + tag_length(self.bytes, start);
+                }
+                _ if unseen_length(self.bytes, start) > 0 => {
+                    self.at = start + unseen_length(self.bytes, start);
+                }
                 _ => {
                     return Some(Spelled {
                         byte,
@@ -66,6 +80,37 @@ impl Iterator for Reader<'_> {
             }
             follows_gap = true;
         }
+    }
+}
+
+/// The length of a character that nobody sees, 0 if there is none: U+200B to U+200D, U+2060, U+00AD.
+fn unseen_length(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at..).unwrap_or_default() {
+        [0xe2, 0x80, 0x8b..=0x8d, ..] | [0xe2, 0x81, 0xa0, ..] => 3,
+        [0xc2, 0xad, ..] => 2,
+        _ => 0,
+    }
+}
+
+/// The length of a short tag of HTML, 0 if there is none: `<b>`, `</span>`, `<a href="…">`.
+fn tag_length(bytes: &[u8], at: usize) -> usize {
+    const LONGEST: usize = 48;
+    const LONGEST_NAME: usize = 10;
+    let rest = bytes.get(at + 1..).unwrap_or_default();
+    let inside = rest.strip_prefix(b"/").unwrap_or(rest);
+    let name = inside
+        .iter()
+        .take_while(|byte| byte.is_ascii_lowercase())
+        .count();
+    let is_named = (1..=LONGEST_NAME).contains(&name)
+        && matches!(inside.get(name), Some(b'>' | b' ' | b'/' | b'1'..=b'6'));
+    let end = rest
+        .iter()
+        .take(LONGEST)
+        .position(|byte| matches!(byte, b'>' | b'<'));
+    match end {
+        Some(end) if is_named && rest.get(end) == Some(&b'>') => end + 2,
+        _ => 0,
     }
 }
 
@@ -185,12 +230,29 @@ const WIDEST: usize = 64;
 /// The bytes that the lines of a text show which look like lines of a dump.
 pub(super) fn dumped_bytes(text: &[u8]) -> Vec<DumpedByte> {
     let mut bytes = Vec::new();
-    let mut start = 0;
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        add_dumped_line(line, start, &mut bytes);
-        start += line.len();
+    let mut end_of_last = 0;
+    for start in starts_of_lines(text).filter(|start| *start < text.len()) {
+        let line = text.get(start..).unwrap_or_default();
+        let before = bytes.len();
+        if start >= end_of_last {
+            add_dumped_line(line, start, &mut bytes);
+        }
+        if let Some(last) = bytes.last().filter(|_| bytes.len() > before) {
+            end_of_last = last.digits.end;
+        }
     }
     bytes
+}
+
+/// Where lines begin: after a line break, after one that is escaped in JSON, however often, and after a quote, where the
+/// first line of a string begins.
+fn starts_of_lines(text: &[u8]) -> impl Iterator<Item = usize> {
+    let breaks = text.iter().enumerate().filter(|(at, byte)| match byte {
+        b'\n' | b'"' => true,
+        b'n' => at.checked_sub(1).and_then(|before| text.get(before)) == Some(&b'\\'),
+        _ => false,
+    });
+    std::iter::once(0).chain(breaks.map(|(at, _)| at + 1))
 }
 
 /// Adds the bytes of a line that begins at `start`.
@@ -232,8 +294,18 @@ fn add_dumped_line(line: &[u8], start: usize, bytes: &mut Vec<DumpedByte>) {
         .iter()
         .take_while(|byte| matches!(byte, b' ' | b'|'))
         .count();
-    for (index, dumped) in bytes.iter_mut().skip(first).enumerate() {
-        let shown = at + margin + index;
+    let mut shown = at + margin;
+    for dumped in bytes.iter_mut().skip(first) {
+        // In JSON a quote and a backslash are escaped.
+        let is_escaped = line.get(shown) == Some(&b'\\') && matches!(dumped.byte, b'"' | b'\\');
+        let escapes = line.get(shown..).unwrap_or_default().iter();
+        let escapes = escapes.take_while(|byte| **byte == b'\\').count();
+        shown += if is_escaped {
+            escapes.max(1) - usize::from(dumped.byte == b'\\')
+        } else {
+            0
+        };
         dumped.shown = (line.get(shown) == Some(&dumped.byte)).then_some(start + shown);
+        shown += 1;
     }
 }

@@ -8,6 +8,7 @@ mod session;
 pub use session::{FileNote, NotedFailure, SessionNotes, readable};
 
 use base::units::Tokens;
+use sessions::transcript::FileRecord;
 
 /// A heading with its entries, the newest last, and its share of the limit.
 struct Section {
@@ -162,25 +163,30 @@ fn sections(notes: &SessionNotes) -> Vec<Section> {
 }
 
 /// A line on each of the `wanted` files.
-fn file_entries(files: &[&FileNote], wanted: fn(&FileNote) -> bool, detailed: bool) -> Vec<String> {
+fn file_entries(
+    files: &[&FileNote],
+    wanted: fn(&FileRecord) -> bool,
+    detailed: bool,
+) -> Vec<String> {
     files
         .iter()
-        .filter(|file| wanted(file))
+        .filter(|note| wanted(&note.file))
         .map(|file| file_entry(file, detailed))
         .collect()
 }
 
 /// One line on a file.
-pub fn file_entry(file: &FileNote, detailed: bool) -> String {
-    let also = if file.created && file.modified {
-        " (changed later)"
-    } else {
-        ""
+pub fn file_entry(note: &FileNote, detailed: bool) -> String {
+    let file = &note.file;
+    let also = match &file.renamed_from {
+        Some(from) => format!(" (renamed from {from})"),
+        None if file.created && file.modified => " (changed later)".to_owned(),
+        None => String::new(),
     };
-    if !detailed || file.details.is_empty() {
+    if !detailed || note.details.is_empty() {
         return format!("{}{also}", file.path);
     }
-    format!("{}{also}: {}", file.path, file.details.join("; "))
+    format!("{}{also}: {}", file.path, note.details.join("; "))
 }
 
 /// The amount of `limit` allocated to each entry of `wants`, a pair of share and need; the need has the unit of `limit`. An

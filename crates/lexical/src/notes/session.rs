@@ -8,8 +8,8 @@ use super::hidden_failures::hides_failed_tests;
 use super::rules;
 use base::text::shortened;
 use sessions::transcript::{
-    FileAction, Message, Role, ToolCall, file_operation, recorded_exit_code, shell_operations,
-    stated_exit_code,
+    CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
+    file_operation, file_operations, is_same_file, recorded_exit_code, stated_exit_code,
 };
 
 /// All extracted facts, in the order of the transcript.
@@ -34,23 +34,15 @@ pub struct SessionNotes {
 /// What happened to one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileNote {
-    /// Its path as first written.
-    pub path: String,
-    /// Written as a whole, and nothing had read or changed it before.
-    pub created: bool,
-    /// Changed after that, or without having been created here.
-    pub modified: bool,
-    /// It was read.
-    pub read: bool,
-    /// It was deleted.
-    pub deleted: bool,
+    /// Its state, from the ledger of the session.
+    pub file: FileRecord,
     /// What was changed or defined in it.
     pub details: Vec<String>,
 }
 
 impl FileNote {
     fn is_scratch(&self) -> bool {
-        self.path.starts_with("/tmp/")
+        self.file.path.starts_with("/tmp/")
     }
 }
 
@@ -61,6 +53,8 @@ pub struct NotedFailure {
     pub command: String,
     /// The lines that say what went wrong, word for word.
     pub lines: Vec<String>,
+    /// Whether the lines are messages of an error, and not just the last that was printed.
+    pub is_message: bool,
     /// Whether the result records that the command succeeded all the same: what it printed may be about something else.
     pub has_succeeded: bool,
 }
@@ -77,6 +71,7 @@ impl SessionNotes {
     pub fn from_messages(messages: &[Message]) -> SessionNotes {
         let mut notes = SessionNotes::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+        let mut details: Vec<(String, String)> = Vec::new();
         for message in messages {
             match message.role {
                 Role::System => {}
@@ -92,9 +87,17 @@ impl SessionNotes {
             }
             for call in &message.tool_calls {
                 calls.insert(&call.id, call);
-                notes.note_call(call);
+                notes.note_call(call, &mut details);
             }
         }
+        notes.files = FileLedger::from_messages(messages)
+            .files
+            .into_iter()
+            .map(|file| FileNote {
+                details: newest_details(&file.path, &details),
+                file,
+            })
+            .collect();
         notes
     }
 
@@ -132,37 +135,30 @@ impl SessionNotes {
         }
     }
 
-    fn note_call(&mut self, call: &ToolCall) {
+    /// Notes the settings that a call writes, and what it changes: into `details`, with the path of each.
+    fn note_call(&mut self, call: &ToolCall, details: &mut Vec<(String, String)>) {
         let arguments: Value =
             serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
-        if let Some(operation) = file_operation(call) {
-            let old = first_text(&arguments, &["old_string", "old_str"]);
-            let new = first_text(&arguments, &["new_string", "new_str"]);
-            let whole = first_text(&arguments, &["content", "file_text"]);
-            let mut details = change_details(old, new);
-            details.extend(whole.map(definitions).unwrap_or_default());
-            if operation.action != FileAction::Read {
-                self.note_settings(new.or(whole).unwrap_or_default());
-            }
-            self.note_file(operation.action, &operation.path, details);
-        } else if let Some(command) = command_of(&arguments) {
-            let operations = shell_operations(command);
-            if operations
+        let old = first_text(&arguments, &["old_string", "old_str", "oldText"]);
+        let new = first_text(&arguments, &["new_string", "new_str", "newText"]);
+        let whole = first_text(&arguments, &["content", "file_text"]);
+        let command = command_of(&arguments);
+        let mut lines = change_details(old, new);
+        lines.extend(whole.or(command).map(definitions).unwrap_or_default());
+        let operations = file_operations(call).into_iter();
+        let changing = operations.filter(|operation| operation.action != FileAction::Read);
+        let changed: Vec<FileOperation> = changing.collect();
+        if changed.is_empty() {
+            return;
+        }
+        self.note_settings(new.or(whole).unwrap_or_default());
+        let of_shell = command.unwrap_or_default().lines();
+        of_shell.for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
+        for operation in changed {
+            let of_file = lines
                 .iter()
-                .any(|operation| operation.action != FileAction::Read)
-            {
-                command
-                    .lines()
-                    .for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
-            }
-            for operation in operations {
-                let details = if operation.action == FileAction::Read {
-                    Vec::new()
-                } else {
-                    definitions(command)
-                };
-                self.note_file(operation.action, &operation.path, details);
-            }
+                .map(|line| (operation.path.clone(), line.clone()));
+            details.extend(of_file);
         }
     }
 
@@ -183,6 +179,9 @@ impl SessionNotes {
     }
 
     fn note_result(&mut self, call: Option<&ToolCall>, content: &str) {
+        if content == CLEARED_RESULT {
+            return;
+        }
         let arguments: Value = call
             .and_then(|call| serde_json::from_str(&call.function.arguments).ok())
             .unwrap_or(Value::Null);
@@ -210,48 +209,27 @@ impl SessionNotes {
             .and_then(|rest| rest.split_once("&& "))
             .map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
+        let is_message = lines.iter().all(|line| rules::is_error_line(line));
         let failure = NotedFailure {
             command,
+            is_message,
             lines,
             has_succeeded: code == Some(0),
         };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
     }
-
-    fn note_file(&mut self, action: FileAction, path: &str, details: Vec<String>) {
-        let at = self
-            .files
-            .iter()
-            .position(|note| note.path == path || ends_alike(&note.path, path));
-        let known = at.is_some();
-        let mut note = at.map(|at| self.files.remove(at)).unwrap_or_default();
-        if note.path.len() < path.len() {
-            note.path = path.to_owned();
-        }
-        match action {
-            FileAction::Write if !known || note.deleted => note.created = true,
-            FileAction::Write | FileAction::Change => note.modified = true,
-            FileAction::Read => note.read = true,
-            FileAction::Delete => {}
-        }
-        note.deleted = action == FileAction::Delete;
-        for detail in details {
-            push_new(&mut note.details, detail);
-        }
-        let surplus = note.details.len().saturating_sub(DETAILS);
-        note.details.drain(..surplus);
-        self.files.push(note);
-    }
 }
 
-/// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
-fn ends_alike(a: &str, b: &str) -> bool {
-    let (long, short) = if a.len() > b.len() { (a, b) } else { (b, a) };
-    !short.starts_with(['/', '~']) && short.contains('/') && long.ends_with(short) && {
-        let before = long.len() - short.len();
-        before > 0 && long.as_bytes().get(before - 1) == Some(&b'/')
+/// The newest details of the file at `path`, each once.
+fn newest_details(path: &str, details: &[(String, String)]) -> Vec<String> {
+    let mut newest = Vec::new();
+    for (_, detail) in details.iter().filter(|(of, _)| is_same_file(of, path)) {
+        push_new(&mut newest, detail.clone());
     }
+    let surplus = newest.len().saturating_sub(DETAILS);
+    newest.drain(..surplus);
+    newest
 }
 
 fn is_measured(sentence: &str) -> bool {

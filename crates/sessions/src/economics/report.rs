@@ -1,6 +1,7 @@
 //! Combines all logs: what they cost, and what they would cost under other policies, or why nothing is said about
 //! these.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
@@ -148,7 +149,7 @@ pub fn economics(
     let (sessions, files) = economics.add_logs(logs, price_of);
     economics
         .rewrites
-        .sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
+        .sort_by_key(|rewrite| Reverse(rewrite.tokens));
     economics.sessions = sessions.len();
     sessions
         .iter()

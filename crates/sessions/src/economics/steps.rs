@@ -101,12 +101,13 @@ impl SessionSteps {
         })
     }
 
-    /// Drops the first `count` requests, which belong to another log.
+    /// Drops the first `count` requests, which belong to another log. A compaction with which that log ended is seen here
+    /// alone.
     pub(super) fn skip(&mut self, count: usize) {
         self.steps.drain(..count.min(self.steps.len()));
         self.begins_midway |= count > 0;
         self.compactions
-            .retain(|compaction| compaction.step > count);
+            .retain(|compaction| compaction.step >= count);
         self.compactions
             .iter_mut()
             .for_each(|compaction| compaction.step -= count);

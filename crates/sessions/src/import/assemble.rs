@@ -7,7 +7,7 @@ use super::format::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, Suspicion, audit, record_scrubbing, scrub};
 use super::source::plain_name;
-use crate::transcript::{Fixture, Message, Role, is_boundary};
+use crate::transcript::{Fixture, Message, RecordedContext, Role, is_boundary};
 use base::units::Tokens;
 
 /// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.
@@ -95,6 +95,7 @@ pub fn assemble(
         fixture.messages.truncate(end);
         fixture.truncated_to = Some(end as u64);
         fixture.compactions.retain(|at| *at <= end);
+        fixture.recorded.retain(|one| one.at <= end);
     }
     if let (Some(index), Some(notes)) = (
         report.paraphrase.filter(|at| *at < end),
@@ -119,6 +120,7 @@ pub fn assemble(
 /// The whole conversation as a fixture, not yet scrubbed and without points. Its name is from the log if none is given.
 fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>) -> Fixture {
     let notes = notes_of(&conversation, format);
+    let recorded = recorded_contexts(&conversation);
     let mut messages = conversation.messages;
     for (at, references) in conversation.attached {
         let next = at.min(messages.len().saturating_sub(1));
@@ -140,10 +142,24 @@ fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>)
         tools: conversation.tools,
         begins_midway: conversation.begins_midway,
         compactions: conversation.compactions,
+        recorded,
         messages,
         notes,
         extra: serde_json::Map::new(),
     }
+}
+
+/// The compactions whose summaries can be read, each with what was kept beside it.
+fn recorded_contexts(conversation: &Conversation) -> Vec<RecordedContext> {
+    let readable = conversation.recorded.iter().filter_map(|one| {
+        let kept = conversation.kept_places(one).into_iter();
+        Some(RecordedContext {
+            at: one.message,
+            summary: one.summary.clone()?,
+            kept: kept.map(|range| [range.start, range.end]).collect(),
+        })
+    });
+    readable.collect()
 }
 
 fn notes_of(conversation: &Conversation, format: Format) -> Value {
@@ -160,9 +176,6 @@ fn notes_of(conversation: &Conversation, format: Format) -> Value {
     }
     if let Some(copied) = conversation.repairs.get(&RepairKind::Copied) {
         notes.insert("copied_messages".to_owned(), json!(copied));
-    }
-    if !conversation.summaries.is_empty() {
-        notes.insert("own_summaries".to_owned(), json!(conversation.summaries));
     }
     Value::Object(notes)
 }
@@ -181,6 +194,7 @@ pub fn unique_name(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::RecordedCompaction;
 
     #[test]
     fn a_name_never_takes_anothers_place_and_compactions_move_with_the_messages() {
@@ -193,7 +207,11 @@ mod tests {
                 Message::text(Role::Assistant, "ok"),
             ],
             compactions: vec![3],
-            summaries: vec!["j@corp.io wants mail".into()],
+            recorded: vec![RecordedCompaction {
+                message: 3,
+                summary: Some("j@corp.io wants mail".into()),
+                ..RecordedCompaction::default()
+            }],
             ..Conversation::default()
         };
         let points = PointRules {
@@ -214,7 +232,7 @@ mod tests {
             (3, [2].as_slice())
         );
         assert_eq!(
-            made.fixture.notes["own_summaries"][0],
+            made.fixture.recorded[0].summary,
             "contributor@example.com wants mail"
         );
         assert_eq!(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::conversation::DropReason;
 use super::draft::ConversationDraft;
-use crate::transcript::{Role, ToolCall, recorded_exit_code};
+use crate::transcript::recorded_exit_code;
 use base::units::Tokens;
 
 /// The string under `key`; empty if there is none.
@@ -102,12 +102,6 @@ pub(super) fn result_text(text: String, is_error: bool) -> String {
     }
 }
 
-/// Adds a message with the content of `message` as plain text.
-pub(super) fn say_content(role: Role, message: &Value, draft: &mut ConversationDraft) {
-    let text = content_of(message, draft);
-    draft.say(role, text);
-}
-
 /// The content of a message of any vendor as text: a string, or parts joined by newlines, with placeholders for images.
 /// Reasoning is left out. Sealed reasoning and unknown parts are counted in the draft.
 pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String {
@@ -132,8 +126,9 @@ fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
         return text_of_scalar(part);
     };
     match str_of(part, "type") {
-        "thinking" | "reasoning" => {
-            let texts = ["thinking", "reasoning", "text"].map(|key| str_of(part, key));
+        "thinking" | "reasoning" | "think" => {
+            let keys = ["thinking", "reasoning", "think", "text", "content"];
+            let texts = keys.map(|key| str_of(part, key));
             if texts
                 .into_iter()
                 .max_by_key(|text| text.len())
@@ -264,38 +259,6 @@ pub(super) fn arguments(value: Option<&Value>) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     }
-}
-
-/// The calls of an OpenAI-shaped message.
-pub(super) fn openai_calls(message: &Value, draft: &mut ConversationDraft) -> Vec<ToolCall> {
-    let parsed: Option<Value> = message
-        .get("tool_calls")
-        .and_then(Value::as_str)
-        .and_then(|t| serde_json::from_str(t).ok());
-    let list = parsed
-        .as_ref()
-        .and_then(Value::as_array)
-        .map_or_else(|| list_of(message, "tool_calls"), Vec::as_slice);
-    list.iter().map(|call| openai_call(call, draft)).collect()
-}
-
-fn openai_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
-    let nested = ["function", "custom"]
-        .into_iter()
-        .find_map(|key| call.get(key).filter(|inner| inner.is_object()));
-    let function = nested.unwrap_or(call);
-    let name = [str_of(function, "name"), str_of(call, "function")]
-        .into_iter()
-        .find(|name| !name.is_empty());
-    let given = ["arguments", "args", "input", "parameters"]
-        .into_iter()
-        .find_map(|key| function.get(key));
-    let id = ["id", "call_id"]
-        .into_iter()
-        .map(|key| str_of(call, key))
-        .find(|id| !id.is_empty());
-    let id = id.map_or_else(|| draft.new_id(), str::to_owned);
-    ToolCall::new(id, name.unwrap_or("unknown"), arguments(given))
 }
 
 #[cfg(test)]

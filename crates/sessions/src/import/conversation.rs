@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::format::Format;
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, NO_RESULT, Role};
 use base::units::Usage;
 
 /// What a log contains.
@@ -42,6 +42,7 @@ impl ImportedLog {
                 file,
                 format,
                 losses,
+                better: None,
             });
         };
         for (why, count) in silent
@@ -50,6 +51,14 @@ impl ImportedLog {
         {
             *first.dropped.entry(why).or_default() += count;
         }
+        if let Some(why) = doubt(&conversations) {
+            return Err(ImportError::Doubtful {
+                file,
+                format,
+                why,
+                better: None,
+            });
+        }
         Ok(ImportedLog {
             file,
             format,
@@ -57,6 +66,52 @@ impl ImportedLog {
             losses,
         })
     }
+
+    /// How much was understood: messages, and calls with their results more than others.
+    pub(super) fn understood(&self) -> usize {
+        let messages = self.conversations.iter().flat_map(|one| &one.messages);
+        messages
+            .map(|message| match message.role {
+                Role::Tool if message.content != NO_RESULT => 3,
+                _ => 1,
+            })
+            .sum()
+    }
+}
+
+/// Why what was read can hardly be a session in this format.
+fn doubt(conversations: &[Conversation]) -> Option<String> {
+    /// In fewer calls one that was interrupted weighs too much.
+    const FEWEST_CALLS: usize = 3;
+    let dropped = conversations.iter().flat_map(|one| &one.dropped);
+    let (mut unknown, mut known) = (0, 0);
+    let mut kinds = BTreeMap::new();
+    for (why, count) in dropped {
+        match why {
+            DropReason::Unknown(kind) => {
+                unknown += count;
+                *kinds.entry(kind.as_str()).or_insert(0) += count;
+            }
+            _ => known += count,
+        }
+    }
+    let messages = conversations.iter().flat_map(|one| &one.messages);
+    let messages: Vec<&Message> = messages.collect();
+    known += messages.len();
+    if unknown > known {
+        let (kind, _) = kinds.iter().max_by_key(|(_, count)| **count)?;
+        let all = unknown + known;
+        return Some(format!(
+            "{unknown} of {all} records are of unknown kinds, most of them `{kind}`"
+        ));
+    }
+    let calls: usize = messages.iter().map(|one| one.tool_calls.len()).sum();
+    let missing = conversations.iter();
+    let missing: usize = missing
+        .filter_map(|one| one.repairs.get(&RepairKind::NoResult))
+        .sum();
+    (calls >= FEWEST_CALLS && missing * 10 >= calls * 9)
+        .then(|| format!("{missing} of {calls} calls have no result"))
 }
 
 /// One conversation: calls and results are paired, ids are unique.
@@ -95,7 +150,13 @@ pub struct Conversation {
 impl Conversation {
     /// The messages before a compaction that stay in the context as they are. Results go with their calls.
     pub fn kept_at(&self, compaction: &RecordedCompaction) -> Vec<&Message> {
-        let mut kept = Vec::new();
+        let places = self.kept_places(compaction).into_iter().flatten();
+        places.filter_map(|at| self.messages.get(at)).collect()
+    }
+
+    /// Their places: ranges in order.
+    pub(super) fn kept_places(&self, compaction: &RecordedCompaction) -> Vec<Range<usize>> {
+        let mut kept: Vec<Range<usize>> = Vec::new();
         let mut stays = true;
         for at in compaction.kept.iter().cloned().flatten() {
             let Some(message) = self.messages.get(at) else {
@@ -107,8 +168,10 @@ impl Conversation {
                     .get(&at)
                     .is_none_or(|forgotten| *forgotten > compaction.message);
             }
-            if stays {
-                kept.push(message);
+            match kept.last_mut().filter(|last| last.end == at) {
+                Some(last) if stays => last.end = at + 1,
+                _ if stays => kept.push(at..at + 1),
+                _ => {}
             }
         }
         kept
@@ -248,12 +311,11 @@ pub enum RepairKind {
     BrokenArguments,
     /// The id of a call was in use already and got a suffix.
     RepeatedId,
+    /// A result held only a note of the harness that it took the text out; [`CLEARED_RESULT`] takes its place.
+    ClearedResult,
     /// The message belongs to the history of another session, from which this one was forked.
     Copied,
 }
-
-/// What replaces a missing result of a call.
-pub const NO_RESULT: &str = "[no result recorded]";
 
 /// The line before a result whose call is not in the log.
 pub const ORPHAN_HEAD: &str = "[result of a call that is not in the log]";
@@ -303,7 +365,7 @@ pub enum ImportError {
     #[error("`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
-        near.as_ref().map(|near| format!("; {near}")).unwrap_or_default(),
+        readable(*better),
         first_loss(losses),
         Format::names().join(", "))]
     /// No known format fits.
@@ -314,8 +376,8 @@ pub enum ImportError {
         start: String,
         /// The keys of its first record.
         keys: Vec<String>,
-        /// The format it comes closest to, and what is missing.
-        near: Option<String>,
+        /// The format in which it can be read if that is named.
+        better: Option<Format>,
         /// What could not be read.
         losses: Vec<ImportIssue>,
     },
@@ -360,8 +422,20 @@ pub enum ImportError {
         /// The limit, in megabytes.
         limit: u64,
     },
+    /// What was read is no session: most records are unknown, or nearly all calls lack their results.
+    #[error("`{}` was read as {format}, but {why}{}", file.display(), readable(*better))]
+    Doubtful {
+        /// The log.
+        file: PathBuf,
+        /// The format it was read as.
+        format: Format,
+        /// What is wrong, with counts.
+        why: String,
+        /// The format in which it can be read.
+        better: Option<Format>,
+    },
     /// The format was recognised, but there is no message in it.
-    #[error("`{}` was read as {format} and holds no messages{}", file.display(), first_loss(losses))]
+    #[error("`{}` was read as {format} and holds no messages{}{}", file.display(), first_loss(losses), readable(*better))]
     NoMessages {
         /// The log.
         file: PathBuf,
@@ -369,16 +443,34 @@ pub enum ImportError {
         format: Format,
         /// What could not be read.
         losses: Vec<ImportIssue>,
+        /// The format in which it can be read.
+        better: Option<Format>,
     },
 }
 
 impl ImportError {
+    /// Where to note the format in which the log can be read, if that may help.
+    pub(super) fn better_mut(&mut self) -> Option<&mut Option<Format>> {
+        match self {
+            ImportError::UnknownFormat { better, .. }
+            | ImportError::Doubtful { better, .. }
+            | ImportError::NoMessages { better, .. } => Some(better),
+            _ => None,
+        }
+    }
+
     pub(super) fn from_io(file: &Path, source: std::io::Error) -> ImportError {
         ImportError::Io {
             file: file.to_owned(),
             source,
         }
     }
+}
+
+fn readable(better: Option<Format>) -> String {
+    better.map_or_else(String::new, |format| {
+        format!("; `--format {}` reads it", format.name())
+    })
 }
 
 fn found_keys(keys: &[String]) -> String {

@@ -1,5 +1,4 @@
-//! Detects the format of a log by its content; the name of the file only breaks ties. For a log in no known format,
-//! says which one is closest, and what the log lacks.
+//! Detects the format of a log by its content; the name of the file only breaks ties.
 
 use serde_json::Value;
 
@@ -55,45 +54,6 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Whether a text has the head of a chat as Aider writes it: the first thing in the file, or outside all fences and
-/// followed by a line of Aider's own. A page that only shows such a head is not a log.
-pub(super) fn is_aider(head: &str) -> bool {
-    let mut lines = head
-        .trim_start_matches('\u{feff}')
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .peekable();
-    if lines.peek().is_some_and(|line| is_aider_head(line)) {
-        return true;
-    }
-    let mut fenced = false;
-    while let Some(line) = lines.next() {
-        fenced ^= line.starts_with("```");
-        if !fenced
-            && is_aider_head(line)
-            && lines
-                .peek()
-                .is_some_and(|next| next.starts_with(['>', '#']))
-        {
-            return true;
-        }
-    }
-    false
-}
-
-fn is_aider_head(line: &str) -> bool {
-    let time = line
-        .strip_prefix("# aider chat started at ")
-        .unwrap_or("")
-        .as_bytes();
-    let form = b"0000-00-00 00:00:00";
-    time.len() >= form.len()
-        && time
-            .iter()
-            .zip(form)
-            .all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
-}
-
 fn is_lines_name(name: &str) -> bool {
     name.ends_with(".jsonl") || name.ends_with(".ndjson")
 }
@@ -136,8 +96,7 @@ type Marks = fn(&Value) -> bool;
 
 /// JSON lines: one of this many first records must have the marks. The first row that matches decides, so a new row
 /// must stand above the rows that would also match its records: `is_message` takes any line with a role and a text,
-/// `is_claude` any with a `sessionId` and a common `type`, and `conversations` also what Hermes writes, which
-/// [`detect_lines`] tells apart.
+/// and `is_claude` any with a `sessionId` and a common `type`.
 const OF_LINES: &[(usize, Marks, Format)] = &[
     (LOOKED_AT, is_codex, Format::Codex),
     (
@@ -160,12 +119,35 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
         |r| has(r, "sessionId") && has(r, "projectHash") && !has(r, "type"),
         Format::Gemini,
     ),
-    (LOOKED_AT, is_claude, Format::ClaudeCode),
+    (
+        2,
+        |r| text(r, "type") == Some("session_start") && has(r, "id"),
+        Format::Droid,
+    ),
+    (LOOKED_AT, is_pi_message, Format::Pi),
     (
         LOOKED_AT,
-        |r| has_list(r, "conversations"),
-        Format::ShareGpt,
+        |r| matches!(text(r, "type"), Some("thread.started" | "item.completed")),
+        Format::Codex,
     ),
+    (LOOKED_AT, is_gemini_stream, Format::Gemini),
+    (
+        LOOKED_AT,
+        |r| has(r, "sessionId") && r.pointer("/message/parts").is_some(),
+        Format::QwenCode,
+    ),
+    (
+        LOOKED_AT,
+        |r| text(r, "type") == Some("tool_call") && has(r, "tool_call"),
+        Format::Cursor,
+    ),
+    (
+        LOOKED_AT,
+        |r| r.pointer("/message/payload").is_some() && r.pointer("/message/type").is_some(),
+        Format::Kimi,
+    ),
+    (LOOKED_AT, is_claude, Format::ClaudeCode),
+    (LOOKED_AT, is_trajectory, Format::Hermes),
     (LOOKED_AT, is_openhands_evaluation, Format::OpenHands),
     (
         LOOKED_AT,
@@ -182,7 +164,6 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
         |r| has(r, "role") && has(r, "finish_reason"),
         Format::Hermes,
     ),
-    (LOOKED_AT, |r| has(r, "run_type"), Format::LangSmith),
     (LOOKED_AT, is_atif, Format::Atif),
     (LOOKED_AT, is_span, Format::OpenTelemetry),
     (LOOKED_AT, is_message, Format::OpenAi),
@@ -221,11 +202,7 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
     ),
     (is_openhands_evaluation, Format::OpenHands),
     (|d| has_list(d, "history"), Format::Gemini),
-    (
-        |d| has(d, "run_type") || has_list(d, "post") || has_list(d, "patch"),
-        Format::LangSmith,
-    ),
-    (|d| has_list(d, "conversations"), Format::ShareGpt),
+    (is_trajectory, Format::Hermes),
     (
         |d| has_list(d, "messages") && has(d, "started_at"),
         Format::Hermes,
@@ -235,12 +212,8 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
         Format::OpenAi,
     ),
     (
-        |d| {
-            list(d, "messages")
-                .iter()
-                .any(|m| has_list(m, "conversations"))
-        },
-        Format::ShareGpt,
+        |d| has_list(d, "traj") || has_list(d, "simulations"),
+        Format::OpenAi,
     ),
 ];
 
@@ -254,10 +227,11 @@ const OF_LIST: &[(Marks, Format)] = &[
         |item| has(item, "source") && (has(item, "action") || has(item, "observation")),
         Format::OpenHands,
     ),
-    (|item| has_list(item, "conversations"), Format::ShareGpt),
     (is_returncode, Format::MiniSweAgent),
     (is_atif, Format::Atif),
     (is_span, Format::OpenTelemetry),
+    (is_claude, Format::ClaudeCode),
+    (|item| has_list(item, "traj"), Format::OpenAi),
     // Rows of its database.
     (
         |item| has(item, "role") && has(item, "compacted"),
@@ -271,13 +245,6 @@ fn detect_lines(records: &[&Value]) -> Option<Format> {
         .iter()
         .find(|(first, marks, _)| any_of_first(*first, records, *marks))?;
     Some(match format {
-        Format::ShareGpt
-            if any_of_first(LOOKED_AT, records, |r| {
-                has(r, "completed") && has(r, "timestamp")
-            }) =>
-        {
-            Format::Hermes
-        }
         Format::OpenAi if any_of_first(LOOKED_AT, records, is_anthropic_message) => {
             Format::Anthropic
         }
@@ -340,8 +307,31 @@ fn is_claude(record: &Value) -> bool {
         "ai-title",
     ];
     let known = text(record, "type").is_some_and(|kind| KINDS.contains(&kind));
-    (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))
+    let is_streamed = has(record, "session_id") && has(record, "uuid") && known;
+    is_streamed
+        || (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))
         || (known && has(record, "uuid") && has(record, "parentUuid"))
+        || has(record, "parent_tool_use_id") && has(record, "message")
+}
+
+/// A message of pi's family in its envelope, where the header is missing.
+fn is_pi_message(record: &Value) -> bool {
+    text(record, "type") == Some("message")
+        && has(record, "id")
+        && has(record, "parentId")
+        && record.pointer("/message/role").is_some()
+}
+
+/// A record of Gemini CLI's stream: those of a session have other kinds.
+fn is_gemini_stream(record: &Value) -> bool {
+    let is_call = text(record, "type") == Some("tool_use") && has(record, "tool_name");
+    let is_text = text(record, "type") == Some("message") && has(record, "delta");
+    is_call || is_text || text(record, "type") == Some("tool_result") && has(record, "tool_id")
+}
+
+/// A trajectory as Hermes exports it.
+fn is_trajectory(record: &Value) -> bool {
+    has_list(record, "conversations") && has(record, "completed") && has(record, "timestamp")
 }
 
 fn is_openhands_evaluation(record: &Value) -> bool {
@@ -413,47 +403,9 @@ fn is_anthropic_message(message: &Value) -> bool {
         && kinds.any(|kind| matches!(kind, Some("tool_use" | "tool_result" | "thinking")))
 }
 
-/// Says for a record of no known format which format is closest, and what the record lacks; `None` if none is close.
-pub(super) fn nearest(record: &Value) -> Option<String> {
-    let object = record.as_object()?;
-    let signs = Format::ALL
-        .into_iter()
-        .flat_map(|format| format.signs().iter().map(move |keys| (format, *keys)));
-    let scored = signs.map(|(format, keys)| {
-        let present = keys.iter().filter(|key| object.contains_key(**key)).count();
-        (present * 12 / keys.len(), present, format, keys)
-    });
-    let (_, _, format, keys) = scored
-        .rev()
-        .filter(|(share, ..)| *share >= 6)
-        .max_by_key(|(share, count, ..)| (*share, *count))?;
-    let missing: Vec<&str> = keys
-        .iter()
-        .copied()
-        .filter(|key| !object.contains_key(*key))
-        .collect();
-    Some(if missing.is_empty() {
-        let what = in_code_marks(keys);
-        format!("it is most like {format}, but {what} do not hold what they hold there")
-    } else {
-        format!(
-            "it is most like {format}, but has no {}",
-            in_code_marks(&missing)
-        )
-    })
-}
-
-fn in_code_marks(keys: &[&str]) -> String {
-    keys.iter()
-        .map(|key| format!("`{key}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_document_over_several_lines_is_not_json_lines() {
@@ -470,27 +422,5 @@ mod tests {
             ),
             "a damaged first line"
         );
-    }
-
-    #[test]
-    fn what_a_near_format_lacks_is_named() {
-        let near = |record: Value| nearest(&record).unwrap_or_default();
-        assert_eq!(
-            near(json!({"role": "user", "text": "hi"})),
-            "it is most like openai-messages, but has no `content`"
-        );
-        let claude = near(json!({"type": "user", "uuid": "u", "message": {}}));
-        assert_eq!(
-            claude,
-            "it is most like claude-code, but has no `sessionId`"
-        );
-        let codex = near(json!({"type": "user", "timestamp": "t", "payload": {}}));
-        assert!(
-            codex.starts_with(
-                "it is most like codex, but `type`, `timestamp`, `payload` do not hold"
-            ),
-            "{codex}"
-        );
-        assert_eq!(near(json!({"dialogue": [], "kind": "chat"})), "");
     }
 }

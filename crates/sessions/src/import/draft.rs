@@ -1,19 +1,22 @@
 //! A conversation in the making: readers append to it, and at the end calls are paired with results.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::blocks::CallResult;
 use super::conversation::{
-    CompactionKind, Conversation, DropReason, ModelStep, NO_RESULT, RecordedCompaction, RepairKind,
+    CompactionKind, Conversation, DropReason, ModelStep, RecordedCompaction, RepairKind,
 };
 use super::scrub::{joined_ranges, shorten_while_reading};
 use super::source::Records;
+use super::text_results::written_call;
 use crate::references::references_in;
-use crate::transcript::{Message, Role, ToolCall};
+use crate::transcript::{CLEARED_RESULT, Message, NO_RESULT, Role, ToolCall};
 use base::units::Usage;
 
 /// A conversation that a reader builds. Indices are those of entries, not of the final messages.
@@ -44,6 +47,12 @@ pub(super) struct ConversationDraft {
     silent: HashSet<String>,
     /// Calls of the last reply that have no result so far.
     open: OpenCalls,
+    /// The ids of all calls so far.
+    called: HashSet<String>,
+    /// The system texts so far, without what differs from turn to turn.
+    prompts: HashSet<u64>,
+    /// How many results hold only a note of the harness that it took the text out.
+    cleared: usize,
     /// How many ids were made for calls.
     made: usize,
     /// How many entries at the start were copied from another session.
@@ -118,7 +127,12 @@ impl ConversationDraft {
             .last_mut()
             .filter(|last| last.tokens_after.is_none())
         {
-            last.tokens_after = Some(input.0);
+            let before = last.step.checked_sub(1);
+            let before = before.and_then(|at| self.steps.get(at)?.usage.input);
+            last.tokens_before = last.tokens_before.or(before.map(|before| before.0));
+            // A request that is no smaller was sent before the compaction took effect.
+            last.tokens_after =
+                Some(input.0).filter(|now| last.tokens_before.is_none_or(|before| *now < before));
         }
         self.steps.push(ModelStep {
             model: self.model.clone(),
@@ -158,6 +172,9 @@ impl ConversationDraft {
         if text.trim().is_empty() {
             return self.count(DropReason::Empty);
         }
+        if role == Role::System && !self.prompts.insert(fingerprint_of_prompt(&text)) {
+            return self.count(DropReason::Injected("system text again".to_owned()));
+        }
         self.entries.push(Message::text(role, text));
     }
 
@@ -167,9 +184,77 @@ impl ConversationDraft {
         if message.content.trim().is_empty() && calls.is_empty() {
             return self.count(DropReason::Empty);
         }
+        self.called.extend(calls.iter().map(|call| call.id.clone()));
         self.open = OpenCalls::from_calls(&calls);
         message.tool_calls = calls;
         self.entries.push(message);
+    }
+
+    /// Adds a call to the reply before it, or as a reply of its own; false if the call is known already.
+    pub(super) fn add_call(&mut self, call: ToolCall) -> bool {
+        if self.called.contains(&call.id) {
+            return false;
+        }
+        match self.last_reply() {
+            Some(reply) => {
+                reply.tool_calls.push(call.clone());
+                self.called.insert(call.id.clone());
+                self.open.add(&call);
+            }
+            None => self.add_reply("", vec![call]),
+        }
+        true
+    }
+
+    /// Adds a piece of text to the reply before it, or as a reply of its own.
+    pub(super) fn append_to_reply(&mut self, text: &str) {
+        match self
+            .last_reply()
+            .filter(|reply| reply.tool_calls.is_empty())
+        {
+            Some(reply) => reply.content.push_str(text),
+            None => self.add_reply(text, Vec::new()),
+        }
+    }
+
+    /// The reply that nothing follows so far.
+    fn last_reply(&mut self) -> Option<&mut Message> {
+        let here = self.entries.len();
+        let is_cut = self
+            .recorded
+            .last()
+            .is_some_and(|last| last.message == here);
+        let last = self.entries.last_mut().filter(|_| !is_cut);
+        last.filter(|last| last.role == Role::Assistant)
+    }
+
+    /// Whether a call has this id.
+    pub(super) fn has_called(&self, id: &str) -> bool {
+        self.called.contains(id)
+    }
+
+    /// Whether a call of the tool `name` waits for its result, or is written in the text of the last reply.
+    pub(super) fn expects_result_of(&mut self, name: &str) -> bool {
+        self.open.first_of(name).is_some()
+            || self.last_reply().is_some_and(|reply| {
+                reply.tool_calls.is_empty()
+                    && written_call(&reply.content, name, String::new()).is_some()
+            })
+    }
+
+    /// Makes a call of the one that the last reply has written as text, unless one of this name waits.
+    pub(super) fn make_written_call(&mut self, name: &str) {
+        if self.open.first_of(name).is_some() {
+            return;
+        }
+        let id = self.new_id();
+        let Some(reply) = self.last_reply() else {
+            return;
+        };
+        if let Some((text, call)) = written_call(&reply.content, name, id) {
+            reply.content = text;
+            self.add_call(call);
+        }
     }
 
     /// Adds a piece of the assistant message called `key`, which may have begun earlier.
@@ -197,6 +282,7 @@ impl ConversationDraft {
             }
             message.content.push_str(text);
         }
+        self.called.extend(calls.iter().map(|call| call.id.clone()));
         message.tool_calls.extend(calls);
     }
 
@@ -208,13 +294,36 @@ impl ConversationDraft {
     /// Adds the result of the call `id`.
     pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
         self.open.answer(id);
+        let mut text = text.into();
+        if is_placeholder(&text) {
+            self.cleared += 1;
+            CLEARED_RESULT.clone_into(&mut text);
+        }
         self.entries
-            .push(Message::result(id, shorten_while_reading(text.into())));
+            .push(Message::result(id, shorten_while_reading(text)));
+    }
+
+    /// Adds a result to the call that it names; else to the oldest call of its tool that waits, or the oldest at all.
+    pub(super) fn add_call_result(&mut self, result: CallResult) {
+        let CallResult { id, name, text } = result;
+        if self.called.contains(&id) || !id.is_empty() && self.waiting() == 0 {
+            return self.add_result(&id, text);
+        }
+        let of_tool = self.open.first_of(&name);
+        match of_tool {
+            Some(id) => self.add_result(&id, text),
+            None => self.add_next_result(text),
+        }
     }
 
     /// Adds the result of the oldest call of the last assistant message that has none, in formats without ids.
     pub(super) fn add_next_result(&mut self, text: impl Into<String>) {
-        let id = self.open.order.front().cloned().unwrap_or_default();
+        let id = self
+            .open
+            .order
+            .front()
+            .map(|(id, _)| id.clone())
+            .unwrap_or_default();
         self.add_result(&id, text);
     }
 
@@ -346,6 +455,11 @@ impl ConversationDraft {
             begins_midway: self.begins_midway,
             ..Conversation::default()
         };
+        if self.cleared > 0 {
+            conversation
+                .repairs
+                .insert(RepairKind::ClearedResult, self.cleared);
+        }
         let starts = Pairing::new(self.entries).run(&mut conversation);
         let place = |entry: usize| {
             starts
@@ -452,6 +566,49 @@ pub(super) fn read_each(
     drafts
 }
 
+/// What harnesses write in the place of a result that they took out of the context.
+fn is_placeholder(text: &str) -> bool {
+    const STARTS: [&str; 8] = [
+        "[Old tool result content cleared",
+        "[Compacted history content evicted",
+        "[Old tool output cleared",
+        "[Tool result evicted",
+        "[Tool output cleared",
+        "[tool result cleared",
+        "[tool output evicted",
+        "<persisted-output-evicted",
+    ];
+    const WORDS: [&str; 6] = [
+        "evicted",
+        "cleared",
+        "pruned",
+        "compacted",
+        "omitted",
+        "trimmed",
+    ];
+    const SUBJECTS: [&str; 5] = ["result", "output", "history", "content", "context"];
+    const LONGEST: usize = 120;
+    let text = text.trim();
+    let text = text.strip_prefix("Error: ").unwrap_or(text);
+    let is_note = text.len() <= LONGEST && text.starts_with('[') && text.ends_with(']');
+    let lower = text.to_lowercase();
+    STARTS.iter().any(|start| text.starts_with(start))
+        || is_note
+            && !text.contains('\n')
+            && WORDS.iter().any(|word| lower.contains(word))
+            && SUBJECTS.iter().any(|word| lower.contains(word))
+}
+
+/// What tells a system prompt from another: its words without numbers, as a prompt that is sent again has another date.
+/// Of a long one, the beginning.
+fn fingerprint_of_prompt(text: &str) -> u64 {
+    const COMPARED: usize = 2000;
+    let mut hasher = DefaultHasher::new();
+    let words = text.chars().filter(|c| c.is_alphabetic()).take(COMPARED);
+    words.for_each(|c| c.hash(&mut hasher));
+    hasher.finish()
+}
+
 /// Whether an entry was dropped.
 fn is_void(message: &Message) -> bool {
     message.content.is_empty() && message.tool_calls.is_empty() && message.role == Role::User
@@ -460,18 +617,29 @@ fn is_void(message: &Message) -> bool {
 /// The calls of a reply that have no result so far.
 #[derive(Debug, Default)]
 struct OpenCalls {
-    /// Their ids in order; the first one is waiting.
-    order: VecDeque<String>,
+    /// Their ids and names in order; the first one is waiting.
+    order: VecDeque<(String, String)>,
     waiting: HashSet<String>,
 }
 
 impl OpenCalls {
     fn from_calls(calls: &[ToolCall]) -> OpenCalls {
-        let order: VecDeque<String> = calls.iter().map(|call| call.id.clone()).collect();
-        OpenCalls {
-            waiting: order.iter().cloned().collect(),
-            order,
-        }
+        let mut open = OpenCalls::default();
+        calls.iter().for_each(|call| open.add(call));
+        open
+    }
+
+    fn add(&mut self, call: &ToolCall) {
+        let name = call.function.name.clone();
+        self.order.push_back((call.id.clone(), name));
+        self.waiting.insert(call.id.clone());
+    }
+
+    /// The oldest call of the tool `name` that waits.
+    fn first_of(&self, name: &str) -> Option<String> {
+        let mut waiting = self.order.iter();
+        let found = waiting.find(|(id, tool)| tool == name && self.waiting.contains(id));
+        found.map(|(id, _)| id.clone())
     }
 
     fn answer(&mut self, id: &str) {
@@ -479,7 +647,7 @@ impl OpenCalls {
         while self
             .order
             .front()
-            .is_some_and(|first| !self.waiting.contains(first))
+            .is_some_and(|(first, _)| !self.waiting.contains(first))
         {
             self.order.pop_front();
         }
@@ -638,7 +806,7 @@ mod tests {
         assert_eq!(
             listed.finish().tools,
             expected,
-            "ShareGPT writes the list as a text"
+            "a list may be written as a text"
         );
     }
 

@@ -4,18 +4,18 @@ use base::locale::localized;
 use base::named_enum;
 
 use Format::{
-    Aider, Anthropic, Atif, ClaudeCode, Codex, CopilotCli, Gemini, Hermes, Inspect, LangSmith,
-    MiniSweAgent, OpenAi, OpenCode, OpenHands, OpenTelemetry, Pi, ShareGpt, SweAgent,
+    Anthropic, Atif, ClaudeCode, Codex, CopilotCli, Cursor, Droid, Gemini, Hermes, Inspect, Kimi,
+    MiniSweAgent, OpenAi, OpenCode, OpenHands, OpenTelemetry, Pi, QwenCode, SweAgent,
 };
 
 named_enum! {
     /// The formats that can be read.
     pub enum Format {
-        /// Claude Code: JSON lines.
+        /// Claude Code: session files, stream-json, output of the SDK.
         ClaudeCode = "claude-code",
-        /// Codex CLI: rollout files.
+        /// Codex CLI: rollout files, `exec --json`.
         Codex = "codex",
-        /// Gemini CLI: single JSON, JSONL, checkpoints.
+        /// Gemini CLI: single JSON, JSONL, checkpoints, stream-json.
         Gemini = "gemini-cli",
         /// pi: session files.
         Pi = "pi",
@@ -29,8 +29,6 @@ named_enum! {
         MiniSweAgent = "mini-swe-agent",
         /// OpenHands: event lists, evaluation output, agent SDK events.
         OpenHands = "openhands",
-        /// Aider: chat history in Markdown.
-        Aider = "aider",
         /// Copilot CLI: session events.
         CopilotCli = "copilot-cli",
         /// Inspect: evaluation logs.
@@ -39,14 +37,18 @@ named_enum! {
         OpenAi = "openai-messages",
         /// Messages as Anthropic's API has them.
         Anthropic = "anthropic-messages",
-        /// ShareGPT conversations.
-        ShareGpt = "sharegpt",
-        /// LangSmith: exported runs.
-        LangSmith = "langsmith",
         /// The Agent Trajectory Interchange Format, as Harbor writes it.
         Atif = "atif",
         /// Spans of OpenTelemetry, OpenInference (Phoenix) and Langfuse.
         OpenTelemetry = "opentelemetry",
+        /// Qwen Code: session files.
+        QwenCode = "qwen-code",
+        /// Cursor's agent: stream-json.
+        Cursor = "cursor",
+        /// Kimi CLI: `wire.jsonl`; its `context.jsonl` is messages of OpenAI's API.
+        Kimi = "kimi",
+        /// Factory's Droid: session files.
+        Droid = "droid",
     }
 }
 
@@ -144,15 +146,16 @@ impl Format {
             SweAgent => "SWE-agent",
             MiniSweAgent => "mini-SWE-agent",
             OpenHands => "OpenHands",
-            Aider => "Aider",
             CopilotCli => "Copilot CLI",
             Inspect => "Inspect",
             OpenAi => "OpenAI",
             Anthropic => "Anthropic",
-            ShareGpt => "ShareGPT",
-            LangSmith => "LangSmith",
             Atif => "ATIF",
             OpenTelemetry => "OpenTelemetry",
+            QwenCode => "Qwen Code",
+            Cursor => "Cursor",
+            Kimi => "Kimi CLI",
+            Droid => "Droid",
         }
     }
 
@@ -164,8 +167,8 @@ impl Format {
             Pi => Some("~/.pi/agent/sessions"),
             OpenHands => Some("~/.openhands/conversations"),
             CopilotCli => Some("~/.copilot/session-state"),
-            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi
-            | Anthropic | ShareGpt | LangSmith | Atif | OpenTelemetry => None,
+            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic
+            | Atif | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
         }
     }
 
@@ -187,51 +190,26 @@ impl Format {
                 "`session.compaction_complete` events",
                 "`session.compaction_complete` 事件",
             )),
-            Gemini | OpenCode | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi | Anthropic
-            | ShareGpt | LangSmith | Atif | OpenTelemetry => None,
+            Gemini | OpenCode | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic | Atif
+            | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
         }
     }
 
     const fn token_counts(self) -> TokenCounts {
         match self {
-            Codex | Gemini | Pi | OpenCode | Atif => TokenCounts::Whole,
+            Codex | Gemini | Pi | OpenCode | Atif | QwenCode => TokenCounts::Whole,
             ClaudeCode => TokenCounts::OutputInPart,
-            Hermes | SweAgent | MiniSweAgent | OpenHands | Aider | CopilotCli | Inspect
-            | OpenAi | Anthropic | ShareGpt | LangSmith | OpenTelemetry => TokenCounts::No,
+            Hermes | SweAgent | MiniSweAgent | OpenHands | CopilotCli | Inspect | OpenAi
+            | Anthropic | OpenTelemetry | Cursor | Kimi | Droid => TokenCounts::No,
         }
     }
 
     /// Whether a session may be one JSON document; otherwise it is JSON lines or text.
     pub(super) const fn is_document(self) -> bool {
         match self {
-            ClaudeCode | Codex | Pi | Aider | CopilotCli => false,
-            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | OpenHands | Inspect | OpenAi
-            | Anthropic | ShareGpt | LangSmith | Atif | OpenTelemetry => true,
-        }
-    }
-
-    /// The fields that distinguish the records of these logs, a set for each kind of record.
-    pub(super) const fn signs(self) -> &'static [&'static [&'static str]] {
-        match self {
-            ClaudeCode => &[&["type", "sessionId", "uuid", "message"]],
-            Codex => &[&["type", "timestamp", "payload"]],
-            Gemini => &[&["sessionId", "projectHash", "messages"]],
-            Pi => &[&["type", "id", "timestamp", "cwd"]],
-            OpenCode => &[&["info", "messages"]],
-            Hermes => &[&["session_id", "system_prompt", "messages"]],
-            SweAgent => &[&["trajectory", "history"]],
-            MiniSweAgent => &[&["trajectory_format", "messages"]],
-            OpenHands => &[&["source", "action"], &["instance_id", "history"]],
-            Aider => &[],
-            CopilotCli => &[&["type", "data", "parentId"]],
-            Inspect => &[&["eval", "version", "samples"]],
-            OpenAi => &[&["role", "content"], &["messages"]],
-            // Its messages have the fields of OpenAI's.
-            Anthropic => &[],
-            ShareGpt => &[&["conversations"], &["from", "value"]],
-            LangSmith => &[&["run_type", "inputs"]],
-            Atif => &[&["schema_version", "agent", "steps"]],
-            OpenTelemetry => &[&["traceId", "spanId", "attributes"]],
+            Codex | Pi | CopilotCli | QwenCode | Cursor | Kimi | Droid => false,
+            ClaudeCode | Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | OpenHands
+            | Inspect | OpenAi | Anthropic | Atif | OpenTelemetry => true,
         }
     }
 }

@@ -8,8 +8,10 @@
 
 mod archive;
 mod assemble;
+mod blocks;
 mod content;
 mod conversation;
+mod copies;
 mod detect;
 mod draft;
 mod events;
@@ -20,6 +22,8 @@ mod points;
 mod scrub;
 mod source;
 mod stats;
+mod text_results;
+mod usage;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
@@ -27,12 +31,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
+pub use crate::transcript::NO_RESULT;
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble, unique_name};
 use conversation::expect_format;
 pub use conversation::{
     CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep,
-    NO_RESULT, ORPHAN_HEAD, RecordedCompaction, RepairKind,
+    ORPHAN_HEAD, RecordedCompaction, RepairKind,
 };
+pub use copies::Fingerprint;
 use detect::LogShape;
 pub use folder::{Log, log_files};
 pub use format::Format;
@@ -73,18 +79,46 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, Impo
         .metadata()
         .map_err(|e| ImportError::from_io(path, e))?
         .len();
-    read_from(path, BufReader::new(file), length, format)
+    let mut read = read_from(path, BufReader::new(file), length, format);
+    if let Err(error) = &mut read
+        && let Some(better) = error.better_mut()
+    {
+        *better = format_that_reads(path, length);
+    }
+    read
+}
+
+/// The format in which the file holds the most messages and results.
+fn format_that_reads(path: &Path, length: u64) -> Option<Format> {
+    if length > LARGEST_SESSION {
+        return None;
+    }
+    let understood = |format: Format| {
+        let file = File::open(path).ok()?;
+        let read = read_from(path, BufReader::new(file), length, Some(format)).ok()?;
+        Some((read.understood(), format))
+    };
+    let all = Format::ALL.into_iter().rev().filter_map(understood);
+    all.max_by_key(|(count, _)| *count)
+        .map(|(_, format)| format)
 }
 
 /// The largest document that is read to find out whether it is a session.
 const LARGEST_SESSION: u64 = 32 << 20;
 
-/// Reads the session at `path` if it is in one of `formats`; `None` if it is anything else. Of files that are not JSON lines
+/// Reads the session at `path` as `given`, or if it is in one of `formats`; `None` if it is anything else. Of files that are not JSON lines
 /// only the beginning is read, unless one of the formats is a document.
 ///
 /// # Errors
 /// As for [`read_log`], for files that are JSON lines.
-pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLog>, ImportError> {
+pub fn read_session(
+    path: &Path,
+    formats: &[Format],
+    given: Option<Format>,
+) -> Result<Option<ImportedLog>, ImportError> {
+    if given.is_some() {
+        return read_log(path, given).map(Some);
+    }
     let opened = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
     let mut reader = BufReader::with_capacity(1 << 20, opened);
     let mut head = Vec::new();
@@ -117,7 +151,7 @@ pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLo
         return Err(ImportError::Empty(path.to_owned()));
     }
     let mut records = Records::new(path, shape, Box::new(Cursor::new(head).chain(reader)));
-    match detect_format(&mut records, &text) {
+    match detect_format(&mut records) {
         Some(format) if formats.contains(&format) => import(format, records).map(Some),
         Some(_) => Ok(None),
         None if shape == LogShape::Document => Ok(None),
@@ -165,11 +199,7 @@ fn read_from(
         .file_name()
         .map(|name| name.to_string_lossy().to_lowercase())
         .unwrap_or_default();
-    let shape = if format == Some(Format::Aider) {
-        LogShape::Text
-    } else {
-        detect::shape_of(&text, &name)
-    };
+    let shape = detect::shape_of(&text, &name);
     if shape == LogShape::Document && length > DOCUMENT_LIMIT {
         return Err(ImportError::TooLarge {
             file: file.to_owned(),
@@ -177,17 +207,14 @@ fn read_from(
         });
     }
     let mut records = Records::new(file, shape, Box::new(Cursor::new(head).chain(reader)));
-    let format = format.or_else(|| detect_format(&mut records, &text));
+    let format = format.or_else(|| detect_format(&mut records));
     match format {
         Some(format) => import(format, records),
         None => Err(unknown(file, &text, records)),
     }
 }
 
-fn detect_format(records: &mut Records, head: &str) -> Option<Format> {
-    if records.shape == LogShape::Text {
-        return detect::is_aider(head).then_some(Format::Aider);
-    }
+fn detect_format(records: &mut Records) -> Option<Format> {
     let (shape, found) = records.look_ahead(detect::LOOKED_AT);
     detect::detect(shape, &found)
 }
@@ -206,7 +233,6 @@ fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportErr
 fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
     let (shape, found) = records.look_ahead(1);
     let first = found.first().map(|record| record.get(0).unwrap_or(record));
-    let near = first.and_then(detect::nearest);
     let keys = first
         .and_then(Value::as_object)
         .map(|object| object.keys().take(20).cloned().collect());
@@ -227,7 +253,7 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
         file: file.to_owned(),
         start,
         keys: keys.unwrap_or_default(),
-        near,
+        better: None,
         losses: records.into_losses(),
     }
 }

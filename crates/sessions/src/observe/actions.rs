@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::errors::{error_of, is_error, is_failed_read};
+use super::errors::{error_of, is_failed_read};
 use crate::import::full_length;
 use crate::references::{Lines, Target, command_of, targets};
 use crate::transcript::{
-    FileAction, Message, Role, ShellCommand, ToolCall, file_operation, shell_commands,
+    FileAction, Message, Role, ShellCommand, ToolCall, file_operations, is_failed_result,
+    shell_commands,
 };
 use base::text::one_line;
 
@@ -86,16 +87,14 @@ impl SessionActions {
         self.order += 1;
         let command = command_of(&call.function.arguments);
         let looked_at = targets(call);
-        let mut changed = changed_by_tool(call);
         let commands = command.as_deref().map(shell_commands).unwrap_or_default();
-        for operation in commands.iter().flat_map(ShellCommand::operations) {
-            changed.extend((operation.action != FileAction::Read).then_some(operation.path));
-        }
-        changed.extend(command.as_deref().map(patched).unwrap_or_default());
+        let operations = file_operations(call).into_iter();
+        let changing = operations.filter(|operation| operation.action != FileAction::Read);
+        let changed: Vec<String> = changing.map(|one| one.path).collect();
         let known = command.is_some() || !looked_at.is_empty() || !changed.is_empty();
         let is_shell = command.is_some();
         // An edit that was refused did not happen; a command may have changed files before it failed.
-        if is_shell || !is_error(result) {
+        if is_shell || !is_failed_result(result) {
             self.change(turn, changed);
         }
         if is_agent(call)
@@ -237,42 +236,6 @@ pub(super) fn results_after(messages: &[Message], at: usize) -> HashMap<&str, &M
 
 fn name_of(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
-}
-
-/// The files that a call of an editing tool changes.
-fn changed_by_tool(call: &ToolCall) -> Vec<String> {
-    if let Some(operation) = file_operation(call) {
-        return (operation.action != FileAction::Read)
-            .then_some(operation.path)
-            .into_iter()
-            .collect();
-    }
-    let value: Option<serde_json::Value> = serde_json::from_str(&call.function.arguments).ok();
-    let input = value.as_ref().and_then(|value| {
-        ["input", "patch"]
-            .iter()
-            .find_map(|key| value.get(*key)?.as_str())
-    });
-    input.map(patched).unwrap_or_default()
-}
-
-/// The files that a patch in the format of `apply_patch` changes.
-fn patched(text: &str) -> Vec<String> {
-    if !text.contains("*** Begin Patch") {
-        return Vec::new();
-    }
-    let heads = [
-        "*** Update File: ",
-        "*** Add File: ",
-        "*** Delete File: ",
-        "*** Move to: ",
-    ];
-    let paths = text.lines().filter_map(|line| {
-        heads
-            .iter()
-            .find_map(|head| line.trim_start().strip_prefix(head))
-    });
-    paths.map(|path| path.trim().to_owned()).collect()
 }
 
 /// Sub-agents change files unseen.

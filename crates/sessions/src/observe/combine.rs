@@ -91,13 +91,12 @@ impl SessionObservation {
 /// another, counts in the session where most turns follow it; among equals, in the first file by name.
 pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservation {
     sessions.sort_by(|(a, one), (b, other)| (a, &one.name).cmp(&(b, &other.name)));
+    let copies = copies(&sessions);
     let best = best_copies(&sessions);
-    let mut seen: HashMap<u64, String> = HashMap::new();
     let mut all = SessionObservation::default();
     let (mut surrounded, mut placebos) = (Vec::new(), Vec::new());
     for (place, (file, found)) in sessions.into_iter().enumerate() {
-        let copy_of = seen.get(&found.digest).cloned();
-        seen.entry(found.digest).or_insert_with(|| file.clone());
+        let copy_of = copies.get(&place).cloned();
         let mut compactions = found.compactions;
         compactions.retain(|one| {
             copy_of.is_none()
@@ -136,6 +135,33 @@ pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservati
         all.placebo = local_difference(&placebos);
     }
     all
+}
+
+/// The sessions that are copies, each with the file of one that goes on, or of the first that is equal.
+fn copies(sessions: &[(String, SessionFindings)]) -> BTreeMap<usize, String> {
+    let mut alike: HashMap<&[u64], Vec<usize>> = HashMap::new();
+    for (place, (_, found)) in sessions.iter().enumerate() {
+        let start = found.fingerprint.start();
+        alike.entry(start).or_default().push(place);
+    }
+    let mut copies = BTreeMap::new();
+    for places in alike.values() {
+        for place in places {
+            let Some((_, one)) = sessions.get(*place) else {
+                continue;
+            };
+            let longer = places.iter().rev().filter_map(|other| {
+                let (file, found) = sessions.get(*other)?;
+                let is_copied = one.fingerprint.is_copied_in(&found.fingerprint);
+                let is_back = found.fingerprint.is_copied_in(&one.fingerprint);
+                (other != place && is_copied && (!is_back || other < place)).then_some(file)
+            });
+            if let Some(file) = longer.last() {
+                copies.insert(*place, file.clone());
+            }
+        }
+    }
+    copies
 }
 
 /// For each compaction, by its identity: the most turns that follow it in a session, and which session that is.

@@ -1,12 +1,6 @@
 //! Whether the result of a call is an error, and which.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use crate::import::NO_RESULT;
-use crate::transcript::{recorded_exit_code, stated_exit_code};
-use base::text::pattern;
+use crate::transcript::{NO_RESULT, is_failed_result, is_json_error, stated_exit_code};
 
 /// Characters at the beginning of a result that are searched for a mark.
 const HEAD: usize = 400;
@@ -15,7 +9,7 @@ const LINES: usize = 4;
 
 /// The error in a result: what identifies it, and the line to show. `None` if the result is not an error.
 pub(super) fn error_of(result: &str) -> Option<(String, String)> {
-    if !is_error(result) {
+    if !is_failed_result(result) {
         return None;
     }
     let mut lines: Vec<&str> = lines_without_code(result)
@@ -42,31 +36,6 @@ fn lines_without_code(result: &str) -> impl DoubleEndedIterator<Item = &str> {
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && stated_exit_code(line).is_none())
-}
-
-/// Whether a result says that its call failed.
-pub(super) fn is_error(result: &str) -> bool {
-    let start = result.trim_start();
-    let head: String = start.chars().take(HEAD).collect();
-    let marks = [
-        "<tool_use_error>",
-        "Error:",
-        "error:",
-        "ERROR:",
-        "[An error occurred during execution",
-        NO_RESULT,
-    ];
-    if marks.iter().any(|mark| head.starts_with(mark)) || is_json_error(&head) {
-        return true;
-    }
-    recorded_exit_code(result).is_some_and(|code| code != 0)
-}
-
-/// Whether a result is a JSON object that names an error, or says that the call failed.
-fn is_json_error(head: &str) -> bool {
-    static ERROR: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r#"^\{[^{}]*"(?:success"\s*:\s*false|error"\s*:\s*"[^"])"#));
-    ERROR.is_match(head)
 }
 
 /// Whether a file could not be read.

@@ -13,7 +13,8 @@ use super::window::{
     identity, placebos, surrounded,
 };
 use crate::import::{
-    CompactionKind, Conversation, Format, RecordedCompaction, RepairKind, full_length, scrub_texts,
+    CompactionKind, Conversation, Fingerprint, Format, RecordedCompaction, RepairKind, full_length,
+    scrub_texts,
 };
 use crate::references::SessionNoise;
 use crate::transcript::{Message, Role};
@@ -79,8 +80,8 @@ pub struct SessionFindings {
     pub placebos: Vec<SurroundedWindow>,
     /// Why there is little to see in it.
     pub note: Option<SessionNote>,
-    /// The same for copies of the whole session.
-    pub(super) digest: u64,
+    /// Tells copies of the session.
+    pub(super) fingerprint: Fingerprint,
 }
 
 /// Looks at one conversation of a log.
@@ -99,7 +100,8 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
         .collect();
     let name = conversation.name_hint.clone();
     let start = actions.turn_at(copied);
-    let digest = identity_of_all(messages);
+    let fingerprint = Fingerprint::of(messages);
+    let seed = fingerprint.seed();
     let session = Session {
         conversation,
         format,
@@ -117,11 +119,11 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     SessionFindings {
         turns: actions.turns.len(),
         note: note(conversation, &actions),
-        digest,
+        fingerprint,
         name,
         format,
         compactions,
-        placebos: placebos(&actions, &borders, start, digest),
+        placebos: placebos(&actions, &borders, start, seed),
     }
 }
 
@@ -400,16 +402,4 @@ fn texts_of(compaction: &mut ObservedCompaction) -> impl Iterator<Item = &mut St
         .chain(&mut compaction.corrections)
         .chain(reads)
         .chain(failures)
-}
-
-fn identity_of_all(messages: &[Message]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for message in messages {
-        message.content.hash(&mut hasher);
-        message
-            .tool_calls
-            .iter()
-            .for_each(|call| call.function.arguments.hash(&mut hasher));
-    }
-    hasher.finish()
 }

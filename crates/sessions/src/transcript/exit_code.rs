@@ -11,13 +11,47 @@ lazy_patterns! {
     );
 
     FIELD = pattern(r#""exit_code"\s*:\s*(-?\d+)"#);
+
+    JSON_ERROR = pattern(r#"^\{[^{}]*"(?:success"\s*:\s*false|error"\s*:\s*"[^"])"#);
 }
 
+/// What replaces a missing result of a call.
+pub const NO_RESULT: &str = "[no result recorded]";
+
+/// What replaces a result that the harness took out of the context before it was logged.
+pub const CLEARED_RESULT: &str = "[result cleared by the harness]";
+
+/// Characters at the beginning of a result that are searched for a mark of an error.
+const HEAD: usize = 400;
 /// Lines at the beginning and at the end of a result among which agents write the exit code.
 const FIRST: usize = 4;
 const LAST: usize = 6;
 /// Bytes at the ends of a JSON object that was cut, likewise.
 const ENDS: usize = 400;
+
+/// Whether a result says that its call failed.
+pub fn is_failed_result(result: &str) -> bool {
+    let start = result.trim_start();
+    let head: String = start.chars().take(HEAD).collect();
+    let marks = [
+        "<tool_use_error>",
+        "Error:",
+        "error:",
+        "ERROR:",
+        "[An error occurred during execution",
+        NO_RESULT,
+        CLEARED_RESULT,
+    ];
+    if marks.iter().any(|mark| head.starts_with(mark)) || is_json_error(&head) {
+        return true;
+    }
+    recorded_exit_code(result).is_some_and(|code| code != 0)
+}
+
+/// Whether a result is a JSON object that names an error, or says that the call failed.
+pub(crate) fn is_json_error(head: &str) -> bool {
+    JSON_ERROR.is_match(head)
+}
 
 /// The exit code that a result records; `None` if it records none. Agents write it on a line of its own or into a field: a
 /// code in the midst of a line is one that the program speaks of.

@@ -46,6 +46,9 @@ pub struct Fixture {
     /// Where the agent itself compacted its history: exclusive message indices in rising order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<usize>,
+    /// The contexts that the agent went on with after these compactions, where the log has their summaries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<RecordedContext>,
     /// Whether the log began in the middle of a session, so that the agent knew more than the messages say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begins_midway: bool,
@@ -84,7 +87,31 @@ fn with_recorded_references<S: Serializer>(
     }))
 }
 
+/// What a product's own compaction made of the history before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedContext {
+    /// The index of the message that follows the compaction.
+    pub at: usize,
+    /// The summary that the product wrote.
+    pub summary: String,
+    /// The messages before it that stayed as they are: ranges of indices, in order, each with its end excluded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<[usize; 2]>,
+}
+
 impl Fixture {
+    /// The context that the product itself had before message `end`: its newest summary, what it kept beside it, and the
+    /// messages since; `None` where no recorded compaction is before `end`.
+    pub fn recorded_context(&self, end: usize) -> Option<Vec<Message>> {
+        let last = self.recorded.iter().rev().find(|one| one.at <= end)?;
+        let mut context = vec![Message::text(Role::User, last.summary.as_str())];
+        let since = [last.at, end];
+        for [from, to] in last.kept.iter().chain([&since]) {
+            context.extend_from_slice(self.messages.get(*from..*to).unwrap_or_default());
+        }
+        Some(context)
+    }
+
     /// The compression points in effect: those declared, or the end of the transcript.
     pub fn effective_points(&self) -> Vec<usize> {
         if self.points.is_empty() {

@@ -8,8 +8,10 @@ mod characters;
 mod conventions;
 mod edits;
 mod exit_code;
+mod files;
 mod fixture;
 mod fold;
+mod ledger;
 mod mapped_fold;
 mod shell;
 mod span;
@@ -18,13 +20,21 @@ mod typography;
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
 pub use characters::{is_unspaced, is_word, numeral, value_of_numeral};
-pub use exit_code::{recorded_exit_code, stated_exit_code};
+pub(crate) use exit_code::is_json_error;
+pub use exit_code::{
+    CLEARED_RESULT, NO_RESULT, is_failed_result, recorded_exit_code, stated_exit_code,
+};
+pub use files::{
+    FileAction, FileOperation, file_operation, file_operations, is_file_path_key, is_same_file,
+    without_lines,
+};
 pub use fixture::{
-    CUT_MARK, Fixture, ParsedFixture, Point, ends_of_spans, is_boundary, points_at_shares,
-    tool_schemas,
+    CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,
+    points_at_shares, tool_schemas,
 };
 pub use fold::{fold, fold_by, fold_document};
+pub use ledger::{FileLedger, FileRecord};
 pub use mapped_fold::MappedFold;
 pub use shell::{ShellCommand, shell_commands, shell_operations};
-pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
+pub use span::render;
 pub use typography::TypographyRules;

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::span::{FileAction, FileOperation};
+use super::files::{FileAction, FileOperation};
 
 /// The evident file operations of a command line, in order.
 pub fn shell_operations(command: &str) -> Vec<FileOperation> {
@@ -27,14 +27,17 @@ pub struct ShellCommand {
 impl ShellCommand {
     /// Its evident file operations, in order.
     pub fn operations(&self) -> Vec<FileOperation> {
+        if let Some((from, to)) =
+            renamed(&self.words).filter(|(from, to)| is_path(from) && is_path(to))
+        {
+            let [from, to] = [from, to].map(|path| joined(&self.folder, path));
+            return FileOperation::rename(&from, &to).into();
+        }
         let actions = actions_of_words(&self.words)
             .into_iter()
             .filter(|(_, path)| is_path(path));
         actions
-            .map(|(action, path)| FileOperation {
-                action,
-                path: joined(&self.folder, &path),
-            })
+            .map(|(action, path)| FileOperation::new(action, &joined(&self.folder, &path)))
             .collect()
     }
 }
@@ -130,10 +133,6 @@ fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileA
             each(FileAction::Change, &files_of_sed(all))
         }
         ("sed", _) => each(FileAction::Read, &files_of_sed(all)),
-        ("mv", [from, to]) => vec![
-            (FileAction::Delete, (*from).to_owned()),
-            (FileAction::Write, (*to).to_owned()),
-        ],
         ("cp", [_, to])
             if !all
                 .iter()
@@ -141,9 +140,33 @@ fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileA
         {
             each(FileAction::Write, &[to])
         }
-        ("git", ["mv", from, to]) => actions_of_program("mv", &[], &[from, to]),
         ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
         _ => Vec::new(),
+    }
+}
+
+/// The file that `mv` gives another name.
+fn renamed(words: &[String]) -> Option<(&str, &str)> {
+    let plain: Vec<&str> = without_redirections(words)
+        .into_iter()
+        .map(String::as_str)
+        .collect();
+    let mut rest = plain.as_slice();
+    if let ["sudo", after @ ..] = rest {
+        rest = after;
+    }
+    let after = match rest {
+        ["mv", after @ ..] | ["git", "mv", after @ ..] => after,
+        _ => return None,
+    };
+    let files: Vec<&str> = after
+        .iter()
+        .copied()
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    match files.as_slice() {
+        [from, to] => Some((from, to)),
+        _ => None,
     }
 }
 

@@ -1,11 +1,9 @@
-//! Spans: messages as one readable text, and the file operations that tool calls stand for.
+//! Spans: messages as one readable text.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
-use base::message::{Message, Role, ToolCall};
+use base::message::{Message, Role};
 
 /// Writes messages as one text, a headed block each:
 ///
@@ -55,68 +53,10 @@ fn write_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// What a tool call does to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FileAction {
-    /// Writes the whole file, whether it exists or not.
-    Write,
-    /// Changes a part of it.
-    Change,
-    /// Looks at it.
-    Read,
-    /// Removes it.
-    Delete,
-}
-
-/// A file named by a tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileOperation {
-    /// The action.
-    pub action: FileAction,
-    /// The path as written in the call.
-    pub path: String,
-}
-
-/// Whether `key` is a name that tools give to the argument holding a file's path.
-pub fn is_file_path_key(key: &str) -> bool {
-    matches!(
-        key,
-        "path" | "file_path" | "filePath" | "absolute_path" | "notebook_path" | "filename" | "file"
-    )
-}
-
-/// The file operation that a call of a known file tool stands for; `None` for shells and other tools.
-pub fn file_operation(call: &ToolCall) -> Option<FileOperation> {
-    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-    let object = arguments.as_object()?;
-    let path = object
-        .iter()
-        .find(|(key, _)| is_file_path_key(key))?
-        .1
-        .as_str()?
-        .to_owned();
-    let action = match call.function.name.to_ascii_lowercase().as_str() {
-        "read" | "read_file" | "view" | "open" | "cat" => FileAction::Read,
-        "write" | "write_file" | "create" | "create_file" => FileAction::Write,
-        "edit" | "multiedit" | "patch" | "replace" | "insert" | "notebookedit" | "apply_patch" => {
-            FileAction::Change
-        }
-        "delete" | "delete_file" | "remove_file" => FileAction::Delete,
-        "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" => {
-            match object.get("command").and_then(Value::as_str) {
-                Some("view") => FileAction::Read,
-                Some("create") => FileAction::Write,
-                _ => FileAction::Change,
-            }
-        }
-        _ => return None,
-    };
-    Some(FileOperation { action, path })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::message::ToolCall;
 
     #[test]
     fn renders_calls_and_results_by_name() {
@@ -132,18 +72,5 @@ mod tests {
             text,
             "[user]\ngo\n\n[assistant]\nLook.\n[call terminal] {\"command\":\"ls\"}\n\n[result terminal]\na.py"
         );
-    }
-
-    #[test]
-    fn tells_file_operations_apart() {
-        let operation =
-            |name: &str, arguments: &str| file_operation(&ToolCall::new("c", name, arguments));
-        let read = operation("Read", r#"{"file_path":"/a.rs"}"#).expect("a file tool");
-        assert_eq!(
-            (read.action, read.path.as_str()),
-            (FileAction::Read, "/a.rs")
-        );
-        assert_eq!(operation("terminal", r#"{"command":"cat a"}"#), None);
-        assert_eq!(operation("write_file", "not json"), None);
     }
 }

@@ -99,7 +99,7 @@ fn calls_and_results_in_rarer_shapes_are_kept() {
         {"from": "gpt", "value": "<tool_call>\n<function=bash>\n<parameter=command>ls</parameter>\n</tool_call>"},
         {"from": "tool", "value": "<tool_response>a.rs</tool_response>"},
         {"from": "gpt", "value": "a.rs"}]}]"#;
-    let text = read("qwen.json", qwen, None);
+    let text = read("qwen.json", qwen, Some(Format::Hermes));
     assert!(
         text.contains("bash<function=bash>") && text.contains("<parameter=command>ls"),
         "{text}"
@@ -219,27 +219,6 @@ fn a_message_that_repeats_a_compacted_one_of_hermes_is_new() {
 }
 
 #[test]
-fn the_last_call_of_a_trace_is_not_that_of_a_sub_agent() {
-    let run = |id: &str, order: &str, said: &str| {
-        format!(
-            r#"{{"id": "{id}", "trace_id": "t", "run_type": "llm", "dotted_order": "{order}",
-                "inputs": {{"messages": [{{"role": "user", "content": "{said}"}}]}}}}"#
-        )
-    };
-    let tool = r#"{"id": "r2", "trace_id": "t", "run_type": "tool", "dotted_order": "1Za.3Zc"}"#;
-    let main = run("r1", "1Za.2Zb", "the question");
-    let log = format!(
-        "[{main}, {tool}, {}]",
-        run("r3", "1Za.3Zc.4Zd", "a part of it")
-    );
-    let text = read("runs.json", &log, None);
-    assert!(
-        text.contains("the question") && !text.contains("a part of it"),
-        "{text}"
-    );
-}
-
-#[test]
 fn claude_code_marks_compactions_and_inserted_texts_in_two_ways() {
     let record = |uuid: &str, parent: &str, more: &str| {
         format!(
@@ -311,25 +290,45 @@ fn claude_code_commands_that_the_tool_carried_out_are_left_out() {
 }
 
 #[test]
-fn text_without_the_heading_of_a_chat_is_no_history_of_aider() {
-    let read = |text: &str| {
-        read_bytes(
-            Path::new("a.md"),
-            text.as_bytes().to_vec(),
-            Some(Format::Aider),
-        )
-    };
-    let messages = |text| {
-        read(text).map_or(0, |log| {
-            log.conversations
-                .iter()
-                .map(|chat| chat.messages.len())
-                .sum()
-        })
-    };
-    assert_eq!(messages("# Notes\n\n{\"role\": \"user\"}\n"), 0);
-    assert_eq!(
-        messages("# aider chat started at 2026-01-01 10:00:00\n\n#### fix it\n\nDone.\n"),
-        2
+fn what_is_mostly_unknown_or_lacks_its_results_is_refused_with_the_format_that_reads_it() {
+    let read = |text: String, format| read_bytes(Path::new("a.jsonl"), text.into_bytes(), format);
+    let unknown = r#"{"type": "mystery", "sessionId": "s", "uuid": "u", "parentUuid": null}"#;
+    let claude = r#"{"type": "user", "sessionId": "s", "uuid": "a", "message": {"role": "user", "content": "hi"}}"#;
+    let lines = (0..4).map(|at| unknown.replace("\"u\"", &format!("\"u{at}\"")));
+    let lines: Vec<String> = lines.chain([claude.to_owned()]).collect();
+    let error = read(lines.join("\n"), None)
+        .expect_err("is refused")
+        .to_string();
+    assert!(
+        error.contains("4 of 5 records are of unknown kinds, most of them `mystery`"),
+        "{error}"
     );
+
+    let calls: Vec<String> = (0..3)
+        .map(|at| {
+            let call =
+                format!(r#"{{"id": "c{at}", "function": {{"name": "ls", "arguments": "{{}}"}}}}"#);
+            format!(r#"{{"role": "assistant", "content": null, "tool_calls": [{call}]}}"#)
+        })
+        .collect();
+    let error = read(calls.join("\n"), None)
+        .expect_err("is refused")
+        .to_string();
+    assert!(error.contains("3 of 3 calls have no result"), "{error}");
+
+    let folder = std::env::temp_dir().join(format!("compeval-formats-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("a.jsonl");
+    std::fs::write(
+        &file,
+        lines
+            .join("\n")
+            .replace("\"type\": \"user\"", "\"type\": \"odd\""),
+    )
+    .expect("a file");
+    let error = read_log(&file, Some(Format::ClaudeCode))
+        .expect_err("is refused")
+        .to_string();
+    std::fs::remove_dir_all(&folder).expect("it is removed");
+    assert!(error.contains("claude-code"), "{error}");
 }

@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use policy::PolicyArgs;
 use serde::Serialize;
 
+use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, or_dash, short};
@@ -27,8 +28,7 @@ use base::text::shell_word;
 use base::threads::each;
 use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
 use sessions::import::{
-    CompactionKind, Conversation, Format, ImportError, ImportIssue, ImportedLog, Log, log_files,
-    read_session,
+    CompactionKind, Conversation, Format, ImportIssue, ImportedLog, Log, log_files, read_session,
 };
 use sessions::observe::{
     LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL,
@@ -40,6 +40,9 @@ pub(crate) struct ObserveArgs {
     /// Log files or folders
     #[arg(required = true, value_name = "PATH", help = paths_help())]
     pub(crate) paths: Vec<PathBuf>,
+    /// Read the logs as this format instead of detecting it
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) html: Option<PathBuf>,
@@ -64,13 +67,14 @@ const SUGGESTED: usize = 3;
 
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
     let methods = args.policy.methods(common)?;
+    let given_format = format_of(args.format.as_deref())?;
     let files = files_of(common, args, console)?;
     let formats = if args.policy.economics {
         Format::counting_tokens()
     } else {
         Format::observed()
     };
-    let found = read_all(&files, &formats, console);
+    let found = read_all(&files, &formats, given_format, console);
     found
         .problems
         .iter()
@@ -200,11 +204,16 @@ struct ReadSessions {
 }
 
 /// Reads the files on all processors, one session at a time on each.
-fn read_all(files: &[Log], formats: &[Format], console: &Console) -> ReadSessions {
+fn read_all(
+    files: &[Log],
+    formats: &[Format],
+    given: Option<Format>,
+    console: &Console,
+) -> ReadSessions {
     let sizes: Vec<u64> = files.iter().map(size_of).collect();
     let bar = bar(sizes.iter().sum(), console);
     let read = each(files.len(), |at| {
-        let findings = read_findings(&files[at], formats);
+        let findings = read_findings(&files[at], formats, given);
         bar.inc(sizes[at]);
         findings
     });
@@ -334,9 +343,13 @@ fn rejections(reports: &[Report]) -> Option<String> {
 }
 
 /// Reads a log; `None` if it has none of the formats.
-fn read_findings(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, String> {
+fn read_findings(
+    log: &Log,
+    formats: &[Format],
+    given: Option<Format>,
+) -> Result<Option<FileFindings>, String> {
     let read = match log {
-        Log::File(file) => read_session(file, formats),
+        Log::File(file) => read_session(file, formats, given),
         Log::Events { .. } if formats.contains(&Format::OpenHands) => {
             sessions::import::read(log, None).map(Some)
         }
@@ -344,22 +357,6 @@ fn read_findings(log: &Log, formats: &[Format]) -> Result<Option<FileFindings>, 
     };
     match read {
         Ok(None) => Ok(None),
-        // `fixture import` takes the name of a format; here there is none to give.
-        Err(ImportError::UnknownFormat {
-            file, near, losses, ..
-        }) => {
-            let details = near
-                .into_iter()
-                .chain(losses.first().map(ImportIssue::to_string));
-            let details = details
-                .map(|detail| format!("; {detail}"))
-                .collect::<String>();
-            Err(say!(
-                "`{}` is in no known format{details}",
-                "`{}` 的格式未知{details}",
-                file.display()
-            ))
-        }
         Err(error) => Err(chain(&error)),
         Ok(Some(found)) => Ok(Some(FileFindings::new(log.path(), found))),
     }
@@ -409,7 +406,7 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
         .iter()
         .filter(|session| session.copy_of.is_some())
         .count();
-    let sessions = count(observation.sessions.len(), Noun::Session);
+    let sessions = count(observation.sessions.len() - copies, Noun::Session);
     let compactions = count(observation.compactions.len(), Noun::Compaction);
     let mut text = say!("{sessions}, {compactions}", "{sessions}，{compactions}");
     if copies > 0 {
@@ -683,13 +680,24 @@ fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) ->
             _ => shell_word(file),
         });
     let files = files.collect::<Vec<_>>().join(" ");
-    if has_project {
-        let import = format!("compeval fixture import {files} --at-compactions");
-        return Some(say!("next: {import}", "下一步：{import}"));
-    }
-    let import = format!("compeval -C eval fixture import {files} --at-compactions");
-    Some(say!(
-        "next: compeval init eval --empty && {import}",
-        "下一步：compeval init eval --empty && {import}"
-    ))
+    let import = if has_project {
+        format!("compeval fixture import {files} --at-compactions")
+    } else {
+        format!(
+            "compeval init eval --empty && compeval -C eval fixture import {files} --at-compactions"
+        )
+    };
+    let has_summary = observation
+        .compactions
+        .iter()
+        .any(|one| one.summary.is_some());
+    let grade = if has_summary {
+        localized(
+            "After the import, a method with strategy = \"recorded\" grades the summaries that the agent really wrote.\n",
+            "导入后，用 strategy = \"recorded\" 的方法即可评分代理实际写下的摘要。\n",
+        )
+    } else {
+        ""
+    };
+    Some(say!("{grade}next: {import}", "{grade}下一步：{import}"))
 }

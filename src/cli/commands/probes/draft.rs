@@ -3,9 +3,11 @@
 use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
-use crate::probe::{Bank, CandidateVerdicts, Probe, probes_per_point, proof_of, verify};
+use crate::probe::{
+    Bank, CandidateVerdicts, Probe, keep_true_files, probes_per_point, proof_of, verify,
+};
 use lexical::facts::FactFinder;
-use sessions::transcript::{Point, fold};
+use sessions::transcript::{FileLedger, Point, fold};
 
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.
 pub(super) const GUESSABLE: &str = "guessable";
@@ -42,10 +44,12 @@ impl BankDraft {
             let number: Point = PointIx(index).number();
             let (mut unreadable, mut verified) = (0, None);
             if let Some(Output::Probes {
-                candidates,
+                mut candidates,
                 unreadable: lost,
             }) = output
             {
+                let before = loaded.fixture.messages.get(..*end).unwrap_or_default();
+                keep_true_files(&mut candidates, &FileLedger::from_messages(before));
                 let known: Vec<Probe> = draft.probes().cloned().collect();
                 unreadable = lost;
                 let mut verdicts = verify(candidates, &history, start..*end, number, most, &known);

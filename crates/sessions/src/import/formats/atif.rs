@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::super::content::{
-    arguments, first_at, list_at, list_of, str_of, text_of, time_of, tokens_at,
-};
+use super::super::blocks::{Speaker, add_blocks, message_blocks, result_of};
+use super::super::content::{first_at, list_at, list_of, str_of, text_of, time_of};
 use super::super::draft::{ConversationDraft, read_each};
 use super::super::source::Records;
-use crate::transcript::{Role, ToolCall};
-use base::units::Usage;
+use super::super::usage::usage_of;
+use crate::transcript::Role;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     read_each(records, read_trajectory)
@@ -17,6 +16,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 fn read_trajectory(document: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
     draft.set_model(first_at(document, &["/agent/model_name"]));
+    draft.set_tools(document.pointer("/agent/tool_definitions"));
     for step in list_of(document, "steps") {
         read_step(step, &mut draft);
     }
@@ -24,61 +24,45 @@ fn read_trajectory(document: &Value, name: String) -> ConversationDraft {
 }
 
 fn read_step(step: &Value, draft: &mut ConversationDraft) {
-    let text = text_of(step.get("message").unwrap_or(&Value::Null), draft);
     let results = list_at(step, "/observation/results");
-    match str_of(step, "source") {
-        "user" => draft.say(Role::User, text),
-        "system" if text.trim().is_empty() && !results.is_empty() => {}
-        "system" => draft.say(Role::System, text),
-        "agent" => {
-            draft.set_model(str_of(step, "model_name"));
-            if let Some(metrics) = step.get("metrics") {
-                draft.count_request(usage_of(metrics), time_of(step));
-            }
-            let calls = list_of(step, "tool_calls")
-                .iter()
-                .map(|call| read_call(call, draft))
-                .collect();
-            draft.add_reply(text, calls);
-        }
-        other => draft.count_unknown(format!("step of `{other}`")),
+    let source = str_of(step, "source");
+    let Some(speaker) = Speaker::of(source) else {
+        return draft.count_unknown(format!("step of `{source}`"));
+    };
+    draft.set_model(str_of(step, "model_name"));
+    if let Some(metrics) = step.get("metrics") {
+        draft.count_request(usage_of(metrics), time_of(step));
+    }
+    let blocks = message_blocks(step, draft);
+    let is_frame = blocks.text.trim().is_empty() && blocks.calls.is_empty();
+    if !(is_frame && !results.is_empty()) {
+        add_blocks(speaker, blocks, draft);
     }
     for result in results {
         read_result(result, draft);
     }
-}
-
-/// `prompt_tokens` include those that were read from the cache; what was written to it is an extra of some providers.
-fn usage_of(metrics: &Value) -> Usage {
-    Usage {
-        input: tokens_at(metrics, "/prompt_tokens"),
-        cached_input: tokens_at(metrics, "/cached_tokens"),
-        cache_write: tokens_at(metrics, "/extra/cache_creation_input_tokens"),
-        output: tokens_at(metrics, "/completion_tokens"),
-        ..Usage::default()
+    let whole = step.get("observation").filter(|whole| !whole.is_object());
+    if let Some(whole) = whole {
+        let text = text_of(whole, draft);
+        answer(text, draft);
     }
 }
 
-fn read_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
-    let id = str_of(call, "tool_call_id");
-    let id = if id.is_empty() {
-        draft.new_id()
+/// A result without the id of a call belongs to the oldest call that waits. Agents without calls get the state of their
+/// terminal as a message.
+fn read_result(result: &Value, draft: &mut ConversationDraft) {
+    let found = result_of(result, draft);
+    if draft.has_called(&found.id) {
+        draft.add_call_result(found);
     } else {
-        id.to_owned()
-    };
-    ToolCall::new(
-        id,
-        str_of(call, "function_name"),
-        arguments(call.get("arguments")),
-    )
+        answer(found.text, draft);
+    }
 }
 
-/// A result without the id of a call belongs to the oldest call that waits, or to something that the agent did itself.
-fn read_result(result: &Value, draft: &mut ConversationDraft) {
-    let text = text_of(result.get("content").unwrap_or(&Value::Null), draft);
-    match str_of(result, "source_call_id") {
-        "" if draft.waiting() > 0 => draft.add_next_result(text),
-        "" => draft.count_bookkeeping("observation without a call"),
-        id => draft.add_result(id, text),
+fn answer(text: String, draft: &mut ConversationDraft) {
+    if draft.waiting() > 0 {
+        draft.add_next_result(text);
+    } else {
+        draft.say(Role::User, text);
     }
 }

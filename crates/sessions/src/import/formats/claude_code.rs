@@ -5,16 +5,16 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::super::blocks::{blocks_of, say_user};
 use super::super::content::{
-    is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of, tokens_at,
+    first_at, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of,
 };
 use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::anthropic::blocks_of;
+use super::super::usage::usage_of;
 use super::claude_tree::{ClaudeTree, Node};
 use crate::transcript::Role;
-use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut session = ClaudeSession {
@@ -45,7 +45,7 @@ impl ClaudeSession {
         if self.tree.find(uuid).is_some() || self.side_seen.contains(uuid) {
             return self.main.count(DropReason::Duplicate);
         }
-        if is_true(record, "isSidechain") {
+        if is_true(record, "isSidechain") || !str_of(record, "parent_tool_use_id").is_empty() {
             return self.side_record(record);
         }
         let from = self.main.len();
@@ -96,7 +96,8 @@ impl ClaudeSession {
     }
 
     fn side_record(&mut self, record: &Value) {
-        let keys = [str_of(record, "agentId"), str_of(record, "parentUuid")];
+        let agent = first_at(record, &["/agentId", "/parent_tool_use_id"]);
+        let keys = [agent, str_of(record, "parentUuid")];
         let known = keys
             .into_iter()
             .filter(|key| !key.is_empty())
@@ -138,11 +139,11 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         "assistant" => read_assistant(record, draft),
         "system" if str_of(record, "subtype") == "compact_boundary" => {
             draft.note_compaction(None);
-            note_metadata(record, "compactMetadata", draft);
+            note_metadata(record, draft);
         }
         "system" if str_of(record, "subtype") == "microcompact_boundary" => {
             draft.note_clearing();
-            note_metadata(record, "microcompactMetadata", draft);
+            note_metadata(record, draft);
             draft.count_bookkeeping("system microcompact_boundary");
         }
         "system" => draft.count_bookkeeping(format!("system {}", str_of(record, "subtype"))),
@@ -160,7 +161,12 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         | "permission-mode"
         | "bridge-session"
         | "pr-link"
-        | "atis-latch" => draft.count_bookkeeping(kind),
+        | "atis-latch"
+        | "result"
+        | "stream_event"
+        | "rate_limit_event"
+        | "control_request"
+        | "control_response" => draft.count_bookkeeping(kind),
         _ => draft.count_unknown(if kind.is_empty() {
             "without type"
         } else {
@@ -170,34 +176,16 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     false
 }
 
-/// Notes what the record of a compaction says about it.
-fn note_metadata(record: &Value, key: &str, draft: &mut ConversationDraft) {
-    let metadata = record.get(key).unwrap_or(&Value::Null);
-    let (before, saved) = (
-        number_at(metadata, "/preTokens"),
-        number_at(metadata, "/tokensSaved"),
-    );
+/// Notes what the record of a compaction says about it. A clearing counts only what it may clear, not the context.
+fn note_metadata(record: &Value, draft: &mut ConversationDraft) {
+    let metadata = ["compactMetadata", "compact_metadata"]
+        .into_iter()
+        .find_map(|key| record.get(key));
+    let size = |keys: [&str; 2]| keys.iter().find_map(|key| number_at(metadata?, key));
     if let Some(last) = draft.last_compaction() {
         last.time = non_empty(str_of(record, "timestamp"));
-        last.tokens_before = before;
-        last.tokens_after =
-            number_at(metadata, "/postTokens").or_else(|| before?.checked_sub(saved?));
-    }
-}
-
-/// The tokens of the request that a message answers. `input_tokens` are those that were neither read from the cache nor
-/// written to it.
-fn usage_of(usage: &Value) -> Usage {
-    let read = tokens_at(usage, "/cache_read_input_tokens");
-    let written = tokens_at(usage, "/cache_creation_input_tokens");
-    let plain = tokens_at(usage, "/input_tokens");
-    Usage {
-        input: plain.map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
-        cached_input: read,
-        cache_write: written,
-        cache_write_hour: tokens_at(usage, "/cache_creation/ephemeral_1h_input_tokens"),
-        output: tokens_at(usage, "/output_tokens"),
-        reasoning: None,
+        last.tokens_before = size(["/preTokens", "/pre_tokens"]);
+        last.tokens_after = size(["/postTokens", "/post_tokens"]);
     }
 }
 
@@ -246,9 +234,18 @@ fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     }
 }
 
+/// How the summary begins that takes the place of the history.
+const SUMMARY_HEAD: &str = "This session is being continued from a previous conversation";
+
+/// The text of a content that is one.
+fn str_of_text(content: &Value) -> &str {
+    first_at(content, &["", "/0/text"])
+}
+
 fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     let content = record.pointer("/message/content").unwrap_or(&Value::Null);
-    let is_summary = is_true(record, "isCompactSummary");
+    let is_summary = is_true(record, "isCompactSummary")
+        || is_true(record, "isSynthetic") && str_of_text(content).starts_with(SUMMARY_HEAD);
     if is_summary && draft.len() > 0 {
         let text = text_of(content, draft);
         // Older versions write the summary without a boundary before it.
@@ -265,8 +262,8 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     draft.begins_midway |= is_summary;
     let blocks = blocks_of(content, draft);
     let answers = !blocks.results.is_empty();
-    for (id, text) in blocks.results {
-        draft.add_result(&id, text);
+    for result in blocks.results {
+        draft.add_call_result(result);
     }
     if answers && blocks.text.is_empty() {
         return false;
@@ -282,10 +279,7 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         // It has no entry, but it is a step of the person: a session may go on below it after going back.
         return prompt;
     }
-    draft.say(
-        Role::User,
-        typed_command(&blocks.text).unwrap_or(blocks.text),
-    );
+    say_user(&typed_command(&blocks.text).unwrap_or(blocks.text), draft);
     prompt
 }
 

@@ -3,21 +3,27 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::super::blocks::output_of;
 use super::super::content::{
-    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, text_of,
-    time_of, tokens_at,
+    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, time_of,
+    tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
+use super::super::usage::usage_of;
+use super::tables::CODEX_EXEC;
 use crate::transcript::{Role, ToolCall};
-use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut items = CodexItems::default();
     let mut fork = Fork::default();
     while let Some(record) = records.next_item() {
+        if is_of_exec(&record) {
+            CODEX_EXEC.read(&record, &mut draft);
+            continue;
+        }
         if fork.ends_before(&record) {
             items.flush(&mut draft);
             draft.mark_copied();
@@ -29,6 +35,14 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         draft.mark_copied();
     }
     vec![draft]
+}
+
+/// Records of `codex exec --json` are items in envelopes of their own.
+fn is_of_exec(record: &Value) -> bool {
+    let kind = str_of(record, "type");
+    ["thread.", "turn.", "item."]
+        .iter()
+        .any(|start| kind.starts_with(start))
 }
 
 /// A session that was forked begins with its own header, then the header and the whole history of the other session,
@@ -141,14 +155,8 @@ impl CodexItems {
         self.context_tokens = Some(input.0).filter(|tokens| *tokens > 0);
         let total = number_at(info, "/total_token_usage/total_tokens");
         if total.is_none() || total != self.session_tokens {
-            let usage = Usage {
-                input: Some(input),
-                cached_input: tokens_at(info, "/last_token_usage/cached_input_tokens"),
-                output: tokens_at(info, "/last_token_usage/output_tokens"),
-                reasoning: tokens_at(info, "/last_token_usage/reasoning_output_tokens"),
-                ..Usage::default()
-            };
-            draft.count_request(usage, time);
+            let usage = info.get("last_token_usage").unwrap_or(&Value::Null);
+            draft.count_request(usage_of(usage), time);
         }
         self.session_tokens = total;
     }
@@ -169,7 +177,7 @@ impl CodexItems {
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                 self.flush(draft);
-                let output = output_text(item.get("output").unwrap_or(&Value::Null), draft);
+                let output = output_of(item, draft);
                 draft.add_result(str_of(item, "call_id"), output);
             }
             "agent_message" => {
@@ -247,14 +255,6 @@ fn read_reasoning(item: &Value, draft: &mut ConversationDraft) {
         .chain(list_of(item, "content"));
     if parts.all(|part| str_of(part, "text").is_empty()) {
         draft.count(DropReason::SealedReasoning);
-    }
-}
-
-/// A string, a list of parts, or an older object with `content`.
-fn output_text(output: &Value, draft: &mut ConversationDraft) -> String {
-    match output {
-        Value::Object(object) => text_of(object.get("content").unwrap_or(output), draft),
-        other => text_of(other, draft),
     }
 }
 

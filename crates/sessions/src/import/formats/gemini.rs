@@ -1,36 +1,44 @@
-//! Gemini CLI: a session in one JSON document, a session in JSON lines that change a list of messages, and checkpoints.
+//! Gemini CLI: a session in one JSON document, a session in JSON lines that change a list of messages, checkpoints, and
+//! the stream of a run without a screen.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::super::content::{
-    arguments, content_of, is_true, list_of, non_empty, result_text, say_content, str_of, text_of,
-    time_of, tokens_at,
-};
+use super::super::blocks::{call_of, message_blocks, output_of, read_message};
+use super::super::content::{content_of, list_of, non_empty, result_text, str_of, time_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use crate::transcript::{Role, ToolCall};
-use base::units::Usage;
+use super::super::usage::usage_of;
+use super::tables::GEMINI_STREAM;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut session = GeminiSession::default();
-    let mut open = HashMap::new();
     while let Some(item) = records.next_item() {
-        if item.get("parts").is_some() {
-            read_checkpoint(&item, &mut open, &mut draft);
+        if is_of_stream(&item) {
+            GEMINI_STREAM.read(&item, &mut draft);
+        } else if item.get("parts").is_some() {
+            read_checkpoint(&item, &mut draft);
         } else if item.get("history").is_some() {
             list_of(&item, "history")
                 .iter()
-                .for_each(|content| read_checkpoint(content, &mut open, &mut draft));
+                .for_each(|content| read_checkpoint(content, &mut draft));
         } else {
             session.apply(item, &mut draft);
         }
     }
     session.write(&mut draft);
     vec![draft]
+}
+
+/// Records of a session have ids; those of a stream have kinds of their own.
+fn is_of_stream(item: &Value) -> bool {
+    matches!(
+        str_of(item, "type"),
+        "init" | "message" | "tool_use" | "tool_result" | "result"
+    ) || str_of(item, "type") == "error" && item.get("id").is_none()
 }
 
 /// The list of messages that the lines of a session build up.
@@ -141,7 +149,7 @@ impl GeminiSession {
 
 fn write_message(message: &Value, draft: &mut ConversationDraft) {
     match str_of(message, "type") {
-        "user" => say_content(Role::User, message, draft),
+        "user" => read_message(message, "user", draft),
         "gemini" => read_reply(message, draft),
         kind @ ("info" | "error" | "warning") => draft.count_bookkeeping(format!("screen {kind}")),
         kind => draft.count_unknown(format!("message {kind}")),
@@ -154,16 +162,11 @@ fn read_reply(message: &Value, draft: &mut ConversationDraft) {
         draft.count_request(usage_of(tokens), time_of(message));
     }
     let text = content_of(message, draft);
-    let mut calls = Vec::new();
-    let mut results = Vec::new();
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
     for call in list_of(message, "toolCalls") {
-        let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
-        results.extend(result_of(call, draft).map(|result| (id.clone(), result)));
-        calls.push(ToolCall::new(
-            id,
-            str_of(call, "name"),
-            arguments(call.get("args")),
-        ));
+        let made = call_of(call, draft);
+        results.extend(result_of_call(call, draft).map(|result| (made.id.clone(), result)));
+        calls.push(made);
     }
     draft.add_reply(text, calls);
     for (id, result) in results {
@@ -171,79 +174,27 @@ fn read_reply(message: &Value, draft: &mut ConversationDraft) {
     }
 }
 
-/// `input` includes what was read from the cache; `output` does not include what the model thought.
-fn usage_of(tokens: &Value) -> Usage {
-    let thoughts = tokens_at(tokens, "/thoughts");
-    Usage {
-        input: tokens_at(tokens, "/input"),
-        cached_input: tokens_at(tokens, "/cached"),
-        output: tokens_at(tokens, "/output").map(|output| output + thoughts.unwrap_or_default()),
-        reasoning: thoughts,
-        ..Usage::default()
-    }
-}
-
 /// The result of a call, as the model got it.
-fn result_of(call: &Value, draft: &mut ConversationDraft) -> Option<String> {
-    let parts: Vec<String> = list_of(call, "result")
-        .iter()
-        .map(|part| response_text(part, draft))
-        .collect();
-    let shown = call.get("resultDisplay").and_then(Value::as_str);
-    let text = if parts.is_empty() {
-        shown?.to_owned()
-    } else {
-        parts.join("\n")
+fn result_of_call(call: &Value, draft: &mut ConversationDraft) -> Option<String> {
+    let parts = list_of(call, "result").iter().map(|part| {
+        let response = part.get("functionResponse");
+        output_of(response.unwrap_or(part), draft)
+    });
+    let parts: Vec<String> = parts.collect();
+    let text = match call.get("resultDisplay").and_then(Value::as_str) {
+        Some(shown) if parts.is_empty() => shown.to_owned(),
+        None if parts.is_empty() => return None,
+        _ => parts.join("\n"),
     };
     Some(result_text(text, str_of(call, "status") == "error"))
 }
 
-fn response_text(part: &Value, draft: &mut ConversationDraft) -> String {
-    let Some(response) = part.pointer("/functionResponse/response") else {
-        return text_of(part, draft);
-    };
-    let known = ["output", "error", "content"]
-        .into_iter()
-        .find_map(|key| response.get(key)?.as_str());
-    known.map_or_else(|| response.to_string(), str::to_owned)
-}
-
-/// Reads an entry of a checkpoint. Calls and results pair by name and order where ids are missing: `open` has the ids of
-/// the calls without a result, by name.
-fn read_checkpoint(
-    content: &Value,
-    open: &mut HashMap<String, VecDeque<String>>,
-    draft: &mut ConversationDraft,
-) {
-    let (mut texts, mut calls) = (Vec::new(), Vec::new());
-    for part in list_of(content, "parts") {
-        if let Some(call) = part.get("functionCall") {
-            let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
-            open.entry(str_of(call, "name").to_owned())
-                .or_default()
-                .push_back(id.clone());
-            calls.push(ToolCall::new(
-                id,
-                str_of(call, "name"),
-                arguments(call.get("args")),
-            ));
-        } else if let Some(response) = part.get("functionResponse") {
-            let queued = open
-                .get_mut(str_of(response, "name"))
-                .and_then(VecDeque::pop_front);
-            let id = non_empty(str_of(response, "id")).or(queued);
-            let text = response_text(part, draft);
-            draft.add_result(&id.unwrap_or_default(), text);
-        } else if !is_true(part, "thought") {
-            texts.push(text_of(part, draft));
-        }
-    }
-    let text = texts.join("\n");
-    if str_of(content, "role") == "model" {
-        draft.add_reply(text, calls);
-    } else if text.contains("<state_snapshot>") && draft.len() > 0 {
-        draft.note_compaction(Some(&text));
-    } else if !text.is_empty() {
-        draft.say(Role::User, text);
+/// Reads an entry of a checkpoint.
+fn read_checkpoint(content: &Value, draft: &mut ConversationDraft) {
+    let text = message_blocks(content, &mut ConversationDraft::new("")).text;
+    if text.contains("<state_snapshot>") && str_of(content, "role") != "model" && draft.len() > 0 {
+        draft.note_compaction(non_empty(&text).as_deref());
+    } else {
+        read_message(content, "", draft);
     }
 }

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::super::blocks::read_message;
 use super::super::content::{list_of, non_empty, plain_text, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::{openai, sharegpt};
+use super::hermes_trajectory;
 use crate::transcript::Role;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -18,7 +19,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(item) = records.next_item() {
         let number = drafts.len() + 1;
         if item.get("conversations").is_some() {
-            drafts.push(sharegpt::read_conversation(
+            drafts.push(hermes_trajectory::read_conversation(
                 &item,
                 format!("{}-{number}", records.stem()),
             ));
@@ -166,9 +167,9 @@ impl Gateway {
             .and_then(|json| serde_json::from_str(json).ok())
         {
             Some(structured) => {
-                openai::read_message(&with_content(message, structured), &mut self.draft)
+                read_message(&with_content(message, structured), "", &mut self.draft)
             }
-            None => openai::read_message(message, &mut self.draft),
+            None => read_message(message, "", &mut self.draft),
         }
         if is_marked && self.draft.len() > entry {
             self.compacted.entry(row).or_default().push(entry);
@@ -185,7 +186,7 @@ impl Gateway {
         let row = row_of(&message);
         let [_, rest, ..] = &row;
         if !rest.is_empty() && !self.is_kept(&row) {
-            openai::read_message(&message, &mut self.draft);
+            read_message(&message, "", &mut self.draft);
         }
     }
 

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::content::{
-    content_of, list_of, number_at, openai_calls, plain_text, str_at, str_of,
-};
+use super::super::blocks::read_message;
+use super::super::content::{list_of, number_at, plain_text, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{DOCUMENT_LIMIT, Records, plain_name};
-use super::openai;
 use base::text::each_string;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -59,7 +57,7 @@ pub(crate) fn read_sample(
     for message in list_of(sample, "messages") {
         let mut message = message.clone();
         attach(&mut message, attachments, &mut room, &mut draft);
-        read_message(&message, &mut draft);
+        read_message(&message, "", &mut draft);
     }
     // The messages are the final state; the log does not say where in them the history was cut.
     if events(sample).any(|event| str_of(event, "event") == "compaction") {
@@ -75,26 +73,6 @@ fn events(sample: &Value) -> impl Iterator<Item = &Value> {
     list_of(sample, "events")
         .iter()
         .chain(older.into_iter().flatten())
-}
-
-fn read_message(message: &Value, draft: &mut ConversationDraft) {
-    let error = str_at(message, "/error/message");
-    match str_of(message, "role") {
-        "assistant" => {
-            let text = content_of(message, draft);
-            let calls = openai_calls(message, draft);
-            draft.add_reply(text, calls);
-        }
-        "tool" if !error.is_empty() => {
-            let text = content_of(message, draft);
-            let separator = if text.is_empty() { "" } else { "\n" };
-            draft.add_result(
-                str_of(message, "tool_call_id"),
-                format!("{text}{separator}Error: {error}"),
-            );
-        }
-        _ => openai::read_message(message, draft),
-    }
 }
 
 /// Puts attached texts where they are referred to, as long as there is `room` for their bytes: one text that is referred

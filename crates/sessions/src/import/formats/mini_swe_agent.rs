@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use super::super::blocks;
 use super::super::content::{content_of, first_at, list_of, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::{codex::CodexItems, openai};
+use super::codex::CodexItems;
 use crate::transcript::ToolCall;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -46,7 +47,7 @@ fn read_conversation(messages: &[Value], draft: &mut ConversationDraft) {
                 let text = content_of(message, draft);
                 draft.add_next_result(text);
             }
-            _ => openai::read_message(message, draft),
+            _ => blocks::read_message(message, "", draft),
         }
     }
     items.flush(draft);
@@ -64,7 +65,7 @@ fn read_assistant(message: &Value, next: Option<&Value>, draft: &mut Conversatio
             let call = ToolCall::new(draft.new_id(), "bash", arguments);
             draft.add_reply(rest.trim(), vec![call]);
         }
-        None => openai::read_message(message, draft),
+        None => blocks::read_message(message, "", draft),
     }
 }
 

@@ -1,27 +1,26 @@
-//! One file per format: records in, drafts of conversations out. None fails: records that cannot be used are counted.
-//! Two files are helpers of a format: `claude_tree` follows the links between its records, `openhands_sdk` reads its
-//! newer events.
+//! The formats: records in, drafts of conversations out. None fails: records that cannot be used are counted.
+//!
+//! What messages contain is read by one reader for all of them ([`super::blocks`]). Most formats are tables that say
+//! where messages are; a format whose records depend on each other has a file of its own.
 
-mod aider;
-mod anthropic;
 mod atif;
 mod claude_code;
 mod claude_tree;
 mod codex;
-mod copilot_cli;
 mod gemini;
 mod hermes;
+mod hermes_trajectory;
 mod inspect;
-mod langsmith;
+mod messages;
 mod mini_swe_agent;
 mod open_telemetry;
-mod openai;
 mod opencode;
 mod openhands;
 mod openhands_sdk;
 mod pi;
-mod sharegpt;
 mod swe_agent;
+mod table;
+mod tables;
 
 pub(super) use inspect::read_sample as inspect_sample;
 pub(super) use openhands::EventView;
@@ -36,20 +35,19 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::ClaudeCode => claude_code::read(records),
         Format::Codex => codex::read(records),
         Format::Gemini => gemini::read(records),
-        Format::Pi => pi::read(records),
+        Format::Pi | Format::Droid => pi::read(records),
         Format::OpenCode => opencode::read(records),
         Format::Hermes => hermes::read(records),
         Format::SweAgent => swe_agent::read(records),
         Format::MiniSweAgent => mini_swe_agent::read(records),
         Format::OpenHands => openhands::read(records),
-        Format::Aider => aider::read(records),
-        Format::CopilotCli => copilot_cli::read(records),
+        Format::CopilotCli => tables::COPILOT_CLI.read_all(records),
+        Format::QwenCode => tables::QWEN_CODE.read_all(records),
+        Format::Cursor => tables::CURSOR.read_all(records),
+        Format::Kimi => tables::KIMI_WIRE.read_all(records),
         Format::Inspect => inspect::read(records),
-        Format::OpenAi => openai::read(records),
-        Format::Anthropic => anthropic::read(records),
-        Format::ShareGpt => sharegpt::read(records),
+        Format::OpenAi | Format::Anthropic => messages::read(records),
         Format::Atif => atif::read(records),
         Format::OpenTelemetry => open_telemetry::read(records),
-        Format::LangSmith => langsmith::read(records),
     }
 }

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::content::{arguments, first_at, list_at, list_of, plain_text, str_of, text_of};
+use super::super::blocks;
+use super::super::content::{first_at, list_of, plain_text, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::{ConversationDraft, conversation_names};
 use super::super::source::Records;
-use super::openai;
-use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
@@ -261,59 +260,11 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     match message {
         // Langfuse logs only the text of an answer.
         Value::String(text) => draft.add_reply(text.as_str(), Vec::new()),
-        _ if message.get("parts").is_some() => read_parts(message, draft),
+        _ if message.get("parts").is_some() => blocks::read_message(message, "", draft),
         _ => match message.get("message") {
-            Some(inner) => openai::read_message(&open_inference(inner), draft),
-            None => openai::read_message(&with_list(message), draft),
+            Some(inner) => blocks::read_message(&open_inference(inner), "", draft),
+            None => blocks::read_message(&with_list(message), "", draft),
         },
-    }
-}
-
-/// A message of the GenAI conventions: a role and parts.
-fn read_parts(message: &Value, draft: &mut ConversationDraft) {
-    let (mut texts, mut calls) = (Vec::new(), Vec::new());
-    for part in list_at(message, "/parts") {
-        match str_of(part, "type") {
-            "reasoning" | "thinking" => {}
-            "tool_call" => {
-                let id = str_of(part, "id");
-                let id = if id.is_empty() {
-                    draft.new_id()
-                } else {
-                    id.to_owned()
-                };
-                calls.push(ToolCall::new(
-                    id,
-                    str_of(part, "name"),
-                    arguments(part.get("arguments")),
-                ));
-            }
-            "tool_call_response" => {
-                let given = part
-                    .get("response")
-                    .or_else(|| part.get("result"))
-                    .unwrap_or(&Value::Null);
-                let text = match given {
-                    Value::Object(_) => given.to_string(),
-                    other => text_of(other, draft),
-                };
-                match str_of(part, "id") {
-                    "" => draft.add_next_result(text),
-                    id => draft.add_result(id, text),
-                }
-            }
-            "text" => texts.push(text_of(part.get("content").unwrap_or(&Value::Null), draft)),
-            _ => texts.push(text_of(part, draft)),
-        }
-    }
-    texts.retain(|text| !text.is_empty());
-    let text = texts.join("\n");
-    match str_of(message, "role") {
-        "system" | "developer" => draft.say(Role::System, text),
-        "assistant" | "model" => draft.add_reply(text, calls),
-        _ if text.is_empty() => {}
-        "user" | "tool" => draft.say(Role::User, text),
-        other => draft.count_unknown(format!("role `{other}`")),
     }
 }
 

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of, tokens_at,
+    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
+use super::super::usage::usage_of;
 use crate::transcript::{Role, ToolCall};
-use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
@@ -48,24 +48,6 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         return draft.add_summary(&texts.join("\n"));
     }
     read_assistant(parts, draft);
-}
-
-/// `input` are the tokens that were neither read from the cache nor written to it; `output` is without reasoning.
-fn usage_of(tokens: &Value) -> Usage {
-    let (read, written) = (
-        tokens_at(tokens, "/cache/read"),
-        tokens_at(tokens, "/cache/write"),
-    );
-    let reasoning = tokens_at(tokens, "/reasoning");
-    Usage {
-        input: tokens_at(tokens, "/input")
-            .map(|plain| plain + read.unwrap_or_default() + written.unwrap_or_default()),
-        cached_input: read,
-        cache_write: written,
-        cache_write_hour: None,
-        output: tokens_at(tokens, "/output").map(|output| output + reasoning.unwrap_or_default()),
-        reasoning,
-    }
 }
 
 fn read_user(parts: &[Value], draft: &mut ConversationDraft) {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::super::blocks::read_message as read_plain;
 use super::super::content::{
     arguments, first_at, list_of, non_empty, number_at, placeholder, plain_text, str_at, str_of,
 };
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
-use super::openai;
 use super::openhands_sdk::{self, with_exit_code};
 use crate::transcript::{Role, ToolCall};
 
@@ -124,7 +124,7 @@ fn add_event(event: &Value, draft: &mut ConversationDraft) {
     } else if let Some(name) = event.get("observation").and_then(Value::as_str) {
         read_observation(name, event, draft);
     } else if event.get("role").is_some() {
-        openai::read_message(event, draft);
+        read_plain(event, "", draft);
     } else {
         draft.count_bookkeeping("event that is neither action nor observation");
     }

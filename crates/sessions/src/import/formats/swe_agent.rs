@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::super::blocks;
 use super::super::content::{content_of, first_at, is_true, list_of, str_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::openai;
 use crate::transcript::ToolCall;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -114,7 +114,7 @@ fn read_message(item: &Value, draft: &mut ConversationDraft) {
             let text = content_of(item, draft);
             draft.add_next_result(text);
         }
-        _ => openai::read_message(item, draft),
+        _ => blocks::read_message(item, "", draft),
     }
 }
 

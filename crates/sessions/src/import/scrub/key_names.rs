@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE};
+use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE, WordList};
 
 /// What a key word says about the value after it: how much is demanded of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +87,11 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
         "passwrd",
         "motdepasse",
     ];
-    const OWNERS: [&str; 42] = [
-        "db", "user", "root", "my", "admin", "ftp", "smtp", "mail", "key", "store", "sudo",
-        "vault", "http", "auth", "login", "wifi", "become", "pg", "mysql", "redis", "rabbit",
-        "mongo", "proxy", "ldap", "imap", "trust", "smb", "ssh", "sftp", "pop", "oracle", "sql",
-        "jdbc", "app", "web", "svc", "bind", "domain", "cert", "ssl", "zip", "net",
-    ];
+    const OWNERS: WordList = WordList(
+        "db user root my admin ftp smtp mail key store sudo vault http auth login wifi become pg mysql \
+         redis rabbit mongo proxy ldap imap trust smb ssh sftp pop oracle sql jdbc app web svc bind \
+         domain cert ssl zip net",
+    );
     if ENDS.iter().any(|end| word.ends_with(end))
         || [
             "pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic",
@@ -104,19 +103,19 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     let mut owners = ["pass", "pwd", "pw"]
         .iter()
         .filter_map(|end| word.strip_suffix(end));
-    if owners.any(|owner| OWNERS.contains(&owner)) {
+    if owners.any(|owner| OWNERS.has(owner)) {
         return Some(KeywordClass::Password);
     }
     // The key of a session is often its address, made of names and numbers.
     if word == "sessionkey" || word == "key" && before == "session" {
         return Some(KeywordClass::Token);
     }
-    if word == "key" && KEY_MODIFIERS.contains(&before) {
+    if word == "key" && KEY_MODIFIERS.has(before) {
         return Some(KeywordClass::Secret);
     }
     if word
         .strip_suffix("key")
-        .is_some_and(|modifier| KEY_MODIFIERS.contains(&modifier))
+        .is_some_and(|modifier| KEY_MODIFIERS.has(modifier))
         || word.ends_with("secret")
     {
         return Some(KeywordClass::Secret);
@@ -137,21 +136,17 @@ pub(super) fn class_of(identifier: &str) -> Option<KeywordClass> {
         Some((at, class_of_word(word, before)?))
     });
     let (at, class) = at?;
-    let qualified = words
-        .iter()
-        .skip(at + 1)
-        .any(|word| NOT_AFTER.contains(&word.as_str()));
-    let negated = words
-        .iter()
-        .take(at)
-        .any(|word| NOT_BEFORE.contains(&word.as_str()));
+    let qualified = words.iter().skip(at + 1).any(|word| NOT_AFTER.has(word));
+    let negated = words.iter().take(at).any(|word| NOT_BEFORE.has(word));
     (!qualified && !negated).then_some(class)
 }
 
 /// As [`class_of`], with the word before it where an identifier is written in two: `API key`, `Secret Key`.
 pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
     let name = text.get(key.clone())?;
-    if name.contains("://") || name.starts_with('.') && name.len() < 6 {
+    // A placeholder of an earlier scrubbing is no key.
+    if name.contains("REDACTED_") || name.contains("://") || name.starts_with('.') && name.len() < 6
+    {
         return None;
     }
     if let Some(class) = class_of(name) {
@@ -165,7 +160,5 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
         .rfind(|c: char| !c.is_ascii_alphabetic())
         .map_or(0, |at| at + 1);
     let modifier = before.get(start..)?.to_ascii_lowercase();
-    KEY_MODIFIERS
-        .contains(&modifier.as_str())
-        .then_some(KeywordClass::Secret)
+    KEY_MODIFIERS.has(&modifier).then_some(KeywordClass::Secret)
 }

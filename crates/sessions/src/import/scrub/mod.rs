@@ -291,6 +291,9 @@ impl Scrubber {
             message.content = personal::replace_mentions(&message.content, &mut count).into_owned();
             report.add(Replacement::Mention, count);
         }
+        for one in &mut fixture.recorded {
+            one.summary = self.scrub_text(&one.summary, report);
+        }
         fixture.description = self.scrub_text(&fixture.description, report);
         // The model of a local server is often a path.
         fixture.model = self.scrub_text(&fixture.model, report);
@@ -500,6 +503,7 @@ impl ReferenceUse {
 /// All texts of a fixture in which a secret can occur.
 fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str(), fixture.model.as_str()];
+    texts.extend(fixture.recorded.iter().map(|one| one.summary.as_str()));
     for message in &fixture.messages {
         texts.push(&message.content);
         texts.extend(
@@ -634,6 +638,14 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
             .filter_map(|point| before.get((*point).min(kept.len())).copied());
         *places = moved.filter(|point| *point > 0).collect();
         places.dedup();
+    }
+    let moved = |place: usize| before.get(place.min(kept.len())).copied().unwrap_or(0);
+    for one in &mut fixture.recorded {
+        one.at = moved(one.at);
+        for range in &mut one.kept {
+            *range = range.map(moved);
+        }
+        one.kept.retain(|[from, to]| from < to);
     }
     let mut kept = kept.into_iter();
     fixture.messages.retain(|_| kept.next().unwrap_or(true));

@@ -273,11 +273,16 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         } else {
             KeywordClass::Password
         };
+        // `type=text` is an attribute of the field.
+        let is_attribute = inside
+            .split_once('=')
+            .is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase()));
         let is_path = ["/", "./", "~/"]
             .iter()
             .any(|start| inside.starts_with(start));
         let is_value = inside.len() >= 3
             && !is_path
+            && !is_attribute
             && !is_blank(inside)
             && !is_reference(inside)
             && !is_code(text, inside, &range);

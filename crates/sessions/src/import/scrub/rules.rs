@@ -342,7 +342,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     at(
         &["htpasswd"],
-        r#"\bhtpasswd\s+-\w*b\w*\s+(?:-\S+\s+)*(?:(?:\./|/|\w+[./])\S+\s+)?[^\s"'-]\S*\s+{V}"#,
+        r#"\bhtpasswd\s+-\w*b\w*\s+(?:-\S+\s+)*(?:(?:\./|/|\.\w|\w+[./])\S+\s+)?[^\s"'-]\S*\s+{V}"#,
     ),
     at(
         &["smbclient", "rpcclient", "smbget", "winexe", "net "],
@@ -558,7 +558,8 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["set password"],
         r#"(?i)\bset\s+password\s+(?:for\s+[^=\n]{1,80}?)?=?\s*(?:password\s*\(\s*)?{Q}"#,
     ),
-    at(
+    strong(
+        "password",
         &["AUTH"],
         r#"(?m)(?:^|>|\+|["'`])[ \t]*(?-i:AUTH|auth)[ \t]+(?:[\w-]+[ \t]+)?["']?([^\s"'`]{4,})["'`]?[ \t]*(?:$|["'`])"#,
     ),
@@ -615,6 +616,20 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     at(
         &["code", "otp"],
         r#"(?i)\b(?:(?:verification|one[ -]time|security|login|sms|2fa|authentication|confirmation)\s+(?:pass)?code|otp)\b[^\n.,;:]{0,30}?(?:\s(?:is|was)\s+|:\s*)["'`]?([0-9]{4,8})\b"#,
+    ),
+    at(
+        &["code", "pin"],
+        r#"(?i)\b(?:door|gate|alarm|entry|unlock|recovery|backup|safe)\s+(?:code|pin)\b[^\n.,;:]{0,20}?(?:\s(?:is|was)\s+|:\s*|\s+)["'`]?([A-Za-z-]{0,8}[0-9][0-9A-Za-z-]{3,20})\b"#,
+    ),
+    // What a script of `expect` sends when it is asked for a password.
+    at(
+        &["assword", "assphrase"],
+        r#"(?i)ass(?:word|phrase)[^\n]{0,40}\n?[^\n]{0,40}?\bsend\s+(?:--\s+)?\{?["']([^"'\n]{3,60})["'\n]"#,
+    ),
+    // Mail services call the password of a program so: letters alone.
+    at(
+        &["授权码", "授權碼"],
+        r#"(?:授权码|授權碼)(?:是|为|為|就是|：|“|「)?[ \t]*[:=]?[ \t]*["'`]?([A-Za-z0-9]{12,32})\b"#,
     ),
     at(
         &["验证码", "驗證碼"],

@@ -32,10 +32,18 @@ pub(super) fn value_after(
     let name = text.get(key.clone())?;
     let before = text.get(..key.start)?;
     let is_quoted = starts_literal(text.get(key.end..)?);
-    let at = end_of_key(text, key.end, class, is_quoted);
+    let at = end_of_key(text, key.end, is_quoted);
     let gap = after_blanks(text, at);
     let after = tail(text, gap);
-    if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"]
+    // A comparison may be with a literal; `"=== PWD ===" && pwd` is none.
+    if after.starts_with("==") {
+        let sign = after.bytes().take_while(|byte| *byte == b'=').count();
+        let (range, notation) = value_at(text, gap + sign, ValueSyntax::Bare)?;
+        let value = text.get(range.clone())?;
+        let is_literal = notation == ValueSyntax::Quoted && !value.contains([' ', '&', '|']);
+        return is_literal.then_some((range, notation));
+    }
+    if let Some(sign) = ["=>", ":=", "?=", "->", "：", "＝"]
         .iter()
         .find(|sign| after.starts_with(**sign))
     {
@@ -130,7 +138,7 @@ fn after_blanks(text: &str, at: usize) -> usize {
 }
 
 /// The end of a key with the quotes, brackets, marks or note around it.
-fn end_of_key(text: &str, end: usize, class: KeywordClass, is_quoted: bool) -> usize {
+fn end_of_key(text: &str, end: usize, is_quoted: bool) -> usize {
     if is_quoted {
         let bracket = after_blanks(text, end + 1);
         return if tail(text, bracket).starts_with(']') {
@@ -143,12 +151,8 @@ fn end_of_key(text: &str, end: usize, class: KeywordClass, is_quoted: bool) -> u
         .iter()
         .any(|mark| tail(text, end).starts_with(mark));
     let at = if is_markdown { end + 2 } else { end };
-    // `password (root): X`, `password for bob is X`.
-    if class == KeywordClass::Password {
-        after_note(text, at)
-    } else {
-        at
-    }
+    // `password (root): X`, `token for the bot is X`.
+    after_note(text, at)
 }
 
 fn after_colon(text: &str, colon: usize, is_quoted: bool) -> Option<ValuePlace> {
@@ -193,7 +197,8 @@ fn in_prose(
     class: KeywordClass,
     is_quoted: bool,
 ) -> Option<ValuePlace> {
-    const AFTER: [&str; 14] = [
+    const AFTER: [&str; 15] = [
+        "as ",
         "is set to ",
         "was set to ",
         "set to ",
@@ -231,7 +236,12 @@ fn in_prose(
         .is_empty();
     let is_setting = BEFORE.contains(&last.as_str()) || is_alone || last.ends_with(',');
     let is_literal = starts_literal(after) && class != KeywordClass::Token;
-    let is_value = !is_quoted && (is_literal || is_setting || class == KeywordClass::Password);
+    /// So long a random word after the name of a key is one.
+    const LONG: usize = 20;
+    let word = after.split_whitespace().next().unwrap_or("");
+    let is_random = word.len() >= LONG && is_strong(word);
+    let is_value =
+        !is_quoted && (is_literal || is_setting || is_random || class == KeywordClass::Password);
     is_value
         .then(|| value_at(text, gap, ValueSyntax::Prose))
         .flatten()

@@ -10,7 +10,7 @@ use super::edit::first_bytes;
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::patterns::compiled;
 use super::shape::{entropy, has_byte, is_identifier, is_path, is_placeholder};
-use super::word_lists::{CODE_WORDS, LABEL_WORDS, TYPES, UNSAID};
+use super::word_lists::{CODE_WORDS, LABEL_WORDS, TYPES, UNSAID, WordList};
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub(super) fn judge(
     if value.chars().count() < 3 || is_blank(value) || is_reference(value) || is_label(value) {
         return None;
     }
+    if is_rule_or_status(value) {
+        return None;
+    }
     if notation != ValueSyntax::Quoted && is_code(text, value, range) {
         return None;
     }
@@ -54,6 +57,21 @@ pub(super) fn judge(
         KeywordClass::Secret => secret(value, notation),
         KeywordClass::Token => token(value, notation),
     }
+}
+
+/// Whether this is a rule of validation (`required|min:8`), or the status of a response.
+fn is_rule_or_status(value: &str) -> bool {
+    let is_status = value.len() == 3
+        && value.starts_with(['2', '3', '4', '5'])
+        && value.bytes().all(|byte| byte.is_ascii_digit());
+    let starts_rule = [
+        "required|",
+        "nullable|",
+        "string|",
+        "sometimes|",
+        "confirmed|",
+    ];
+    is_status || starts_rule.iter().any(|start| value.starts_with(start))
 }
 
 fn password(
@@ -93,10 +111,8 @@ fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerd
     let is_adjective = ["ed", "ing", "ly", "ive", "able", "ory", "ional", "less"]
         .iter()
         .any(|end| lower.ends_with(end));
-    let is_name = is_plain_word(value)
-        && value.len() >= 5
-        && !is_adjective
-        && !CODE_WORDS.contains(&lower.as_str());
+    let is_name =
+        is_plain_word(value) && value.len() >= 5 && !is_adjective && !CODE_WORDS.has(&lower);
     (is_name && is_last).then_some(ValueVerdict::Doubtful)
 }
 
@@ -109,7 +125,7 @@ fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdi
     let after = first_bytes(text.get(range.end..).unwrap_or(""), LONGEST_LINE);
     let rest = after.split('\n').next().unwrap_or("").trim();
     let is_last = rest.is_empty() || rest.starts_with('#') || rest.starts_with("//");
-    let is_code_word = CODE_WORDS.contains(&value.to_ascii_lowercase().as_str());
+    let is_code_word = CODE_WORDS.has(&value.to_ascii_lowercase());
     match (is_last, is_code_word) {
         (true, false) => Some(ValueVerdict::Secret),
         (false, false)
@@ -188,70 +204,12 @@ fn is_address(value: &str) -> bool {
 
 /// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
 fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
-    const PHRASES: [&str; 62] = [
-        "password",
-        "passwort",
-        "enter",
-        "your",
-        "you",
-        "must",
-        "required",
-        "please",
-        "invalid",
-        "is",
-        "the",
-        "at",
-        "least",
-        "minimum",
-        "should",
-        "cannot",
-        "can",
-        "not",
-        "be",
-        "and",
-        "or",
-        "to",
-        "for",
-        "of",
-        "with",
-        "token",
-        "secret",
-        "key",
-        "user",
-        "a",
-        "an",
-        "in",
-        "on",
-        "too",
-        "short",
-        "long",
-        "characters",
-        "forgot",
-        "confirm",
-        "repeat",
-        "new",
-        "wrong",
-        "incorrect",
-        "need",
-        "needs",
-        "from",
-        "was",
-        "has",
-        "have",
-        "will",
-        "stored",
-        "set",
-        "change",
-        "reset",
-        "login",
-        "missing",
-        "used",
-        "this",
-        "that",
-        "it",
-        "are",
-        "if",
-    ];
+    const PHRASES: WordList = WordList(
+        "password passwort enter your you must required please invalid is the at least minimum should \
+         cannot can not be and or to for of with token secret key user a an in on too short long \
+         characters forgot confirm repeat new wrong incorrect need needs from was has have will stored \
+         set change reset login missing used this that it are if",
+    );
     let words: Vec<String> = value
         .split_whitespace()
         .map(|word| {
@@ -259,10 +217,7 @@ fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
                 .to_lowercase()
         })
         .collect();
-    let spoken = words
-        .iter()
-        .filter(|word| PHRASES.contains(&word.as_str()))
-        .count();
+    let spoken = words.iter().filter(|word| PHRASES.has(word)).count();
     let is_phrase = (2..=25).contains(&words.len())
         && spoken == 0
         && !value.contains(['{', '(', '=', '<', '%'])
@@ -277,7 +232,8 @@ pub(super) fn is_blank(value: &str) -> bool {
     let alike = lower
         .bytes()
         .all(|byte| Some(&byte) == lower.as_bytes().first());
-    if UNSAID.contains(&bare)
+    if UNSAID.has(bare)
+        || bare == "not set"
         || alike
         || value.starts_with('<') && value.ends_with('>')
         || value.starts_with("REDACTED")
@@ -343,7 +299,7 @@ pub(super) fn is_label(value: &str) -> bool {
     // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
     parts
         .iter()
-        .all(|word| LABEL_WORDS.contains(&word.as_str()) || names_secret(word))
+        .all(|word| LABEL_WORDS.has(word) || names_secret(word))
         && parts
             .iter()
             .any(|word| names_secret(word) || word == "bearer" || word == "csrf")
@@ -365,7 +321,7 @@ fn names_secret(word: &str) -> bool {
     ];
     ENDS.iter().any(|end| {
         word.strip_suffix(end)
-            .is_some_and(|owner| LABEL_WORDS.contains(&owner))
+            .is_some_and(|owner| LABEL_WORDS.has(owner))
     })
 }
 
@@ -387,11 +343,7 @@ pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
         .trim_start_matches([' ', '\t'])
         .starts_with(['+', '?'])
         && is_identifier_word(value);
-    CODE.is_match(value)
-        || is_called
-        || TYPES.contains(&lower.as_str())
-        || is_name
-        || is_concatenated
+    CODE.is_match(value) || is_called || TYPES.has(&lower) || is_name || is_concatenated
 }
 
 fn is_identifier_word(value: &str) -> bool {

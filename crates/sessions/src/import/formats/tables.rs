@@ -1,0 +1,252 @@
+//! The formats that a table says everything of.
+
+use serde_json::{Value, json};
+
+use super::super::blocks::{CallResult, call_of, output_of, result_of};
+use super::super::content::{first_at, list_of, number_at, str_at, str_of};
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
+use super::table::Row::{Call, Compaction, Hook, Message, Noise, Result, Says};
+use super::table::Table;
+use crate::transcript::{Role, ToolCall};
+
+/// GitHub Copilot CLI: events, one per line. Those of a sub-agent name the call that started it.
+pub(super) const COPILOT_CLI: Table = Table {
+    kind: &["/type"],
+    model: &["/data/newModel", "/data/selectedModel"],
+    usage: &[],
+    side: &["/data/parentToolCallId", "/agentId", "/data/agentId"],
+    rows: &[
+        ("system.message", Says(Role::System, &["/data/content"])),
+        (
+            "user.message",
+            Says(Role::User, &["/data/content", "/data/transformedContent"]),
+        ),
+        ("assistant.message", Message("/data", "assistant")),
+        ("tool.execution_start", Call("/data")),
+        ("tool.execution_complete", Result("/data")),
+        ("session.compaction_complete", Hook(copilot_compaction)),
+        ("session.*", Noise),
+        ("hook.*", Noise),
+        ("permission.*", Noise),
+        ("assistant.*", Noise),
+        ("tool.*", Noise),
+        ("system.*", Noise),
+        ("subagent.*", Noise),
+        ("skill.*", Noise),
+        ("abort", Noise),
+    ],
+};
+
+fn copilot_compaction(record: &Value, draft: &mut ConversationDraft) {
+    let data = record.get("data").unwrap_or(&Value::Null);
+    if data.get("success").and_then(Value::as_bool) == Some(false) {
+        return draft.count_bookkeeping("session.compaction_complete");
+    }
+    draft.note_compaction(Some(str_of(data, "summaryContent")).filter(|text| !text.is_empty()));
+    if let Some(last) = draft.last_compaction() {
+        last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+        last.tokens_before = number_at(data, "/preCompactionTokens");
+        last.tokens_after = number_at(data, "/postCompactionTokens");
+    }
+}
+
+/// `gemini --output-format stream-json`.
+pub(super) const GEMINI_STREAM: Table = Table {
+    kind: &["/type", "/role"],
+    model: &["/model"],
+    usage: &[],
+    side: &[],
+    rows: &[
+        ("message user", Says(Role::User, &["/content"])),
+        ("message assistant", Says(Role::Assistant, &["/content"])),
+        ("tool_use", Hook(gemini_call)),
+        ("tool_result", Result("")),
+        ("init", Noise),
+        ("result", Noise),
+        ("error", Noise),
+    ],
+};
+
+fn gemini_call(record: &Value, draft: &mut ConversationDraft) {
+    let mut call = call_of(record, draft);
+    call.id = str_of(record, "tool_id").to_owned();
+    draft.add_call(call);
+}
+
+/// `codex exec --json`: items of which each is a call with its result, a text, or reasoning.
+pub(super) const CODEX_EXEC: Table = Table {
+    kind: &["/type", "/item/type"],
+    model: &[],
+    usage: &["/usage"],
+    side: &[],
+    rows: &[
+        (
+            "item.completed agent_message",
+            Says(Role::Assistant, &["/item/text"]),
+        ),
+        ("item.completed command_execution", Hook(executed)),
+        ("item.completed file_change", Hook(files_changed)),
+        ("item.completed mcp_tool_call", Hook(executed)),
+        ("item.completed *", Noise),
+        ("item.*", Noise),
+        ("thread.*", Noise),
+        ("turn.*", Noise),
+        ("error", Noise),
+    ],
+};
+
+fn executed(record: &Value, draft: &mut ConversationDraft) {
+    let item = record.get("item").unwrap_or(&Value::Null);
+    let (name, arguments) = match str_of(item, "type") {
+        "command_execution" => ("shell", json!({ "command": str_of(item, "command") })),
+        _ => (
+            str_of(item, "tool"),
+            item.get("arguments").cloned().unwrap_or_else(|| json!({})),
+        ),
+    };
+    let id = str_of(item, "id").to_owned();
+    draft.add_call(ToolCall::new(id.as_str(), name, arguments.to_string()));
+    let mut result = result_of(item, draft);
+    result.id = id;
+    draft.add_call_result(result);
+}
+
+/// A change of files. Its item names them and has no text, so the call names them as a patch does.
+fn files_changed(record: &Value, draft: &mut ConversationDraft) {
+    let item = record.get("item").unwrap_or(&Value::Null);
+    let lines = list_of(item, "changes").iter().map(|change| {
+        let head = match str_of(change, "kind") {
+            "add" => "Add",
+            "delete" => "Delete",
+            _ => "Update",
+        };
+        format!("*** {head} File: {}\n", str_of(change, "path"))
+    });
+    let patch = format!(
+        "*** Begin Patch\n{}*** End Patch",
+        lines.collect::<String>()
+    );
+    let id = str_of(item, "id").to_owned();
+    let arguments = json!({ "input": patch }).to_string();
+    draft.add_call(ToolCall::new(id.as_str(), "apply_patch", arguments));
+    let text = if str_of(item, "status") == "failed" {
+        "Error: the patch was not applied"
+    } else {
+        "Success. The files were changed."
+    };
+    draft.add_result(&id, text);
+}
+
+/// Qwen Code: envelopes as Claude Code writes them, around messages as Gemini's API has them.
+pub(super) const QWEN_CODE: Table = Table {
+    kind: &["/type", "/subtype"],
+    model: &["/model"],
+    usage: &["/usageMetadata"],
+    side: &["/agentId"],
+    rows: &[
+        ("user", Message("/message", "user")),
+        ("user *", Message("/message", "user")),
+        ("assistant", Message("/message", "model")),
+        ("tool_result", Message("/message", "user")),
+        (
+            "system chat_compression",
+            Compaction(
+                &["/systemPayload/summary"],
+                "/systemPayload/info/originalTokenCount",
+                "/systemPayload/info/newTokenCount",
+            ),
+        ),
+        ("system*", Noise),
+    ],
+};
+
+/// Cursor's agent: `--output-format stream-json`, where a call is a record of its own and again with its result.
+pub(super) const CURSOR: Table = Table {
+    kind: &["/type", "/subtype"],
+    model: &["/model"],
+    usage: &[],
+    side: &[],
+    rows: &[
+        ("user", Message("/message", "user")),
+        ("assistant", Message("/message", "assistant")),
+        ("tool_call completed", Hook(cursor_call)),
+        ("tool_call*", Noise),
+        ("thinking*", Noise),
+        ("system*", Noise),
+        ("result*", Noise),
+    ],
+};
+
+/// `{"readToolCall": {"args": …, "result": {"success": …}}}`.
+fn cursor_call(record: &Value, draft: &mut ConversationDraft) {
+    let named = record.get("tool_call").and_then(Value::as_object);
+    let Some((key, inner)) = named.and_then(|named| named.iter().next()) else {
+        return draft.count_unknown("tool_call without a tool");
+    };
+    let id = str_of(record, "call_id").to_owned();
+    let name = match key.strip_suffix("ToolCall") {
+        Some("function") | None => str_of(inner, "name"),
+        Some(name) => name,
+    };
+    let arguments = inner.get("args").or_else(|| inner.get("arguments"));
+    let arguments = super::super::content::arguments(arguments);
+    draft.add_call(ToolCall::new(id.as_str(), name, arguments));
+    let result = inner.get("result").unwrap_or(&Value::Null);
+    let (outcome, text) = ["success", "error", "rejected", "failure"]
+        .into_iter()
+        .find_map(|key| Some((key, result.get(key)?)))
+        .unwrap_or(("success", result));
+    let said = match text {
+        Value::String(text) => text.clone(),
+        other => output_of(other, draft),
+    };
+    let said = if said.is_empty() && !text.is_null() {
+        text.to_string()
+    } else {
+        said
+    };
+    let text = super::super::content::result_text(said, outcome != "success");
+    draft.add_call_result(CallResult {
+        id,
+        name: String::new(),
+        text,
+    });
+}
+
+/// Kimi's `wire.jsonl`: what passes between the agent and its screen.
+pub(super) const KIMI_WIRE: Table = Table {
+    kind: &["/message/type"],
+    model: &[],
+    usage: &[],
+    side: &[],
+    rows: &[
+        ("TurnBegin", Hook(kimi_turn)),
+        ("ContentPart", Hook(kimi_text)),
+        ("ToolCall", Call("/message/payload")),
+        ("ToolResult", Hook(kimi_result)),
+        ("CompactionEnd", Compaction(&[], "", "")),
+        ("*", Noise),
+    ],
+};
+
+fn kimi_turn(record: &Value, draft: &mut ConversationDraft) {
+    let input = record.pointer("/message/payload/user_input");
+    let text = super::super::content::text_of(input.unwrap_or(&Value::Null), draft);
+    draft.say(Role::User, text);
+}
+
+fn kimi_text(record: &Value, draft: &mut ConversationDraft) {
+    match str_at(record, "/message/payload/type") {
+        "text" => draft.append_to_reply(str_at(record, "/message/payload/text")),
+        "think" => {}
+        kind => draft.count(DropReason::Bookkeeping(format!("part {kind}"))),
+    }
+}
+
+fn kimi_result(record: &Value, draft: &mut ConversationDraft) {
+    let payload = record.pointer("/message/payload").unwrap_or(&Value::Null);
+    let mut result = result_of(payload.get("return_value").unwrap_or(payload), draft);
+    result.id = first_at(payload, &["/tool_call_id", "/id"]).to_owned();
+    draft.add_call_result(result);
+}

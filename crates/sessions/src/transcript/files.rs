@@ -1,0 +1,405 @@
+//! What the calls of a session do to files: by tools that read and edit, by patches, by command lines.
+
+use serde_json::{Map, Value};
+
+use super::shell::shell_operations;
+use base::message::ToolCall;
+
+/// What a call does to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileAction {
+    /// Makes it, where no file was.
+    Create,
+    /// Writes the whole file, whether it exists or not.
+    Write,
+    /// Changes a part of it.
+    Change,
+    /// Looks at it.
+    Read,
+    /// Removes it.
+    Delete,
+}
+
+/// A file named by a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOperation {
+    /// The action.
+    pub action: FileAction,
+    /// The path as written in the call, without the lines that may follow it.
+    pub path: String,
+    /// The path that the file had before, where the call renames it.
+    pub renamed_from: Option<String>,
+}
+
+impl FileOperation {
+    /// An operation that renames nothing.
+    pub fn new(action: FileAction, path: &str) -> FileOperation {
+        FileOperation {
+            action,
+            path: without_lines(path).to_owned(),
+            renamed_from: None,
+        }
+    }
+
+    /// A file with another path than before: the old one goes, and the new one comes.
+    pub fn rename(from: &str, to: &str) -> [FileOperation; 2] {
+        let old = FileOperation::new(FileAction::Delete, from);
+        let new = FileOperation {
+            renamed_from: Some(old.path.clone()),
+            ..FileOperation::new(FileAction::Write, to)
+        };
+        [old, new]
+    }
+}
+
+/// The path without the range of lines, or the view of the file, that some tools let follow it: `a.rs:30-75`,
+/// `a.rs:conflicts`, `a.rs#L3`.
+pub fn without_lines(path: &str) -> &str {
+    let name = path.rfind(['/', '\\']).map_or(0, |at| at + 1);
+    let Some(tail) = path.get(name..) else {
+        return path;
+    };
+    let Some(at) = tail.find([':', '#']).filter(|at| *at > 1) else {
+        return path;
+    };
+    let is_range = |c: char| c.is_alphanumeric() || matches!(c, ',' | '-' | '+' | ':' | '_');
+    let (file, lines) = tail.split_at(at);
+    if file.contains('.') && lines.len() > 1 && lines.chars().skip(1).all(is_range) {
+        path.get(..name + at).unwrap_or(path)
+    } else {
+        path
+    }
+}
+
+/// Whether `key` is a name that tools give to the argument holding a file's path.
+pub fn is_file_path_key(key: &str) -> bool {
+    matches!(
+        key,
+        "path"
+            | "file_path"
+            | "filePath"
+            | "absolute_path"
+            | "notebook_path"
+            | "filename"
+            | "file"
+            | "target_file"
+            | "targetFile"
+            | "relative_path"
+    )
+}
+
+/// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
+pub fn is_same_file(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim_start_matches("./"), b.trim_start_matches("./"));
+    let (long, short) = if a.len() > b.len() { (a, b) } else { (b, a) };
+    let short = short.strip_prefix('~').unwrap_or(short);
+    let is_end = |short: &str| {
+        long.strip_suffix(short).is_some_and(|before| {
+            before.is_empty() || before.ends_with('/') || short.starts_with('/')
+        })
+    };
+    a == b || short.contains('/') && is_end(short)
+}
+
+/// The operations of a call, in order; none for a tool that is not known.
+pub fn file_operations(call: &ToolCall) -> Vec<FileOperation> {
+    let arguments = serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
+    let Value::Object(arguments) = arguments else {
+        return patched(&call.function.arguments);
+    };
+    let action = action_of_tool(&call.function.name, &arguments);
+    let mut operations: Vec<FileOperation> = match action {
+        Some(ToolAction::Rename) => renamed(&arguments).into_iter().flatten().collect(),
+        Some(ToolAction::Of(action)) => paths_in(&arguments)
+            .into_iter()
+            .map(|path| FileOperation::new(action, path))
+            .collect(),
+        None => Vec::new(),
+    };
+    if operations.is_empty() {
+        let commands = commands_in(&arguments);
+        let texts = arguments.values().filter_map(Value::as_str);
+        let of_shell = commands.iter().map(String::as_str);
+        let of_shell = of_shell.filter(|command| !arguments.values().any(|value| value == command));
+        for text in texts.chain(of_shell) {
+            operations.extend(patched(text));
+        }
+        for command in &commands {
+            operations.extend(shell_operations(command));
+        }
+    }
+    operations
+}
+
+/// The first file of a call of a known file tool; `None` for shells and other tools.
+pub fn file_operation(call: &ToolCall) -> Option<FileOperation> {
+    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
+    let arguments = arguments.as_object()?;
+    match action_of_tool(&call.function.name, arguments)? {
+        ToolAction::Rename => renamed(arguments)?.into_iter().next_back(),
+        ToolAction::Of(action) => {
+            let path = paths_in(arguments).into_iter().next()?;
+            Some(FileOperation::new(action, path))
+        }
+    }
+}
+
+/// What a tool does with the files that its arguments name.
+enum ToolAction {
+    Of(FileAction),
+    Rename,
+}
+
+/// What the tool `name` does, whatever the style of its name and the server that it is from.
+fn action_of_tool(name: &str, arguments: &Map<String, Value>) -> Option<ToolAction> {
+    let own = name.rsplit("__").next().unwrap_or(name);
+    let plain: String = own
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    let action = match plain.as_str() {
+        "read" | "readfile" | "view" | "viewfile" | "open" | "openfile" | "cat"
+        | "readmanyfiles" | "readmultiplefiles" | "readtextfile" | "notebookread"
+        | "getfilecontents" => FileAction::Read,
+        "write" | "writefile" | "writetofile" | "create" | "createfile" | "savefile"
+        | "newfile" => FileAction::Write,
+        "edit" | "editfile" | "multiedit" | "patch" | "replace" | "insert" | "notebookedit"
+        | "editnotebook" | "applypatch" | "applydiff" | "replaceinfile" | "insertcontent"
+        | "searchandreplace" | "searchreplace" | "strreplace" | "strreplacefile" | "updatefile"
+        | "appendfile" | "appendtofile" | "multistrreplace" | "hashlineedit" => FileAction::Change,
+        "delete" | "deletefile" | "removefile" => FileAction::Delete,
+        "move" | "movefile" | "renamefile" | "rename" => return Some(ToolAction::Rename),
+        "strreplaceeditor" | "strreplacebasededittool" | "fileeditor" => {
+            match arguments.get("command").and_then(Value::as_str) {
+                Some("view") => FileAction::Read,
+                Some("create") => FileAction::Write,
+                _ => FileAction::Change,
+            }
+        }
+        _ => return None,
+    };
+    Some(ToolAction::Of(action))
+}
+
+fn renamed(arguments: &Map<String, Value>) -> Option<[FileOperation; 2]> {
+    let text = |keys: [&str; 4]| keys.iter().find_map(|key| arguments.get(*key)?.as_str());
+    let from = text(["source", "from", "old_path", "source_path"])?;
+    let to = text(["destination", "to", "new_path", "destination_path"])?;
+    Some(FileOperation::rename(from, to))
+}
+
+/// The paths that arguments name: one, or a list of them.
+fn paths_in(arguments: &Map<String, Value>) -> Vec<&str> {
+    let single = arguments.iter().find(|(key, _)| is_file_path_key(key));
+    if let Some(path) = single.and_then(|(_, path)| path.as_str()) {
+        return vec![path];
+    }
+    let lists = ["paths", "files", "file_paths", "filePaths"];
+    let list = lists.iter().find_map(|key| arguments.get(*key)?.as_array());
+    let paths = list.into_iter().flatten().filter_map(|item| {
+        let named = item
+            .as_object()?
+            .iter()
+            .find(|(key, _)| is_file_path_key(key));
+        named.map(|(_, path)| path)
+    });
+    let plain = list.into_iter().flatten().filter(|item| item.is_string());
+    plain.chain(paths).filter_map(Value::as_str).collect()
+}
+
+/// The files of a patch, in the format of `apply_patch` or as a unified diff that is applied. Code that passes a patch on
+/// has it in a string of its own, with `\n` for the ends of lines.
+fn patched(text: &str) -> Vec<FileOperation> {
+    const BEGIN: &str = "*** Begin Patch";
+    let Some((_, patch)) = text.split_once(BEGIN) else {
+        let is_applied = ["git apply", "patch -p"]
+            .iter()
+            .any(|mark| text.contains(mark));
+        return if is_applied || text.starts_with("--- ") || text.starts_with("diff --git ") {
+            of_unified_diff(text)
+        } else {
+            Vec::new()
+        };
+    };
+    let unescaped;
+    let patch = if patch.trim_start_matches(' ').starts_with("\\n") {
+        unescaped = patch.replace("\\n", "\n");
+        unescaped.as_str()
+    } else {
+        patch
+    };
+    let mut operations: Vec<FileOperation> = Vec::new();
+    for line in patch.lines().map(str::trim_start) {
+        let heads = [
+            ("*** Update File: ", FileAction::Change),
+            ("*** Add File: ", FileAction::Create),
+            ("*** Delete File: ", FileAction::Delete),
+        ];
+        let found = heads
+            .iter()
+            .find_map(|(head, action)| Some((line.strip_prefix(head)?, *action)));
+        if let Some((path, action)) = found {
+            operations.push(FileOperation::new(action, path.trim()));
+        } else if let Some(to) = line.strip_prefix("*** Move to: ")
+            && let Some(last) = operations.pop()
+        {
+            operations.extend(FileOperation::rename(&last.path, to.trim()));
+        }
+    }
+    operations
+}
+
+fn of_unified_diff(text: &str) -> Vec<FileOperation> {
+    let mut operations = Vec::new();
+    let mut old = "";
+    for line in text.lines() {
+        if let Some(path) = line.strip_prefix("--- ") {
+            old = path.split('\t').next().unwrap_or(path).trim();
+        } else if let Some(path) = line.strip_prefix("+++ ").filter(|_| !old.is_empty()) {
+            let new = path.split('\t').next().unwrap_or(path).trim();
+            let plain = |path: &str| -> String {
+                let inside = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));
+                inside.unwrap_or(path).to_owned()
+            };
+            operations.push(match (old, new) {
+                ("/dev/null", new) => FileOperation::new(FileAction::Create, &plain(new)),
+                (old, "/dev/null") => FileOperation::new(FileAction::Delete, &plain(old)),
+                (_, new) => FileOperation::new(FileAction::Change, &plain(new)),
+            });
+            old = "";
+        }
+    }
+    operations
+}
+
+/// The command lines that arguments hold: of a shell, or in code that runs them (`exec_command({cmd: "…"})`).
+fn commands_in(arguments: &Map<String, Value>) -> Vec<String> {
+    for key in ["command", "cmd", "script"] {
+        match arguments.get(key) {
+            Some(Value::String(command)) => return vec![command.clone()],
+            Some(Value::Array(words)) => {
+                let last = words.last().and_then(Value::as_str);
+                return last.map(str::to_owned).into_iter().collect();
+            }
+            _ => {}
+        }
+    }
+    let code = ["input", "code"]
+        .iter()
+        .find_map(|key| arguments.get(*key)?.as_str());
+    code.map(commands_in_code).unwrap_or_default()
+}
+
+/// The values of `cmd` and `command` in code.
+fn commands_in_code(code: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest.find("exec_command(") {
+        rest = rest.get(at + "exec_command(".len()..).unwrap_or("");
+        let Some((_, after)) = rest.split_once("cmd") else {
+            break;
+        };
+        let after = after.trim_start_matches(['"', '\'', ' ', ':', '\n']);
+        let start = rest.len() - after.len();
+        let quote = rest.get(..start).and_then(|before| before.chars().last());
+        if let Some(quote) = quote.filter(|quote| matches!(quote, '"' | '\'')) {
+            commands.push(until_quote(after, quote));
+        } else if let Some(after) = after.strip_prefix('`') {
+            commands.push(until_quote(after, '`'));
+        }
+        rest = after;
+    }
+    commands
+}
+
+fn until_quote(text: &str, quote: char) -> String {
+    let mut read = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next().filter(|c| *c != quote) {
+        match c {
+            '\\' => match chars.next() {
+                Some('n') => read.push('\n'),
+                Some(other) => read.push(other),
+                None => {}
+            },
+            other => read.push(other),
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operations(name: &str, arguments: &str) -> Vec<(FileAction, String)> {
+        let call = ToolCall::new("c", name, arguments);
+        let all = file_operations(&call).into_iter();
+        all.map(|one| (one.action, one.path)).collect()
+    }
+
+    #[test]
+    fn tools_of_any_style_and_server_are_told_apart() {
+        let path = r#"{"file_path":"/a.rs:30-75"}"#;
+        for (name, action) in [
+            ("Read", FileAction::Read),
+            ("mcp__fs__read_text_file", FileAction::Read),
+            ("write_to_file", FileAction::Write),
+            ("replace_in_file", FileAction::Change),
+        ] {
+            assert_eq!(
+                operations(name, path),
+                [(action, "/a.rs".to_owned())],
+                "{name}"
+            );
+        }
+        assert_eq!(operations("write_file", "not json"), []);
+        let call = ToolCall::new("c", "terminal", r#"{"command":"cat a.rs"}"#);
+        assert_eq!(file_operation(&call), None, "a shell is no file tool");
+    }
+
+    #[test]
+    fn patches_are_read_wherever_they_stand() {
+        let patch = "*** Begin Patch\n*** Add File: n.md\n+x\n*** Update File: a.rs\n*** Move to: b.rs\n*** End Patch";
+        let expected = [
+            (FileAction::Create, "n.md".to_owned()),
+            (FileAction::Delete, "a.rs".to_owned()),
+            (FileAction::Write, "b.rs".to_owned()),
+        ];
+        let input = serde_json::json!({ "input": patch }).to_string();
+        assert_eq!(operations("apply_patch", &input), expected);
+        let heredoc = format!("apply_patch <<'EOF'\n{patch}\nEOF");
+        let shell = serde_json::json!({ "command": ["bash", "-lc", heredoc] }).to_string();
+        assert_eq!(operations("shell", &shell), expected);
+        let code = format!(
+            "await tools.apply_patch({patch:?}); tools.exec_command({{cmd: \"rm \\\"old.rs\\\"\"}})"
+        );
+        let code = serde_json::json!({ "input": code }).to_string();
+        let mut with_command = expected.to_vec();
+        with_command.push((FileAction::Delete, "old.rs".to_owned()));
+        assert_eq!(operations("exec", &code), with_command);
+        let diff = r#"{"command":"git apply <<'E'\n--- /dev/null\n+++ b/new.txt\n--- a/x.c\n+++ b/x.c\nE"}"#;
+        assert_eq!(
+            operations("bash", diff),
+            [
+                (FileAction::Create, "new.txt".to_owned()),
+                (FileAction::Change, "x.c".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_after_a_path_are_no_part_of_it() {
+        for path in [
+            "a/b.md:301",
+            "a/b.md:30-75",
+            "a/b.md:conflicts",
+            "a/b.md#L3",
+        ] {
+            assert_eq!(without_lines(path), "a/b.md", "{path}");
+        }
+        assert_eq!(without_lines(r"C:\x\b.md"), r"C:\x\b.md");
+        assert!(is_same_file("/r/src/a.rs", "src/a.rs") && !is_same_file("/r/a.rs", "a.rs"));
+    }
+}
