@@ -1,5 +1,5 @@
 //! The law that finds undeclared rates, in virtual time: how much of a limit it uses, and what that costs in refusals. The
-//! bounds are a little wider than the table in `docs/limits.md`.
+//! bounds are a little wider than what was measured.
 
 use proptest::prelude::*;
 
@@ -82,6 +82,56 @@ fn a_minute_is_used_up_at_once_and_then_waited_for() {
         (0.95, 2.5),
         (0.95, 3.0),
     );
+}
+
+/// The seconds that some calls take, and the refused share of their number; means over seeds.
+fn takes(world: World, calls: usize) -> (f64, f64) {
+    const SEEDS: u64 = 3;
+    let world = World { calls, ..world };
+    let all = (0..SEEDS).map(|seed| run(&world, 1e5, seed));
+    let (seconds, refused) = all.fold((0.0, 0.0), |sum, one| {
+        let last = one.accepted.iter().copied().fold(0.0, f64::max);
+        (sum.0 + last, sum.1 + one.refused.len() as f64)
+    });
+    (
+        seconds / SEEDS as f64,
+        refused / (SEEDS as f64 * calls as f64),
+    )
+}
+
+#[test]
+fn what_fits_into_a_minute_is_sent_at_once_in_each() {
+    for asks in [Asks::Nothing, Asks::Seconds(2.0), Asks::Exactly] {
+        for (rule, hundred, many, most_refused) in [
+            (Rule::Sliding(60.0, 60.0), 62.0, 545.0, 0.06),
+            (Rule::Fixed(60.0, 60.0, 25.0), 48.0, 525.0, 0.1),
+        ] {
+            let minute =
+                || World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);
+            let (seconds, refused) = takes(minute(), 108);
+            assert!(
+                seconds < hundred && refused < 0.25,
+                "{rule:?}, {asks:?}: {seconds} s, {refused}"
+            );
+            let (seconds, refused) = takes(minute(), 600);
+            assert!(
+                seconds < many && refused < most_refused,
+                "{rule:?}, {asks:?}: {seconds} s, {refused}"
+            );
+        }
+    }
+}
+
+#[test]
+fn slow_refusals_delay_no_window() {
+    let world = World {
+        refusal: 0.05,
+        ..World::new(vec![ProviderLimit::requests(
+            Limit::new(Rule::Sliding(60.0, 60.0)).asking(Asks::Seconds(2.0)),
+        )])
+    };
+    let (seconds, refused) = takes(world, 108);
+    assert!(seconds < 63.0 && refused < 0.4, "{seconds} s, {refused}");
 }
 
 #[test]

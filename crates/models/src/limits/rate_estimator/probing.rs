@@ -58,7 +58,12 @@ impl Probing {
         {
             self.last = at;
             self.streak += 1;
-            let round_trips = f64::from(1_u32 << self.streak.min(10));
+            // Once nothing is left, the owner decides how long to wait.
+            let round_trips = if self.found_nothing() {
+                0.0
+            } else {
+                f64::from(1_u32 << self.streak)
+            };
             self.probe = Some(Probe::Due(now + round_trip * round_trips));
         }
     }

@@ -111,7 +111,7 @@ impl Window {
         let wait = if asked > 0.0 && streak <= NOTHING_LEFT + 1 {
             asked
         } else {
-            asked.max(0.4 * (now - self.began)).max(round_trip)
+            asked.max(0.5 * (now - self.began)).max(round_trip)
         };
         let known = self.known.map(|(_, period)| period);
         let ends = WINDOWS
