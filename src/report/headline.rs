@@ -588,9 +588,9 @@ fn listed_unproven(unproven: &[MethodChange], named: usize, tr: &Translation) ->
 fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static str {
     match reason {
         Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）"),
-        Some(NoEvidenceReason::DriftNotExcluded) => tr
-            .locale
-            .pick(", drift not excluded", "（未排除评审漂移）"),
+        Some(NoEvidenceReason::DriftNotExcluded) => {
+            tr.locale.pick(", drift not excluded", "（未排除评审漂移）")
+        }
         Some(NoEvidenceReason::Truncated) => tr.locale.pick(
             ", which depends on truncated answers",
             "（取决于被截断的回答）",

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use compeval::action::{Digest, Stage};
 use compeval::entries::{EntryLookup, EntryMeta};
 use store::cache::{
-    CacheError, CacheSnapshot, EntryStatus, Lookup, ParseResult, RemovalReason, pack_entry,
+    CacheError, CacheSnapshot, EntryStatus, Lookup, ParseResult, RemovalReason, Store, pack_entry,
 };
 use tempfile::tempdir;
 
