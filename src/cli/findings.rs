@@ -181,8 +181,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push_str(&format!("  also: {}\n", places(&alike)));
         }
     }
-    // miette has only the English word.
-    own_color(&text.trim_end().replace("  help: ", "  help: "))
+    own_color(text.trim_end())
 }
 
 /// The problem with advice whose commands are those that the user can type.

@@ -466,11 +466,8 @@ fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
     let written = emptied.and_then(|_| {
         write!(
             file,
-            "{}",
-            format!(
-                "process {} (compeval {command}, since {since})",
-                std::process::id()
-            )
+            "process {} (compeval {command}, since {since})",
+            std::process::id()
         )
     });
     written.or_else(|error| {
