@@ -18,11 +18,11 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use base::threads::each;
-use compeval_sessions::economics::{
+use sessions::economics::{
     LogSteps, ModelPrice, PolicySettings, Rates, SessionSteps, economics, without_copies,
 };
-use compeval_sessions::import::{Format, read_session};
-use compeval_sessions::observe::{combine, observe};
+use sessions::import::{Format, read_session};
+use sessions::observe::{combine, observe};
 
 /// The size of a session in megabytes, which is that of long sessions.
 const SESSION: usize = 4;
@@ -75,7 +75,7 @@ fn main() -> std::io::Result<()> {
 }
 
 type Read = (
-    Vec<(String, compeval_sessions::observe::SessionFindings)>,
+    Vec<(String, sessions::observe::SessionFindings)>,
     Vec<LogSteps>,
 );
 

@@ -9,7 +9,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use compeval_sessions::observe::{SurroundedWindow, WINDOW_TURNS, WindowFigures, local_difference};
+use sessions::observe::{SurroundedWindow, WINDOW_TURNS, WindowFigures, local_difference};
 
 const STUDIES: usize = 2_000;
 const SESSIONS: usize = 16;

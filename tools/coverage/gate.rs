@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use compeval_stats::{
+use stats::{
     DifferenceTest, FamilyVerdicts, MethodDifferences, Paired, RunValues, Verdict, combined_runs,
     family_verdicts, run_values, verdicts,
 };

@@ -1,7 +1,7 @@
 //! Simulates how often intervals contain the truth, and how often equal sides are found to be different.
 
-use compeval_stats::thresholds::MARGIN;
-use compeval_stats::{
+use stats::thresholds::MARGIN;
+use stats::{
     Estimate, Paired, RunValues, Verdict, combined_runs, interval, level, rerun_interval,
     retention, verdicts,
 };

@@ -27,7 +27,7 @@ struct Section {
     print: fn(usize) -> bool,
 }
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 7] = [
     Section {
         name: "intervals",
         claim: "Every cluster t interval covers in 93 to 97%",

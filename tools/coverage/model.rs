@@ -1,6 +1,6 @@
 //! The simulated scores: clusters, items, sides, runs and judges.
 
-use compeval_stats::{RunValues, run_values};
+use stats::{RunValues, run_values};
 
 pub(crate) const RUNS: usize = 3;
 /// For each dimension, the number of items out of ten that measure it. There are as many as the judge has dimensions,

@@ -1,6 +1,6 @@
 //! Simulates how often methods are found less reliable.
 
-use compeval_stats::{FailureCounts, failure_tests};
+use stats::{FailureCounts, failure_tests};
 
 use crate::model::{RUNS, Random, percent, print_row};
 

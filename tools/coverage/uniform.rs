@@ -1,6 +1,6 @@
 //! Simulates changes that are the same in every fixture, because the method or the judge changed, or by chance.
 
-use compeval_stats::{
+use stats::{
     DifferenceTest, Paired, REGRADED_ANSWERS, Regrading, RunValues, Verdict, run_values, verdicts,
 };
 
