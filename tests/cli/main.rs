@@ -47,6 +47,7 @@ mod flags;
 mod formats;
 mod gate;
 mod golden;
+mod imports;
 mod judges;
 mod kills;
 mod labels;
