@@ -139,7 +139,7 @@ fn percent(off: f64) -> String {
 
 /// The shipped project with a provider on loopback.
 fn write_project(folder: &Path, url: &str, added: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     for part in ["fixtures", "probes", "prompts"] {
         std::fs::create_dir_all(folder.join(part)).expect("a folder");
         for entry in std::fs::read_dir(root.join(part))
