@@ -19,6 +19,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+mod program;
+
+use program::program;
+
 /// The texts that the two designs add to the prompt.
 const DESIGNS: [&str; 2] = ["", "\nBe brief.\n"];
 /// The files that depend only on the design.
@@ -256,18 +260,7 @@ impl CrashTest {
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let here = std::env::current_exe().expect("a path of its own");
-    let binary = here
-        .parent()
-        .and_then(Path::parent)
-        .expect("the target folder")
-        .join("compeval");
-    assert!(
-        binary.exists(),
-        "{} is missing: build it first",
-        binary.display()
-    );
-    let mut command = Command::new(binary);
+    let mut command = Command::new(program());
     command
         .args(arguments)
         .current_dir(folder)

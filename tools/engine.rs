@@ -8,7 +8,7 @@
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 mod brain;
 #[path = "../tests/support/bulk.rs"]
 mod bulk;
+mod program;
 #[path = "../tests/support/simulator.rs"]
 mod simulator;
 #[path = "../tests/support/virtual_time.rs"]
 mod virtual_time;
 
+use program::program;
 use simulator::limited::{self, Asks, Limit, ProviderLimit, Rule, Unit};
 use simulator::{Scenario, Simulator, Style};
 use virtual_time::World;
@@ -492,25 +494,13 @@ fn ideal(trial: &Trial, calls: usize, arrivals: &limited::Arrivals) -> f64 {
     low + trial.scenario.latency.as_secs_f64()
 }
 
-/// The program in the folder of the build.
-fn binary() -> PathBuf {
-    let here = std::env::current_exe().expect("a path of its own");
-    let folder = here
-        .parent()
-        .and_then(Path::parent)
-        .expect("target/release");
-    let binary = folder.join("compeval");
-    assert!(
-        binary.exists(),
-        "{} is missing: run `cargo build --release` first",
-        binary.display()
-    );
-    binary
-}
-
 fn run_program(folder: &Path) -> Resources {
     let began = Instant::now();
-    let mut command = bulk::compeval(&binary(), folder, &["run", "--label", "a", "--no-progress"]);
+    let mut command = bulk::compeval(
+        &program(),
+        folder,
+        &["run", "--label", "a", "--no-progress"],
+    );
     let child = command.stderr(Stdio::null()).spawn().expect("the program");
     watch(child, began)
 }

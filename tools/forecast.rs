@@ -13,19 +13,21 @@
     reason = "scratch files need no atomic write"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Json;
 use axum::routing::post;
 use base::tokens::count_tokens;
+use program::program;
 use serde_json::{Value, json};
 
 #[path = "../tests/support/brain.rs"]
 mod brain;
 #[path = "../tests/support/loopback.rs"]
 mod loopback;
+mod program;
 
 /// The maximum deviation of the actual number from the forecast, as a share.
 const MARGIN: f64 = 0.15;
@@ -137,7 +139,7 @@ fn percent(off: f64) -> String {
 
 /// The shipped project with a provider on loopback.
 fn write_project(folder: &Path, url: &str, added: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     for part in ["fixtures", "probes", "prompts"] {
         std::fs::create_dir_all(folder.join(part)).expect("a folder");
         for entry in std::fs::read_dir(root.join(part))
@@ -173,16 +175,6 @@ fn compeval(folder: &Path, arguments: &str) -> Value {
         String::from_utf8_lossy(&output.stderr)
     );
     serde_json::from_str(&text).unwrap_or_default()
-}
-
-/// The program in the folder of the build.
-fn program() -> PathBuf {
-    let example = std::env::current_exe().expect("a path");
-    example
-        .parent()
-        .and_then(Path::parent)
-        .expect("a build")
-        .join("compeval")
 }
 
 async fn reply(Json(request): Json<Value>) -> Json<Value> {

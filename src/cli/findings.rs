@@ -174,8 +174,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push_str(&format!("  also: {}\n", places(&alike)));
         }
     }
-    // miette has only the English word.
-    own_color(&text.trim_end().replace("  help: ", "  help: "))
+    own_color(text.trim_end())
 }
 
 /// Groups warnings with equal text: the first is rendered, the others are listed by position.

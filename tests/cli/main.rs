@@ -47,6 +47,7 @@ mod formats;
 mod gate;
 mod golden;
 mod guard;
+mod imports;
 mod judges;
 mod junit;
 mod kills;

@@ -10,14 +10,18 @@ use criterion::{Criterion, criterion_group, criterion_main};
 mod brain;
 #[path = "../../tests/support/bulk.rs"]
 mod bulk;
+#[path = "../program.rs"]
+mod program;
 #[path = "../../tests/support/simulator.rs"]
 mod simulator;
 
+use program::program;
 use simulator::{Scenario, Simulator};
 
 fn compeval(folder: &Path, arguments: &[&str]) {
-    let binary = Path::new(env!("CARGO_BIN_EXE_compeval"));
-    let ended = bulk::compeval(binary, folder, arguments).output().unwrap();
+    let ended = bulk::compeval(&program(), folder, arguments)
+        .output()
+        .unwrap();
     assert!(
         ended.status.success(),
         "{}",

@@ -73,7 +73,7 @@ struct Ground {
 
 impl Ground {
     fn read(name: &str) -> Result<Ground, String> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let json = |path: PathBuf| {
             fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
         };
@@ -93,7 +93,7 @@ impl Ground {
 
     /// All shipped fixtures.
     fn all() -> Result<Vec<Ground>, String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("probes");
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("probes");
         let files = fs::read_dir(folder).map_err(|error| error.to_string())?;
         let mut names: Vec<String> = files
             .filter_map(|file| {

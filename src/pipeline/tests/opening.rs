@@ -180,7 +180,6 @@ fn selecting(fixtures: &[&str], methods: &[&str], probes: &[&str]) -> Project {
             fixtures: list(fixtures),
             methods: list(methods),
             probes: list(probes),
-            ..MatrixSelection::default()
         };
     })
 }

@@ -14,6 +14,8 @@ pub(super) mod values;
 mod compare_tests;
 #[cfg(test)]
 mod evidence_tests;
+#[cfg(test)]
+mod gate_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,6 +10,7 @@ mod key_names;
 mod passwords;
 mod patterns;
 mod personal;
+mod positions;
 mod rules;
 mod secrets;
 mod separators;

@@ -20,7 +20,7 @@ use regex::{Regex, bytes};
 use super::edit::last_bytes;
 use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
 use super::patterns::{HintedRules, ascii, compiled};
-use super::rules::{PAIRS, POSITIONS, PositionRule};
+use super::positions::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut_value, trimmed, value_after, value_at};
 use super::shape::is_identifier;
 use super::values::{
