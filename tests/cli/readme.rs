@@ -159,8 +159,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["cache", "show"],
         &["cache", "ls"],
         &["cache", "prune"],
-        &["cache", "push"],
-        &["cache", "key"],
+        &["guard"],
     ];
     let help = |page: &&[&str]| {
         String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help")
