@@ -15,7 +15,8 @@ use crate::action::{INSTRUCTIONS, SEARCHES_LEFT, Stage};
 use crate::judge::{CriterionId, GradingRequest};
 use crate::probe::{ProbeSources, propose_candidates};
 use base::locale::Locale;
-use lexical::{Aspect, GradedAnswer, LiteralGrade, SummaryPrompt, is_chinese, read_transcript};
+use base::words::is_chinese;
+use lexical::{Aspect, GradedAnswer, LiteralGrade, SummaryPrompt, read_transcript};
 use sessions::transcript::{Message, Role};
 
 /// The reply in a stage. Values that are not given count as empty. What is read of them:

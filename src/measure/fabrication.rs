@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lexical::facts::{History, normal_path, paths, suffixes, words};
+use base::words::{paths, words};
+use lexical::facts::{History, normal_path, suffixes};
 use sessions::transcript::fold;
 
 /// Paths and identifiers in `answer` that occur neither in the question nor before message `until` of the

@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::probe::ProbeType;
-use lexical::facts::words;
+use base::words::{is_unspaced, words};
 use lexical::prompt_headings;
-use sessions::transcript::is_unspaced;
 
 /// The headings of a prompt.
 #[derive(Clone, Debug, Default)]

@@ -13,6 +13,7 @@ use super::entries::{ContextEntries, ContextEntry};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::units::Tokens;
+use base::words::sentences;
 use lexical::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use sessions::references::{Reference, ReferenceKind, find_references, references_in};
 use sessions::transcript::{Message, fold, render};
@@ -110,7 +111,13 @@ impl KnownReferences {
             return true;
         }
         if reference.kind == ReferenceKind::Quoted {
-            let mut sentences = sentences(&reference.text).peekable();
+            // A summary joins lines of what it quotes, and leaves sentences out.
+            let mut sentences = sentences(&reference.text)
+                .map(|sentence| {
+                    sentence.trim_end_matches(['。', '！', '？', '；', '.', '!', '?', ';'])
+                })
+                .filter(|sentence| !sentence.is_empty())
+                .peekable();
             return sentences.peek().is_some()
                 && sentences.all(|sentence| self.holds(history, sentence));
         }
@@ -123,18 +130,6 @@ impl KnownReferences {
                     .split('/')
                     .all(|part| history.mentions(part, self.until))
     }
-}
-
-/// The sentences of a quotation: a summary joins lines of what it quotes, and leaves sentences out.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(|c: char| "。！？；\n".contains(c))
-        .flat_map(|part| part.split_inclusive(". "))
-        .map(|part| {
-            part.trim()
-                .trim_end_matches(|c: char| "。！？；.!?;".contains(c))
-                .trim_end()
-        })
-        .filter(|part| !part.is_empty())
 }
 
 /// The keys of the references in a text.

@@ -13,9 +13,10 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::fabrication::{is_file_path, is_identifier};
+use base::words::is_unspaced;
 use lexical::claims::abstains;
 use lexical::facts::{normal_path, suffixes};
-use sessions::transcript::{fold, is_unspaced};
+use sessions::transcript::fold;
 
 /// What an answer does when its context lost every expected fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ use crate::action::{
 use base::locale::{Locale, localized};
 use base::say;
 use base::text::shortened;
+use base::words::sentences;
 use lexical::facts::{Fact, FactFinder, History};
-use lexical::notes::rules::sentences;
 use models::{ModelUse, Operation, OutputSchema, ReadFault};
 use sessions::transcript::{Message, Point, Role, fold};
 

@@ -1,6 +1,8 @@
 //! Terms: the units that texts are matched by. Words in lower case, identifiers whole and in parts, Chinese, Japanese
 //! and Korean in pairs of characters.
 
+use base::words::is_east_asian;
+
 /// A term by its hash: terms are compared, never shown.
 pub(super) type Term = u64;
 
@@ -10,7 +12,7 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
     let mut wide: Option<char> = None;
     let mut was_paired = false;
     for c in text.chars() {
-        if is_wide(c) {
+        if is_east_asian(c) {
             word.end(&mut each);
             if let Some(before) = wide {
                 each(hash_of([before, c]));
@@ -44,11 +46,6 @@ pub(super) fn distinct_terms(text: &str) -> Vec<Term> {
         }
     });
     terms
-}
-
-/// Whether `c` is Chinese, Japanese or Korean: such text is matched by pairs of characters.
-fn is_wide(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// The word that is being read, with the parts of an identifier: `lease_until` and `leaseUntil` have two.

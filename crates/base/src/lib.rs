@@ -25,6 +25,7 @@ pub mod text;
 pub mod threads;
 pub mod tokens;
 pub mod units;
+pub mod words;
 
 /// Declares an enum with a name for each variant, which is used in JSON, in tables and on the command line. Adds `ALL`,
 /// `name` and `Display`.

@@ -2,6 +2,7 @@
 
 use base::lazy_patterns;
 use base::text::pattern;
+use base::words::{is_han, is_hangul, is_kana};
 
 lazy_patterns! {
     /// Code, quotations, addresses and paths: what a writer of any language repeats as it stands.
@@ -50,8 +51,8 @@ fn script_of(c: char) -> Option<Script> {
         'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Script::Latin,
         '\u{400}'..='\u{52f}' => Script::Cyrillic,
         '\u{600}'..='\u{6ff}' => Script::Arabic,
-        '\u{ac00}'..='\u{d7af}' => Script::Hangul,
-        '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' => Script::EastAsian,
+        c if is_hangul(c) => Script::Hangul,
+        c if is_han(c) || is_kana(c) => Script::EastAsian,
         c if c.is_alphabetic() => Script::Other,
         _ => return None,
     })

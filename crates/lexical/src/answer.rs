@@ -18,6 +18,7 @@ use super::passages::{Origin, Passage, passages};
 use super::terms::{Term, each_term, terms};
 use crate::notes::rules;
 use base::text::one_line;
+use base::words::is_chinese;
 use sessions::transcript::estimate_tokens;
 
 /// The answer if the context has nothing related to the question.
@@ -326,20 +327,6 @@ fn has_any(text: &str, words: &str) -> bool {
     words.split('|').any(|word| text.contains(word))
 }
 
-/// Whether more than a quarter of the characters of `text` are Chinese. Japanese has such characters, too, but more of its
-/// own; Korean has hardly any.
-pub fn is_chinese(text: &str) -> bool {
-    let chinese = text
-        .chars()
-        .filter(|c| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'))
-        .count();
-    let others = text
-        .chars()
-        .filter(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{ac00}'..='\u{d7af}'))
-        .count();
-    chinese > others && chinese * 4 > text.chars().count()
-}
-
 /// Tells whether a passage has a certain kind of thing.
 type Holds = fn(&str) -> bool;
 
@@ -479,21 +466,6 @@ ValueError: delay must not be negative. The log rotates daily.";
             )
             .contains("8081")
         );
-    }
-
-    #[test]
-    fn neither_korean_nor_japanese_is_taken_for_chinese() {
-        for text in ["端口最后改成了多少？", "改用 sqlite 而不是 json 文件"] {
-            assert!(is_chinese(text), "{text}");
-        }
-        for text in [
-            "포트를 무엇으로 바꿨나요?",
-            "修正したファイルを教えてください",
-            "Which port?",
-            "",
-        ] {
-            assert!(!is_chinese(text), "{text}");
-        }
     }
 
     #[test]

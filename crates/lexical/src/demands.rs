@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::facts::paths;
 use base::text::pattern;
+use base::words::paths;
 
 /// Which demands an answer meets, as far as they can be read from the question.
 #[derive(Clone, Debug)]

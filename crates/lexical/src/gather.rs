@@ -4,6 +4,7 @@ use super::terms::{Term, terms};
 use crate::notes::{SessionNotes, file_entry, rules};
 use base::named_enum;
 use base::text::shortened;
+use base::words::sentences;
 use sessions::transcript::{Message, Role};
 
 named_enum! {
@@ -271,7 +272,7 @@ impl EntryCollector<'_> {
             .into_iter()
             .flatten()
         {
-            let ending: Vec<&str> = rules::sentences(&message.content).collect();
+            let ending: Vec<&str> = sentences(&message.content).collect();
             for sentence in ending.iter().rev().take(3).rev() {
                 let text = shortened(sentence, 320);
                 self.entries.retain(|known| known.text != text);
@@ -294,7 +295,7 @@ fn statements(text: &str) -> Vec<String> {
     const SHORT: usize = 24;
     const LONG: usize = 200;
     let mut all: Vec<String> = Vec::new();
-    for sentence in rules::sentences(text) {
+    for sentence in sentences(text) {
         let joins = sentence.chars().count() < SHORT && !rules::states_demand(sentence);
         match all
             .last_mut()

@@ -12,10 +12,11 @@
 use super::demands::Demands;
 use super::terms::terms;
 use crate::claims::{abstains, asks_for_rejection, is_denied, stated_as_current};
-use crate::facts::{Fact, FactFinder, paths, words as words_of};
+use crate::facts::{Fact, FactFinder};
 use crate::notes::rules;
 use base::locale::Locale;
 use base::named_enum;
+use base::words::{paths, words as words_of};
 use sessions::transcript::fold;
 
 /// An answer, and what is known about the right one.

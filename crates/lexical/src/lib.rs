@@ -40,7 +40,7 @@ mod passages;
 mod summary;
 mod terms;
 
-pub use answer::{answer, is_chinese, search};
+pub use answer::{answer, search};
 pub use grade::{Aspect, GradedAnswer, LiteralGrade};
 pub use instructions::prompt_headings;
 pub use passages::read_transcript;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::notes::{readable, rules};
+use crate::notes::readable;
+use base::words::sentences;
 use sessions::transcript::{Message, Role, ToolCall};
 
 /// Where a passage comes from.
@@ -73,10 +74,10 @@ impl PassageCollector {
                 .lines()
                 .for_each(|line| self.push(Origin::Returned, line)),
             Role::Assistant => {
-                rules::sentences(&message.content).for_each(|s| self.push(Origin::Replied, s))
+                sentences(&message.content).for_each(|s| self.push(Origin::Replied, s))
             }
             Role::User | Role::System => {
-                rules::sentences(&message.content).for_each(|s| self.push(Origin::Said, s))
+                sentences(&message.content).for_each(|s| self.push(Origin::Said, s))
             }
         }
         for call in &message.tool_calls {

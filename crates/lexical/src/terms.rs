@@ -1,6 +1,8 @@
 //! Terms, by which two texts are compared: lightly stemmed words, identifiers whole and in parts, and pairs of Chinese
 //! characters.
 
+use base::words::is_east_asian;
+
 /// The hash of a term, since terms are compared and never shown.
 pub(super) type Term = u64;
 
@@ -39,7 +41,7 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
             word.clear();
         }
         after_lower = c.is_lowercase();
-        if is_ideograph(c) {
+        if is_east_asian(c) {
             if let Some(first) = before {
                 emit_pair(first, c, &mut each);
             }
@@ -47,7 +49,7 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
         } else {
             before = None;
         }
-        if c.is_alphanumeric() && !is_ideograph(c) {
+        if c.is_alphanumeric() && !is_east_asian(c) {
             word.extend(c.to_lowercase());
             compound.extend(c.to_lowercase());
             continue;
@@ -67,11 +69,6 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
             parts = 0;
         }
     }
-}
-
-/// Whether `c` belongs to a script without blanks between words.
-fn is_ideograph(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 
 fn emit_pair(first: char, second: char, each: &mut impl FnMut(Term)) {

@@ -12,8 +12,9 @@ use crate::facts::{Fact, FactFinder};
 use base::locale::Locale;
 use base::text::pattern;
 use base::units::Tokens;
+use base::words::is_unspaced;
 use base::{lazy_patterns, named_enum};
-use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
+use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary};
 
 /// A rule of the user: something must not be done to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

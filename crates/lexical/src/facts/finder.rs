@@ -14,11 +14,10 @@ use memchr::memmem;
 
 use super::Fact;
 use super::names::{
-    TranscriptPaths, ends_in, goes_on_after, goes_on_before, is_path_char, is_version, normal_path,
+    TranscriptPaths, ends_in, goes_on_after, goes_on_before, is_version, normal_path,
 };
-use sessions::transcript::{
-    MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral,
-};
+use base::words::{is_path_char, is_unspaced, is_word};
+use sessions::transcript::{MappedFold, TypographyRules, fold_by, numeral, value_of_numeral};
 
 /// A fact prepared to be looked for in many texts.
 #[derive(Clone, Debug)]

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::finder::FactFinder;
-use super::names::{TranscriptPaths, normal_path, paths, suffixes, words};
+use base::words::{paths, words};
+
+use super::names::{TranscriptPaths, normal_path, suffixes};
 use sessions::transcript::{Message, fold, fold_document};
 
 /// A transcript, message by message. One value serves all points, because a prefix is a range of its messages.

@@ -13,7 +13,7 @@ mod variants_tests;
 pub use false_values::with_false_value;
 pub use finder::FactFinder;
 pub use history::History;
-pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
+pub use names::{TranscriptPaths, normal_path, suffixes};
 pub use topic::{Topic, is_alike, is_content_word, pieces};
 
 use schemars::JsonSchema;

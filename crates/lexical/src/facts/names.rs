@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sessions::transcript::{is_unspaced, is_word};
+use base::words::is_word;
 
 /// The distinct folded paths of a transcript in normal form, by file name.
 #[derive(Clone, Debug, Default)]
@@ -67,29 +67,6 @@ pub(super) fn ends_in(long: &str, short: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The words of a text: runs of letters, digits and underscores, cut where an unspaced script begins.
-pub fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_') || is_unspaced(c))
-        .filter(|word| !word.is_empty())
-}
-
-/// The runs of a text that could be paths or file names: with a slash or an inner dot, without the punctuation of
-/// the sentence around them. A run that begins with `//` is the rest of an address and left out.
-pub fn paths(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !is_path_char(c) || is_unspaced(c))
-        .map(|run| {
-            run.trim_end_matches(['.', '-', '+', '/', '\\'])
-                .trim_start_matches(['-', '+'])
-        })
-        .filter(|run| {
-            !run.starts_with("//") && run.trim_start_matches('.').contains(['/', '\\', '.'])
-        })
-}
-
-pub(super) fn is_path_char(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '\\' | '~' | '@' | '+')
-}
-
 /// A path with `/` between its parts and neither `./`, `~/` nor a drive at its start.
 pub fn normal_path(path: &str) -> String {
     let slashed = path.replace('\\', "/");
@@ -119,20 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_end_at_punctuation_and_at_chinese() {
-        assert_eq!(
-            words("call load_config() 改用retryCount次").collect::<Vec<_>>(),
-            ["call", "load_config", "retryCount"]
-        );
-    }
-
-    #[test]
-    fn paths_are_taken_without_the_sentence_around_them() {
-        let text = "In ./src/a.rs, `b/c.py:12` and (notes.md). See https://example.org/x.html... or C:\\tmp\\x.log";
-        assert_eq!(
-            paths(text).collect::<Vec<_>>(),
-            ["./src/a.rs", "b/c.py", "notes.md", "\\tmp\\x.log"]
-        );
+    fn a_path_has_a_normal_form_and_its_ends() {
         assert_eq!(normal_path("./src\\a.rs"), "src/a.rs");
         assert_eq!(
             suffixes("a/b/c.rs").collect::<Vec<_>>(),

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::Fact;
 use super::finder::FactFinder;
-use super::names::words;
-use sessions::transcript::{fold, is_unspaced};
+use base::words::{is_unspaced, words};
+use sessions::transcript::fold;
 
 /// The content words of a question, without those of the facts that it asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -62,50 +62,9 @@ pub fn assignment(line: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// The sentences of a text, trimmed: lines, cut after a full stop that a blank follows and after Chinese stops.
-pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .flat_map(split_line)
-        .map(str::trim)
-        .filter(|sentence| !sentence.is_empty())
-}
-
-fn split_line(line: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut start = 0;
-    let mut chars = line.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        let full_stop =
-            matches!(c, '.' | '!' | '?') && chars.peek().is_some_and(|(_, next)| *next == ' ');
-        if full_stop || matches!(c, '。' | '！' | '？' | '；') {
-            let end = at + c.len_utf8();
-            // "e.g. x" and "1. x" are no sentences of their own.
-            if end - start > 6 {
-                parts.extend(line.get(start..end));
-                start = end;
-            }
-        }
-    }
-    parts.extend(line.get(start..));
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sentences_end_at_stops_and_not_inside_names() {
-        let text = "Use src/a.py. It is 3.5 times faster! Fine\n不要改端口。用 8081。";
-        let expected = [
-            "Use src/a.py.",
-            "It is 3.5 times faster!",
-            "Fine",
-            "不要改端口。",
-            "用 8081。",
-        ];
-        assert_eq!(sentences(text).collect::<Vec<_>>(), expected);
-    }
 
     #[test]
     fn wordings_are_distinguished() {

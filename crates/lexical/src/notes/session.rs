@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::hidden_failures::hides_failed_tests;
 use super::rules;
 use base::text::shortened;
+use base::words::sentences;
 use sessions::transcript::{
     CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
     file_operation, file_operations, is_same_file, recorded_exit_code, stated_exit_code,
@@ -111,7 +112,7 @@ impl SessionNotes {
     }
 
     fn note_user(&mut self, text: &str) {
-        for sentence in rules::sentences(text) {
+        for sentence in sentences(text) {
             if rules::states_demand(sentence) {
                 push_new(&mut self.demands, clipped(sentence));
             } else if rules::states_decision(sentence) {
@@ -121,7 +122,7 @@ impl SessionNotes {
     }
 
     fn note_assistant(&mut self, text: &str) {
-        for sentence in rules::sentences(text).filter(|s| s.chars().count() > 12) {
+        for sentence in sentences(text).filter(|s| s.chars().count() > 12) {
             if rules::states_decision(sentence) {
                 push_new(&mut self.decisions, clipped(sentence));
             } else if rules::states_task(sentence) {

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use base::words::{is_han, is_kana};
+
 use super::commands::{TextKind, command_at};
 use super::noise::{is_error_line, is_measure, is_stopped};
 use super::shape::{is_file_name, is_kebab, is_uuid, kind_of_part, kind_of_word};
@@ -235,7 +237,7 @@ fn add_quotes(line: &str, offset: usize, quotes: &mut Vec<Quote>) {
 /// A quote that is a reference as a whole, with its kind.
 fn whole_quote(text: &str, quote: Quote) -> Option<(Range<usize>, ReferenceKind)> {
     let inner = text.get(quote.range.clone())?;
-    let kind = if inner.chars().any(is_east_asian) {
+    let kind = if inner.chars().any(|c| is_han(c) || is_kana(c)) {
         (2..=LONGEST_QUOTED)
             .contains(&inner.chars().count())
             .then_some(ReferenceKind::Quoted)
@@ -248,10 +250,6 @@ fn whole_quote(text: &str, quote: Quote) -> Option<(Range<usize>, ReferenceKind)
         (is_line && is_error_line(inner)).then_some(ReferenceKind::ErrorLine)
     };
     Some((quote.range, kind?))
-}
-
-fn is_east_asian(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
 fn is_word_byte(b: u8) -> bool {

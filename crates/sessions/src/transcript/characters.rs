@@ -1,4 +1,4 @@
-//! Classes of characters: parts of words, numerals, scripts without blanks between words.
+//! Chinese numerals.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -64,18 +64,4 @@ fn below_ten_thousand(text: &str) -> Option<u32> {
         Some(_) => None,
         None => (!text.is_empty() && (sum > 0 || text == "零" || text == "〇")).then_some(sum),
     }
-}
-
-/// Whether `c` is part of a word in a script with blanks between words.
-pub fn is_word(c: char) -> bool {
-    (c.is_alphanumeric() || c == '_') && !is_unspaced(c)
-}
-
-/// Whether `c` belongs to a script that puts no blanks between words: Chinese, Japanese, Korean (whose particles
-/// cling to the word), Thai, Lao, Khmer, Burmese.
-pub fn is_unspaced(c: char) -> bool {
-    matches!(u32::from(c),
-        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF
-        | 0x3130..=0x318F | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3
-        | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }

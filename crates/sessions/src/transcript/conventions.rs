@@ -15,7 +15,9 @@ use std::ops::Range;
 
 use regex::Captures;
 
-use super::characters::{TextReplacement, is_word, value_of_numeral};
+use base::words::is_word;
+
+use super::characters::{TextReplacement, value_of_numeral};
 use base::lazy_patterns;
 use base::text::pattern;
 

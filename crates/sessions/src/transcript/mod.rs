@@ -19,7 +19,7 @@ mod typography;
 
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
-pub use characters::{is_unspaced, is_word, numeral, value_of_numeral};
+pub use characters::{numeral, value_of_numeral};
 pub(crate) use exit_code::is_json_error;
 pub use exit_code::{
     CLEARED_RESULT, NO_RESULT, is_failed_result, recorded_exit_code, stated_exit_code,

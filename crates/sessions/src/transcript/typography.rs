@@ -21,7 +21,9 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::characters::{TextReplacement, is_unspaced, is_word, numeral, value_of_numeral};
+use base::words::{is_han, is_kana, is_word};
+
+use super::characters::{TextReplacement, numeral, value_of_numeral};
 use super::conventions::{edits_of_conventions, magnitudes_as_written};
 
 /// A set of the rules that have a guard.
@@ -524,8 +526,7 @@ fn is_mark(c: char) -> bool {
 
 /// Whether `c` is a Chinese or Japanese character. (Korean, which clings to words too, has blanks between them.)
 fn is_ideograph(c: char) -> bool {
-    is_unspaced(c)
-        && matches!(u32::from(c), 0x3005..=0x30FF | 0x31F0..=0x9FFF | 0xF900..=0xFAFF | 0x20000..)
+    is_han(c) || is_kana(c) || matches!(c, '\u{3005}'..='\u{3007}')
 }
 
 #[cfg(test)]
