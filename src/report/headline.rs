@@ -556,6 +556,13 @@ fn unproven_clause(
         });
     }
     let names = listed_unproven(unproven, named, tr)?;
+    // These intervals exclude 0: what is in doubt is the judge.
+    if unproven.iter().all(|one| is_drift(one.reason)) {
+        return Some(
+            tr.locale
+                .pick(format!("no verdict: {names}"), format!("没有结论：{names}")),
+        );
+    }
     let found = unproven
         .iter()
         .map(|one| one.detectable)
@@ -585,12 +592,19 @@ fn listed_unproven(unproven: &[MethodChange], named: usize, tr: &Translation) ->
     }))
 }
 
+fn is_drift(reason: Option<NoEvidenceReason>) -> bool {
+    use NoEvidenceReason::{DriftNotExcluded, JudgeDrift};
+    matches!(reason, Some(JudgeDrift | DriftNotExcluded))
+}
+
 fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static str {
     match reason {
-        Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）"),
-        Some(NoEvidenceReason::DriftNotExcluded) => {
-            tr.locale.pick(", drift not excluded", "（未排除评审漂移）")
+        Some(NoEvidenceReason::JudgeDrift) => {
+            tr.locale.pick(", as the judge changed", "（评审已变化）")
         }
+        Some(NoEvidenceReason::DriftNotExcluded) => tr
+            .locale
+            .pick(", as the judge may have changed", "（评审可能已变化）"),
         Some(NoEvidenceReason::Truncated) => tr.locale.pick(
             ", which depends on truncated answers",
             "（取决于被截断的回答）",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::aggregates::ranking::RankedMethod;
 use super::comparison::collapse::Collapse;
 use base::locale::Locale;
-use stats::{Interval, NoEvidenceReason, Verdict};
+use stats::{DifferenceTest, Interval, NoEvidenceReason, Verdict};
 
 /// `headline` in JSON: the main result, and the sentence that states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,6 +159,23 @@ pub struct MethodChange {
     pub reason: Option<NoEvidenceReason>,
     /// The smallest difference that would be detected.
     pub detectable: Option<f64>,
+}
+
+impl MethodChange {
+    /// The change of this measure of a method, as its test found it.
+    pub fn new(method: &str, measure: &str, test: &DifferenceTest) -> MethodChange {
+        MethodChange {
+            method: method.to_owned(),
+            measure: measure.to_owned(),
+            difference: test.difference,
+            ci95: test.ci95,
+            fixtures: test.clusters,
+            unchanged: test.unchanged,
+            verdict: test.verdict,
+            reason: test.reason,
+            detectable: test.mdd,
+        }
+    }
 }
 
 /// A method with too many missing cells to compare.

@@ -276,7 +276,7 @@ fn a_run_without_a_project_offers_the_sample_or_a_project_of_the_logs() {
     );
     let (code, screen) = in_terminal(compeval("run"), "y\n");
     assert!(
-        code == 0 && screen.contains("next: compeval probes generate -C eval"),
+        code == 0 && screen.contains("next: compeval -C eval probes generate"),
         "{screen}"
     );
     assert_eq!(

@@ -456,10 +456,18 @@ fn score_cell(score: Option<f64>, column: &str, console: &Console) -> String {
     format!("  {}", console.paint(score_style(score), &text))
 }
 
-/// The command that shows or explains a cell.
-pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
-    let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
-    format!("compeval {command} {fixture} --method {method} --run {run} --probe {probe}")
+/// The command that shows or explains a cell of these results, which need not be the newest.
+pub(crate) fn command_for(command: &str, row: &Row, label: &str) -> String {
+    let names = [&row.fixture, &row.method, &row.probe].map(|name| shell_word(name));
+    let ([fixture, method, probe], label, run) = (names, shell_word(label), row.run);
+    let open = if row.open_book.is_some() {
+        " --open"
+    } else {
+        ""
+    };
+    format!(
+        "compeval {command} {fixture} --method {method} --run {run} --probe {probe} --label {label}{open}"
+    )
 }
 
 impl CellList {
@@ -479,11 +487,7 @@ impl CellList {
         else {
             return;
         };
-        let next = command_for(
-            command,
-            [&worst.fixture, &worst.method, &worst.probe],
-            worst.run,
-        );
+        let next = command_for(command, worst, &self.manifest.label);
         console.note("");
         console.next(say!(
             "{next}   (the lowest score of these)",

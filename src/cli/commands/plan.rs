@@ -23,6 +23,7 @@ use crate::plan::{
 use crate::results::{
     Design, DesignChange, Label, ReadingCheck, ResultsFolder, all_sets, unfinished_refresh,
 };
+use base::locale::Locale;
 use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
@@ -478,7 +479,7 @@ fn next_line(forecast: &Forecast, console: &Console) -> String {
     } else {
         "   (everything is cached)"
     };
-    console.labelled(TextStyle::Hint, "next:", format_args!("compeval run{note}"))
+    console.next_line(Locale::En, format_args!("compeval run{note}"))
 }
 
 /// Each group of stale actions with its reason and changes.

@@ -21,7 +21,7 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
 use crate::results::Row;
-use base::locale::localized;
+use base::locale::{Locale, localized};
 use base::say;
 use lexical::facts::{Fact, FactFinder};
 use store::cache::{CacheSnapshot, Lookup};
@@ -367,12 +367,11 @@ impl Page<'_> {
         let score = other
             .overall
             .map_or("–".to_owned(), |score| format!("{score:.2}"));
-        let of = &self.selected.row;
-        let command = command_for("show", [&of.fixture, &of.method, &of.probe], of.run);
+        let command = command_for("show", other, &self.selected.manifest.label);
         let line = match &other.open_book {
             Some(open) => say!(
-                "with a search: {score}, searches: {}   {command} --open",
-                "可检索时：{score}，检索次数：{}   {command} --open",
+                "with a search: {score}, searches: {}   {command}",
+                "可检索时：{score}，检索次数：{}   {command}",
                 open.searches.len()
             ),
             None => say!(
@@ -509,13 +508,9 @@ impl Page<'_> {
             "\n{}",
             self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", ")))
         );
-        let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
-        let _ = writeln!(
-            text,
-            "{}",
-            self.console
-                .labelled(TextStyle::Hint, localized("next:", "下一步："), next)
-        );
+        let next = command_for("why", row, &self.selected.manifest.label);
+        let next = self.console.next_line(Locale::printed(), next);
+        let _ = writeln!(text, "{next}");
     }
 }
 

@@ -11,7 +11,9 @@ use anstyle::{AnsiColor, Style};
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::report::{StyledText, TextStyle, wrap_lines};
+use base::locale::Locale;
 use base::redaction::redact_bytes;
+use base::text::shell_word;
 
 /// Columns of what is printed into a file or a pipe.
 const UNKNOWN_WIDTH: usize = 100;
@@ -30,6 +32,8 @@ pub(crate) struct Console {
     colored_output: bool,
     /// Whether to draw live bars.
     pub(crate) draws_progress: bool,
+    /// The folder and the file of the project, as flags; empty where commands find it without them.
+    place: &'static str,
 }
 
 impl Console {
@@ -52,6 +56,8 @@ impl Console {
             colors,
             colored_output,
             draws_progress,
+            // There is one console for the whole process.
+            place: Box::leak(place_flags(common).into_boxed_str()),
         }
     }
 
@@ -63,6 +69,7 @@ impl Console {
             colors: false,
             colored_output: false,
             draws_progress: false,
+            place: "",
         }
     }
 
@@ -187,7 +194,14 @@ impl Console {
 
     /// The command to type next, on standard error; dropped by `--quiet`.
     pub(crate) fn next(&self, command: impl fmt::Display) {
-        self.note(&self.labelled(TextStyle::Hint, "next:", command));
+        self.note(&self.next_line(Locale::En, command));
+    }
+
+    /// The command to type next. It names the project where this one did.
+    pub(crate) fn next_line(&self, locale: Locale, command: impl fmt::Display) -> String {
+        let here = format!("compeval{} ", self.place);
+        let command = command.to_string().replacen("compeval ", &here, 1);
+        self.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), command)
     }
 
     /// A warning after a word, on standard error.
@@ -282,6 +296,16 @@ impl Console {
     pub(crate) fn is_read() -> bool {
         OUTPUT_ERROR.get().is_none()
     }
+}
+
+/// The flags that say where the project is, each after a space.
+fn place_flags(common: &Common) -> String {
+    let given = [("-C", &common.directory), ("-c", &common.config)];
+    let flags = given.into_iter().filter_map(|(flag, place)| {
+        let place = place.as_ref()?.display().to_string();
+        Some(format!(" {flag} {}", shell_word(&place)))
+    });
+    flags.collect()
 }
 
 /// The first error of standard output. After it nothing more is written: the reader has an incomplete text.

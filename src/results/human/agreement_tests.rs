@@ -88,6 +88,7 @@ fn again(row: &Row, judge: &str, judge_n: u32, points: u8) -> Row {
         judge_n,
         ..row.clone()
     };
+    row.dimensions = [(Dimension::Accuracy, f64::from(points))].into();
     row.keys.judge = ActionKey(Digest::hash(format!("{judge} {judge_n}")));
     row.criteria = CriterionScore::new("accuracy_factual".into(), points, "")
         .into_iter()

@@ -381,7 +381,7 @@ mod tests {
         assert!(faults(&format!("{LINES}a,accuracy,NaN,q,\n"))[0].contains("`NaN`"));
         assert_eq!(
             faults(""),
-            ["l.csv:1:1: the heading lacks `id`, `dimension` and `score`"]
+            ["l.csv:1:1: the heading lacks `id`, `dimension`, `score`"]
         );
         assert_eq!(
             faults(LINES),

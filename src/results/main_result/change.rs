@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::is_sparse;
 use crate::results::comparison::values::{Comparison, DriftCheck, MethodComparison};
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
@@ -12,6 +11,14 @@ use crate::results::headline::{
 use crate::results::result_set::level::OVERALL;
 use crate::results::summary::Summary;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
+
+/// The share of missing cells above which nothing else is reported.
+const MAX_MISSING: f64 = 0.1;
+
+/// Whether so many of these cells are missing that the others show little.
+pub(super) fn is_sparse(missing: u64, of: u64) -> bool {
+    missing as f64 > MAX_MISSING * of as f64
+}
 
 pub(super) fn main_change(
     comparison: &Comparison,
@@ -325,22 +332,6 @@ impl<'c> ComparedMethods<'c> {
                 .first()
                 .map(|setting| EditNote::Setting((*setting).clone())),
             (_, several) => Some(EditNote::Several(several)),
-        }
-    }
-}
-
-impl MethodChange {
-    fn new(method: &str, measure: &str, test: &DifferenceTest) -> MethodChange {
-        MethodChange {
-            method: method.to_owned(),
-            measure: measure.to_owned(),
-            difference: test.difference,
-            ci95: test.ci95,
-            fixtures: test.clusters,
-            unchanged: test.unchanged,
-            verdict: test.verdict,
-            reason: test.reason,
-            detectable: test.mdd,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod change;
 mod lost;
 
+use change::is_sparse;
 pub use lost::{QuestionChange, first_questions};
 
 use super::aggregates::cells::CellCounts;
@@ -13,14 +14,6 @@ use super::files::manifest::{Manifest, Outcome};
 use super::headline::{MainLevels, MainResult};
 use super::summary::Summary;
 use crate::action::StageName;
-
-/// The share of missing cells above which nothing else is reported.
-const MAX_MISSING: f64 = 0.1;
-
-/// Whether so many of these cells are missing that the others show little.
-fn is_sparse(missing: u64, of: u64) -> bool {
-    missing as f64 > MAX_MISSING * of as f64
-}
 
 /// The main result of a set, or of its comparison if there is one.
 pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {

@@ -73,7 +73,7 @@
       select.value = option.value;
       select.dispatchEvent(new Event('change'));
       await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no two cells');
-      differ += all('.diff .new', drawer).length;
+      differ += all('.diff .new, .diff .gone', drawer).length;
       words += all('del, ins', drawer).length;
     }
     check(differ > 0, 'no diff of contexts');
@@ -186,18 +186,21 @@
     await follow('#walk');
   }
 
-  /** The page of a comparison: what changed, and each cell beside its counterpart. */
+  /** What changed; on the page of a comparison, each cell stands beside its counterpart. */
   async function walkPairs() {
     const lines = all('#changes .line-button');
     if (!one('#changes')) return;
     check(lines.length > 0, 'nothing changed');
+    const hasPairs = one('#cells .tools select option').value === 'changed';
     for (const line of lines.slice(0, 3)) {
       line.click();
-      await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no cells beside each other');
-      check(all('.column-name', drawer).length > 1, 'columns without a name');
+      if (hasPairs) {
+        await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no cells beside each other');
+        check(all('.column-name', drawer).length > 1, 'columns without a name');
+      } else await walkCell('changes');
       close();
     }
-    if (one('#cells .tools select option').value !== 'changed') return;
+    if (!hasPairs) return;
     check(all('#cells .mark').some((mark) => mark.textContent.includes('→')), 'the questions have no pairs');
   }
 

@@ -64,7 +64,7 @@ pub(super) fn print_summary(
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
     print_report_path(folder, locale, console);
     if let Some(next) = next {
-        console.print(&console.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), next));
+        console.print(&console.next_line(locale, next));
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         Outcome::Complete => format!("compeval run --label {label} --remote URL --offline"),
         _ => format!("compeval run --label {label} --part {number}"),
     };
-    console.print(&console.labelled(TextStyle::Hint, localized("next:", "下一步："), next));
+    console.print(&console.next_line(Locale::printed(), next));
 }
 
 /// Cost, cached share, requests and duration.

@@ -19,7 +19,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::FailedAction;
 use crate::plan::StaleCause;
-use base::locale::localized;
+use base::locale::{Locale, localized};
 use base::say;
 use chain::{ChainStep, StepDifference, StepState, chain_of};
 use store::cache::{CacheSnapshot, Lookup};
@@ -165,7 +165,7 @@ fn json<'a>(
         method: &place.method,
         run: place.run,
         probe: place.probe.as_deref(),
-        overall: subject.overall,
+        overall: subject.overall(),
         keys: &subject.keys,
         failure: subject.failure,
         chain: steps.iter().map(|step| step_json(step, snapshot)).collect(),
@@ -215,7 +215,7 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
         "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe_told}",
         point.0
     );
-    let score = match (subject.overall, subject.failure) {
+    let score = match (subject.overall(), subject.failure) {
         (Some(score), _) => say!("{score:.2} of 5", "{score:.2}（满分 5）"),
         (None, Some(failure)) => say!("{} failed", "{} 失败", failure.stage.name()),
         (None, None) => "–".to_owned(),
@@ -224,7 +224,7 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
         format!(
             "{}   {}",
             console.paint(TextStyle::Strong, &place),
-            console.paint(score_style(subject.overall), &score)
+            console.paint(score_style(subject.overall()), &score)
         ),
         console.paint(
             TextStyle::Dim,
@@ -235,32 +235,19 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
         lines.push(String::new());
         lines.extend(step_lines(step, point.0, console));
     }
-    let next = console.labelled(
-        TextStyle::Hint,
-        localized("next:", "下一步："),
-        next(subject, steps),
-    );
+    let next = console.next_line(Locale::printed(), next(subject, steps));
     lines.push(format!("\n{next}"));
     lines.join("\n")
 }
 
 /// The command to type next: one that makes what is missing, or shows what is there.
 fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
-    let CellCoordinate {
-        fixture,
-        method,
-        run,
-        probe,
-        ..
-    } = &subject.place;
     let is_stale = steps
         .iter()
         .any(|step| matches!(step.state, StepState::Stale(_)));
-    match probe {
-        Some(probe) if subject.failure.is_none() && !is_stale => {
-            command_for("show", [fixture, method, probe], *run)
-        }
-        _ => "compeval plan".to_owned(),
+    match subject.row.filter(|_| !is_stale) {
+        Some(row) => command_for("show", row, &subject.manifest.label),
+        None => "compeval plan".to_owned(),
     }
 }
 

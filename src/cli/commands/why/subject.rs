@@ -6,7 +6,7 @@ use crate::action::{ActionKey, Stage, StageName};
 use crate::cli::commands::cell::{MissingCell, SelectedCell};
 use crate::pipeline::CellCoordinate;
 use crate::plan::FailedAction;
-use crate::results::Manifest;
+use crate::results::{Manifest, Row};
 use sessions::transcript::Point;
 
 /// A cell of a result set.
@@ -16,7 +16,8 @@ pub(crate) struct ExplainedCell<'a> {
     /// The actions before the one that answered, for an open-book answer. If it failed, their keys are not recorded.
     pub(crate) steps: Vec<Option<ActionKey>>,
     pub(crate) keys: CellKeys,
-    pub(crate) overall: Option<f64>,
+    /// The judged row; `None` where nothing was judged.
+    pub(crate) row: Option<&'a Row>,
     /// What failed, if that is why nothing was judged.
     pub(crate) failure: Option<&'a FailedAction>,
 }
@@ -41,6 +42,10 @@ impl CellKeys {
 }
 
 impl<'a> ExplainedCell<'a> {
+    pub(crate) fn overall(&self) -> Option<f64> {
+        self.row.and_then(|row| row.overall)
+    }
+
     /// The recorded action of a stage at its point, or of a step towards the answer.
     pub(crate) fn key_of(&self, stage: Stage, step: Option<u32>) -> Option<ActionKey> {
         let at = step.map_or(0, |step| step as usize - 1);
@@ -88,7 +93,7 @@ impl<'a> ExplainedCell<'a> {
             place,
             keys,
             steps,
-            overall: row.overall,
+            row: Some(row),
             failure: None,
         }
     }
@@ -118,7 +123,7 @@ impl<'a> ExplainedCell<'a> {
             place,
             keys,
             steps,
-            overall: None,
+            row: None,
             failure: Some(failure),
         })
     }
