@@ -9,8 +9,6 @@ use toml::de::{DeTable, DeValue};
 use super::criterion::{Anchors, Criterion, CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::fault::{Fault, suggestion};
-use base::locale::localized;
-use base::say;
 
 const KEYS: [&str; 7] = [
     "id",
@@ -37,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
             reader.faults.push(Fault::unknown_key(
                 key.span(),
                 key.get_ref(),
-                localized("a rubric", "评分细则"),
+                "a rubric",
                 &["criteria"],
             ));
         }
@@ -46,11 +44,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
         let start = 0..text.len().min(1);
         reader.report(
             start,
-            localized("the rubric has no criteria", "评分细则中没有准则"),
-            localized(
-                "write one [[criteria]] table for each criterion",
-                "请为每条准则写一个 [[criteria]] 表",
-            ),
+            "the rubric has no criteria",
+            "write one [[criteria]] table for each criterion",
         );
     } else if reader.faults.is_empty() {
         reader.faults.extend(uncovered(&criteria));
@@ -67,10 +62,7 @@ fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
     Fault::at(
         place,
         error.message(),
-        localized(
-            "a rubric is TOML with one [[criteria]] table for each criterion",
-            "评分细则是 TOML，每条准则一个 [[criteria]] 表",
-        ),
+        "a rubric is TOML with one [[criteria]] table for each criterion",
     )
 }
 
@@ -80,18 +72,11 @@ fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
         .into_iter()
         .filter(|kind| !criteria.iter().any(|c| c.applies_to.contains(kind)));
     let faults = bare.map(|kind| {
-        let message = say!(
-            "no criterion applies to {} probes",
-            "没有准则适用于 {} 类问题",
-            kind.name()
-        );
+        let message = format!("no criterion applies to {} probes", kind.name());
         Fault::at(
             0..0,
             message,
-            localized(
-                "leave `applies_to` out of a criterion that applies to every type",
-                "省略某条准则的 `applies_to`，它就适用于全部类型",
-            ),
+            "leave `applies_to` out of a criterion that applies to every type",
         )
     });
     faults.collect()
@@ -112,25 +97,16 @@ impl RubricReader {
         let Some(items) = value.get_ref().as_array() else {
             self.report(
                 value.span(),
-                localized(
-                    "`criteria` is not a list of tables",
-                    "`criteria` 不是表的列表",
-                ),
-                localized(
-                    "write [[criteria]] before each criterion",
-                    "请在每条准则前写 [[criteria]]",
-                ),
+                "`criteria` is not a list of tables",
+                "write [[criteria]] before each criterion",
             );
             return Vec::new();
         };
         if items.is_empty() {
             self.report(
                 value.span(),
-                localized("the rubric has no criteria", "评分细则中没有准则"),
-                localized(
-                    "write one [[criteria]] table for each criterion",
-                    "请为每条准则写一个 [[criteria]] 表",
-                ),
+                "the rubric has no criteria",
+                "write one [[criteria]] table for each criterion",
             );
         }
         let mut seen = HashSet::new();
@@ -149,15 +125,12 @@ impl RubricReader {
         let Some(table) = item.get_ref().as_table() else {
             self.report(
                 place,
-                localized("a criterion is not a table", "准则不是表"),
-                localized(
-                    "write [[criteria]] before each criterion",
-                    "请在每条准则前写 [[criteria]]",
-                ),
+                "a criterion is not a table",
+                "write [[criteria]] before each criterion",
             );
             return None;
         };
-        self.report_unknown_keys(table, localized("a criterion", "准则"), &KEYS);
+        self.report_unknown_keys(table, "a criterion", &KEYS);
         let id = self.read_text(table, "id", &place);
         if let Some(id) = &id
             && !seen.insert(id.to_lowercase())
@@ -165,14 +138,8 @@ impl RubricReader {
             let at = find(table, "id").map_or(place.clone(), TomlValue::span);
             self.report(
                 at,
-                say!(
-                    "criterion id `{id}` is used twice",
-                    "准则 id `{id}` 用了两次"
-                ),
-                localized(
-                    "ids are unique within a rubric",
-                    "同一评分细则中的 id 不可重复",
-                ),
+                format!("criterion id `{id}` is used twice"),
+                "ids are unique within a rubric",
             );
         }
         let name = if find(table, "name").is_some() {
@@ -216,8 +183,8 @@ impl RubricReader {
         let Some(value) = find(table, key) else {
             self.report(
                 owner.clone(),
-                say!("`{key}` is missing", "缺少 `{key}`"),
-                localized("every criterion needs it", "每条准则都需要它"),
+                format!("`{key}` is missing"),
+                "every criterion needs it",
             );
             return None;
         };
@@ -226,11 +193,8 @@ impl RubricReader {
             Some(_) => {
                 self.report(
                     value.span(),
-                    say!("`{key}` is empty", "`{key}` 为空"),
-                    localized(
-                        "the judge reads this text: say what is meant",
-                        "评审会读这段文字：请写明意思",
-                    ),
+                    format!("`{key}` is empty"),
+                    "the judge reads this text: say what is meant",
                 );
                 None
             }
@@ -238,11 +202,8 @@ impl RubricReader {
                 let found = value.get_ref().type_str();
                 self.report(
                     value.span(),
-                    say!(
-                        "`{key}` is a {found}, expected a text",
-                        "`{key}` 是 {found}，应为文字"
-                    ),
-                    localized("put it in quotes", "请加上引号"),
+                    format!("`{key}` is a {found}, expected a text"),
+                    "put it in quotes",
                 );
                 None
             }
@@ -257,26 +218,15 @@ impl RubricReader {
         if known.is_none() {
             let at = find(table, "dimension").map_or(owner.clone(), TomlValue::span);
             let help = suggestion(&text, &Dimension::ALL.map(Dimension::name));
-            self.report(
-                at,
-                say!("unknown dimension `{text}`", "未知的维度 `{text}`"),
-                &help,
-            );
+            self.report(at, format!("unknown dimension `{text}`"), &help);
         }
         known.copied()
     }
 
     fn read_weight(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<f64> {
-        let help = localized(
-            "a weight is a number above 0; leave a criterion out rather than weigh it 0",
-            "权重是大于 0 的数；不用的准则请略去，不要设为 0",
-        );
+        let help = "a weight is a number above 0; leave a criterion out rather than weigh it 0";
         let Some(value) = find(table, "weight") else {
-            self.report(
-                owner.clone(),
-                localized("`weight` is missing", "缺少 `weight`"),
-                help,
-            );
+            self.report(owner.clone(), "`weight` is missing", help);
             return None;
         };
         let number = match value.get_ref() {
@@ -289,11 +239,8 @@ impl RubricReader {
         let sound = number.filter(|weight| weight.is_finite() && *weight > 0.0);
         if sound.is_none() {
             let message = match number {
-                Some(weight) => say!(
-                    "weight {weight} is not above 0 and finite",
-                    "权重 {weight} 不是大于 0 的有限数"
-                ),
-                None => localized("`weight` is not a number", "`weight` 不是数").to_owned(),
+                Some(weight) => format!("weight {weight} is not above 0 and finite"),
+                None => "`weight` is not a number".to_owned(),
             };
             self.report(value.span(), message, help);
         }
@@ -307,16 +254,10 @@ impl RubricReader {
         };
         let items = value.get_ref().as_array().filter(|items| !items.is_empty());
         let Some(items) = items else {
-            let help = localized(
-                "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four",
-                "请列出问题类型，如 [\"recall\", \"artifact\"]；四类都用则省略此键",
-            );
+            let help = "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four";
             self.report(
                 value.span(),
-                localized(
-                    "`applies_to` is not a list of probe types",
-                    "`applies_to` 不是问题类型的列表",
-                ),
+                "`applies_to` is not a list of probe types",
                 help,
             );
             return None;
@@ -333,34 +274,19 @@ impl RubricReader {
         let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == text);
         if known.is_none() {
             let help = suggestion(text, &ProbeType::ALL.map(ProbeType::name));
-            self.report(
-                item.span(),
-                say!("unknown probe type `{text}`", "未知的问题类型 `{text}`"),
-                &help,
-            );
+            self.report(item.span(), format!("unknown probe type `{text}`"), &help);
         }
         known
     }
 
     fn read_anchors(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Anchors> {
-        let help = localized(
-            "write the texts of 0, 3 and 5 under [criteria.anchors]",
-            "请在 [criteria.anchors] 下写出 0、3 和 5 的文字",
-        );
+        let help = "write the texts of 0, 3 and 5 under [criteria.anchors]";
         let Some(value) = find(table, "anchors") else {
-            self.report(
-                owner.clone(),
-                localized("`anchors` is missing", "缺少 `anchors`"),
-                help,
-            );
+            self.report(owner.clone(), "`anchors` is missing", help);
             return None;
         };
         let Some(anchors) = value.get_ref().as_table() else {
-            self.report(
-                value.span(),
-                localized("`anchors` is not a table", "`anchors` 不是表"),
-                help,
-            );
+            self.report(value.span(), "`anchors` is not a table", help);
             return None;
         };
         self.report_unknown_keys(anchors, "anchors", &ANCHORS);

@@ -8,8 +8,6 @@ use serde_json::value::RawValue;
 
 use super::{Bank, Probe, ProbeType};
 use base::fault::{Fault, place_of, suggestion};
-use base::locale::localized;
-use base::say;
 use lexical::facts::Fact;
 
 /// A bank with the places of its probes in the text it was read from.
@@ -45,10 +43,7 @@ impl ProbePlaces {
 }
 
 fn shape() -> &'static str {
-    localized(
-        "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
-        "题库是 JSON：{\"fixture\": 名称, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
-    )
+    "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}"
 }
 const KEYS: [&str; 11] = [
     "id",
@@ -90,11 +85,8 @@ impl ParsedBank {
         if outline.probes.is_empty() {
             faults.push(Fault::at(
                 0..text.len().min(1),
-                localized("the bank has no probes", "题库中没有问题"),
-                localized(
-                    "write 8 to 12 of all four types",
-                    "请写 8 至 12 个，涵盖全部四种类型",
-                ),
+                "the bank has no probes",
+                "write 8 to 12 of all four types",
             ));
         }
         if !faults.is_empty() {
@@ -130,12 +122,8 @@ fn read_probe(
     let probe: Probe = serde_json::from_str(raw)
         .map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
     if !seen.insert(probe.id.to_string()) {
-        let message = say!(
-            "probe id `{}` is used twice",
-            "问题 id `{}` 用了两次",
-            probe.id
-        );
-        let help = localized("ids are unique within a bank", "同一题库中的 id 不可重复");
+        let message = format!("probe id `{}` is used twice", probe.id);
+        let help = "ids are unique within a bank";
         faults.push(Fault::at(places.value("id"), message, help));
     }
     faults.extend(content_faults(&probe, &places));
@@ -175,14 +163,7 @@ fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fau
     let mut faults: Vec<Fault> = fields
         .keys()
         .filter(|key| !KEYS.contains(&key.as_str()))
-        .map(|key| {
-            Fault::unknown_key(
-                key_place(text, key, places),
-                key,
-                localized("a probe", "问题"),
-                &KEYS,
-            )
-        })
+        .map(|key| Fault::unknown_key(key_place(text, key, places), key, "a probe", &KEYS))
         .collect();
     let named = fields
         .get("type")
@@ -192,7 +173,7 @@ fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fau
         let help = suggestion(&name, &ProbeType::ALL.map(ProbeType::name));
         faults.push(Fault::at(
             places.value("type"),
-            say!("unknown probe type `{name}`", "未知的问题类型 `{name}`"),
+            format!("unknown probe type `{name}`"),
             help,
         ));
     }
@@ -217,47 +198,24 @@ fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
     };
     let id = &probe.id;
     if id.0.trim().is_empty() {
-        let help = localized("results name probes by their ids", "结果以 id 指称问题");
-        fault(
-            places.value("id"),
-            localized("a probe has an empty id", "有问题的 id 为空").into(),
-            help,
-        );
+        let help = "results name probes by their ids";
+        fault(places.value("id"), "a probe has an empty id".into(), help);
     }
     if probe.question.trim().is_empty() {
-        let message = say!(
-            "probe `{id}` has an empty question",
-            "问题 `{id}` 的提问为空"
-        );
-        fault(
-            places.value("question"),
-            message,
-            localized("write what is asked", "请写明所问内容"),
-        );
+        let message = format!("probe `{id}` has an empty question");
+        fault(places.value("question"), message, "write what is asked");
     }
     if probe.point.is_some_and(|point| point.0 == 0) {
-        let help = localized(
-            "points count from 1: 1 is the first compression, the last is the default",
-            "压缩点从 1 计：1 为首次压缩，默认为最后一次",
-        );
+        let help = "points count from 1: 1 is the first compression, the last is the default";
         fault(
             places.value("point"),
-            say!(
-                "probe `{id}` is asked at point 0",
-                "问题 `{id}` 在压缩点 0 提问"
-            ),
+            format!("probe `{id}` is asked at point 0"),
             help,
         );
     }
     if !probe.answerable && !probe.expected_facts.is_empty() {
-        let help = localized(
-            "its right answer is that the transcript does not say; remove the facts or \"answerable\": false",
-            "其正确回答是会话记录没有说明；请删去事实或 \"answerable\": false",
-        );
-        let message = say!(
-            "probe `{id}` is unanswerable, yet has expected facts",
-            "问题 `{id}` 无法回答，却有预期事实"
-        );
+        let help = "its right answer is that the transcript does not say; remove the facts or \"answerable\": false";
+        let message = format!("probe `{id}` is unanswerable, yet has expected facts");
         fault(places.value("expected_facts"), message, help);
     }
     let expected = probe
@@ -273,11 +231,8 @@ fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
         .chain(superseded)
         .filter(|(_, fact)| is_blank(fact))
     {
-        let message = say!("probe `{id}` has an empty fact", "问题 `{id}` 有空的事实");
-        let help = localized(
-            "a fact is a short text, or a list of its spellings",
-            "事实是一段短文本，或其写法的列表",
-        );
+        let message = format!("probe `{id}` has an empty fact");
+        let help = "a fact is a short text, or a list of its spellings";
         fault(place, message, help);
     }
     faults

@@ -4,8 +4,6 @@ use std::ops::{Range, RangeInclusive};
 
 use super::bank_file::{ParsedBank, ProbePlaces};
 use super::{Probe, ProbeId, ProbeType};
-use base::locale::{Locale, localized};
-use base::say;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::transcript::{Fixture, fold};
 
@@ -146,15 +144,11 @@ fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> Ban
         kind: FindingKind::PointOutOfRange,
         probe: Some(probe.id.clone()),
         place: places.value("point"),
-        message: say!(
+        message: format!(
             "probe `{}` is asked at point {number}, but the fixture has {points}",
-            "问题 `{}` 在压缩点 {number} 提问，而样本只有 {points} 个",
             probe.id
         ),
-        help: say!(
-            "give a point from 1 to {points}, or leave it out for the last",
-            "请给出 1 至 {points} 的压缩点，或省略以用最后一个"
-        ),
+        help: format!("give a point from 1 to {points}, or leave it out for the last"),
     }
 }
 
@@ -178,15 +172,8 @@ impl ProbeCheck<'_> {
             && self.probe.expected_facts.is_empty()
             && self.probe.reference_answer.is_none()
         {
-            let message = localized(
-                "has neither expected facts nor a reference answer",
-                "既无预期事实也无参考答案",
-            )
-            .to_owned();
-            let help = localized(
-                "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer",
-                "评审只能凭上下文评分；若会话记录中没有答案，请写 \"answerable\": false",
-            );
+            let message = "has neither expected facts nor a reference answer".to_owned();
+            let help = "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer";
             findings.push(self.finding(
                 FindingKind::NoTruth,
                 self.places.value("question"),
@@ -202,11 +189,7 @@ impl ProbeCheck<'_> {
                 self.finding(
                     kind,
                     self.places.fact(index),
-                    say!(
-                        "expected fact \"{}\" {message}",
-                        "预期事实 \"{}\" {message}",
-                        fact.name()
-                    ),
+                    format!("expected fact \"{}\" {message}", fact.name()),
                     help,
                 )
             }));
@@ -215,11 +198,7 @@ impl ProbeCheck<'_> {
             let found = self.check_superseded(fact);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
                 let place = self.places.value("superseded_facts");
-                let message = say!(
-                    "superseded fact \"{}\" {message}",
-                    "已被取代的事实 \"{}\" {message}",
-                    fact.name()
-                );
+                let message = format!("superseded fact \"{}\" {message}", fact.name());
                 self.finding(kind, place, message, help)
             }));
         }
@@ -232,11 +211,7 @@ impl ProbeCheck<'_> {
         message: String,
         help: &str,
     ) -> BankFinding {
-        let message = say!(
-            "probe `{}`: {message}",
-            "问题 `{}`：{message}",
-            self.probe.id
-        );
+        let message = format!("probe `{}`: {message}", self.probe.id);
         BankFinding {
             kind,
             probe: Some(self.probe.id.clone()),
@@ -265,33 +240,25 @@ impl ProbeCheck<'_> {
             .history
             .holds(finder, self.prefix.end..self.history.len());
         let message = if later {
-            localized("occurs only after its point", "只在其压缩点之后出现")
+            "occurs only after its point"
         } else {
             nowhere()
         };
-        let help = localized(
-            "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase",
-            "请引用会话记录原文、加上其中的写法，或对转述写 \"literal\": false",
-        );
+        let help = "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase";
         Some((FindingKind::UnprovenFact, message.to_owned(), help))
     }
 
     fn in_tail(&self, finder: &FactFinder) -> Option<Fault> {
-        let help = localized(
-            "it is shown verbatim, so it says nothing about the compression; ask for another fact",
-            "它会原样展示，因此不能说明压缩；请问另一个事实",
-        );
-        let message = localized("also occurs in the verbatim tail", "也出现在逐字保留的尾部");
+        let help =
+            "it is shown verbatim, so it says nothing about the compression; ask for another fact";
+        let message = "also occurs in the verbatim tail";
         let is_shown = self.history.holds(finder, self.tail.clone());
         is_shown.then(|| (FindingKind::InTail, message.to_owned(), help))
     }
 
     fn contradiction(&self, fact: &Fact) -> Option<Fault> {
-        let help = localized(
-            "it is either true now or it was true once; keep one of the two",
-            "它要么现在成立，要么曾经成立；请只留其一",
-        );
-        let message = localized("is also listed as superseded", "也被列为已被取代");
+        let help = "it is either true now or it was true once; keep one of the two";
+        let message = "is also listed as superseded";
         let is_both = self.probe.superseded_facts.contains(fact);
         is_both.then(|| (FindingKind::Contradiction, message.to_owned(), help))
     }
@@ -301,21 +268,16 @@ impl ProbeCheck<'_> {
             &FactFinder::within(fact, self.history.paths()),
             self.prefix.clone(),
         );
-        let help = localized(
-            "what never occurred there cannot be carried over by mistake; quote the transcript",
-            "从未出现过的内容不可能被误带过来；请引用会话记录原文",
-        );
+        let help =
+            "what never occurred there cannot be carried over by mistake; quote the transcript";
         let missing = self.probe.literal && !known;
         missing.then(|| (FindingKind::UnprovenSuperseded, nowhere().to_owned(), help))
     }
 }
 
 fn given_away(finder: &FactFinder, question: &str) -> Option<Fault> {
-    let help = localized(
-        "ask without naming the answer; whoever repeats the question has it right",
-        "提问时不要说出答案；否则重复问题即可答对",
-    );
-    let message = localized("occurs in the question", "出现在问题中");
+    let help = "ask without naming the answer; whoever repeats the question has it right";
+    let message = "occurs in the question";
     finder
         .occurs_in(question)
         .then(|| (FindingKind::GivenAway, message.to_owned(), help))
@@ -325,19 +287,13 @@ fn weak(finder: &FactFinder) -> Option<Fault> {
     if finder.shortest() >= STRONG {
         return None;
     }
-    let help = localized(
-        "write what is beside it too, as in \"retries: 5\" for \"5\"",
-        "请连同旁边的内容一起写，例如以 \"retries: 5\" 代替 \"5\"",
-    );
-    let message = say!(
-        "is under {STRONG} characters and may occur in any text by chance",
-        "不足 {STRONG} 个字符，可能偶然出现在任何文本中"
-    );
+    let help = "write what is beside it too, as in \"retries: 5\" for \"5\"";
+    let message = format!("is under {STRONG} characters and may occur in any text by chance");
     Some((FindingKind::Weak, message, help))
 }
 
 fn nowhere() -> &'static str {
-    localized("occurs nowhere before its point", "在其压缩点之前从未出现")
+    "occurs nowhere before its point"
 }
 
 /// Whether the bank has enough probes, not too many, and all types. Few probes at one of several points are fine.
@@ -346,32 +302,21 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
     let wanted = recommended_probes(points);
     let count = (!wanted.contains(&probes.len())).then(|| {
         let (fewest, most) = (wanted.start(), wanted.end());
-        let message = say!(
+        let message = format!(
             "probes in the bank: {}; {fewest} to {most} are recommended",
-            "题库中的问题：{} 个；建议 {fewest} 至 {most} 个",
             probes.len()
         );
-        let help = localized(
-            "few probes measure little, many cost much",
-            "问题太少量不出什么，太多则费用高",
-        );
+        let help = "few probes measure little, many cost much";
         BankFinding::about_bank(bank, FindingKind::Count, message, help)
     });
     let absent: Vec<&str> = ProbeType::ALL
         .into_iter()
         .filter(|kind| probes.iter().all(|probe| probe.kind != *kind))
-        .map(|kind| localized(kind.name(), kind.label(Locale::Zh)))
+        .map(ProbeType::name)
         .collect();
     let balance = (!absent.is_empty()).then(|| {
-        let (english, chinese) = (absent.join(", no "), absent.join("、"));
-        let message = say!(
-            "the bank has no {english} probe",
-            "题库中没有 {chinese} 问题"
-        );
-        let help = localized(
-            "dimensions that only such probes measure will be absent",
-            "只由这类问题度量的维度将会缺失",
-        );
+        let message = format!("the bank has no {} probe", absent.join(", no "));
+        let help = "dimensions that only such probes measure will be absent";
         BankFinding::about_bank(bank, FindingKind::Balance, message, help)
     });
     count.into_iter().chain(balance).collect()

@@ -9,8 +9,6 @@ use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth, text_or_object};
 use crate::probe::ProbeType;
 use base::fault::Fault;
-use base::locale::localized;
-use base::say;
 
 /// A case in a file: a request as a judge gets it, with what is known about the answer.
 #[derive(Debug, Deserialize)]
@@ -32,11 +30,8 @@ struct CaseEntry {
 }
 
 fn shape() -> &'static str {
-    localized(
-        "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
-                     `type`, `ground_truth`, `compacted_context` and `rubric_criteria` may be left out",
-        "对象的列表，各含 `probe_question`、`model_response` 和 `labels`，如 {\"accuracy\": \"right\"}；`type`、`ground_truth`、`compacted_context` 和 `rubric_criteria` 可省略",
-    )
+    "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
+                     `type`, `ground_truth`, `compacted_context` and `rubric_criteria` may be left out"
 }
 
 /// Reads cases from the text of a JSON file.
@@ -52,25 +47,21 @@ pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
         if case.labels.is_empty() {
             return Err(Fault::at(
                 0..0,
-                say!("case `{}` has no labels", "例 `{}` 没有 labels", case.id),
-                localized("say how good its answer is", "请说明其回答有多好"),
+                format!("case `{}` has no labels", case.id),
+                "say how good its answer is",
             ));
         }
         if cases.iter().any(|other| other.id == case.id) {
             return Err(Fault::at(
                 0..0,
-                say!("two cases have the id `{}`", "两例的 id 都是 `{}`", case.id),
-                localized("ids are unique within a file", "同一文件中的 id 不可重复"),
+                format!("two cases have the id `{}`", case.id),
+                "ids are unique within a file",
             ));
         }
         cases.push(case);
     }
     if cases.is_empty() {
-        return Err(Fault::at(
-            0..0,
-            localized("the file holds no cases", "文件中没有例"),
-            shape(),
-        ));
+        return Err(Fault::at(0..0, "the file holds no cases", shape()));
     }
     Ok(SelfTest::new(cases))
 }

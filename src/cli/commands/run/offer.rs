@@ -11,8 +11,6 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
 use base::files::FileError;
 use base::guarded;
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 use sessions::import::read_log;
 
@@ -48,17 +46,11 @@ fn offer_import(
     let eval = place.display().to_string();
     let init = init_words(common, &eval, "--empty");
     let import = ["-C", &eval, "fixture", "import", ".."];
-    let what = say!(
-        "there is no project here, but logs of sessions ({format})",
-        "此处没有项目，但有会话日志（{format}）"
-    );
+    let what = format!("there is no project here, but logs of sessions ({format})");
     if console.is_interactive() {
         console.eprint(&format!("{what}."));
         if !console
-            .confirm(&say!(
-                "Make a project of them in {eval}?",
-                "要用它们在 {eval} 建立项目吗？"
-            ))
+            .confirm(&format!("Make a project of them in {eval}?"))
             .map_err(unread)?
         {
             return Ok(Exit::BadInput);
@@ -77,11 +69,7 @@ fn offer_import(
         &["-C", &eval, "run"],
     ];
     let lines: Vec<String> = commands.map(command_line).into();
-    Err(Failure::input(what).hinted(say!(
-        "make a project of them:\n  {}",
-        "用它们建立项目：\n  {}",
-        lines.join("\n  ")
-    )))
+    Err(Failure::input(what).hinted(format!("make a project of them:\n  {}", lines.join("\n  "))))
 }
 
 /// Removes the project that `init` has just written, in which nothing could be imported.
@@ -91,13 +79,12 @@ fn remove_project(place: &Path, init: &[&str], console: &Console) {
         tracing::warn!("{shown} could not be removed: {fault}");
         return;
     }
-    let text = say!(
+    let text = format!(
         "{shown} was removed again, as it has no session; to import one all the same:\n  {}\n  compeval -C {} fixture import LOG…",
-        "{shown} 中没有会话，已删除；如仍需导入：\n  {}\n  compeval -C {} fixture import LOG…",
         command_line(init),
         shell_word(&shown.to_string())
     );
-    console.eprint(&console.labelled(TextStyle::Hint, localized("hint:", "提示："), text));
+    console.eprint(&console.labelled(TextStyle::Hint, "hint:", text));
 }
 
 /// Offers the sample project in this folder; then the run continues. A script gets the error of every command.
@@ -106,13 +93,9 @@ fn offer_sample(common: &Common, here: &Path, console: &Console) -> Result<Optio
         return Ok(None);
     }
     let place = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-    console.eprint(localized(
-        "There is no project here, and no log of a session.",
-        "此处没有项目，也没有会话日志。",
-    ));
-    let question = say!(
+    console.eprint("There is no project here, and no log of a session.");
+    let question = format!(
         "Write the sample project into {} and run it offline?",
-        "要将示例项目写入 {} 并离线运行吗？",
         place.display()
     );
     if !console.confirm(&question).map_err(unread)? {
@@ -154,10 +137,7 @@ fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
 }
 
 pub(super) fn unstarted(error: io::Error) -> Failure {
-    Failure::error(say!(
-        "compeval could not be started again: {error}",
-        "无法再次启动 compeval：{error}"
-    ))
+    Failure::error(format!("compeval could not be started again: {error}"))
 }
 
 fn command_line(words: &[&str]) -> String {
@@ -170,10 +150,7 @@ fn command_line(words: &[&str]) -> String {
 }
 
 fn unread(error: io::Error) -> Failure {
-    Failure::error(say!(
-        "the answer could not be read: {error}",
-        "无法读取回答：{error}"
-    ))
+    Failure::error(format!("the answer could not be read: {error}"))
 }
 
 /// The format of the first log in a folder.

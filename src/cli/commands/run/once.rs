@@ -12,8 +12,6 @@ use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::report::{headline, junit};
 use crate::results::{Manifest, Outcome, Publication, Summary, first_questions};
 use base::files::write_whole;
-use base::locale::localized;
-use base::say;
 use base::text::shell_word;
 use models::ErrorClass;
 
@@ -60,15 +58,9 @@ pub(super) fn conclude(
     let Some(summary) = summary else {
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
-            let why = say!(
-                "not all that this part made is in the remote: {error}",
-                "本分片的产出未全部存入远程缓存：{error}"
-            );
+            let why = format!("not all that this part made is in the remote: {error}");
             return Err(Failure::error(why)
-                .hinted(localized(
-                    "run it again: nothing is asked twice",
-                    "请重新运行：不会重复请求",
-                ))
+                .hinted("run it again: nothing is asked twice")
                 .exiting(Exit::Incomplete));
         }
         return unsynced.map_or(Ok(exit), |error| Err(error.into()));
@@ -110,13 +102,12 @@ fn print_publication(
     console: &Console,
 ) {
     if let Publication::Beside(folder) = publication {
-        let text = say!(
+        let text = format!(
             "`{}` keeps its earlier results: this run is incomplete, and its results are in {}",
-            "`{}` 保留先前的结果：本次运行不完整，其结果在 {}",
             manifest.label,
             folder.path().display()
         );
-        console.warn(localized("not replaced:", "未替换："), text);
+        console.warn("not replaced:", text);
     }
 }
 

@@ -24,8 +24,6 @@ use crate::pipeline::Pipeline;
 use crate::results::{
     Comparison, ComparisonScope, ResultSet, Side, compare, open_results, summarize,
 };
-use base::locale::localized;
-use base::say;
 
 const POLL: Duration = Duration::from_millis(300);
 
@@ -79,21 +77,16 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
         args.replace = true;
         console.note(&console.labelled(
             TextStyle::Hint,
-            localized("watching", "监视中"),
-            say!(
+            "watching",
+            format!(
                 "{}; Ctrl-C ends it",
-                "{}；Ctrl-C 结束",
                 count(files.seen.len() as u64, Noun::File)
             ),
         ));
         // The run has found out what programs load.
         files.follow(&pipeline);
         let edited = files.wait_for_edit(&pipeline.folder);
-        console.note(&console.labelled(
-            TextStyle::Strong,
-            localized("edited:", "改动："),
-            edited.join(", "),
-        ));
+        console.note(&console.labelled(TextStyle::Strong, "edited:", edited.join(", ")));
     }
 }
 
@@ -117,10 +110,7 @@ fn print_round(
     };
     let Some(before) = last else { return Some(now) };
     if now.manifest.started == before.manifest.started {
-        console.note(localized(
-            "This run is incomplete, so nothing is compared; the next edit is compared with the run before.",
-            "本次运行不完整，因此不作比较；下一次改动与之前的运行比较。",
-        ));
+        console.note("This run is incomplete, so nothing is compared; the next edit is compared with the run before.");
         return Some(before);
     }
     let cache = open_snapshot(&pipeline.cache).ok();
@@ -132,14 +122,11 @@ fn print_round(
         &text_edits_in(cache.as_ref()),
     ) {
         Ok(comparison) if is_unchanged(&comparison) => {
-            console.print(localized(
-                "No answer and no grade changed since the last run.",
-                "与上次运行相比，没有回答或评分变化。",
-            ));
+            console.print("No answer and no grade changed since the last run.");
         }
         Ok(comparison) => {
             let comparison = Comparison {
-                baseline: localized("the last run", "上次运行").to_owned(),
+                baseline: "the last run".to_owned(),
                 ..comparison
             };
             finish::print_results(
@@ -149,10 +136,7 @@ fn print_round(
                 console,
             );
         }
-        Err(refusal) => console.note(&say!(
-            "Not compared with the last run: {refusal}",
-            "未与上次运行比较：{refusal}"
-        )),
+        Err(refusal) => console.note(&format!("Not compared with the last run: {refusal}")),
     }
     finish::print_totals(&now.manifest, &folder, console);
     Some(now)
