@@ -56,6 +56,11 @@ fn the_tail_stays_in_the_context_and_returns_to_the_next_span() {
     );
     let keys = "strategy = \"anchored-iterative\"\nplacement = \"last\"\nkeep_head = 1\nkeep_tail = \"2 messages\"\nextract = \"summary\"";
     let project = project(&server, keys);
+    let fixture = project.read("fixtures/harbor.json").replace(
+        "You are a helpful assistant with access to tools.",
+        "You look after the harbor service.",
+    );
+    project.write("fixtures/harbor.json", &fixture);
     project.expect(0, RUN);
     let requests = compressions(&server);
     assert_eq!(requests.len(), 2);
@@ -66,11 +71,18 @@ fn the_tail_stays_in_the_context_and_returns_to_the_next_span() {
             .map(|message| message["role"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(
-        roles(&requests[0])[0],
-        "system",
-        "the session's own system message comes first"
+    let own = "You look after the harbor service.";
+    let first = &requests[0]["messages"][0];
+    assert!(
+        roles(&requests[0])[0] == "system" && first.to_string().contains(own),
+        "the session's own system message comes first: {first}"
     );
+    let told = server
+        .asked()
+        .iter()
+        .filter(|asked| asked.text.contains(own))
+        .count();
+    assert!(told > requests.len(), "answerers get it, too");
     assert!(
         text_of(&requests[0]).contains("Then take another listen port"),
         "the tail stays in the request"

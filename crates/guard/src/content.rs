@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::histories::{Histories, excerpt};
 use crate::prose::{letters, main_script, prose};
-use crate::{Finding, Found, Verdict};
+use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::tokens::estimate_tokens;

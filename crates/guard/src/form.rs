@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::histories::{Histories, excerpt};
 use crate::prose::{is_fence, prose};
-use crate::{Finding, Found, Verdict};
+use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
 use lexical::prompt_headings;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::{Finding, Found, Options, Verdict};
+use crate::report::{Finding, Found, Options, Verdict};
 use base::message::{Message, Role};
 use base::text::{one_line, pattern, shortened};
 use base::tokens::estimate_tokens;

@@ -10,7 +10,7 @@ use super::content::{
     text_of,
 };
 use super::conversation::DropReason;
-use super::draft::ConversationDraft;
+use super::draft::{CallResult, ConversationDraft};
 use super::text_results::take_results;
 use crate::transcript::{Role, ToolCall};
 
@@ -22,15 +22,6 @@ pub(super) struct Blocks {
     pub(super) results: Vec<CallResult>,
     /// The summary of a compaction that took place here.
     pub(super) summary: Option<String>,
-}
-
-/// The result of a call.
-pub(super) struct CallResult {
-    /// The id of the call; empty where the log has none.
-    pub(super) id: String,
-    /// The name of the tool; empty where the log does not repeat it.
-    pub(super) name: String,
-    pub(super) text: String,
 }
 
 const CALL_IDS: [&str; 5] = ["/id", "/call_id", "/callId", "/toolCallId", "/tool_call_id"];

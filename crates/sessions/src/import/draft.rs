@@ -1,6 +1,6 @@
 //! A conversation in the making: readers append to it, and at the end calls are paired with results.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,16 +8,25 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::blocks::CallResult;
 use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, RecordedCompaction, RepairKind,
 };
+use super::pairing::{OpenCalls, Pairing, is_void};
 use super::scrub::{joined_ranges, shorten_while_reading};
 use super::source::Records;
-use super::text_results::written_call;
+use super::written_call::written_call;
 use crate::references::references_in;
-use crate::transcript::{CLEARED_RESULT, Message, NO_RESULT, Role, ToolCall};
+use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
 use base::units::Usage;
+
+/// The result of a call.
+pub(super) struct CallResult {
+    /// The id of the call; empty where the log has none.
+    pub(super) id: String,
+    /// The name of the tool; empty where the log does not repeat it.
+    pub(super) name: String,
+    pub(super) text: String,
+}
 
 /// A conversation that a reader builds. Indices are those of entries, not of the final messages.
 #[derive(Debug, Default)]
@@ -318,18 +327,13 @@ impl ConversationDraft {
 
     /// Adds the result of the oldest call of the last assistant message that has none, in formats without ids.
     pub(super) fn add_next_result(&mut self, text: impl Into<String>) {
-        let id = self
-            .open
-            .order
-            .front()
-            .map(|(id, _)| id.clone())
-            .unwrap_or_default();
+        let id = self.open.first().unwrap_or_default();
         self.add_result(&id, text);
     }
 
     /// Calls of the last assistant message that wait for a result.
     pub(super) fn waiting(&self) -> usize {
-        self.open.waiting.len()
+        self.open.len()
     }
 
     /// A new id for a call in a format without ids.
@@ -607,168 +611,6 @@ fn fingerprint_of_prompt(text: &str) -> u64 {
     let words = text.chars().filter(|c| c.is_alphabetic()).take(COMPARED);
     words.for_each(|c| c.hash(&mut hasher));
     hasher.finish()
-}
-
-/// Whether an entry was dropped.
-fn is_void(message: &Message) -> bool {
-    message.content.is_empty() && message.tool_calls.is_empty() && message.role == Role::User
-}
-
-/// The calls of a reply that have no result so far.
-#[derive(Debug, Default)]
-struct OpenCalls {
-    /// Their ids and names in order; the first one is waiting.
-    order: VecDeque<(String, String)>,
-    waiting: HashSet<String>,
-}
-
-impl OpenCalls {
-    fn from_calls(calls: &[ToolCall]) -> OpenCalls {
-        let mut open = OpenCalls::default();
-        calls.iter().for_each(|call| open.add(call));
-        open
-    }
-
-    fn add(&mut self, call: &ToolCall) {
-        let name = call.function.name.clone();
-        self.order.push_back((call.id.clone(), name));
-        self.waiting.insert(call.id.clone());
-    }
-
-    /// The oldest call of the tool `name` that waits.
-    fn first_of(&self, name: &str) -> Option<String> {
-        let mut waiting = self.order.iter();
-        let found = waiting.find(|(id, tool)| tool == name && self.waiting.contains(id));
-        found.map(|(id, _)| id.clone())
-    }
-
-    fn answer(&mut self, id: &str) {
-        self.waiting.remove(id);
-        while self
-            .order
-            .front()
-            .is_some_and(|(first, _)| !self.waiting.contains(first))
-        {
-            self.order.pop_front();
-        }
-    }
-}
-
-struct Pairing {
-    entries: Vec<Option<Message>>,
-    /// Where each id is called and answered: indices of entries, rising. Those that were passed are dropped.
-    called: HashMap<String, VecDeque<usize>>,
-    answered: HashMap<String, VecDeque<usize>>,
-    seen: HashSet<String>,
-    /// The last number that each repeated id got.
-    numbers: HashMap<String, usize>,
-}
-
-impl Pairing {
-    fn new(entries: Vec<Message>) -> Pairing {
-        let mut called: HashMap<String, VecDeque<usize>> = HashMap::new();
-        let mut answered: HashMap<String, VecDeque<usize>> = HashMap::new();
-        for (index, entry) in entries.iter().enumerate() {
-            for call in &entry.tool_calls {
-                called.entry(call.id.clone()).or_default().push_back(index);
-            }
-            if let Some(id) = &entry.tool_call_id {
-                answered.entry(id.clone()).or_default().push_back(index);
-            }
-        }
-        let entries = entries.into_iter().map(Some).collect();
-        Pairing {
-            entries,
-            called,
-            answered,
-            seen: HashSet::new(),
-            numbers: HashMap::new(),
-        }
-    }
-
-    /// Emits all entries in order, and returns the index of the message at which each entry begins.
-    fn run(mut self, into: &mut Conversation) -> Vec<usize> {
-        let mut starts = Vec::with_capacity(self.entries.len());
-        for index in 0..self.entries.len() {
-            starts.push(into.messages.len());
-            let Some(message) = self.entries.get_mut(index).and_then(Option::take) else {
-                continue;
-            };
-            if is_void(&message) {
-                continue;
-            }
-            if message.role == Role::Tool {
-                count_repair(into, RepairKind::OrphanResult);
-            } else {
-                self.emit(index, message, into);
-            }
-        }
-        starts
-    }
-
-    fn emit(&mut self, index: usize, mut message: Message, into: &mut Conversation) {
-        let mut results = Vec::new();
-        for call in &mut message.tool_calls {
-            let result = self.take_result(index, &call.id);
-            let written = std::mem::take(&mut call.id);
-            call.id = self.unique(&written);
-            if call.id != written {
-                count_repair(into, RepairKind::RepeatedId);
-            }
-            if serde_json::from_str::<Value>(&call.function.arguments).is_err() {
-                count_repair(into, RepairKind::BrokenArguments);
-            }
-            results.push((call.id.clone(), result));
-        }
-        into.messages.push(message);
-        for (id, result) in results {
-            if result.is_none() {
-                count_repair(into, RepairKind::NoResult);
-            }
-            into.messages.push(Message::result(
-                id,
-                result.unwrap_or_else(|| NO_RESULT.to_owned()),
-            ));
-        }
-    }
-
-    /// The first result for `id` after entry `index`, before the id is called again. Entries are asked for in their
-    /// order.
-    fn take_result(&mut self, index: usize, id: &str) -> Option<String> {
-        let called = self.called.get_mut(id)?;
-        drop_passed(called, index);
-        let again = called.front().copied().unwrap_or(usize::MAX);
-        let answers = self.answered.get_mut(id)?;
-        drop_passed(answers, index);
-        let at = answers.front().copied().filter(|at| *at < again)?;
-        answers.pop_front();
-        self.entries
-            .get_mut(at)?
-            .take()
-            .map(|message| message.content)
-    }
-
-    fn unique(&mut self, id: &str) -> String {
-        let base = if id.is_empty() { "call" } else { id };
-        let mut unique = base.to_owned();
-        while !self.seen.insert(unique.clone()) {
-            let number = self.numbers.entry(base.to_owned()).or_insert(1);
-            *number += 1;
-            unique = format!("{base}_{number}");
-        }
-        unique
-    }
-}
-
-/// Drops the indices up to `index`.
-fn drop_passed(indices: &mut VecDeque<usize>, index: usize) {
-    while indices.front().is_some_and(|at| *at <= index) {
-        indices.pop_front();
-    }
-}
-
-fn count_repair(into: &mut Conversation, kind: RepairKind) {
-    *into.repairs.entry(kind).or_default() += 1;
 }
 
 #[cfg(test)]

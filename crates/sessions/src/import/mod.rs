@@ -18,12 +18,14 @@ mod events;
 mod folder;
 mod format;
 mod formats;
+mod pairing;
 mod points;
 mod scrub;
 mod source;
 mod stats;
 mod text_results;
 mod usage;
+mod written_call;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};

@@ -18,11 +18,11 @@ use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, or_dash, short};
 use crate::cli::project::{folder, given};
-use crate::cli::terminal::{Column, Console, number, render_table};
+use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
 use base::files::write_private;
-use base::locale::localized;
+use base::locale::{Locale, localized};
 use base::say;
 use base::text::shell_word;
 use base::threads::each;
@@ -105,7 +105,8 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
             if let Some(line) = rejections(&found.guarded) {
                 console.print(&format!("\n{line}"));
             }
-            if let Some(next) = next(&observation, &worst, has_project) {
+            let project = has_project.then(|| folder(common));
+            if let Some(next) = next(&observation, &worst, project.as_deref(), console) {
                 console.print(&format!("\n{next}"));
             }
         }),
@@ -663,7 +664,12 @@ fn quotations(observation: &SessionObservation) -> Option<String> {
 }
 
 /// The command that makes fixtures of the worst sessions, and first a project where there is none.
-fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) -> Option<String> {
+fn next(
+    observation: &SessionObservation,
+    worst: &[usize],
+    project: Option<&Path>,
+    console: &Console,
+) -> Option<String> {
     let mut files: Vec<&String> = Vec::new();
     for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
         if !files.contains(&file) && files.len() < SUGGESTED {
@@ -675,29 +681,34 @@ fn next(observation: &SessionObservation, worst: &[usize], has_project: bool) ->
     }
     let files = files
         .into_iter()
-        .map(|file| match std::path::absolute(file) {
-            Ok(path) if !has_project => shell_word(&path.display().to_string()),
-            _ => shell_word(file),
+        .map(|file| match (project, std::path::absolute(file)) {
+            // A command names files as they are found from the project.
+            (Some(project), _) => {
+                let inside = Path::new(file).strip_prefix(project);
+                shell_word(&inside.unwrap_or(Path::new(file)).display().to_string())
+            }
+            (None, Ok(path)) => shell_word(&path.display().to_string()),
+            (None, Err(_)) => shell_word(file),
         });
     let files = files.collect::<Vec<_>>().join(" ");
-    let import = if has_project {
-        format!("compeval fixture import {files} --at-compactions")
-    } else {
-        format!(
-            "compeval init eval --empty && compeval -C eval fixture import {files} --at-compactions"
+    let next = if project.is_some() {
+        console.next_line(
+            Locale::printed(),
+            format_args!("compeval fixture import {files} --at-compactions"),
         )
+    } else {
+        let made = format!(
+            "compeval init eval --empty && compeval -C eval fixture import {files} --at-compactions"
+        );
+        console.labelled(TextStyle::Hint, localized("next:", "下一步："), made)
     };
     let has_summary = observation
         .compactions
         .iter()
         .any(|one| one.summary.is_some());
-    let grade = if has_summary {
-        localized(
-            "After the import, a method with strategy = \"recorded\" grades the summaries that the agent really wrote.\n",
-            "导入后，用 strategy = \"recorded\" 的方法即可评分代理实际写下的摘要。\n",
-        )
-    } else {
-        ""
-    };
-    Some(say!("{grade}next: {import}", "{grade}下一步：{import}"))
+    let grade = localized(
+        "After the import, a method with strategy = \"recorded\" grades the summaries that the agent really wrote.\n",
+        "导入后，用 strategy = \"recorded\" 的方法即可评分代理实际写下的摘要。\n",
+    );
+    Some(format!("{}{next}", if has_summary { grade } else { "" }))
 }

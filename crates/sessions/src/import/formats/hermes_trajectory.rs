@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::blocks::{CallResult, call_of};
+use super::super::blocks::call_of;
 use super::super::content::{first_at, list_of, str_of, text_of};
-use super::super::draft::ConversationDraft;
+use super::super::draft::{CallResult, ConversationDraft};
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read_conversation(item: &Value, name: String) -> ConversationDraft {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::blocks::{CallResult, call_of, output_of, result_of};
+use super::super::blocks::{call_of, output_of, result_of};
 use super::super::content::{first_at, list_of, number_at, str_at, str_of};
 use super::super::conversation::DropReason;
-use super::super::draft::ConversationDraft;
+use super::super::draft::{CallResult, ConversationDraft};
 use super::table::Row::{Call, Compaction, Hook, Message, Noise, Result, Says};
 use super::table::Table;
 use crate::transcript::{Role, ToolCall};
