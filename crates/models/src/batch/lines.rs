@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::call::CallFailure;
 use crate::classify::{AttemptError, classify};
-use crate::dialects::HttpRequest;
+use crate::dialects::{Fields, HttpRequest};
 use crate::spec::Dialect;
 
 /// One request of a batch.
@@ -54,18 +54,25 @@ struct OpenaiLine<'a> {
     custom_id: &'a str,
     method: &'static str,
     url: String,
-    body: &'a RawValue,
+    body: Fields,
 }
 
 #[derive(Serialize)]
 struct AnthropicLine<'a> {
     custom_id: &'a str,
-    params: &'a RawValue,
+    params: Fields,
 }
 
 /// The path that lines of OpenAI's batches name, whatever the base URL.
 pub(super) fn endpoint(request: &HttpRequest) -> String {
     format!("/v1{}", request.path)
+}
+
+/// The body of a request in a batch, where nothing is streamed.
+fn fields(request: &HttpRequest) -> Result<Fields, serde_json::Error> {
+    let mut fields: Fields = serde_json::from_slice(&request.body)?;
+    fields.remove("stream");
+    Ok(fields)
 }
 
 /// Requests in the format of OpenAI's batch files, one a line.
@@ -75,7 +82,7 @@ pub(super) fn endpoint(request: &HttpRequest) -> String {
 pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
     let mut bytes = Vec::new();
     for BatchRequest { id, request } in requests {
-        let body = serde_json::from_slice(&request.body)?;
+        let body = fields(request)?;
         let line = OpenaiLine {
             custom_id: id,
             method: "POST",
@@ -94,7 +101,7 @@ pub(super) fn anthropic_batch(requests: &[BatchRequest]) -> Result<Bytes, serde_
     for BatchRequest { id, request } in requests {
         lines.push(AnthropicLine {
             custom_id: id,
-            params: serde_json::from_slice(&request.body)?,
+            params: fields(request)?,
         });
     }
     Ok(serde_json::to_vec(&BTreeMap::from([("requests", lines)]))?.into())
@@ -386,16 +393,16 @@ mod tests {
         let request = HttpRequest {
             path: "/chat/completions",
             headers: Vec::new(),
-            body: r#"{"model":"m","messages":[]}"#.into(),
+            body: r#"{"model":"m","messages":[],"stream":false}"#.into(),
         };
         let requests = [BatchRequest {
             id: "a".into(),
             request,
         }];
         let line = "{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/chat/completions\",\
-                    \"body\":{\"model\":\"m\",\"messages\":[]}}\n";
+                    \"body\":{\"messages\":[],\"model\":\"m\"}}\n";
         assert_eq!(openai_lines(&requests).unwrap(), line);
-        let batch = r#"{"requests":[{"custom_id":"a","params":{"model":"m","messages":[]}}]}"#;
+        let batch = r#"{"requests":[{"custom_id":"a","params":{"messages":[],"model":"m"}}]}"#;
         assert_eq!(anthropic_batch(&requests).unwrap(), batch);
     }
 }
