@@ -27,15 +27,9 @@ const DOCUMENTS: &[&str] = &[
     "docs/interface.md",
     "docs/python.md",
     "docs/economics.md",
-    "docs/notes/facts.md",
+    "docs/notes/figures.md",
     "docs/notes/gate.md",
-    "docs/notes/harms.md",
     "docs/notes/judges.md",
-    "docs/notes/constraints.md",
-    "docs/notes/observe.md",
-    "docs/notes/open-book.md",
-    "docs/notes/stand-in.md",
-    "docs/notes/targets.md",
 ];
 /// Pages whose inline paths are those of the repository. Other pages in `docs` name files of sample sessions.
 const CONTRIBUTOR_PAGES: &[&str] = &[

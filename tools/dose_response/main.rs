@@ -6,7 +6,7 @@
 //! Nothing here is random. A context has an entry for each fact of a bank, and a harm changes a share of the entries.
 //! The strict reader is right about a fact if some entry states it and none contradicts it; this is known from how the
 //! entries were made, not from their words. `cargo test -p compeval-tools --bin dose_response` fails if a slope that
-//! `docs/notes/harms.md` claims turns or vanishes.
+//! `docs/notes/figures.md` claims turns or vanishes.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -45,7 +45,7 @@ const FIGURES: [&str; 9] = [
 /// references.
 const FLAT: f64 = 0.05;
 
-/// The claims of docs/notes/harms.md: the harm, the figure, and the sign of its slope.
+/// The claims of docs/notes/figures.md: the harm, the figure, and the sign of its slope.
 #[cfg(test)]
 const CLAIMS: [(Harm, &str, f64); 14] = [
     (Harm::Dropped, "kept", -1.0),

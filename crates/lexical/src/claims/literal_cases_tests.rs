@@ -1,7 +1,7 @@
 //! The literal rules on hard cases: a table to which they were tuned, and one that was written first and is held out.
 //!
 //! `cargo test -p compeval-lexical claims::literal_cases_tests -- --nocapture` prints how often each rule is right, by
-//! direction. `docs/notes/facts.md` has the shares before any rule was changed for these tables.
+//! direction. `docs/notes/figures.md` has the shares before any rule was changed for these tables.
 
 use std::collections::BTreeMap;
 

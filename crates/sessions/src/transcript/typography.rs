@@ -13,7 +13,7 @@
 //! | blanks | `端口8080` `端口 8080` | beside a Chinese or Japanese character; never before a sign (`温度 -5`) |
 //! | conventions | dates, versions, exit codes and so on | [`super::conventions`] |
 //!
-//! `docs/notes/facts.md` has the figures; the variants and near misses behind them are tests of `compeval-lexical`, in
+//! `docs/notes/figures.md` has the figures; the variants and near misses behind them are tests of `compeval-lexical`, in
 //! `facts/variants_tests.rs`.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Estimates a limit that was not declared, and keeps within a limit that a header announced.
 //!
 //! One estimator covers one kind of limit (requests, or a kind of token) of one limit group. Its owner passes the time in, and
-//! sleeps. `docs/notes/rates.md` explains the control law.
+//! sleeps. `docs/limits.md` explains the control law.
 //!
 //! 1. *Start*: the rate doubles every round trip. The first refusal slows it to one request at a time. Most refusals are
 //!    noise, unless the next requests are refused too. A start in which nothing was accepted is repeated.
