@@ -64,10 +64,12 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// How the run ended. Failures and an exceeded budget are final only if no batch is open.
+    /// How the run ended. Failures and an exceeded budget are final only if no batch is open. A run that has all of its
+    /// outputs is complete, even if a batch of another edit is open.
     pub fn ending(&self) -> Ending {
         let ending = self.gravest();
-        if !self.run.batches.is_empty() && ending < Ending::Interrupted {
+        let may_go_on = ending != Ending::Complete && ending < Ending::Interrupted;
+        if may_go_on && !self.run.batches.is_empty() {
             Ending::Pending
         } else {
             ending

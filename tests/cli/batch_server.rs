@@ -310,11 +310,18 @@ fn not_found() -> Reply {
     )
 }
 
+/// What a request asks, whether live or in a batch.
+pub fn identity(body: &Value) -> String {
+    let fields = body.as_object().into_iter().flatten();
+    let asked: BTreeMap<_, _> = fields.filter(|(name, _)| *name != "stream").collect();
+    json!(asked).to_string()
+}
+
 impl Book {
     fn live(&mut self, vendor: Vendor, body: &[u8]) -> Reply {
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
         self.live += 1;
-        let billed = self.billed.get(&request.to_string()).copied().unwrap_or(0);
+        let billed = self.billed.get(&identity(&request)).copied().unwrap_or(0);
         let fate = (self.behaviour.live_fates)(&request, u8::try_from(billed).unwrap_or(u8::MAX));
         Reply::Json(200, self.reply(vendor, &request, &fate))
     }
@@ -331,7 +338,7 @@ impl Book {
 
     /// A billed reply.
     fn reply(&mut self, vendor: Vendor, request: &Value, fate: &Fate) -> Value {
-        let name = request.to_string();
+        let name = identity(request);
         if self.in_batches.contains(&name) {
             self.repeated.push(name.clone());
         }
@@ -549,7 +556,7 @@ impl Book {
                 Fate::Error(status) => errors.push(failed(vendor, id, status)),
                 fate => {
                     let reply = self.reply(vendor, body, &fate);
-                    self.in_batches.insert(body.to_string());
+                    self.in_batches.insert(identity(body));
                     let reply = match fate {
                         Fate::Empty => Value::Null,
                         _ => reply,

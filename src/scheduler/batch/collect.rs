@@ -255,9 +255,12 @@ async fn collect(
     let collector = Collector::new(executor, waiting, intent);
     let is_final = has_final_results(executor, intent, status);
     let mut read = collector.read(client, status).await?;
-    if is_final && matches!(read, Ok((_, 1..))) {
+    if is_gone(&read) || is_final && matches!(read, Ok((_, 1..))) {
         // The first reading may have ended early.
         read = collector.read(client, status).await?;
+    }
+    if is_gone(&read) {
+        return close_gone(executor, tracked, waiting).await.map(Some);
     }
     let (mut outcomes, missing) = match read {
         Ok(read) => read,
@@ -279,6 +282,11 @@ async fn collect(
         client.delete(status).await;
     }
     Ok(Some(outcomes))
+}
+
+/// Whether the vendor does not have the results that it has announced.
+fn is_gone<T>(read: &Result<T, CallFailure>) -> bool {
+    matches!(read, Err(failure) if failure.class == ErrorClass::NotFound)
 }
 
 /// Whether the results of a batch that has ended are all that will come.
