@@ -56,7 +56,7 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
         "{renewed}"
     );
     assert!(
-        renewed.contains("| contexts | tokens | facts kept | seconds |"),
+        renewed.contains("| contexts | tokens | facts kept | calls | cost | seconds |"),
         "{renewed}"
     );
     assert!(

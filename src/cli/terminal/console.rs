@@ -200,7 +200,11 @@ impl Console {
     /// The command to type next. It names the project where this one did.
     pub(crate) fn next_line(&self, locale: Locale, command: impl fmt::Display) -> String {
         let here = format!("compeval{} ", self.place);
-        let command = command.to_string().replacen("compeval ", &here, 1);
+        let command = command.to_string();
+        let command = match command.contains(self.place) {
+            true => command,
+            false => command.replacen("compeval ", &here, 1),
+        };
         self.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), command)
     }
 

@@ -133,13 +133,15 @@ fn next_command(
         .iter()
         .any(|(_, method)| method.cells.judged > 0);
     let label = shell_word(&manifest.label);
-    let again = || format!("compeval run --label {label}");
+    let again = || same_command(args.select.label.is_none().then_some(&*label));
     Some(match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
             "compeval judge selftest".to_owned()
         }
         // Only checks of the judges are left, and a refresh would begin anew.
-        (Exit::Interrupted, _) if manifest.outcome != Outcome::Interrupted => again(),
+        (Exit::Interrupted, _) if manifest.outcome != Outcome::Interrupted => {
+            format!("compeval run --label {label}")
+        }
         // After failures, too, a refresh would begin anew.
         (Exit::Incomplete, _) if !args.select.refresh.is_empty() => "compeval plan".to_owned(),
         // The same budget again gets further, but not if it is too small to begin.
@@ -153,6 +155,14 @@ fn next_command(
         }
         _ => "compeval plan".to_owned(),
     })
+}
+
+/// This command as it was typed, with the label that was made up for it.
+fn same_command(label: Option<&str>) -> String {
+    let typed = std::env::args().skip(1).map(|word| shell_word(&word));
+    let named = label.into_iter().map(|label| format!("--label {label}"));
+    let words: Vec<String> = typed.chain(named).collect();
+    format!("compeval {}", words.join(" "))
 }
 
 /// What `show` shows of the question to look at first: its fixture, or, in a comparison, the cell itself.
