@@ -4,7 +4,7 @@ use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::results::MethodSummary;
 use base::locale::Locale;
-use stats::{DifferenceTest, NoEvidenceReason, NoRetention, Verdict};
+use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// Declares each text once, with both of its languages; `{}` marks a value for [`fill`].
 macro_rules! texts {
@@ -440,18 +440,6 @@ impl Translation {
             NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),
             NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),
             NoEvidenceReason::Noise => ("noise", "噪声"),
-        };
-        self.locale.pick(en, zh)
-    }
-
-    /// Why there is no retention.
-    pub fn no_retention(&self, reason: NoRetention) -> &'static str {
-        let (en, zh) = match reason {
-            NoRetention::MissingReference => ("full or none has no score", "full 或 none 没有得分"),
-            NoRetention::NotANumber => ("not a number", "不是数值"),
-            NoRetention::NarrowSpan => ("ceiling and floor too close", "上下限过近"),
-            NoRetention::UncertainSpan => ("ceiling and floor not apart", "上下限无法区分"),
-            NoRetention::FewClusters => ("few fixtures", "样本太少"),
         };
         self.locale.pick(en, zh)
     }

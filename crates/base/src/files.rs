@@ -110,19 +110,6 @@ pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
         .tempfile_in(folder)
 }
 
-/// Creates a temporary file with `text`, for another program to edit. It is removed when dropped.
-pub fn temporary_file(text: &str, suffix: &str) -> Result<tempfile::NamedTempFile, FileError> {
-    let created = tempfile::Builder::new()
-        .prefix("compeval-")
-        .suffix(suffix)
-        .tempfile();
-    let written = created.and_then(|mut file| {
-        file.write_all(&redact_bytes(text.as_bytes()))?;
-        Ok(file)
-    });
-    written.map_err(|error| FileError::new("write", &std::env::temp_dir(), error))
-}
-
 /// Whether this is the name of a temporary file. A leftover one is from a process that was killed while it wrote.
 pub fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(TEMPORARY)

@@ -291,20 +291,4 @@ impl LifeCycle {
             cycles,
         }
     }
-
-    /// From the compressions of one method: medians over the first one of each history, and of the growth between
-    /// consecutive ones. `None` without a first one.
-    pub fn from_contexts(contexts: &[MeasuredContext]) -> Option<LifeCycle> {
-        let first: Vec<&MeasuredContext> = contexts
-            .iter()
-            .filter(|context| context.point == 1)
-            .collect();
-        let trigger = median_of(&first, |one| Some(one.replaced as f64))?;
-        let floor = median_of(&first, |one| Some(one.tokens as f64))?;
-        Some(LifeCycle::new(
-            trigger,
-            floor,
-            floor_growth(contexts.iter()),
-        ))
-    }
 }
