@@ -19,7 +19,7 @@ use crate::action::{
 };
 use crate::probe::{Probe, one_or_several_facts};
 use base::fault::Fault;
-use base::locale::{Locale, localized};
+use base::locale::Locale;
 use lexical::facts::Fact;
 use models::OutputSchema;
 use sessions::transcript::Role;
@@ -55,11 +55,8 @@ pub struct GradingRequest {
 }
 
 fn expected() -> &'static str {
-    localized(
-        "one object with `probe_question`, `model_response` and `rubric_criteria`, a list of ids; `compacted_context` \
-                     and `ground_truth` may be left out",
-        "一个对象，含 `probe_question`、`model_response` 和 `rubric_criteria`（id 列表）；`compacted_context` 与 `ground_truth` 可省略",
-    )
+    "one object with `probe_question`, `model_response` and `rubric_criteria`, a list of ids; `compacted_context` \
+                     and `ground_truth` may be left out"
 }
 
 impl GradingRequest {
@@ -73,10 +70,7 @@ impl GradingRequest {
         if request.rubric_criteria.is_empty() {
             return Err(Fault::at(
                 0..0,
-                localized(
-                    "`rubric_criteria` names no criterion",
-                    "`rubric_criteria` 没有写出准则",
-                ),
+                "`rubric_criteria` names no criterion",
                 expected(),
             ));
         }

@@ -15,8 +15,7 @@ use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault,
     Variable, Work,
 };
-use base::locale::{Locale, localized};
-use base::say;
+use base::locale::Locale;
 use base::text::shortened;
 use base::words::sentences;
 use lexical::facts::{Fact, FactFinder, History};
@@ -124,9 +123,8 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
         .and_then(|(start, end)| reply.get(start..=end))
         .unwrap_or(reply);
     let read: GeneratorReply = serde_json::from_str(object).map_err(|error| {
-        ReadFault::Malformed(say!(
-            "expected one JSON object with a list `probes`: {error}",
-            "应为一个含 `probes` 列表的 JSON 对象：{error}"
+        ReadFault::Malformed(format!(
+            "expected one JSON object with a list `probes`: {error}"
         ))
     })?;
     let total = read.probes.len();
@@ -142,24 +140,24 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
 /// Why a candidate was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectionReason {
-    #[error("{}", localized("it asks nothing", "没有提问"))]
+    #[error("{}", "it asks nothing")]
     NoQuestion,
-    #[error("{}", localized("it expects no fact", "没有预期事实"))]
+    #[error("{}", "it expects no fact")]
     NoFacts,
     /// This fact does not occur in the span word for word.
-    #[error("{}", say!("the fact \"{_0}\" does not occur in the span", "事实 \"{_0}\" 不在这一段中"))]
+    #[error("{}", format!("the fact \"{_0}\" does not occur in the span"))]
     NotInSpan(String),
     /// This fact occurs in the question.
-    #[error("{}", say!("the question gives the fact \"{_0}\" away", "问题泄露了事实 \"{_0}\""))]
+    #[error("{}", format!("the question gives the fact \"{_0}\" away"))]
     GivenAway(String),
     /// This fact is so short that it occurs anywhere by chance.
-    #[error("{}", say!("the fact \"{_0}\" is too short to mean anything", "事实 \"{_0}\" 太短，没有意义"))]
+    #[error("{}", format!("the fact \"{_0}\" is too short to mean anything"))]
     Weak(String),
     /// The question was asked before, or another question for the same facts.
-    #[error("{}", localized("it repeats another probe", "与另一个问题重复"))]
+    #[error("{}", "it repeats another probe")]
     Repeated,
     /// There are enough of its type.
-    #[error("{}", localized("there are enough of its type", "该类型已足够"))]
+    #[error("{}", "there are enough of its type")]
     Surplus,
 }
 

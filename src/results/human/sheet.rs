@@ -14,8 +14,6 @@ use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems, list};
 use crate::results::{Design, Row};
 use base::fault::suggestion;
-use base::locale::localized;
-use base::say;
 use stats::thresholds::SCALE;
 
 /// Answers on a sheet: enough for 30 pairs of each common dimension, and an hour or two of work.
@@ -155,7 +153,7 @@ impl GradedSheet {
             .filter(|name| headings.iter().all(|heading| heading != *name));
         let missing: Vec<&str> = missing.collect();
         if !missing.is_empty() {
-            let message = say!("the heading lacks {}", "标题行缺少 {}", list(missing));
+            let message = format!("the heading lacks {}", list(missing));
             return Err(Problems(vec![sheet.problem_at(1, message).help(shape())]));
         }
         let mut problems = Problems::default();
@@ -167,7 +165,7 @@ impl GradedSheet {
             }
         }
         if sheet.grades.is_empty() && problems.is_empty() {
-            let none = localized("there are no grades in the file", "文件中没有评分");
+            let none = "there are no grades in the file";
             problems.push(sheet.problem_at(1, none.to_owned()).help(shape()));
         }
         problems.0.extend(sheet.repeated());
@@ -193,18 +191,11 @@ impl GradedSheet {
             .into_iter()
             .find(|dimension| dimension.name() == read.dimension)
             .ok_or_else(|| {
-                self.problem_at(
-                    line,
-                    say!(
-                        "there is no dimension `{}`",
-                        "没有维度 `{}`",
-                        read.dimension
-                    ),
-                )
-                .help(suggestion(
-                    read.dimension,
-                    &Dimension::ALL.map(Dimension::name),
-                ))
+                self.problem_at(line, format!("there is no dimension `{}`", read.dimension))
+                    .help(suggestion(
+                        read.dimension,
+                        &Dimension::ALL.map(Dimension::name),
+                    ))
             })?;
         let (low, high) = SCALE;
         let score = read
@@ -215,9 +206,8 @@ impl GradedSheet {
             .ok_or_else(|| {
                 self.problem_at(
                     line,
-                    say!(
+                    format!(
                         "the score is `{}`: expected a number from {low} to {high}",
-                        "分数为 `{}`：应为 {low} 至 {high} 的数",
                         read.score
                     ),
                 )
@@ -242,11 +232,8 @@ impl GradedSheet {
             let graded = (grade.id.as_str(), grade.dimension, grade.rater.as_deref());
             match first.get(&graded) {
                 Some(line) => faults.push(
-                    self.problem_at(grade.line, say!("this was graded on line {line} already", "第 {line} 行已评分"))
-                        .help(localized(
-                            "keep one of them, or say who graded in a column `rater`: several people are averaged",
-                            "请保留其一，或用 `rater` 列注明评分人：多人取平均",
-                        )),
+                    self.problem_at(grade.line, format!("this was graded on line {line} already"))
+                        .help("keep one of them, or say who graded in a column `rater`: several people are averaged"),
                 ),
                 None => drop(first.insert(graded, grade.line)),
             }
@@ -260,13 +247,10 @@ impl GradedSheet {
         let problems = strangers.map(|grade| {
             self.problem_at(
                 grade.line,
-                say!("the results have no answer `{}`", "结果中没有回答 `{}`", grade.id),
+                format!("the results have no answer `{}`", grade.id),
             )
-            .help(localized(
-                "name the result set that the sheet was written for by --label; if its answers have changed since, write \
-                 the sheet again",
-                "请用 --label 指定该表所对应的结果集；若其回答已改变，请重新写出评分表",
-            ))
+            .help("name the result set that the sheet was written for by --label; if its answers have changed since, write \
+                 the sheet again")
         });
         let problems: Vec<Problem> = problems.collect();
         (!problems.is_empty()).then(|| self.first_of(Problems(problems)))
@@ -277,9 +261,8 @@ impl GradedSheet {
         let more = problems.0.len().saturating_sub(MAX_FAULTS);
         problems.0.truncate(MAX_FAULTS);
         if more > 0 {
-            problems.push(Problem::error(say!(
+            problems.push(Problem::error(format!(
                 "and {more} more faults in {}",
-                "另有 {more} 处错误，在 {} 中",
                 self.file
             )));
         }
@@ -297,15 +280,10 @@ impl GradedSheet {
     fn unreadable(&self, error: &csv::Error) -> Problem {
         let line = error.position().map_or(1, csv::Position::line);
         let message = match error.kind() {
-            csv::ErrorKind::Utf8 { .. } => {
-                localized("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned()
-            }
+            csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
             csv::ErrorKind::UnequalLengths {
                 expected_len, len, ..
-            } => say!(
-                "this line has {len} fields, and the heading has {expected_len}",
-                "该行有 {len} 个字段，而标题行有 {expected_len} 个"
-            ),
+            } => format!("this line has {len} fields, and the heading has {expected_len}"),
             _ => error.to_string(),
         };
         self.problem_at(line, message).help(shape())
@@ -314,10 +292,7 @@ impl GradedSheet {
 
 /// Help for a file that is no sheet.
 fn shape() -> &'static str {
-    localized(
-        "`compeval judge agreement --blind-sheet FILE` writes a sheet to fill in",
-        "`compeval judge agreement --blind-sheet FILE` 写出供填写的评分表",
-    )
+    "`compeval judge agreement --blind-sheet FILE` writes a sheet to fill in"
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, Request};
 use crate::results::previous;
 use crate::scheduler::BatchOptions;
-use base::locale::localized;
 
 /// What few need, by its id: `run --help` has it, `run -h` fits one screen.
 const RARE: &[&str] = &[
@@ -118,7 +117,7 @@ pub(crate) struct RunArgs {
 /// The number in `--jobs N`.
 fn job_count(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| localized("expected a number from 1", "应为 1 或以上的数字").to_owned())
+    count.ok_or_else(|| "expected a number from 1".to_owned())
 }
 
 impl RunArgs {
