@@ -6,8 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::context::{ContextFacts, ContextProbe, names_of};
 use super::depth::{Depth, Mentions};
-use super::entries::ContextEntries;
-use super::fabrication::unknown_names;
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{FactClass, presence, share};
@@ -15,6 +13,7 @@ use crate::probe::Probe;
 use base::units::Tokens;
 use lexical::claims::{asserts, stated_as_current};
 use lexical::facts::{FactFinder, History, Topic};
+use lexical::{ContextEntries, unknown_names};
 use sessions::transcript::{fold, fold_document};
 
 /// One probe at its point, ready to measure many contexts and answers.

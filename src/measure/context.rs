@@ -11,12 +11,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::entries::{ContextEntries, ContextEntry};
 use super::overclaim::KnownValues;
 use crate::probe::Probe;
 use base::words::words;
 use lexical::claims::{asks_for_rejection, is_denied, stated_last};
 use lexical::facts::{Fact, FactFinder, Topic, TranscriptPaths};
+use lexical::{ContextEntries, ContextEntry};
 
 /// What a context says of one expected fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,10 +6,7 @@
 mod cell;
 mod context;
 mod depth;
-mod entries;
-mod fabrication;
 mod headings;
-mod invented;
 mod overclaim;
 mod refetch;
 mod survival;
@@ -17,10 +14,7 @@ mod survival;
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
 pub use depth::Depth;
-pub use entries::{ContextEntries, ContextEntry};
-pub use fabrication::unknown_names;
 pub use headings::Headings;
-pub use invented::{InventedReferences, KnownReferences, reference_keys};
 pub use overclaim::AnswerWhenLost;
 pub use refetch::{
     DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task,

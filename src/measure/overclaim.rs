@@ -12,10 +12,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::fabrication::{is_file_path, is_identifier};
 use base::words::is_unspaced;
 use lexical::claims::abstains;
 use lexical::facts::{normal_path, suffixes};
+use lexical::{is_file_path, is_identifier};
 use sessions::transcript::fold;
 
 /// What an answer does when its context lost every expected fact.

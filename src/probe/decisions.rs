@@ -5,6 +5,7 @@ use super::generate::ProbeCandidate;
 use super::phrases::{clause, is_balanced, statement, terms};
 use super::sources::{ProbeSources, candidate, gap};
 use base::locale::Locale;
+use base::words::is_han;
 
 /// Questions about what was decided, the better ones first.
 pub(super) fn decisions(
@@ -87,7 +88,8 @@ fn alternative(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
         format!("Which alternative was turned down here: \"{choice}\"?"),
         format!("“{choice}”，当时放弃的另一个方案是什么？"),
     );
-    let is_short = other.chars().count() > 2
+    let is_short = is_own_choice(choice)
+        && other.chars().count() > 2
         && other.split_whitespace().count() <= WORDS
         && is_balanced(other);
     is_short.then(|| candidate(ProbeType::Decision, question, facts, sentence))
@@ -106,6 +108,9 @@ fn reason(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     ];
     let whole = statement(sentence)?;
     let (choice, reason) = split_choice(&whole, &REASONS).or_else(|| reason_first(&whole))?;
+    if !is_own_choice(choice) {
+        return None;
+    }
     let names: Vec<String> = terms(reason).into_iter().take(3).collect();
     let facts = if names.is_empty() {
         Vec::from_iter(phrase(clause(reason)))
@@ -130,6 +135,26 @@ fn reason_first(sentence: &str) -> Option<(&str, &str)> {
         .trim_start_matches("所以")
         .trim_end_matches(['.', '。']);
     (states_choice(choice) && is_balanced(choice)).then_some((choice, reason))
+}
+
+/// Whether a clause says what somebody does or will do, and not what is so, seems so, or should be so.
+fn is_own_choice(clause: &str) -> bool {
+    const OBSERVED: [&str; 13] = [
+        " should ", " would ", " could ", " might ", " seem", " suggest", " differ", "can see",
+        " found ", " looks ", " unable ", " it was ", " it is ",
+    ];
+    const CHOSEN: [&str; 9] = ["改", "用", "选", "決", "决定", "采", "保留", "换", "不"];
+    const ACTORS: [&str; 6] = ["i", "we", "let's", "let", "i'll", "we'll"];
+    let lower = clause.to_lowercase().replace('’', "'");
+    if lower.contains(is_han) {
+        return CHOSEN.iter().any(|word| lower.contains(word));
+    }
+    let first = lower.split_whitespace().next().unwrap_or_default();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    let acts = words
+        .any(|word| ACTORS.contains(&word) || word.starts_with("i'") || word.starts_with("we'"));
+    let is_done = first.ends_with("ing") || first.ends_with("ed") || lower.contains(" now ");
+    (acts || is_done || states_choice(&lower)) && !OBSERVED.iter().any(|word| lower.contains(word))
 }
 
 fn states_choice(text: &str) -> bool {

@@ -115,9 +115,27 @@ fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
         .failures
         .iter()
         .filter(|failure| failure.is_message && !failure.has_succeeded);
-    failed
-        .map(|failure| (failure.command.clone(), failure.lines.clone()))
+    let named = failed.map(|failure| {
+        let lines = failure.lines.iter().filter_map(|line| message_in(line));
+        (failure.command.clone(), lines.map(str::to_owned).collect())
+    });
+    named
+        .filter(|(_, lines): &(String, Vec<String>)| !lines.is_empty())
         .collect()
+}
+
+/// The message in a line of an error: without the mark that an import puts before it and the margin of a test runner.
+/// A warning is no error, and neither is a bare exit status.
+fn message_in(line: &str) -> Option<&str> {
+    const WARNINGS: [&str; 4] = ["warn", "npm warn", "npm notice", "deprecat"];
+    const LETTERS: usize = 8;
+    let line = line.trim();
+    let bare = line.strip_prefix("Error: ").unwrap_or(line);
+    let bare = bare.strip_prefix("E  ").unwrap_or(bare).trim_start();
+    let lower = bare.to_lowercase();
+    let is_warning = WARNINGS.iter().any(|start| lower.starts_with(start));
+    let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
+    (!is_warning && letters >= LETTERS).then_some(bare)
 }
 
 /// What the person wrote, without prompts that programs write in the person's name and texts so long that they were

@@ -150,7 +150,7 @@ const BOTH: &[FigureTableId] = &[All, Report];
 const PROBES: &str = "10";
 
 /// All figures, in the order of columns.
-pub static FIGURES: [Figure; 28] = [
+pub static FIGURES: [Figure; 29] = [
     figure(
         "cells.judged",
         (Count, Whole),
@@ -308,6 +308,14 @@ pub static FIGURES: [Figure; 28] = [
         ["truncated", "截断"],
         BOTH,
         |m| m.truncated_share.into(),
+    )
+    .optional(),
+    figure(
+        "guard.rejected_share",
+        (Share, Percent),
+        ["rejected", "被拒绝"],
+        &[All, Report, Compressions],
+        |m| m.guard.as_ref().map(|guard| guard.rejected_share).into(),
     )
     .optional(),
     figure(

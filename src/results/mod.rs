@@ -33,6 +33,7 @@ pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
+pub use aggregates::guarded::GuardSummary;
 pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
 pub use aggregates::noise::JudgeQuality;

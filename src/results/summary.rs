@@ -14,6 +14,7 @@ use super::aggregates::contexts::{
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
+use super::aggregates::guarded::GuardSummary;
 use super::aggregates::invented::InventedSummary;
 use super::aggregates::literal_check::LiteralCheck;
 use super::aggregates::noise::{
@@ -116,6 +117,9 @@ pub struct MethodSummary {
     pub economy: Economy,
     /// References of its contexts that their transcripts do not have; null where no context can be read.
     pub invented: Option<InventedSummary>,
+    /// What the guard finds in its contexts; absent where it looked at none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardSummary>,
     /// Whether judges and literal rules agree on which answers have their facts; null where no model graded, or too few
     /// answers.
     pub literal_check: Option<LiteralCheck>,
@@ -349,6 +353,7 @@ impl SummaryBuilder<'_> {
             by_length: levels_by_group(&self.groups.by_length, variant),
             economy,
             constraints: ConstraintSummary::new(self.set, &info.name),
+            guard: GuardSummary::new(self.set, &info.name),
             invented: InventedSummary::new(self.set, &info.name),
             literal_check: LiteralCheck::new(self.set, variant, &self.whole.kept),
             compression: compression_cost(&self.points, &info.name),

@@ -19,10 +19,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use compeval::measure::{ContextEntries, ContextProbe, KnownReferences, share};
+use compeval::measure::{ContextProbe, share};
 use compeval::probe::Bank;
 use contexts::{Harm, Statements, strict_reader, written};
 use lexical::facts::History;
+use lexical::{ContextEntries, KnownReferences};
 use ranks::{slope, spearman};
 use sessions::transcript::{Message, count_tokens, fold_document};
 

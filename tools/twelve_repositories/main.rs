@@ -19,9 +19,10 @@ mod worker;
 
 use std::collections::BTreeSet;
 
-use compeval::measure::{ContextEntries, ContextProbe, KnownReferences, share};
+use compeval::measure::{ContextProbe, share};
 use compressors::{Compressor, Harm};
 use lexical::facts::History;
+use lexical::{ContextEntries, KnownReferences};
 use ranks::spearman;
 use repositories::{REPOSITORIES, Repository, Slot};
 use sessions::transcript::{count_tokens, fold_document};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::histories::{Histories, excerpt};
+use crate::histories::{Histories, excerpt, without_media};
 use crate::prose::{letters, main_script, prose};
 use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
@@ -82,7 +82,7 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
         .iter()
         .map(|message| format!("{}\n", message.content))
         .collect();
-    let references = references_in(request);
+    let references = references_in(&without_media(request));
     let found = ReferenceIndex::new(&references).occurrences_in(&after);
     let finding = |severity, message: &str| {
         vec![Finding::new(

@@ -99,7 +99,7 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         "it ends with an empty point or a bare heading"
     } else if is_row && !line.ends_with('|') {
         "it ends within a row of a table"
-    } else if line.matches('`').count() % 2 == 1 || line.matches("**").count() % 2 == 1 {
+    } else if ["`", "**"].iter().any(|mark| ends_marked(line, mark)) {
         "it ends within marked text"
     } else if ends_in_bracket(line) {
         "it ends within brackets"
@@ -108,6 +108,7 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         && line.ends_with([
             ',', ';', '(', '[', '-', ':', '=', '/', '，', '；', '：', '、', '（',
         ])
+        && !ends_as_others(summary, line)
         || FUNCTION_WORD.is_match(line)
     {
         "it ends within a sentence"
@@ -118,6 +119,24 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
     };
     Some(what.to_owned())
 }
+
+/// Whether a line opens a mark that it does not close, and that no end mark follows: a sentence may begin within one.
+fn ends_marked(line: &str, mark: &str) -> bool {
+    let after = line.rfind(mark).and_then(|at| line.get(at..));
+    line.matches(mark).count() % 2 == 1 && after.is_some_and(|after| !after.contains(END_MARKS))
+}
+
+/// Whether other lines end in the same semicolon as the last: an item of such a list is whole.
+fn ends_as_others(summary: &str, last: &str) -> bool {
+    let semicolon = last.chars().next_back().filter(|c| matches!(c, ';' | '；'));
+    semicolon.is_some_and(|mark| {
+        let lines = summary.lines().map(str::trim_end);
+        lines.filter(|line| line.ends_with(mark)).count() > 1
+    })
+}
+
+/// What ends a sentence.
+const END_MARKS: [char; 6] = ['.', '!', '?', '。', '！', '？'];
 
 /// Whether a line opens a bracket that no bracket closes and no end mark follows.
 fn ends_in_bracket(line: &str) -> bool {
@@ -131,9 +150,8 @@ fn ends_in_bracket(line: &str) -> bool {
     ];
     pairs.iter().any(|(open, close)| {
         let rest = line.rfind(*open).and_then(|at| line.get(at..));
-        rest.is_some_and(|rest| {
-            !rest.contains(*close) && !rest.contains(['.', '!', '?', '。', '！', '？'])
-        }) && line.matches(*open).count() > line.matches(*close).count()
+        rest.is_some_and(|rest| !rest.contains(*close) && !rest.contains(END_MARKS))
+            && line.matches(*open).count() > line.matches(*close).count()
     })
 }
 

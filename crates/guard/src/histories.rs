@@ -1,5 +1,6 @@
 //! The two histories: what of the second is the summary, what was kept, and what the rules look up in the first.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
@@ -158,10 +159,30 @@ fn is_summary(text: &str) -> bool {
 fn core(text: &str) -> &str {
     let mut core = text.trim();
     if is_summary(core) {
-        core = core.split_once('\n').map_or("", |(_, rest)| rest);
+        core = without_opening(core);
+    }
+    if core.starts_with(SNAPSHOT) {
+        core = core.split_once("\n\n").map_or("", |(_, rest)| rest);
     }
     let end = ENDINGS.find(core).map_or(core.len(), |found| found.start());
     core.get(..end).unwrap_or(core).trim()
+}
+
+/// A section that Hermes puts in front of what its model wrote.
+const SNAPSHOT: &str = "## Historical Task Snapshot\nUser asked (deterministic";
+
+/// A text without its opening: the first line, if that is only the opening; else up to the bracket, the colon or the full
+/// stop that ends it, since the summary may begin in the same line.
+fn without_opening(text: &str) -> &str {
+    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let is_whole_line = !rest.trim().is_empty()
+        && (line.trim_end().ends_with([':', '.', ']']) || !line.starts_with('['));
+    if is_whole_line {
+        return rest;
+    }
+    let mark = if text.starts_with('[') { "]" } else { ": " };
+    let after = text.split_once(mark).or_else(|| text.split_once(". "));
+    after.map_or("", |(_, after)| after.trim_start_matches([':', ' ']))
 }
 
 /// The part of a summary after its analysis.
@@ -266,8 +287,8 @@ pub(crate) fn broken_messages(histories: &Histories<'_>) -> Found {
     for (at, message) in after.iter().enumerate() {
         let is_stripped = |old: &Message| {
             old.role == message.role
-                && old.content.contains("[image: ")
-                && IMAGE.replace_all(&old.content, "").trim() == message.content.trim()
+                && old.content.contains(" bytes]")
+                && without_media(&old.content).trim() == message.content.trim()
         };
         if !message.content.trim().is_empty() && before.iter().any(is_stripped) {
             found.push(reject(
@@ -282,8 +303,14 @@ pub(crate) fn broken_messages(histories: &Histories<'_>) -> Found {
     Some(found)
 }
 
-/// How the importer writes an image.
-static IMAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[image: [^\]]*\]"));
+/// How the importer writes an image or another file.
+static MEDIA: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\[[^\[\]\n]{1,80}: (?:[a-z]+/[\w.+-]+|unknown type), \d+ bytes\]"));
+
+/// A text without the placeholders of images.
+pub(crate) fn without_media(text: &str) -> Cow<'_, str> {
+    MEDIA.replace_all(text, "")
+}
 
 /// The beginning of a text on one line.
 pub(crate) fn excerpt(text: &str) -> String {

@@ -1,9 +1,9 @@
 //! What the rules are told and what they say.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What to do with a compacted history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing was found.

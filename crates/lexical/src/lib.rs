@@ -31,17 +31,23 @@
 mod answer;
 pub mod claims;
 mod demands;
+mod entries;
+mod fabrication;
 pub mod facts;
 mod gather;
 mod grade;
 mod instructions;
+mod invented;
 pub mod notes;
 mod passages;
 mod summary;
 mod terms;
 
 pub use answer::{answer, search};
+pub use entries::{ContextEntries, ContextEntry};
+pub use fabrication::{is_file_path, is_identifier, unknown_names};
 pub use grade::{Aspect, GradedAnswer, LiteralGrade};
 pub use instructions::prompt_headings;
+pub use invented::{InventedReferences, KnownReferences, reference_keys};
 pub use passages::read_transcript;
 pub use summary::{SummaryPrompt, summarize};

@@ -2,17 +2,16 @@
 //! [`crate::results::ROWS`].
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::measures::Measures;
-use crate::action::{Digest, RequestTurn, Work};
+use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Round};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    ContextFacts, FactOutcome, Headings, InventedReferences, Measured, ProbeMeasure,
-    compression_ratio, reference_keys, share,
+    ContextFacts, FactOutcome, Headings, Measured, ProbeMeasure, compression_ratio, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx};
 use crate::plan::{
@@ -24,7 +23,9 @@ use crate::results::{
     ConstraintRow, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
 use base::units::Tokens;
+use guard::{Options, Verdict, guard};
 use lexical::claims::RuleFinder;
+use lexical::{InventedReferences, reference_keys};
 use sessions::transcript::{count_tokens, fold_document};
 use store::cache::{Lookup, Store};
 
@@ -44,6 +45,7 @@ struct PromptWords {
     headings: Headings,
     /// The keys of its references.
     references: BTreeSet<String>,
+    text: String,
 }
 
 impl PromptWords {
@@ -51,6 +53,7 @@ impl PromptWords {
         PromptWords {
             headings: Headings::from_prompt(text),
             references: reference_keys(text),
+            text: text.to_owned(),
         }
     }
 }
@@ -390,6 +393,7 @@ impl<'e> RowBuilder<'e> {
             compressed: !loaded.compressed.is_unchanged,
             fact_survival: self.fact_survival(measures, context, &loaded),
             invented: self.invented(measures, context, &loaded),
+            guard: self.guarded(context, &loaded),
         })
     }
 
@@ -467,6 +471,43 @@ impl<'e> RowBuilder<'e> {
             entries,
             &self.prompt(context).references,
         ))
+    }
+
+    /// What the guard finds in a context, the worst of each rule; `None` for the ends of the scale, if only the provider can
+    /// read it, and where the two are no histories for the guard.
+    fn guarded(
+        &self,
+        context: &ResolvedContext,
+        loaded: &LoadedContext,
+    ) -> Option<BTreeMap<String, Verdict>> {
+        let Context::Readable { messages: after } = &loaded.compressed.context else {
+            return None;
+        };
+        let method = self.preparer.pipeline().method(context.cell.chain.method);
+        let is_end = [BuiltInStrategy::Full, BuiltInStrategy::None]
+            .iter()
+            .any(|end| end.name() == method.strategy.name());
+        if is_end || loaded.compressed.is_unchanged {
+            return None;
+        }
+        let fixture = &context.texts.loaded().fixture;
+        let before = fixture
+            .messages
+            .get(..context.texts.end(context.cell.point))?;
+        let prompt = &self.prompt(context).text;
+        let options = Options {
+            prompt: Some(prompt.clone()).filter(|prompt| !prompt.is_empty()),
+            begins_midway: fixture.begins_midway,
+            ..Options::default()
+        };
+        let mut found = BTreeMap::new();
+        for finding in guard(before, after, &options).ok()?.findings {
+            let worst = found
+                .entry(finding.kind.to_owned())
+                .or_insert(finding.severity);
+            *worst = finding.severity.max(*worst);
+        }
+        Some(found)
     }
 
     /// What is read from the prompt of a context's method.

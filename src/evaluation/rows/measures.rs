@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::measure::{KnownReferences, ProbeMeasure};
+use crate::measure::ProbeMeasure;
 use crate::pipeline::{JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::FixtureTexts;
 use crate::probe::Probe;
 use crate::results::{ContextRow, Row};
 use base::message::Message;
 use base::units::Tokens;
+use lexical::KnownReferences;
 use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
 use sessions::transcript::fold_document;

@@ -300,6 +300,7 @@ pub(crate) mod fakes {
             calls: 1,
             compressed: true,
             fact_survival: None,
+            guard: None,
             invented: None,
         }
     }

@@ -77,7 +77,7 @@ fn most_frequent<'r>(references: impl Iterator<Item = &'r String>) -> Vec<String
 mod tests {
     use super::super::contexts::fakes::{context, set};
     use super::*;
-    use crate::measure::InventedReferences;
+    use lexical::InventedReferences;
 
     fn with(fixture: &str, run: u32, tokens: u64, invented: Option<&[&str]>) -> ContextRow {
         let invented = invented.map(|names| InventedReferences {

@@ -7,6 +7,7 @@ pub(super) mod contexts;
 pub(super) mod economy;
 pub(super) mod excluded;
 pub(super) mod groups;
+pub(super) mod guarded;
 pub(super) mod invented;
 pub(super) mod literal_check;
 pub(super) mod noise;

@@ -1,9 +1,12 @@
 //! A line of `contexts.jsonl`: what one compression cost and kept. A line of `constraints.jsonl`: whether the context of one compression has the rule that was put into the session.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest};
-use crate::measure::InventedReferences;
+use guard::Verdict;
+use lexical::InventedReferences;
 use lexical::claims::RulePosition;
 
 /// One compression. Unknown values are null.
@@ -44,6 +47,10 @@ pub struct ContextRow {
     /// The references of the context that the transcript before the point does not have; null if the log begins in the
     /// middle of a session, or the context cannot be read.
     pub invented: Option<InventedReferences>,
+    /// What the guard found, by its rule, each with the severity; null for the ends of the scale, and if the context
+    /// cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<BTreeMap<String, Verdict>>,
 }
 
 fn yes() -> bool {

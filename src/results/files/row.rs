@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
 use crate::probe::ProbeType;
 
 /// The version of the code that makes rows. Raised when a row of the same outputs would change.
-pub const ROWS: u16 = 15;
+pub const ROWS: u16 = 16;
 
 /// One judged cell. Flat, with unrounded numbers; unknown values are null. `T` is the type of long texts: `String`, or
 /// [`Unread`].

@@ -8,12 +8,14 @@ use super::finder::FactFinder;
 use base::words::{paths, words};
 
 use super::names::{TranscriptPaths, normal_path, suffixes};
-use sessions::transcript::{Message, fold, fold_document};
+use sessions::transcript::{Message, file_operations, fold, fold_document};
 
 /// A transcript, message by message. One value serves all points, because a prefix is a range of its messages.
 #[derive(Clone, Debug)]
 pub struct History {
     messages: Vec<String>,
+    /// The files that the calls of each message name, as seen from the folder that a command changed to.
+    files: Vec<Vec<String>>,
     /// Built on first use.
     mentions: OnceLock<MentionIndex>,
 }
@@ -31,6 +33,7 @@ impl History {
     pub fn new(messages: &[Message]) -> History {
         History {
             messages: messages.iter().map(folded_message).collect(),
+            files: messages.iter().map(files_of).collect(),
             mentions: OnceLock::new(),
         }
     }
@@ -83,13 +86,17 @@ impl History {
     }
 
     fn index(&self) -> &MentionIndex {
-        self.mentions.get_or_init(|| index_mentions(&self.messages))
+        self.mentions
+            .get_or_init(|| index_mentions(&self.messages, &self.files))
     }
 }
 
-fn index_mentions(messages: &[String]) -> MentionIndex {
+fn index_mentions(messages: &[String], files: &[Vec<String>]) -> MentionIndex {
     let mut mentions = MentionIndex::default();
-    for (index, text) in messages.iter().enumerate() {
+    for (index, (text, files)) in messages.iter().zip(files).enumerate() {
+        for file in files.iter().flat_map(|file| suffixes(file)) {
+            note(&mut mentions.first, file, index);
+        }
         for word in words(text) {
             note(&mut mentions.first, word, index);
         }
@@ -113,6 +120,13 @@ fn note(first: &mut HashMap<String, usize>, name: &str, index: usize) -> bool {
         first.insert(name.to_owned(), index);
     }
     is_new
+}
+
+fn files_of(message: &Message) -> Vec<String> {
+    let operations = message.tool_calls.iter().flat_map(file_operations);
+    operations
+        .map(|operation| normal_path(&fold(&operation.path)))
+        .collect()
 }
 
 /// The text of a message with its calls, folded. No fact matches across a line break that is inserted here.
@@ -178,6 +192,15 @@ mod tests {
         let history = History::new(&[Message::text(Role::User, chain.as_str())]);
         assert!(history.mentions("a/x.rs", 1) && history.mentions(&chain[1..], 1));
         assert!(history.index().first.len() < 50);
+    }
+
+    #[test]
+    fn knows_a_file_by_the_folder_that_a_command_changed_to() {
+        let mut call = Message::text(Role::Assistant, "");
+        let command = r#"{"command":"cd ~/logs && cat > README.md"}"#;
+        call.tool_calls.push(ToolCall::new("c1", "shell", command));
+        let history = History::new(&[call]);
+        assert!(history.mentions("logs/readme.md", 1) && !history.mentions("lib/readme.md", 1));
     }
 
     #[test]

@@ -90,16 +90,19 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, Impo
     read
 }
 
-/// The format in which the file holds the most messages and results.
+/// The format that is detected, or in which the file holds the most messages and results.
 fn format_that_reads(path: &Path, length: u64) -> Option<Format> {
     if length > LARGEST_SESSION {
         return None;
     }
-    let understood = |format: Format| {
+    let read = |format: Option<Format>| {
         let file = File::open(path).ok()?;
-        let read = read_from(path, BufReader::new(file), length, Some(format)).ok()?;
-        Some((read.understood(), format))
+        read_from(path, BufReader::new(file), length, format).ok()
     };
+    if let Some(log) = read(None) {
+        return Some(log.format);
+    }
+    let understood = |format: Format| Some((read(Some(format))?.understood(), format));
     let all = Format::ALL.into_iter().rev().filter_map(understood);
     all.max_by_key(|(count, _)| *count)
         .map(|(_, format)| format)

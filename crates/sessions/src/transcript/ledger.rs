@@ -51,7 +51,9 @@ impl FileLedger {
                 let result = results.get(call.id.as_str()).copied().unwrap_or("");
                 let mut operations = file_operations(call);
                 let is_missing = names_no_file(result);
-                operations.retain(|one| one.action != FileAction::Read || !is_missing);
+                operations.retain(|one| {
+                    one.action != FileAction::Read || !is_missing && !is_listing(&one.path, result)
+                });
                 if operations.is_empty() || has_own_program(call) {
                     unclear.push(&call.function.arguments);
                 }
@@ -186,6 +188,21 @@ fn names_no_file(result: &str) -> bool {
     .any(|mark| head.contains(mark))
 }
 
+/// Whether the result of reading `path` lists a folder: names alone, for a path without an extension, or a mark of it.
+fn is_listing(path: &str, result: &str) -> bool {
+    const MARKS: [&str; 2] = ["directory</type>", "files and directories up to"];
+    let name = path
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(path);
+    let may_be_folder = !name.trim_start_matches('.').contains('.');
+    let is_name = |line: &str| !line.contains(char::is_whitespace);
+    let head: String = result.chars().take(400).collect();
+    MARKS.iter().any(|mark| head.contains(mark))
+        || may_be_folder && result.trim().contains('\n') && result.trim().lines().all(is_name)
+}
+
 /// Whether a call or a result before message `at` names the file: then it may have been there. What the user asks for
 /// need not exist.
 fn is_named_before(messages: &[Message], at: usize, path: &str) -> bool {
@@ -221,6 +238,7 @@ mod tests {
             ("write", json!({"path": "old.md", "content": "x"}), "ok"),
             ("write", json!({"path": "new.md", "content": "x"}), "ok"),
             ("edit", json!({"path": "lib.rs"}), "Error: no match"),
+            ("view", json!({"path": ".github"}), "CODEOWNERS\nworkflows"),
         ]);
         let states: Vec<(&str, bool, bool)> = ledger
             .files

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::facts::{History, normal_path, suffixes};
 use base::words::{paths, words};
-use lexical::facts::{History, normal_path, suffixes};
 use sessions::transcript::fold;
 
 /// Paths and identifiers in `answer` that occur neither in the question nor before message `until` of the
@@ -49,7 +49,7 @@ const EXTENSIONS: [&str; 48] = [
 ];
 
 /// Whether a run of path characters names a file: by a known extension, or as an absolute path.
-pub(super) fn is_file_path(run: &str) -> bool {
+pub fn is_file_path(run: &str) -> bool {
     let name = run.rsplit(['/', '\\']).next().unwrap_or(run);
     let by_extension = name.rsplit_once('.').is_some_and(|(stem, extension)| {
         !stem.is_empty() && EXTENSIONS.contains(&extension.to_lowercase().as_str())
@@ -60,7 +60,7 @@ pub(super) fn is_file_path(run: &str) -> bool {
 
 /// Whether a word is spelled as only programs spell: `snake_case`, `CONSTANT_CASE` or `camelCase`. Capitalised words
 /// are left out, because brands are spelled like that, too.
-pub(super) fn is_identifier(word: &str) -> bool {
+pub fn is_identifier(word: &str) -> bool {
     let inner = word.trim_matches('_');
     let snake = inner.contains('_')
         && inner.chars().nth(3).is_some()

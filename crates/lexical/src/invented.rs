@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::entries::{ContextEntries, ContextEntry};
+use crate::entries::{ContextEntries, ContextEntry};
+use crate::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::units::Tokens;
 use base::words::sentences;
-use lexical::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use sessions::references::{Reference, ReferenceKind, find_references, references_in};
 use sessions::transcript::{Message, fold, render};
 

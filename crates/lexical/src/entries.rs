@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use lexical::claims::statements;
+use crate::claims::statements;
 use sessions::transcript::fold;
 
 /// One statement of a context.
@@ -51,7 +51,7 @@ impl ContextEntries {
     }
 
     /// All sentences, folded, a line each.
-    pub(super) fn statements(&self) -> &str {
+    pub fn statements(&self) -> &str {
         &self.statements
     }
 }
