@@ -90,7 +90,7 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = SELECTION)]
     pub(crate) probes: Vec<String>,
     /// Number of repetitions of each sampled action
-    #[arg(long, value_name = "N", help_heading = SELECTION)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = SELECTION)]
     pub(crate) runs: Option<u32>,
     /// Model for all stages, as PROVIDER/MODEL
     #[arg(long, value_name = "MODEL", help_heading = MODELS)]

@@ -4,24 +4,24 @@
 
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
-
 use super::criterion::{Criterion, CriterionId};
 use super::rubric_file;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::ProbeType;
 use base::fault::Fault;
 use base::locale::Locale;
+use base::named_enum;
 
-/// Whether criteria follow the type of the probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scope {
-    /// Each probe is graded by the criteria of its type.
-    #[default]
-    ByType,
-    /// Every criterion is graded on every probe.
-    All,
+named_enum! {
+    /// Whether criteria follow the type of the probe.
+    #[derive(Default)]
+    pub enum Scope {
+        /// Each probe is graded by the criteria of its type.
+        #[default]
+        ByType = "by-type",
+        /// Every criterion is graded on every probe.
+        All = "all",
+    }
 }
 
 /// A rubric that was checked: ids unique, weights above 0, a criterion for every probe type.

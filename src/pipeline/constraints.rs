@@ -8,12 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use super::file::tables::{ConstraintsTable, RuleTable, read_rules};
-use super::file::{Located, StringList};
+use super::file::{Located, StringList, value};
 use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{ValidationContext, check_name, name_help};
 use crate::action::Digest;
-use base::locale::Locale;
 use lexical::claims::{Rule, RuleFinder, RulePosition, language_of};
 use sessions::transcript::{estimate_tokens, fold_document};
 
@@ -89,6 +88,7 @@ impl RuleReader<'_> {
             text,
             object,
             prohibition,
+            ..
         } = &self.table.value;
         let name = self.required("name", name.as_ref(), |name| is_blank(name));
         let language = self.required("language", language.as_ref(), |_| false);
@@ -101,8 +101,7 @@ impl RuleReader<'_> {
                 "name the words that forbid it, or leave the key out",
             );
         }
-        let (name, language, text, object) =
-            (name?, self.read_language(language?)?, text?, object?);
+        let (name, language, text, object) = (name?, language?.value, text?, object?);
         if let Err(message) = check_name(&name.value) {
             self.report(name, &message, name_help());
         } else if !names.insert(name.value.clone()) {
@@ -121,21 +120,6 @@ impl RuleReader<'_> {
         };
         self.check_stated(&rule, text);
         Some(Arc::new(rule))
-    }
-
-    fn read_language(&mut self, written: &Located<String>) -> Option<Locale> {
-        match written.value.as_str() {
-            "en" => Some(Locale::En),
-            "zh" => Some(Locale::Zh),
-            other => {
-                self.report(
-                    written,
-                    &format!("unknown language `{other}`"),
-                    "expected \"en\" or \"zh\"",
-                );
-                None
-            }
-        }
     }
 
     /// Reports a rule that its own text does not state: every context would seem to have lost it.
@@ -173,6 +157,7 @@ impl RuleReader<'_> {
                 self.report(value, &format!("`{key}` is empty"), "every rule needs it")
             }
             Some(value) => return Some(value),
+            None if self.table.value.faulty.contains(&key) => {}
             None => {
                 let problem = Problem::error(format!("this rule has no `{key}`"))
                     .at(self.file, self.table.place.clone());
@@ -208,10 +193,9 @@ fn strings(list: &Located<StringList>) -> Vec<String> {
 /// The rules of the pipeline. `None` if it has none, or if one of them has an error.
 pub(super) fn rules(
     context: &mut ValidationContext<'_>,
-    table: Option<&ConstraintsTable>,
+    table: &ConstraintsTable,
 ) -> Option<RuleSet> {
-    let table = table?;
-    let is_enabled = table.enabled.as_ref().is_some_and(|enabled| enabled.value);
+    let is_enabled = value(&table.enabled).unwrap_or(false);
     let rules = match &table.set {
         None => Some(RuleSet::built_in().clone()),
         Some(path) => {
@@ -268,6 +252,7 @@ pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::locale::Locale;
 
     #[test]
     fn the_built_in_rules_have_the_same_objects_in_both_languages() {

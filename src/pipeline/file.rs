@@ -4,15 +4,32 @@
 //! profile is merged in: tables by key, arrays of tables by `name`. In `pipeline`, only this file uses the `toml` crate.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::fmt::Display;
+use std::ops::{Bound, Range, RangeBounds};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use super::methods::StrategyKind;
 use super::model::SourceFile;
+use super::model::TailMode;
+use super::presets::Preset;
 use super::problem::{Problem, Problems, suggest};
-use base::locale::localized;
+use crate::answer::{SearchProtocol, TruncatedReplies};
+use crate::compress::PromptPlacement;
+use crate::judge::Scope;
+use crate::pipeline::Book;
+use base::locale::Locale;
+use base::units::Tokens;
+use models::{Dialect, Lane};
+use store::remote::RemoteMode;
+
+/// The value of a key, if it is written and sound.
+pub(super) fn value<T: Clone>(written: &Option<Located<T>>) -> Option<T> {
+    written.as_ref().map(|written| written.value.clone())
+}
 
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
 #[derive(Clone, Debug)]
@@ -42,9 +59,7 @@ pub(super) trait ReadToml: Sized {
     fn schema() -> Value;
 
     /// What a list of such values is called.
-    fn list_name() -> &'static str {
-        "a list of strings"
-    }
+    const LIST: &str = "a list of strings";
 
     /// Reads the value, or reports a problem.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Self>;
@@ -65,6 +80,8 @@ pub(super) struct TomlReader<'a> {
     problems: &'a mut Problems,
     /// The keys of `[pipeline]`. Users easily write them above its header.
     settings: &'a [&'a str],
+    /// The key whose value is read.
+    key: &'static str,
 }
 
 type Key<'i> = Spanned<DeString<'i>>;
@@ -84,6 +101,26 @@ impl TomlReader<'_> {
         self.problems
             .push(problem.label(self.file, value.span(), format!("expected {expected}")));
         None
+    }
+
+    /// Whether a number is in its range. One that is not is reported.
+    fn admits<T: PartialOrd + Display>(
+        &mut self,
+        number: &Located<T>,
+        range: &impl RangeBounds<T>,
+    ) -> bool {
+        let is_in = range.contains(&number.value);
+        if !is_in {
+            let expected = range_words(range);
+            let (key, found) = (self.key, &number.value);
+            let problem = Problem::error(format!("expected {expected} for `{key}`, found {found}"));
+            self.problems.push(problem.label(
+                self.file,
+                number.place.clone(),
+                format!("expected {expected}"),
+            ));
+        }
+        is_in
     }
 
     fn report_unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
@@ -112,26 +149,86 @@ impl TomlReader<'_> {
     }
 }
 
+/// A range as people read it.
+pub(super) fn range_words<T: Display>(range: &impl RangeBounds<T>) -> String {
+    match (range.start_bound(), range.end_bound()) {
+        (Bound::Included(least), Bound::Included(most)) => {
+            format!("a number from {least} to {most}")
+        }
+        (Bound::Included(least), _) => format!("a number of at least {least}"),
+        _ => "a number".to_owned(),
+    }
+}
+
+/// The schema of a number in a range.
+fn ranged<T: Copy + Into<Value>>(mut schema: Value, range: &impl RangeBounds<T>) -> Value {
+    if let Bound::Included(least) = range.start_bound() {
+        schema["minimum"] = (*least).into();
+    }
+    if let Bound::Included(most) = range.end_bound() {
+        schema["maximum"] = (*most).into();
+    }
+    schema
+}
+
+/// Declares a table of the file: its keys, each with its meaning, its type, and the range of a number. Reading, checks,
+/// schema and documentation come from here. Keys that several tables share are a table of their own, which `with` takes in.
 macro_rules! table {
-    ($(#[$meta:meta])* $name:ident $(by $key:ident)? { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident $(by $key:ident)? {
+        $($(#[doc = $doc:literal])* $field:ident: $type:ident $(<$of:ident>)? $(in $range:expr)?),* $(,)?
+    } $(with { $($part:ident: $shared:ident),+ $(,)? })?) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default)]
+        #[derive(Clone, Debug)]
         pub(crate) struct $name {
-            $($(#[doc = $doc])* pub(crate) $field: Option<Located<$type>>),*
+            $($(#[doc = $doc])* pub(crate) $field: Option<Located<$type $(<$of>)?>>,)*
+            $($(pub(crate) $part: $shared,)+)?
+            /// Keys whose values cannot be used, which is already reported.
+            pub(crate) faulty: Vec<&'static str>,
         }
 
         impl $name {
-            pub(crate) const KEYS: &[&str] = &[$(stringify!($field)),*];
+            /// The table in which no key is written.
+            pub(crate) const NOTHING: $name = $name { $($field: None,)* $($($part: $shared::NOTHING,)+)? faulty: Vec::new() };
+
+            /// The table, or one in which no key is written.
+            #[allow(dead_code, reason = "few tables need not be written")]
+            pub(crate) fn of(written: &Option<Located<$name>>) -> &$name {
+                static NOTHING: $name = $name::NOTHING;
+                written.as_ref().map_or(&NOTHING, |table| &table.value)
+            }
+
+            /// All keys.
+            pub(crate) fn keys() -> Vec<&'static str> {
+                #[allow(unused_mut, reason = "few tables take others in")]
+                let mut keys = vec![$(stringify!($field)),*];
+                $($(keys.extend($shared::keys());)+)?
+                keys
+            }
 
             fn from_table(table: &DeTable<'_>, reader: &mut TomlReader<'_>) -> $name {
-                let mut read = $name::default();
+                let mut read = $name::NOTHING;
                 for (key, value) in table {
-                    match &**key.get_ref() {
-                        $(stringify!($field) => read.$field = reader.placed(key.span(), value),)*
-                        _ => reader.report_unknown_key(key, $name::KEYS),
+                    if !read.read_key(key, value, reader) {
+                        reader.report_unknown_key(key, &$name::keys());
                     }
                 }
                 read
+            }
+
+            /// Reads the value of a key; false if the table has no such key.
+            fn read_key(&mut self, key: &Key<'_>, value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> bool {
+                match &**key.get_ref() {
+                    $(stringify!($field) => {
+                        reader.key = stringify!($field);
+                        self.$field = reader.placed(key.span(), value);
+                        $(self.$field = self.$field.take().filter(|number| reader.admits(number, &($range)));)?
+                        if self.$field.is_none() {
+                            self.faulty.push(stringify!($field));
+                        }
+                        true
+                    })*
+                    _ => false $($(|| self.$part.read_key(key, value, reader))+)?,
+                }
             }
 
             /// The keys that are written, with their places.
@@ -139,16 +236,23 @@ macro_rules! table {
             pub(crate) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
                 let mut keys = Vec::new();
                 $(keys.extend(self.$field.as_ref().map(|placed| (stringify!($field), placed.key.clone())));)*
+                $($(keys.extend(self.$part.written());)+)?
                 keys
             }
         }
 
         impl ReadToml for $name {
             const MERGES: bool = true;
+            const LIST: &str = "an array of tables (a header in double brackets)";
 
             fn schema() -> Value {
                 let mut properties = JsonMap::new();
-                $(properties.insert(stringify!($field).to_owned(), described::<$type>(&[$($doc),*]));)*
+                $({
+                    let schema = <$type $(<$of>)?>::schema();
+                    $(let schema = ranged(schema, &($range));)?
+                    properties.insert(stringify!($field).to_owned(), described(schema, &[$($doc),*]));
+                })*
+                $($(properties.extend($shared::schema()["properties"].as_object().cloned().unwrap_or_default());)+)?
                 json!({ "type": "object", "properties": properties, "additionalProperties": false })
             }
 
@@ -159,24 +263,21 @@ macro_rules! table {
                 }
             }
 
-            fn list_name() -> &'static str {
-                "an array of tables (a header in double brackets)"
-            }
-
             $(fn name(&self) -> Option<&str> {
                 self.$key.as_ref().map(|name| name.value.as_str())
             })?
 
             fn merge(&mut self, top: $name) {
                 $(merge(&mut self.$field, top.$field);)*
+                $($(self.$part.merge(top.$part);)+)?
+                self.faulty.extend(top.faulty);
             }
         }
     };
 }
 
 /// The schema of a key with its documentation, which editors show.
-fn described<T: ReadToml>(documentation: &[&str]) -> Value {
-    let mut schema = T::schema();
+fn described(mut schema: Value, documentation: &[&str]) -> Value {
     if !documentation.is_empty() {
         schema["description"] = documentation
             .iter()
@@ -196,8 +297,74 @@ fn merge<T: ReadToml>(base: &mut Option<Located<T>>, top: Option<Located<T>>) {
     }
 }
 
+/// One of a few words.
+pub(super) trait Word: Copy + 'static {
+    /// The words with what they mean.
+    fn words() -> Vec<(&'static str, Self)>;
+}
+
+impl<T: Word> ReadToml for T {
+    fn schema() -> Value {
+        let words: Vec<&str> = T::words().iter().map(|(word, _)| *word).collect();
+        json!({ "type": "string", "enum": words })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<T> {
+        let (written, words) = (String::read(value, reader)?, T::words());
+        let found = words.iter().find(|(word, _)| *word == written);
+        if found.is_none() {
+            let problem = Problem::error(format!("unknown {} `{written}`", reader.key));
+            let help = suggest(&written, words.iter().map(|(word, _)| *word));
+            reader
+                .problems
+                .push(problem.at(reader.file, value.span()).help(help));
+        }
+        found.map(|(_, value)| *value)
+    }
+}
+
+macro_rules! words {
+    ($($type:ty),+) => {
+        $(impl Word for $type {
+            fn words() -> Vec<(&'static str, $type)> {
+                <$type>::ALL.map(|value| (value.name(), value)).into()
+            }
+        })+
+    };
+}
+
+words!(
+    Book,
+    Dialect,
+    Lane,
+    PromptPlacement,
+    RemoteMode,
+    Scope,
+    SearchProtocol,
+    TailMode,
+    TruncatedReplies
+);
+
+impl Word for Locale {
+    fn words() -> Vec<(&'static str, Locale)> {
+        vec![("en", Locale::En), ("zh", Locale::Zh)]
+    }
+}
+
+impl Word for StrategyKind {
+    fn words() -> Vec<(&'static str, StrategyKind)> {
+        StrategyKind::ALL.into()
+    }
+}
+
+impl Word for Preset {
+    fn words() -> Vec<(&'static str, Preset)> {
+        Preset::ALL.into()
+    }
+}
+
 macro_rules! scalar {
-    ($type:ty, $english:literal, $chinese:literal, $schema:tt, $pattern:pat => $read:expr) => {
+    ($type:ty, $expected:literal, $schema:tt, $pattern:pat => $read:expr) => {
         impl ReadToml for $type {
             fn schema() -> Value {
                 json!($schema)
@@ -208,18 +375,35 @@ macro_rules! scalar {
                     $pattern => $read,
                     _ => None,
                 };
-                found.or_else(|| reader.mistyped(value, localized($english, $chinese)))
+                found.or_else(|| reader.mistyped(value, $expected))
             }
         }
     };
 }
 
-scalar!(String, "a string", "字符串", { "type": "string" }, DeValue::String(text) => Some(text.to_string()));
-scalar!(bool, "true or false", "true 或 false", { "type": "boolean" }, DeValue::Boolean(yes) => Some(*yes));
-scalar!(u32, "a whole number from 0 to 4294967295", "0 至 4294967295 的整数", { "type": "integer", "minimum": 0, "maximum": (u32::MAX) },
+scalar!(String, "a string", { "type": "string" }, DeValue::String(text) => Some(text.to_string()));
+scalar!(bool, "true or false", { "type": "boolean" }, DeValue::Boolean(yes) => Some(*yes));
+scalar!(u32, "a whole number from 0 to 4294967295", { "type": "integer", "minimum": 0, "maximum": (u32::MAX) },
     DeValue::Integer(n) => u32::from_str_radix(n.as_str(), n.radix()).ok());
-scalar!(u64, "a whole number from 0 up", "不小于 0 的整数", { "type": "integer", "minimum": 0 },
+scalar!(u64, "a whole number from 0 up", { "type": "integer", "minimum": 0 },
     DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok());
+scalar!(Tokens, "a number of tokens, at least 1", { "type": "integer", "minimum": 1 },
+    DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok().filter(|n| *n > 0).map(Tokens));
+
+impl ReadToml for Duration {
+    fn schema() -> Value {
+        json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 86_400 })
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Duration> {
+        let seconds = f64::read(value, reader)?;
+        let is_sound = seconds > 0.0 && seconds <= 86_400.0;
+        let duration = is_sound.then(|| Duration::from_secs_f64(seconds));
+        duration.or_else(|| {
+            reader.mistyped(value, "a number of seconds above 0, a day (86400) at most")
+        })
+    }
+}
 
 impl ReadToml for f64 {
     fn schema() -> Value {
@@ -257,7 +441,7 @@ impl<T: ReadToml> ReadToml for Vec<Located<T>> {
         let items = value
             .get_ref()
             .as_array()
-            .or_else(|| reader.mistyped(value, T::list_name()))?;
+            .or_else(|| reader.mistyped(value, T::LIST))?;
         Some(
             items
                 .iter()

@@ -1,12 +1,12 @@
 //! Validates `[[compress]]` tables: each becomes a method whose strategy holds exactly what its kind needs.
 
-use super::file::Located;
-use super::file::tables::CompressTable;
+use super::file::tables::{Appendix, CompressTable, ModelKeys, ProgramKeys};
+use super::file::{Located, value};
 use super::presets;
 use super::problem::{list, suggest};
 use super::programs;
-use super::validation::{ValidationContext, inserts, model_declaration};
-use crate::action::{BuiltInStrategy, Template, Variable};
+use super::validation::{Asking, ValidationContext, inserts};
+use crate::action::{BuiltInStrategy, Stage, Template, Variable};
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
@@ -16,8 +16,8 @@ use sessions::references::PATTERNS;
 const KEPT_RESULTS: u32 = 10;
 
 /// The strategies as a file names them.
-#[derive(Clone, Copy)]
-enum StrategyKind {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StrategyKind {
     Prompted(PromptStyle),
     Opaque,
     ProviderCompaction,
@@ -25,104 +25,95 @@ enum StrategyKind {
     Rule(BuiltInStrategy),
 }
 
-const STRATEGIES: [(&str, StrategyKind); 13] = [
-    (
-        "anchored-iterative",
-        StrategyKind::Prompted(PromptStyle::Anchored),
-    ),
-    (
-        "regenerative",
-        StrategyKind::Prompted(PromptStyle::Regenerative),
-    ),
-    ("opaque", StrategyKind::Opaque),
-    ("provider-compaction", StrategyKind::ProviderCompaction),
-    ("command", StrategyKind::Command),
-    ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
-    ("prune", StrategyKind::Rule(BuiltInStrategy::Prune)),
-    (
-        "mask",
-        StrategyKind::Rule(BuiltInStrategy::Mask {
-            keep_results: KEPT_RESULTS,
-        }),
-    ),
-    ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
-    (
-        "reference-list",
-        StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS }),
-    ),
-    ("recorded", StrategyKind::Rule(BuiltInStrategy::Recorded)),
-    ("full", StrategyKind::Rule(BuiltInStrategy::Full)),
-    ("none", StrategyKind::Rule(BuiltInStrategy::None)),
-];
-
-/// The names of all strategies, as a pipeline writes them.
-pub(super) fn strategies() -> impl Iterator<Item = &'static str> {
-    STRATEGIES.into_iter().map(|(name, _)| name)
-}
-
-/// The keys that every strategy takes.
-const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
-
-/// All keys that each strategy takes.
-pub(super) fn keys_by_strategy() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
-    STRATEGIES
-        .into_iter()
-        .map(|(name, kind)| (name, [&COMMON_KEYS, kind.keys()].concat()))
-}
-
 impl StrategyKind {
-    /// The keys this kind takes besides [`COMMON_KEYS`].
-    fn keys(self) -> &'static [&'static str] {
+    /// All of them by name.
+    pub(super) const ALL: [(&str, StrategyKind); 13] = [
+        (
+            "anchored-iterative",
+            StrategyKind::Prompted(PromptStyle::Anchored),
+        ),
+        (
+            "regenerative",
+            StrategyKind::Prompted(PromptStyle::Regenerative),
+        ),
+        ("opaque", StrategyKind::Opaque),
+        ("provider-compaction", StrategyKind::ProviderCompaction),
+        ("command", StrategyKind::Command),
+        ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
+        ("prune", StrategyKind::Rule(BuiltInStrategy::Prune)),
+        (
+            "mask",
+            StrategyKind::Rule(BuiltInStrategy::Mask {
+                keep_results: KEPT_RESULTS,
+            }),
+        ),
+        ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
+        (
+            "reference-list",
+            StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS }),
+        ),
+        ("recorded", StrategyKind::Rule(BuiltInStrategy::Recorded)),
+        ("full", StrategyKind::Rule(BuiltInStrategy::Full)),
+        ("none", StrategyKind::Rule(BuiltInStrategy::None)),
+    ];
+
+    fn name(self) -> &'static str {
+        let known = StrategyKind::ALL.into_iter();
+        let mut named = known.filter(|(_, kind)| *kind == self);
+        named.next().map_or("", |(name, _)| name)
+    }
+
+    /// The keys that every strategy takes.
+    const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
+
+    /// All keys that it takes.
+    pub(super) fn all_keys(self) -> Vec<&'static str> {
+        [StrategyKind::COMMON_KEYS.to_vec(), self.keys()].concat()
+    }
+
+    /// The keys that it takes and others do not.
+    fn keys(self) -> Vec<&'static str> {
         match self {
-            StrategyKind::Prompted(_) => &[
-                "model",
-                "prompt",
-                "placement",
-                "preset",
-                "keep_head",
-                "keep_tail",
-                "keep_user",
-                "append",
-                "extract",
-                "max_output_tokens",
-                "target_tokens",
-                "temperature",
-                "effort",
-                "lane",
-            ],
-            StrategyKind::ProviderCompaction => &[
-                "model",
-                "prompt",
-                "max_output_tokens",
-                "target_tokens",
-                "temperature",
-                "effort",
-            ],
-            StrategyKind::Opaque => &["model"],
-            StrategyKind::Command => &[
-                "command",
-                "model",
-                "inputs",
-                "env",
-                "secrets",
-                "identity",
-                "deterministic",
-                "protocol",
-                "workers",
-                "start_timeout_s",
-                "timeout_s",
-                "target_tokens",
-            ],
-            StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens"],
-            StrategyKind::Rule(
+            StrategyKind::Prompted(_) => {
+                let own = [
+                    "placement",
+                    "preset",
+                    "keep_head",
+                    "keep_tail",
+                    "keep_user",
+                    "append",
+                    "extract",
+                    "target_tokens",
+                ];
+                [ModelKeys::keys(), own.to_vec()].concat()
+            }
+            StrategyKind::ProviderCompaction => {
+                let keys = ModelKeys::keys().into_iter();
+                keys.filter(|key| *key != "lane")
+                    .chain(["target_tokens"])
+                    .collect()
+            }
+            StrategyKind::Opaque => vec!["model"],
+            StrategyKind::Command => {
+                let own = [
+                    "model",
+                    "protocol",
+                    "workers",
+                    "start_timeout_s",
+                    "target_tokens",
+                ];
+                [ProgramKeys::keys(), own.to_vec()].concat()
+            }
+            StrategyKind::Rule(rule) => match rule {
+                BuiltInStrategy::Mask { .. } => vec!["keep_results", "target_tokens"],
                 BuiltInStrategy::Truncate
                 | BuiltInStrategy::Prune
                 | BuiltInStrategy::Extract
-                | BuiltInStrategy::ReferenceList { .. },
-            ) => &["target_tokens"],
-            StrategyKind::Rule(
-                BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None,
-            ) => &[],
+                | BuiltInStrategy::ReferenceList { .. } => vec!["target_tokens"],
+                BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => {
+                    Vec::new()
+                }
+            },
         }
     }
 }
@@ -136,20 +127,20 @@ pub(super) fn method(
 ) -> Option<Method> {
     let completed = presets::with_preset(context, table);
     let table = completed.as_ref().unwrap_or(table);
-    let Some(strategy) = &table.value.strategy else {
-        let help = format!("add strategy = \"…\", one of {}", list(strategies()));
-        context.error(
-            &table.place,
-            format!("the method `{name}` has no strategy"),
-            help,
-        );
+    let Some(kind) = value(&table.value.strategy) else {
+        if !table.value.faulty.contains(&"strategy") {
+            let known = list(StrategyKind::ALL.map(|(name, _)| name));
+            let help = format!("add strategy = \"…\", one of {known}");
+            context.error(
+                &table.place,
+                format!("the method `{name}` has no strategy"),
+                help,
+            );
+        }
         return None;
     };
-    let kind = context.choice("strategy", Some(strategy), &STRATEGIES)?;
-    reject_foreign_keys(context, &strategy.value, kind, table);
-    let target_tokens = context
-        .at_least_one("target_tokens", table.value.target_tokens.as_ref())
-        .map(Tokens);
+    reject_foreign_keys(context, kind, table);
+    let target_tokens = value(&table.value.target_tokens);
     let strategy = match kind {
         StrategyKind::Prompted(style) => prompted(context, style, table, override_model)?,
         StrategyKind::Opaque => Strategy::Opaque {
@@ -170,18 +161,13 @@ pub(super) fn method(
 
 fn reject_foreign_keys(
     context: &mut ValidationContext<'_>,
-    strategy: &str,
     kind: StrategyKind,
     table: &Located<CompressTable>,
 ) {
     for (key, place) in table.value.written() {
-        if !COMMON_KEYS.contains(&key) && !kind.keys().contains(&key) {
-            let message = format!("the strategy `{strategy}` does not take `{key}`");
-            context.error(
-                &place,
-                message,
-                format!("it takes {}", list(kind.keys().iter().copied())),
-            );
+        if !kind.all_keys().contains(&key) {
+            let message = format!("the strategy `{}` does not take `{key}`", kind.name());
+            context.error(&place, message, format!("it takes {}", list(kind.keys())));
         }
     }
 }
@@ -192,25 +178,22 @@ fn prompted(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = context.model(&model_declaration!(table, Compress, override_model));
+    let model = context.model(&asking(table, override_model));
     let built_in = Some(compress::built_in(style, context.locale));
-    let words = PromptPlacement::ALL.map(|placement| (placement.name(), placement));
-    let placement = context
-        .choice("placement", table.value.placement.as_ref(), &words)
-        .unwrap_or_default();
+    let placement = value(&table.value.placement).unwrap_or_default();
     let required: &[Variable] = if placement == PromptPlacement::Inline {
         &["transcript"]
     } else {
         &[]
     };
     let (template, prompt_path) = context.prompt(
-        table.value.prompt.as_ref(),
+        table.value.ask.prompt.as_ref(),
         compress::VARIABLES,
         required,
         built_in,
     )?;
     warn_of_lost_focus(context, &template, table);
-    let (shape, extract) = (shape(context, &table.value), extract(context, &table.value));
+    let (shape, extract) = (shape(&table.value), extract(context, &table.value));
     Some(Strategy::Prompted {
         style,
         model: model?,
@@ -231,6 +214,7 @@ fn warn_of_lost_focus(
     if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
         let place = table
             .value
+            .ask
             .prompt
             .as_ref()
             .map_or(&table.place, |prompt| &prompt.place)
@@ -245,29 +229,26 @@ fn warn_of_lost_focus(
     }
 }
 
-fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
+fn shape(table: &CompressTable) -> Shape {
+    const USUAL: Tokens = Tokens(2000);
+    // A tenth of the whole.
+    let room = Tokens(value(&table.target_tokens).unwrap_or(USUAL).0 / 10);
     Shape {
-        head: context
-            .at_least_one("keep_head", table.keep_head.as_ref())
-            .unwrap_or(0),
-        tail: table.keep_tail.as_ref().map(|tail| tail.value.0),
-        user: context
-            .at_least_one("keep_user", table.keep_user.as_ref())
-            .map(Tokens),
-        files: files(context, table),
+        head: value(&table.keep_head).unwrap_or(0),
+        tail: value(&table.keep_tail).map(|tail| tail.0),
+        user: value(&table.keep_user),
+        files: value(&table.append).map(|Appendix::Files| room),
     }
 }
 
-/// The room for the list of files that `append = "files"` adds: a tenth of the whole.
-fn files(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<Tokens> {
-    const USUAL: u64 = 2000;
-    let words = [("files", ())];
-    context.choice("append", table.append.as_ref(), &words)?;
-    let target = table
-        .target_tokens
-        .as_ref()
-        .map_or(USUAL, |target| target.value);
-    Some(Tokens(target / 10))
+/// A table of a method as one that asks a model.
+fn asking<'a>(table: &'a Located<CompressTable>, override_model: Option<&'a str>) -> Asking<'a> {
+    Asking {
+        header: &table.place,
+        stage: Stage::Compress,
+        keys: &table.value.ask,
+        override_model,
+    }
 }
 
 /// The name of the tag around the summary in a reply.
@@ -294,7 +275,7 @@ fn compaction(
     override_model: Option<&str>,
 ) -> Option<Strategy> {
     let model = vendor_model(context, Dialect::Anthropic, table, override_model);
-    let prompt = table.value.prompt.as_ref();
+    let prompt = table.value.ask.prompt.as_ref();
     let (template, prompt_path) = match prompt {
         Some(_) => context
             .prompt(prompt, compress::VARIABLES, &[], None)
@@ -315,17 +296,14 @@ fn vendor_model(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<ModelUse> {
-    let model = context.model(&model_declaration!(table, Compress, override_model))?;
+    let model = context.model(&asking(table, override_model))?;
     if model.provider.dialect == dialect {
         return Some(model);
     }
-    let strategy = table
-        .value
-        .strategy
-        .as_ref()
-        .map_or("", |strategy| &strategy.value);
+    let strategy = value(&table.value.strategy).map_or("", StrategyKind::name);
     let place = table
         .value
+        .ask
         .model
         .as_ref()
         .map_or(&table.place, |model| &model.place);

@@ -132,14 +132,15 @@ impl Default for Runs {
     }
 }
 
-/// What the answerer is shown of the transcript after the point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TailMode {
-    #[default]
-    None,
-    /// All of it, word for word.
-    Verbatim,
+named_enum! {
+    /// What the answerer is shown of the transcript after the point.
+    #[derive(Default)]
+    pub enum TailMode {
+        #[default]
+        None = "none",
+        /// All of it, word for word.
+        Verbatim = "verbatim",
+    }
 }
 
 named_enum! {

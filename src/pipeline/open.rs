@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::constraints::{self, RuleSet};
-use super::file::Located;
-use super::file::tables::{AnswerTable, CompressTable, Declared};
+use super::file::tables::{AnswerTable, CompressTable, ConstraintsTable, Declared, PipelineTable};
+use super::file::{Located, value};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
-use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
+use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile, TailMode};
 use super::paths::{self, declared_remote};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
@@ -126,10 +126,9 @@ impl ProjectLoader<'_> {
             environment: self.environment,
             locale: Locale::default(),
             main_model: self
-                .declared
-                .pipeline
+                .table()
+                .model
                 .as_ref()
-                .and_then(|table| table.value.model.as_ref())
                 .map(|model| model.value.as_str()),
             has_focus_topic: self
                 .request
@@ -223,12 +222,8 @@ impl ProjectLoader<'_> {
         reader: &'a SourceReader,
         problems: &'a mut Problems,
     ) -> FixtureLoader<'a> {
-        let table = self.declared.pipeline.as_ref().map(|table| &table.value);
-        let fixtures = table.and_then(|table| table.fixtures.as_ref());
-        let probes = table.and_then(|table| table.probes.as_ref());
-        let verbatim_tail = table
-            .and_then(|table| table.tail.as_ref())
-            .is_some_and(|tail| tail.value == "verbatim");
+        let table = self.table();
+        let verbatim_tail = value(&table.tail) == Some(TailMode::Verbatim);
         let OpenRequest {
             strict,
             allow_unproven,
@@ -245,8 +240,8 @@ impl ProjectLoader<'_> {
         FixtureLoader {
             file: self.file,
             reader,
-            fixtures,
-            probes,
+            fixtures: table.fixtures.as_ref(),
+            probes: table.probes.as_ref(),
             checks,
             problems,
         }
@@ -261,7 +256,7 @@ impl ProjectLoader<'_> {
         transcripts: &[u64],
     ) -> Option<(Pipeline, Option<RuleSet>)> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
-        let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
+        let pipeline = self.table();
         let settings = settings::settings(
             context,
             pipeline,
@@ -272,10 +267,7 @@ impl ProjectLoader<'_> {
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
-        let constraints = constraints::rules(
-            context,
-            declared.constraints.as_ref().map(|table| &table.value),
-        );
+        let constraints = constraints::rules(context, ConstraintsTable::of(&declared.constraints));
         let remote = declared_remote(declared, context.file, &mut context.problems);
         self.require_stages(context);
         let (answerers, judges) = self.answerers_and_judges(context);
@@ -345,6 +337,11 @@ impl ProjectLoader<'_> {
                         neither of the two";
             context.problems.push(problem.help(help));
         }
+    }
+
+    /// `[pipeline]`
+    fn table(&self) -> &PipelineTable {
+        PipelineTable::of(&self.declared.pipeline)
     }
 
     /// Whether contexts are all that is made.
@@ -486,11 +483,7 @@ impl ProjectLoader<'_> {
         method: &Method,
         table: &Located<CompressTable>,
     ) {
-        let written = self
-            .declared
-            .pipeline
-            .as_ref()
-            .and_then(|t| t.value.judge_context.as_ref());
+        let written = self.table().judge_context.as_ref();
         let strategy_place = table
             .value
             .strategy

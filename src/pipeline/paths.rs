@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::file::Located;
-use super::file::tables::{self, CacheTable, Declared, FixturePaths};
+use super::file::tables::{self, CacheTable, Declared, FixturePaths, PipelineTable};
+use super::file::{Located, value};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::model::SourceFile;
-use super::problem::{Problem, Problems, suggest};
+use super::problem::{Problem, Problems};
 use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
 use super::sources::{Pattern, SourceReader, out_of_bounds};
 use base::guarded::check_tree;
 use models::ApiKeyVariable;
-use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl};
+use store::remote::{DeclaredRemote, RemoteUrl};
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +66,7 @@ pub fn project_paths(
     if problems.errors() > 0 {
         return Err(problems);
     }
-    let written = declared
-        .pipeline
-        .as_ref()
-        .and_then(|table| table.value.fixtures.as_ref());
+    let written = PipelineTable::of(&declared.pipeline).fixtures.as_ref();
     // Opening the project reports faults in single files.
     let mut ignored = Problems::default();
     let (checks, problems) = (FixtureChecks::default(), &mut ignored);
@@ -165,11 +162,11 @@ pub(super) fn folders(
 
 /// The folders of results, cache and probes as the file declares them, each with its place there, or the usual ones.
 fn declared_folders(declared: &Declared) -> [(&Path, Option<&Range<usize>>); 3] {
-    let table = declared.pipeline.as_ref().map(|table| &table.value);
+    let table = PipelineTable::of(&declared.pipeline);
     [
-        (table.and_then(|table| table.results.as_ref()), "results"),
-        (table.and_then(|table| table.cache.as_ref()), "cache"),
-        (table.and_then(|table| table.probes.as_ref()), "probes"),
+        (&table.results, "results"),
+        (&table.cache, "cache"),
+        (&table.probes, "probes"),
     ]
     .map(|(written, usual)| match written {
         Some(folder) => (Path::new(&folder.value), Some(&folder.place)),
@@ -185,11 +182,8 @@ fn confine(
     file: &SourceFile,
     problems: &mut Problems,
 ) {
-    let table = declared.pipeline.as_ref().map(|table| &table.value);
-    if table
-        .and_then(|table| table.allow_outside.as_ref())
-        .is_some_and(|allowed| allowed.value)
-    {
+    let table = PipelineTable::of(&declared.pipeline);
+    if value(&table.allow_outside).unwrap_or(false) {
         return;
     }
     if let Err(why) = reader.confine() {
@@ -204,7 +198,7 @@ fn confine(
         .into_iter()
         .map(|(folder, place)| (folder.to_path_buf(), place))
         .collect();
-    match table.and_then(|table| table.fixtures.as_ref()) {
+    match &table.fixtures {
         Some(Located {
             value: FixturePaths::Folder(folder),
             place,
@@ -243,41 +237,17 @@ pub(super) fn declared_remote(
     file: &SourceFile,
     problems: &mut Problems,
 ) -> DeclaredRemote {
-    let nothing = CacheTable::default();
-    let table = declared
-        .cache
-        .as_ref()
-        .map_or(&nothing, |table| &table.value);
-    let CacheTable {
-        remote,
-        remote_mode,
-    } = table;
-    let mut error = |at: &Located<String>, message: String, help: String| {
-        problems.push(
-            Problem::error(message)
-                .at(file, at.place.clone())
-                .help(help),
-        );
-    };
-    let url = remote.as_ref().and_then(|url| {
+    let table = CacheTable::of(&declared.cache);
+    let url = table.remote.as_ref().and_then(|url| {
         let parsed = url.value.parse::<RemoteUrl>();
-        parsed
-            .map_err(|why| {
-                error(
-                    url,
-                    why.to_string(),
-                    "docs/shared-cache.md has examples".into(),
-                )
-            })
-            .ok()
-    });
-    let mode = remote_mode.as_ref().and_then(|word| {
-        let mode = RemoteMode::from_name(&word.value);
-        if mode.is_none() {
-            let help = suggest(&word.value, RemoteMode::ALL.map(RemoteMode::name));
-            error(word, format!("unknown remote_mode `{}`", word.value), help);
+        if let Err(why) = &parsed {
+            let problem = Problem::error(why.to_string()).at(file, url.place.clone());
+            problems.push(problem.help("docs/shared-cache.md has examples"));
         }
-        mode
+        parsed.ok()
     });
-    DeclaredRemote { url, mode }
+    DeclaredRemote {
+        url,
+        mode: value(&table.remote_mode),
+    }
 }

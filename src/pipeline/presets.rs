@@ -5,100 +5,102 @@ use std::ops::Range;
 
 use super::file::Located;
 use super::file::tables::{CompressTable, TailValue};
+use super::methods::StrategyKind;
 use super::validation::ValidationContext;
-use crate::compress::Tail;
+use crate::compress::{PromptPlacement, PromptStyle, Tail};
 use base::units::Tokens;
 
 /// How a product compacts.
-#[derive(Clone, Copy)]
-struct Preset {
-    strategy: &'static str,
-    placement: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Preset {
+    style: PromptStyle,
+    placement: PromptPlacement,
     head: Option<u32>,
     tail: Option<Tail>,
-    user: Option<u64>,
+    user: Option<Tokens>,
     extract: Option<&'static str>,
 }
 
 const PLAIN: Preset = Preset {
-    strategy: "regenerative",
-    placement: "last",
+    style: PromptStyle::Regenerative,
+    placement: PromptPlacement::Last,
     head: None,
     tail: None,
     user: None,
     extract: None,
 };
 
-/// The source of each shape is in docs/pipeline.md.
-const PRESETS: [(&str, Preset); 6] = [
-    (
-        "codex",
-        Preset {
-            user: Some(20_000),
-            ..PLAIN
-        },
-    ),
-    (
-        "pi",
-        Preset {
-            strategy: "anchored-iterative",
-            placement: "inline",
-            tail: Some(Tail::Tokens(Tokens(20_000))),
-            ..PLAIN
-        },
-    ),
-    (
-        "hermes",
-        Preset {
-            strategy: "anchored-iterative",
-            placement: "inline",
-            head: Some(3),
-            tail: Some(Tail::Tokens(Tokens(20_000))),
-            ..PLAIN
-        },
-    ),
-    (
-        "openhands",
-        Preset {
-            strategy: "anchored-iterative",
-            placement: "inline",
-            head: Some(2),
-            tail: Some(Tail::Percent(50)),
-            ..PLAIN
-        },
-    ),
-    (
-        "gemini",
-        Preset {
-            placement: "system",
-            tail: Some(Tail::Percent(30)),
-            extract: Some("state_snapshot"),
-            ..PLAIN
-        },
-    ),
-    (
-        "claude-code",
-        Preset {
-            extract: Some("summary"),
-            ..PLAIN
-        },
-    ),
-];
+impl Preset {
+    /// The presets by name. The source of each shape is in docs/pipeline.md.
+    pub(super) const ALL: [(&str, Preset); 6] = [
+        (
+            "codex",
+            Preset {
+                user: Some(Tokens(20_000)),
+                ..PLAIN
+            },
+        ),
+        (
+            "pi",
+            Preset {
+                style: PromptStyle::Anchored,
+                placement: PromptPlacement::Inline,
+                tail: Some(Tail::Tokens(Tokens(20_000))),
+                ..PLAIN
+            },
+        ),
+        (
+            "hermes",
+            Preset {
+                style: PromptStyle::Anchored,
+                placement: PromptPlacement::Inline,
+                head: Some(3),
+                tail: Some(Tail::Tokens(Tokens(20_000))),
+                ..PLAIN
+            },
+        ),
+        (
+            "openhands",
+            Preset {
+                style: PromptStyle::Anchored,
+                placement: PromptPlacement::Inline,
+                head: Some(2),
+                tail: Some(Tail::Percent(50)),
+                ..PLAIN
+            },
+        ),
+        (
+            "gemini",
+            Preset {
+                placement: PromptPlacement::System,
+                tail: Some(Tail::Percent(30)),
+                extract: Some("state_snapshot"),
+                ..PLAIN
+            },
+        ),
+        (
+            "claude-code",
+            Preset {
+                extract: Some("summary"),
+                ..PLAIN
+            },
+        ),
+    ];
+}
 
 /// The table, with those keys of its preset that it does not set itself; `None` if it names no preset.
 pub(super) fn with_preset(
     context: &mut ValidationContext<'_>,
     table: &Located<CompressTable>,
 ) -> Option<Located<CompressTable>> {
-    let preset = context.choice("preset", table.value.preset.as_ref(), &PRESETS)?;
-    let place = table
-        .value
-        .preset
-        .as_ref()
-        .map_or_else(|| table.place.clone(), |preset| preset.place.clone());
+    let Located {
+        value: preset,
+        place,
+        ..
+    } = table.value.preset.clone()?;
     let mut table = table.clone();
     let keys = &mut table.value;
-    if keys.prompt.is_none() {
+    if keys.ask.prompt.is_none() {
         let help = "add prompt = \"prompts/mine.md\" with the product's prompt, or your own";
         context.warn(
             &place,
@@ -106,12 +108,9 @@ pub(super) fn with_preset(
             help,
         );
     }
-    fill(&mut keys.strategy, Some(preset.strategy.to_owned()), &place);
-    fill(
-        &mut keys.placement,
-        Some(preset.placement.to_owned()),
-        &place,
-    );
+    let strategy = StrategyKind::Prompted(preset.style);
+    fill(&mut keys.strategy, Some(strategy), &place);
+    fill(&mut keys.placement, Some(preset.placement), &place);
     fill(&mut keys.keep_head, preset.head, &place);
     fill(&mut keys.keep_tail, preset.tail.map(TailValue), &place);
     fill(&mut keys.keep_user, preset.user, &place);
@@ -120,7 +119,7 @@ pub(super) fn with_preset(
         &mut keys.extract,
         preset
             .extract
-            .filter(|_| keys.prompt.is_some())
+            .filter(|_| keys.ask.prompt.is_some())
             .map(str::to_owned),
         &place,
     );

@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::file::tables::{CompressTable, ProtocolName};
-use super::file::{Located, StringList};
+use super::file::tables::{CompressTable, ProgramKeys, ProtocolName, RecoveryTable};
+use super::file::{Located, StringList, value};
 use super::problem::Problem;
-use super::providers::duration;
 use super::secrets::{is_key, is_variable};
 use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
@@ -22,7 +21,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 /// Time in which a worker that declares none must be ready.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The program of a table, its declared files and variables hashed.
+/// The program of a method, its declared files and variables hashed.
 pub(super) fn command(
     context: &mut ValidationContext<'_>,
     table: &Located<CompressTable>,
@@ -33,44 +32,49 @@ pub(super) fn command(
         .strategy
         .as_ref()
         .map_or(&table.place, |strategy| &strategy.place);
-    let argv = argv(context, table.value.command.as_ref(), place)?;
-    reject_keys(context, table.value.command.as_ref());
-    warn_of_missing_program(context, table.value.command.as_ref());
-    let protocol = protocol(context, table);
-    if table.value.inputs.is_none() {
-        warn_of_missing_inputs(context, place);
-    }
-    let (environment, secrets) = (
-        environment(context, table.value.env.as_ref()),
-        secrets(context, table),
-    );
+    let spec = program(context, &table.value.program, place)?;
+    let model = table.value.ask.model.as_ref();
     Some(CommandSpec {
-        argv,
         // The program resolves it: it need not be a model that compeval knows.
         model: override_model
-            .or(table.value.model.as_ref().map(|model| model.value.as_str()))
+            .or(model.map(|model| model.value.as_str()))
             .map(str::to_owned),
+        protocol: protocol(context, table),
+        ..spec
+    })
+}
+
+/// The program of a search.
+pub(super) fn search(
+    context: &mut ValidationContext<'_>,
+    table: &Located<RecoveryTable>,
+) -> Option<CommandSpec> {
+    program(context, &table.value.program, &table.place)
+}
+
+/// `place` is where a table without a program says that it needs one.
+fn program(
+    context: &mut ValidationContext<'_>,
+    keys: &ProgramKeys,
+    place: &Range<usize>,
+) -> Option<CommandSpec> {
+    let argv = argv(context, keys.command.as_ref(), place)?;
+    reject_keys(context, keys.command.as_ref());
+    warn_of_missing_program(context, keys.command.as_ref());
+    if keys.inputs.is_none() {
+        warn_of_missing_inputs(context, place);
+    }
+    Some(CommandSpec {
+        argv,
+        model: None,
         folder: context.reader.folder().to_path_buf(),
-        files: input_files(context, table.value.inputs.as_ref()),
-        environment,
-        secrets,
-        identity: table
-            .value
-            .identity
-            .as_ref()
-            .map(|identity| identity.value.clone()),
-        deterministic: table
-            .value
-            .deterministic
-            .as_ref()
-            .is_some_and(|yes| yes.value),
-        protocol,
-        timeout: duration(
-            table.value.timeout_s.as_ref(),
-            COMMAND_TIMEOUT,
-            context.file,
-            &mut context.problems,
-        ),
+        environment: environment(context, keys.env.as_ref()),
+        secrets: secrets(context, keys),
+        files: input_files(context, keys.inputs.as_ref()),
+        identity: value(&keys.identity),
+        deterministic: value(&keys.deterministic).unwrap_or(false),
+        protocol: Protocol::One,
+        timeout: value(&keys.timeout_s).unwrap_or(COMMAND_TIMEOUT),
     })
 }
 
@@ -116,19 +120,12 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
         start_timeout_s,
         ..
     } = &table.value;
-    let declared = protocol
-        .as_ref()
-        .map_or(ProtocolName::One, |protocol| protocol.value);
-    let (file, problems) = (context.file, &mut context.problems);
-    let start_timeout = duration(start_timeout_s.as_ref(), START_TIMEOUT, file, problems);
-    let number = context
-        .at_least_one("workers", workers.as_ref())
-        .and_then(NonZeroU32::new);
+    let declared = value(protocol).unwrap_or(ProtocolName::One);
     if declared == ProtocolName::Lines {
-        let workers = number.unwrap_or_else(usual_workers);
+        let number = value(workers).and_then(NonZeroU32::new);
         return Protocol::Lines {
-            workers,
-            start_timeout,
+            workers: number.unwrap_or_else(usual_workers),
+            start_timeout: value(start_timeout_s).unwrap_or(START_TIMEOUT),
         };
     }
     for (key, place) in [
@@ -304,15 +301,14 @@ fn environment(
 
 /// The variables whose values no cache key may depend on, sorted, each once. One that is not set is reported like the
 /// missing key of a provider.
-fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Vec<String> {
-    let hashed = table
-        .value
+fn secrets(context: &mut ValidationContext<'_>, keys: &ProgramKeys) -> Vec<String> {
+    let hashed = keys
         .env
         .as_ref()
         .map(|env| env.value.as_slice())
         .unwrap_or_default();
     let mut names = Vec::new();
-    for name in variables(context, table.value.secrets.as_ref()) {
+    for name in variables(context, keys.secrets.as_ref()) {
         if hashed.iter().any(|other| other.value == name.value) {
             let help = "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two";
             context.error(

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::file::tables::{LimitsTable, ProviderTable};
-use super::file::{Located, Map};
+use super::file::tables::ProviderTable;
+use super::file::{Located, Map, value};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, list, suggest};
 use super::secrets::is_variable;
 use super::url::normalize;
 use base::http::Route;
-use base::units::Tokens;
 use models::{
     ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ProviderName,
     ProviderSpec,
@@ -250,51 +248,33 @@ impl ProviderDraft<'_> {
     }
 
     fn resolve_lane(&mut self, dialect: Dialect) -> Lane {
-        let Some(written) = self.table.and_then(|table| table.value.lane.as_ref()) else {
-            return Lane::default();
-        };
-        let lanes: Vec<Lane> = Lane::ALL
-            .into_iter()
-            .filter(|lane| dialect.has_lane(*lane))
-            .collect();
-        let lane = lanes
-            .iter()
-            .copied()
-            .find(|lane| lane.name() == written.value);
-        lane.unwrap_or_else(|| {
-            let help = suggest(&written.value, lanes.into_iter().map(Lane::name));
+        let written = self.table.and_then(|table| table.value.lane.as_ref());
+        let lane = written.map_or(Lane::default(), |written| written.value);
+        if let Some(written) = written.filter(|_| !dialect.has_lane(lane)) {
+            let lanes = Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane));
             self.error(
                 &written.place,
-                format!("kind \"{dialect}\" has no lane `{}`", written.value),
-                help,
+                format!("kind \"{dialect}\" has no lane `{lane}`"),
+                format!("known: {}", list(lanes.map(Lane::name))),
             );
-            Lane::default()
-        })
+        }
+        lane
     }
 
     fn resolve_dialect(&mut self) -> Option<Dialect> {
-        let Some(kind) = self.table.and_then(|table| table.value.kind.as_ref()) else {
-            if self.built_in.is_none() {
-                let help = format!(
-                    "add kind = \"openai-chat\" or another of {}",
-                    list(Dialect::ALL.map(Dialect::name))
-                );
-                self.error_at_header(format!("provider `{}` has no kind", self.name), help);
-            }
-            return self.built_in.map(|b| b.dialect);
-        };
-        let dialect = Dialect::ALL
-            .into_iter()
-            .find(|dialect| dialect.name() == kind.value);
-        if dialect.is_none() {
-            let help = suggest(&kind.value, Dialect::ALL.map(Dialect::name));
-            self.error(
-                &kind.place,
-                format!("unknown provider kind `{}`", kind.value),
-                help,
-            );
+        let table = self.table.map(|table| &table.value);
+        if let Some(kind) = table.and_then(|table| value(&table.kind)) {
+            return Some(kind);
         }
-        dialect
+        let is_faulty = table.is_some_and(|table| table.faulty.contains(&"kind"));
+        if self.built_in.is_none() && !is_faulty {
+            let help = format!(
+                "add kind = \"openai-chat\" or another of {}",
+                list(Dialect::ALL.map(Dialect::name))
+            );
+            self.error_at_header(format!("provider `{}` has no kind", self.name), help);
+        }
+        self.built_in.filter(|_| !is_faulty).map(|b| b.dialect)
     }
 
     fn reject_on_lexical(&mut self) {
@@ -413,72 +393,31 @@ impl ProviderDraft<'_> {
         }
     }
 
-    fn resolve_limits(&mut self) -> Limits {
-        let mut limits = Limits::default();
+    fn resolve_limits(&self) -> Limits {
+        let usual = Limits::default();
         let Some(table) = self.table.and_then(|table| table.value.limits.as_ref()) else {
-            return limits;
+            return usual;
         };
-        let LimitsTable {
-            requests_per_minute,
-            max_in_flight,
-            max_attempts,
-            timeout_s,
-            ..
-        } = &table.value;
-        limits.requests_per_minute = self.positive(requests_per_minute.as_ref());
-        limits.tokens_per_minute = self.positive(table.value.tokens_per_minute.as_ref());
-        limits.input_tokens_per_minute =
-            self.positive(table.value.input_tokens_per_minute.as_ref());
-        limits.output_tokens_per_minute =
-            self.positive(table.value.output_tokens_per_minute.as_ref());
-        limits.max_in_flight = self.positive(max_in_flight.as_ref());
-        if let Some(groups) = &table.value.limit_groups {
-            let models = groups.value.iter().map(|group| group.value.split(','));
-            limits.limit_groups = models
+        let table = &table.value;
+        let groups = table.limit_groups.iter().flat_map(|groups| &groups.value);
+        let models = groups.map(|group| group.value.split(','));
+        Limits {
+            requests_per_minute: value(&table.requests_per_minute),
+            tokens_per_minute: value(&table.tokens_per_minute),
+            input_tokens_per_minute: value(&table.input_tokens_per_minute),
+            output_tokens_per_minute: value(&table.output_tokens_per_minute),
+            max_in_flight: value(&table.max_in_flight),
+            limit_groups: models
                 .map(|models| models.map(|model| ModelName(model.trim().into())).collect())
-                .collect();
+                .collect(),
+            max_attempts: value(&table.max_attempts).unwrap_or(usual.max_attempts),
+            timeout: value(&table.timeout_s).unwrap_or(usual.timeout),
+            give_up_after: value(&table.give_up_after_s),
+            flex_fallback: value(&table.flex_fallback).unwrap_or(usual.flex_fallback),
+            batch_poll: value(&table.batch_poll_s).unwrap_or(usual.batch_poll),
+            context_window: value(&table.context_window),
+            sharers: usual.sharers,
         }
-        limits.max_attempts = self
-            .positive(max_attempts.as_ref())
-            .unwrap_or(limits.max_attempts);
-        limits.flex_fallback = table
-            .value
-            .flex_fallback
-            .as_ref()
-            .is_some_and(|fallback| fallback.value);
-        limits.batch_poll = duration(
-            table.value.batch_poll_s.as_ref(),
-            limits.batch_poll,
-            self.file,
-            self.problems,
-        );
-        limits.context_window = self
-            .positive(table.value.context_window.as_ref())
-            .map(Tokens);
-        limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
-        limits.give_up_after = table
-            .value
-            .give_up_after_s
-            .as_ref()
-            .map(|seconds| duration(Some(seconds), limits.timeout, self.file, self.problems));
-        limits
-    }
-
-    fn positive<T: Copy + Default + PartialOrd>(
-        &mut self,
-        number: Option<&Located<T>>,
-    ) -> Option<T> {
-        let number = number?;
-        if number.value > T::default() {
-            return Some(number.value);
-        }
-        let help = "leave the key out for no limit of your own";
-        self.error(
-            &number.place,
-            "a limit is at least 1".to_owned(),
-            help.to_owned(),
-        );
-        None
     }
 
     fn error(&mut self, place: &Range<usize>, message: String, help: String) {
@@ -494,22 +433,4 @@ impl ProviderDraft<'_> {
             self.error(&table.key.clone(), message, help);
         }
     }
-}
-
-/// A duration in seconds, above 0 and up to a day.
-pub(super) fn duration(
-    seconds: Option<&Located<f64>>,
-    default: Duration,
-    file: &SourceFile,
-    problems: &mut Problems,
-) -> Duration {
-    let Some(seconds) = seconds else {
-        return default;
-    };
-    if seconds.value > 0.0 && seconds.value <= 86_400.0 {
-        return Duration::from_secs_f64(seconds.value);
-    }
-    let message = "a time-out is a number of seconds above 0, a day (86400) at most";
-    problems.push(Problem::error(message).at(file, seconds.place.clone()));
-    default
 }

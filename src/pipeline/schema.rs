@@ -8,11 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::file::ReadToml;
 use super::file::tables::{Declared, RuleSetTable};
-use super::methods::{keys_by_strategy, strategies};
-use crate::compress::PromptPlacement;
+use super::methods::StrategyKind;
 use crate::judge::Criterion;
 use crate::probe::Bank;
-use models::Dialect;
 use sessions::transcript::Fixture;
 
 type MakeSchema = fn() -> Value;
@@ -37,46 +35,18 @@ struct RubricFile {
     criteria: Vec<Criterion>,
 }
 
-/// Keys that take one of a few words: the table, the key, the words.
-fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 9] {
-    [
-        ("cache", "remote_mode", vec!["read", "write"]),
-        ("pipeline", "locale", vec!["en", "zh"]),
-        ("pipeline", "tail", vec!["none", "verbatim"]),
-        ("pipeline", "rubric_scope", vec!["by-type", "all"]),
-        (
-            "providers/additionalProperties",
-            "kind",
-            Dialect::ALL.map(Dialect::name).to_vec(),
-        ),
-        ("compress/items", "strategy", strategies().collect()),
-        ("compress/items", "append", vec!["files"]),
-        (
-            "compress/items",
-            "placement",
-            PromptPlacement::ALL.map(|p| p.name()).to_vec(),
-        ),
-        ("answer/items", "truncated_replies", vec!["grade", "fail"]),
-    ]
-}
-
 /// Stages whose tables need a name, also in a profile, which refers to a table by its name.
 const NAMED: [&str; 4] = ["compress", "answer", "judge", "probes"];
 
 fn pipeline() -> Value {
     let mut declared = Declared::schema();
     let mut tables = declared["properties"].take();
-    for (table, key, words) in choices() {
-        if let Some(schema) = tables.pointer_mut(&format!("/{table}/properties/{key}")) {
-            schema["enum"] = words.into();
-        }
-    }
     for table in NAMED {
         tables[table]["items"]["required"] = json!(["name"]);
     }
-    tables["compress"]["items"]["allOf"] = keys_by_strategy()
-        .map(|(strategy, keys)| strategy_rule(strategy, keys))
-        .collect();
+    tables["compress"]["items"]["allOf"] = StrategyKind::ALL
+        .map(|(name, kind)| strategy_rule(name, kind.all_keys()))
+        .into();
     let names = tables.as_object().into_iter().flat_map(Map::keys);
     let references: Map<String, Value> = names
         .map(|name| {
@@ -109,7 +79,6 @@ fn constraints() -> Value {
     rules["minItems"] = 1.into();
     let rule = &mut rules["items"];
     rule["required"] = json!(["name", "language", "text", "object"]);
-    rule["properties"]["language"]["enum"] = json!(["en", "zh"]);
     rule["properties"]["object"]["minItems"] = 1.into();
     root
 }

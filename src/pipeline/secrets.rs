@@ -61,7 +61,7 @@ fn is_secret(path: &[String], value: &str) -> bool {
             ["api_key_env"] => !is_variable(value),
             ["base_url"] => value.contains(['@', '?']),
             ["limits", "limit_groups"] => false,
-            [key] => !ProviderTable::KEYS.contains(key),
+            [key] => !ProviderTable::keys().contains(key),
             _ => true,
         },
         ["cache", "remote"] | ["profile", _, "cache", "remote"] => value.contains(['@', '?']),

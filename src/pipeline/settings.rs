@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::file::tables::{CompressTable, GateTable, PipelineTable, PriceTable, RunsTable};
-use super::file::{Located, Map};
-use super::model::{Book, PipelineSettings, Runs, TailMode};
+use super::file::tables::{
+    CompressTable, GateTable, PipelineTable, PriceTable, RunsByStage, RunsTable,
+};
+use super::file::{Located, Map, value};
+use super::methods::StrategyKind;
+use super::model::{Book, PipelineSettings, Runs};
 use super::problem::Problem;
 use super::select::Overrides;
 use super::validation::ValidationContext;
+use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;
-use crate::judge::{Rubric, Scope, SelfTestDesign};
+use crate::judge::{Rubric, SelfTestDesign};
 use base::locale::Locale;
 use models::{ModelRef, Price};
 
@@ -35,44 +39,26 @@ pub fn declared_locale(pipeline: &str) -> Option<Locale> {
 /// The settings, with the command line applied.
 pub(super) fn settings(
     context: &mut ValidationContext<'_>,
-    table: Option<&PipelineTable>,
+    table: &PipelineTable,
     compress: &[Located<CompressTable>],
     overrides: &Overrides,
     transcripts: &[u64],
 ) -> PipelineSettings {
-    let nothing = PipelineTable::default();
-    let table = table.unwrap_or(&nothing);
-    let locale = context.choice(
-        "locale",
-        table.locale.as_ref(),
-        &[("en", Locale::En), ("zh", Locale::Zh)],
-    );
-    let tail = context.choice(
-        "tail",
-        table.tail.as_ref(),
-        &[("none", TailMode::None), ("verbatim", TailMode::Verbatim)],
-    );
-    let scopes = [("by-type", Scope::ByType), ("all", Scope::All)];
-    let rubric_scope = context.choice("rubric_scope", table.rubric_scope.as_ref(), &scopes);
-    let focus_topic = overrides
-        .focus_topic
-        .as_deref()
-        .map(str::trim)
-        .filter(|topic| !topic.is_empty());
+    let topic = overrides.focus_topic.as_deref().map(str::trim);
     PipelineSettings {
         runs: runs(context, table.runs.as_ref(), overrides),
-        locale: locale.unwrap_or_default(),
-        tail: tail.unwrap_or_default(),
-        judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
-        regrade: table.regrade.as_ref().is_none_or(|regrade| regrade.value),
+        locale: value(&table.locale).unwrap_or_default(),
+        tail: value(&table.tail).unwrap_or_default(),
+        judge_context: value(&table.judge_context).unwrap_or(true),
+        regrade: value(&table.regrade).unwrap_or(true),
         primary: Book::default(),
-        rubric_scope: rubric_scope.unwrap_or_default(),
-        focus_topic: focus_topic.map(Into::into),
+        rubric_scope: value(&table.rubric_scope).unwrap_or_default(),
+        focus_topic: topic.filter(|topic| !topic.is_empty()).map(Into::into),
         selftest: SelfTestDesign {
-            seed: table.selftest_seed.as_ref().map_or(0, |seed| seed.value),
+            seed: value(&table.selftest_seed).unwrap_or(0),
             padding: SelfTestDesign::padding_for(long_context(compress, transcripts)),
         },
-        compress_rows: table.compress_rows.as_ref().map(|compress| compress.value),
+        compress_rows: value(&table.compress_rows),
     }
 }
 
@@ -85,14 +71,9 @@ pub(super) fn primary(
     let Some(written) = table.and_then(|table| table.value.primary.as_ref()) else {
         return Book::default();
     };
-    let primary = context.choice(
-        "primary",
-        Some(written),
-        &Book::ALL.map(|book| (book.name(), book)),
-    );
     let can_search =
         answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
-    if primary == Some(Book::Open) && !can_search {
+    if written.value == Book::Open && !can_search {
         let help = "add [answer.recovery] below the [[answer]] that may search";
         context.error(
             &written.place,
@@ -100,7 +81,7 @@ pub(super) fn primary(
             help,
         );
     }
-    primary.unwrap_or_default()
+    written.value
 }
 
 /// The size that nine in ten contexts of the declared methods do not exceed, in tokens. It does not depend on what a run
@@ -109,13 +90,14 @@ fn long_context(compress: &[Located<CompressTable>], transcripts: &[u64]) -> u64
     const USUAL: u64 = 1500;
     let mut sizes: Vec<u64> = Vec::new();
     for table in compress {
-        let strategy = table.value.strategy.as_ref();
-        let target = table.value.target_tokens.as_ref();
-        match strategy.map(|strategy| strategy.value.as_str()) {
-            Some("full") => sizes.extend(transcripts),
-            Some("none") => sizes.extend(transcripts.iter().map(|_| 0)),
+        match value(&table.value.strategy) {
+            Some(StrategyKind::Rule(BuiltInStrategy::Full)) => sizes.extend(transcripts),
+            Some(StrategyKind::Rule(BuiltInStrategy::None)) => {
+                sizes.extend(transcripts.iter().map(|_| 0));
+            }
             _ => {
-                let size = target.map_or(USUAL, |tokens| tokens.value);
+                let target = value(&table.value.target_tokens);
+                let size = target.map_or(USUAL, |tokens| tokens.0);
                 sizes.extend(transcripts.iter().map(|_| size));
             }
         }
@@ -123,9 +105,6 @@ fn long_context(compress: &[Located<CompressTable>], transcripts: &[u64]) -> u64
     sizes.sort_unstable();
     sizes.get(sizes.len() * 9 / 10).copied().unwrap_or(USUAL)
 }
-
-/// The most repetitions of one thing: far beyond use, and a matrix of them still fits in memory.
-const MOST_REPETITIONS: u32 = 1000;
 
 /// The most judgements of one cell: a thousand times as many would fill the memory with the matrix.
 const MOST_TOGETHER: u64 = 10_000;
@@ -135,31 +114,20 @@ fn runs(
     table: Option<&Located<RunsTable>>,
     overrides: &Overrides,
 ) -> Runs {
-    let mut runs = Runs::default();
-    if let Some(Located {
-        value: RunsTable(table),
-        ..
-    }) = table
-    {
-        runs.compress = repetitions(context, "a number of runs", table.compress.as_ref())
-            .unwrap_or(runs.compress);
-        runs.answer = repetitions(context, "a number of answers", table.answer.as_ref())
-            .unwrap_or(runs.answer);
-        runs.judge = repetitions(context, "a number of judgements", table.judge.as_ref())
-            .unwrap_or(runs.judge);
-    }
-    match overrides.runs {
-        Some(0) => context
-            .problems
-            .push(Problem::error("--runs: a number of runs is at least 1")),
-        Some(number) if number > MOST_REPETITIONS => {
-            context.problems.push(Problem::error(format!(
-                "--runs: a number of runs is at most {MOST_REPETITIONS}"
-            )));
-        }
-        Some(number) => runs.compress = number,
-        None => {}
-    }
+    let usual = Runs::default();
+    let stages = table.map(|table| &table.value.0);
+    let declared = |stage: fn(&RunsByStage) -> &Option<Located<u32>>, usual| {
+        stages
+            .and_then(|table| value(stage(table)))
+            .unwrap_or(usual)
+    };
+    let runs = Runs {
+        compress: overrides
+            .runs
+            .unwrap_or(declared(|table| &table.compress, usual.compress)),
+        answer: declared(|table| &table.answer, usual.answer),
+        judge: declared(|table| &table.judge, usual.judge),
+    };
     let together: u64 = [runs.compress, runs.answer, runs.judge]
         .into_iter()
         .map(u64::from)
@@ -177,31 +145,12 @@ fn runs(
     runs
 }
 
-fn repetitions(
-    context: &mut ValidationContext<'_>,
-    what: &str,
-    number: Option<&Located<u32>>,
-) -> Option<u32> {
-    let value = context.at_least_one(what, number)?;
-    if let Some(number) = number.filter(|_| value > MOST_REPETITIONS) {
-        let help =
-            "more repetitions narrow no interval that more sessions would not narrow further";
-        context.error(
-            &number.place,
-            format!("{what} is at most {MOST_REPETITIONS}"),
-            help,
-        );
-        return None;
-    }
-    Some(value)
-}
-
 /// The rubric: the user's own, or the built-in one of the locale.
 pub(super) fn rubric(
     context: &mut ValidationContext<'_>,
-    table: Option<&PipelineTable>,
+    table: &PipelineTable,
 ) -> Option<(Arc<Rubric>, Option<String>)> {
-    let Some(path) = table.and_then(|table| table.rubric.as_ref()) else {
+    let Some(path) = &table.rubric else {
         return Some((Arc::new(Rubric::built_in(context.locale).clone()), None));
     };
     let source = context.text_file("rubric", path)?;
@@ -248,38 +197,10 @@ fn price(
     name: &str,
     table: &Located<PriceTable>,
 ) -> Option<Price> {
-    let PriceTable {
-        input,
-        cached_input,
-        cache_write,
-        output,
-        flex,
-        batch,
-    } = &table.value;
-    let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output]
-        .map(|price| {
-            let price = price.as_ref()?;
-            if price.value < 0.0 {
-                context.error(
-                    &price.place,
-                    "a price is 0 or more",
-                    "US dollars per million tokens",
-                );
-            }
-            Some(price.value)
-        });
-    let [flex, batch] = [flex, batch].map(|part| {
-        let part = part.as_ref()?;
-        if !(0.0..=1.0).contains(&part.value) {
-            context.error(
-                &part.place,
-                "this is a part of the live price, from 0 to 1",
-                "0.5 is half of it",
-            );
-        }
-        Some(part.value)
-    });
-    if input.is_none() || output.is_none() {
+    let keys = &table.value;
+    let is_required =
+        |key: &Option<Located<f64>>, name| key.is_none() && !keys.faulty.contains(&name);
+    if is_required(&keys.input, "input") || is_required(&keys.output, "output") {
         let help = "both in US dollars per million tokens; write 0 where a model is free";
         context.error(
             &table.key,
@@ -288,11 +209,11 @@ fn price(
         );
     }
     Some(Price {
-        input: input?,
-        cached_input,
-        cache_write,
-        output: output?,
-        flex,
-        batch,
+        input: value(&keys.input)?,
+        cached_input: value(&keys.cached_input),
+        cache_write: value(&keys.cache_write),
+        output: value(&keys.output)?,
+        flex: value(&keys.flex),
+        batch: value(&keys.batch),
     })
 }

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::file::Located;
-use super::file::tables::{AnswerTable, CompressTable, RecoveryTable, StructuredReplyTable};
+use super::file::tables::{
+    AnswerTable, ModelKeys, ProgramKeys, RecoveryTable, StructuredReplyTable,
+};
+use super::file::{Located, value};
 use super::model::Generator;
 use super::programs;
-use super::validation::{ValidationContext, model_declaration};
-use crate::answer::{
-    self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies,
-};
+use super::validation::{Asking, ValidationContext};
+use crate::action::Stage;
+use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery};
 use crate::compress::{Method, MethodName, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
@@ -36,22 +37,20 @@ pub(super) fn answerers(
             "answer",
             &mut taken,
         );
-        let model = context.model(&model_declaration!(table, Answer, override_model));
+        let model = context.model(&asking(
+            Stage::Answer,
+            &table.place,
+            &table.value.ask,
+            override_model,
+        ));
         let built_in = Some(answer::built_in(context.locale));
         let prompt = context.prompt(
-            table.value.prompt.as_ref(),
+            table.value.ask.prompt.as_ref(),
             answer::VARIABLES,
             answer::VARIABLES,
             built_in,
         );
-        let rules =
-            [TruncatedReplies::Grade, TruncatedReplies::Fail].map(|rule| (rule.name(), rule));
-        let rule = context.choice(
-            "truncated_replies",
-            table.value.truncated_replies.as_ref(),
-            &rules,
-        );
-        let truncated_replies = rule.unwrap_or_default();
+        let truncated_replies = value(&table.value.truncated_replies).unwrap_or_default();
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             let recovery = table
                 .value
@@ -100,73 +99,50 @@ fn recovery(
 ) -> Option<Recovery> {
     const CALLS: u32 = 2;
     const RESULTS: u32 = 4;
-    const EXCERPT_TOKENS: u64 = 600;
-    let RecoveryTable {
-        calls,
-        results,
-        excerpt_tokens,
-        protocol,
-        command,
-        batch_steps,
-        ..
-    } = &table.value;
-    let protocols = SearchProtocol::ALL.map(|protocol| (protocol.name(), protocol));
-    let program = program_table(context, table);
-    let command = match command {
+    const EXCERPT_TOKENS: Tokens = Tokens(600);
+    let keys = &table.value;
+    let command = match &keys.program.command {
         // A faulty program is already reported; the built-in search must not take its place.
-        Some(_) => Some(programs::command(context, &program, None)?),
-        None => None,
+        Some(_) => Some(programs::search(context, table)?),
+        None => {
+            reject_program_keys(context, &keys.program);
+            None
+        }
     };
     Some(Recovery {
         closed: closed.clone(),
-        calls: context
-            .at_least_one("the number of searches", calls.as_ref())
-            .unwrap_or(CALLS),
-        results: context
-            .at_least_one("the number of results", results.as_ref())
-            .unwrap_or(RESULTS),
-        excerpt_tokens: Tokens(
-            context
-                .at_least_one("the size of an excerpt", excerpt_tokens.as_ref())
-                .unwrap_or(EXCERPT_TOKENS),
-        ),
-        protocol: context
-            .choice("protocol", protocol.as_ref(), &protocols)
-            .unwrap_or_default(),
+        calls: value(&keys.calls).unwrap_or(CALLS),
+        results: value(&keys.results).unwrap_or(RESULTS),
+        excerpt_tokens: value(&keys.excerpt_tokens).unwrap_or(EXCERPT_TOKENS),
+        protocol: value(&keys.protocol).unwrap_or_default(),
         command,
-        batches_steps: batch_steps.as_ref().is_some_and(|yes| yes.value),
+        batches_steps: value(&keys.batch_steps).unwrap_or(false),
         locale: context.locale,
     })
 }
 
-/// The keys of a search that describe its program, as a method would have them. Without a program there must be none.
-fn program_table(
-    context: &mut ValidationContext<'_>,
-    table: &Located<RecoveryTable>,
-) -> Located<CompressTable> {
-    let program = CompressTable {
-        command: table.value.command.clone(),
-        inputs: table.value.inputs.clone(),
-        env: table.value.env.clone(),
-        secrets: table.value.secrets.clone(),
-        identity: table.value.identity.clone(),
-        timeout_s: table.value.timeout_s.clone(),
-        deterministic: table.value.deterministic.clone(),
-        ..CompressTable::default()
-    };
-    if program.command.is_none() {
-        for (key, place) in program.written() {
-            context.error(
-                &place,
-                format!("`{key}` is for a `command`"),
-                "add command = [\"PROGRAM\", …], or leave it out",
-            );
-        }
+/// Without a program there must be none of the keys that describe it.
+fn reject_program_keys(context: &mut ValidationContext<'_>, program: &ProgramKeys) {
+    for (key, place) in program.written() {
+        context.error(
+            &place,
+            format!("`{key}` is for a `command`"),
+            "add command = [\"PROGRAM\", …], or leave it out",
+        );
     }
-    Located {
-        value: program,
-        place: table.place.clone(),
-        key: table.key.clone(),
+}
+
+fn asking<'a>(
+    stage: Stage,
+    header: &'a Range<usize>,
+    keys: &'a ModelKeys,
+    override_model: Option<&'a str>,
+) -> Asking<'a> {
+    Asking {
+        header,
+        stage,
+        keys,
+        override_model,
     }
 }
 
@@ -180,17 +156,20 @@ pub(super) fn judges(
     let mut judges = Vec::new();
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
-        let model = context.model(&model_declaration!(table, Judge, override_model));
+        let model = context.model(&asking(
+            Stage::Judge,
+            &table.place,
+            &table.value.ask,
+            override_model,
+        ));
         let built_in = Some(judge::built_in_template(context.locale));
         let prompt = context.prompt(
-            table.value.prompt.as_ref(),
+            table.value.ask.prompt.as_ref(),
             judge::VARIABLES,
             judge::VARIABLES,
             built_in,
         );
-        let attempts = context
-            .at_least_one("attempts", table.value.attempts.as_ref())
-            .unwrap_or(ATTEMPTS);
+        let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
         let system = table.value.system_prompt.as_ref().map(|path| {
             let prompt = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
             prompt.map(|(template, path)| (template, path.unwrap_or_default()))
@@ -224,7 +203,7 @@ pub(super) fn generators(
     let name = Some(Located::unwritten("probes".to_owned()));
     let undeclared = [Located::unwritten(StructuredReplyTable {
         name,
-        ..Default::default()
+        ..StructuredReplyTable::NOTHING
     })];
     let (tables, override_model) = match tables {
         [] => (
@@ -250,17 +229,20 @@ pub(super) fn generators(
                 "write it all into `prompt`",
             );
         }
-        let model = context.model(&model_declaration!(table, Probes, override_model));
+        let model = context.model(&asking(
+            Stage::Probes,
+            &table.place,
+            &table.value.ask,
+            override_model,
+        ));
         let built_in = Some(generation_template(context.locale));
         let prompt = context.prompt(
-            table.value.prompt.as_ref(),
+            table.value.ask.prompt.as_ref(),
             GENERATION_VARIABLES,
             &[],
             built_in,
         );
-        let attempts = context
-            .at_least_one("attempts", table.value.attempts.as_ref())
-            .unwrap_or(ATTEMPTS);
+        let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             generators.push(Generator {
                 name: name.to_string(),

@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::file::Located;
+use super::file::tables::ModelKeys;
+use super::file::{Located, value};
 use super::model::SourceFile;
-use super::problem::{Problem, Problems, list, suggest};
+use super::problem::{Problem, Problems, list};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Stage, Template, Variable};
 use base::locale::Locale;
-use base::units::Tokens;
 use models::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
 
 /// Inputs and collected problems of validation.
@@ -36,36 +36,15 @@ pub(super) struct ValidationContext<'a> {
     pub(super) outputs: Vec<PathBuf>,
 }
 
-/// The model keys of a table.
-pub(super) struct ModelDeclaration<'a> {
+/// A table that asks a model.
+pub(super) struct Asking<'a> {
     /// The place of the table.
-    pub(super) header: Range<usize>,
+    pub(super) header: &'a Range<usize>,
     pub(super) stage: Stage,
-    pub(super) model: Option<&'a Located<String>>,
-    /// The model from the command line, which replaces it.
+    pub(super) keys: &'a ModelKeys,
+    /// The model from the command line, which replaces that of the table.
     pub(super) override_model: Option<&'a str>,
-    pub(super) max_output_tokens: Option<&'a Located<u64>>,
-    pub(super) temperature: Option<&'a Located<f64>>,
-    pub(super) effort: Option<&'a Located<String>>,
-    pub(super) lane: Option<&'a Located<String>>,
 }
-
-/// The model keys of a table of any stage.
-macro_rules! model_declaration {
-    ($table:expr, $stage:ident, $override_model:expr) => {
-        $crate::pipeline::validation::ModelDeclaration {
-            header: $table.place.clone(),
-            stage: $crate::action::Stage::$stage,
-            model: $table.value.model.as_ref(),
-            override_model: $override_model,
-            max_output_tokens: $table.value.max_output_tokens.as_ref(),
-            temperature: $table.value.temperature.as_ref(),
-            effort: $table.value.effort.as_ref(),
-            lane: $table.value.lane.as_ref(),
-        }
-    };
-}
-pub(super) use model_declaration;
 
 impl ValidationContext<'_> {
     pub(super) fn error(
@@ -125,70 +104,31 @@ impl ValidationContext<'_> {
         Some(name.value.as_str().into())
     }
 
-    /// A whole number of at least 1.
-    pub(super) fn at_least_one<T: Copy + From<u8> + PartialOrd>(
-        &mut self,
-        what: &str,
-        number: Option<&Located<T>>,
-    ) -> Option<T> {
-        let number = number?;
-        if number.value >= T::from(1) {
-            return Some(number.value);
-        }
-        let help = "write 1 or more, or leave it out for the default";
-        self.error(&number.place, format!("{what} is at least 1"), help);
-        None
-    }
-
-    /// The value of one of a few words.
-    pub(super) fn choice<T: Copy>(
-        &mut self,
-        what: &str,
-        written: Option<&Located<String>>,
-        words: &[(&str, T)],
-    ) -> Option<T> {
-        let written = written?;
-        let entry = words.iter().find(|(name, _)| *name == written.value);
-        if entry.is_none() {
-            let help = suggest(&written.value, words.iter().map(|(name, _)| *name));
-            self.error(
-                &written.place,
-                format!("unknown {what} `{}`", written.value),
-                help,
-            );
-        }
-        entry.map(|(_, value)| *value)
-    }
-
     /// Resolves the model of a table, or the override from the command line.
-    pub(super) fn model(&mut self, declaration: &ModelDeclaration<'_>) -> Option<ModelUse> {
-        let settings = self.check_settings(declaration);
-        let written = declaration
+    pub(super) fn model(&mut self, asking: &Asking<'_>) -> Option<ModelUse> {
+        let settings = self.check_settings(asking.keys);
+        let model = asking.keys.model.as_ref();
+        let written = asking
             .override_model
-            .or(declaration.model.map(|model| model.value.as_str()))
+            .or(model.map(|model| model.value.as_str()))
             .or(self.main_model);
         let Some(written) = written else {
             let help = "add model = \"PROVIDER/MODEL\" here or under [pipeline], or model = \"lexical\" for the built-in rules";
-            let message = format!("this {} table has no model", declaration.stage);
-            self.error(&declaration.header, message, help);
+            let message = format!("this {} table has no model", asking.stage);
+            self.error(asking.header, message, help);
             return None;
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
             let help = format!("write PROVIDER/MODEL; providers: {}", list(names));
             let message = format!("the model `{written}` has no provider");
-            self.report_model_error(declaration, message, help);
+            self.report_model_error(asking, message, help);
             return None;
         };
         match self.providers.find(&reference.provider) {
             Ok(provider) => {
-                self.require_key(
-                    &provider,
-                    declaration
-                        .model
-                        .filter(|_| declaration.override_model.is_none()),
-                );
-                let lane = self.resolve_lane(declaration, &provider);
+                self.require_key(&provider, model.filter(|_| asking.override_model.is_none()));
+                let lane = self.resolve_lane(asking, &provider);
                 Some(ModelUse {
                     reference,
                     provider,
@@ -207,7 +147,7 @@ impl ValidationContext<'_> {
                     "{help}{end} A provider of your own is declared by [providers.{provider}]"
                 );
                 let message = format!("unknown provider `{provider}` in `{written}`");
-                self.report_model_error(declaration, message, help);
+                self.report_model_error(asking, message, help);
                 None
             }
             Err(None) => None,
@@ -215,33 +155,19 @@ impl ValidationContext<'_> {
     }
 
     /// An error about the model that a table or the command line names.
-    fn report_model_error(
-        &mut self,
-        declaration: &ModelDeclaration<'_>,
-        message: String,
-        help: String,
-    ) {
+    fn report_model_error(&mut self, asking: &Asking<'_>, message: String, help: String) {
         let problem = Problem::error(message).help(help);
-        let place = declaration
-            .model
-            .map_or(&declaration.header, |model| &model.place);
+        let model = asking.keys.model.as_ref();
+        let place = model.map_or(asking.header, |model| &model.place);
         // A model from the command line has no place in the file.
-        self.problems.push(match declaration.override_model {
+        self.problems.push(match asking.override_model {
             Some(_) => problem,
             None => problem.at(self.file, place.clone()),
         });
     }
 
-    fn check_settings(&mut self, declaration: &ModelDeclaration<'_>) -> Settings {
-        let temperature = declaration.temperature.filter(|t| {
-            let is_sound = t.value >= 0.0;
-            if !is_sound {
-                let help = "leave it out and none is sent";
-                self.error(&t.place, "temperature is 0 or more", help);
-            }
-            is_sound
-        });
-        let effort = declaration.effort.filter(|effort| {
+    fn check_settings(&mut self, keys: &ModelKeys) -> Settings {
+        let effort = keys.effort.as_ref().filter(|effort| {
             let is_sound = !effort.value.trim().is_empty();
             if !is_sound {
                 let help = "write the provider's own word, or leave it out";
@@ -250,45 +176,36 @@ impl ValidationContext<'_> {
             is_sound
         });
         Settings {
-            max_output_tokens: self
-                .at_least_one("max_output_tokens", declaration.max_output_tokens)
-                .map(Tokens),
-            temperature: temperature.map(|t| t.value),
+            max_output_tokens: value(&keys.max_output_tokens),
+            temperature: value(&keys.temperature),
             effort: effort.map(|effort| effort.value.clone()),
         }
     }
 
     /// How requests are sent: as the command line says, else the table, else the provider. Compressions and probes go
     /// into a batch only where their own table says so: the next point of a session waits for the one before.
-    fn resolve_lane(
-        &mut self,
-        declaration: &ModelDeclaration<'_>,
-        provider: &ProviderSpec,
-    ) -> Lane {
-        let declared = self.choice(
-            "lane",
-            declaration.lane,
-            &Lane::ALL.map(|lane| (lane.name(), lane)),
-        );
+    fn resolve_lane(&mut self, asking: &Asking<'_>, provider: &ProviderSpec) -> Lane {
+        let written = asking.keys.lane.as_ref();
+        let declared = written.map(|lane| lane.value);
         let lane = self.lane.or(declared).unwrap_or(provider.lane);
         let is_named = declared == Some(lane);
         if !provider.dialect.has_lane(lane) {
             let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
-            match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
+            match written.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
                     let help = "\"flex\" is OpenAI's; leave the key out for \"live\"";
                     self.error(&place.place, message, help);
                 }
                 None if provider.dialect == Dialect::Lexical => {}
                 None => {
-                    let stage = declaration.stage;
+                    let stage = asking.stage;
                     let message = format!("{message}: its {stage} requests go live");
                     self.problems.push(Problem::warning(message));
                 }
             }
             return Lane::Live;
         }
-        let takes_batch = match declaration.stage {
+        let takes_batch = match asking.stage {
             Stage::Answer | Stage::Judge => true,
             Stage::Compress => is_named,
             Stage::Probes => false,

@@ -214,7 +214,7 @@ fn a_command_without_a_project_refuses_flags_that_select_one() {
     ] {
         project
             .expect(2, line)
-            .says(&["have no effect on this command"]);
+            .says(&["has no effect on this command"]);
     }
 }
 

@@ -92,11 +92,11 @@ fn show_and_why_suggest_each_other() {
     let cell = "harbor --method full --run 1 --probe left";
     assert_eq!(
         next(&project.expect(0, &format!("show {cell}"))),
-        format!("compeval why {cell}")
+        format!("compeval why {cell} --label a")
     );
     assert_eq!(
         next(&project.expect(0, &format!("why {cell}"))),
-        format!("compeval show {cell}")
+        format!("compeval show {cell} --label a")
     );
     let list = project.expect(0, "why harbor").stderr;
     assert!(

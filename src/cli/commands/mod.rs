@@ -81,7 +81,8 @@ pub(crate) enum Command {
     /// Compress, answer and grade; write the results, print the summary
     #[command(
         after_help = "Examples:\n  compeval run\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
-                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1\n  \
+                      compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1",
+        after_long_help = "Examples:\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
                             compeval run --label nightly --part 3/8 --remote fs:///srv/nightly    one of eight processes\n  \
                             compeval run --label nightly --remote fs:///srv/nightly --offline     their results"
     )]
@@ -189,10 +190,19 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
             | Command::Schema { .. }
             | Command::Completions { .. }
     );
-    if needs_no_project && (common.config.is_some() || common.profile.is_some()) {
-        return Err(Failure::input(
-            "--config and --profile have no effect on this command; leave them out",
-        ));
+    let reads_no_file = matches!(
+        cli.command,
+        Command::Schema { .. } | Command::Completions { .. }
+    );
+    let unused = [
+        ("--config", needs_no_project && common.config.is_some()),
+        ("--profile", needs_no_project && common.profile.is_some()),
+        ("--directory", reads_no_file && common.directory.is_some()),
+    ];
+    if let Some((flag, _)) = unused.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::input(format!(
+            "{flag} has no effect on this command; leave it out"
+        )));
     }
     match &cli.command {
         Command::Init(args) => init::run(common, args, console),

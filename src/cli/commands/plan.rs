@@ -94,6 +94,9 @@ pub(crate) struct ProjectPlan {
     smallest_change: Option<f64>,
     #[serde(skip)]
     fixtures: Option<usize>,
+    /// The label that a run with these arguments writes, where one is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     /// The most requests that grade answers of a baseline again (`run --compare-to`).
     #[serde(skip_serializing_if = "Option::is_none")]
     most_regradings: Option<usize>,
@@ -212,7 +215,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         {
             print_note(&text, console);
         }
-        console.print(&next_line(&plan.forecast, console));
+        console.print(&next_line(plan, console));
     });
 }
 
@@ -297,8 +300,13 @@ pub(crate) fn plan_project(
         )),
         None => None,
     };
-    if let (None, Some(_)) = (&part, &select.label) {
-        note_label(&pipeline, &label_of(select)?, console);
+    let label = select
+        .label
+        .as_ref()
+        .map(|_| label_of(select))
+        .transpose()?;
+    if let (None, Some(label)) = (&part, &label) {
+        note_label(&pipeline, label, console);
     }
     let PlanSource { remote, offline } = source;
     let url = remote
@@ -337,6 +345,7 @@ pub(crate) fn plan_project(
         batch_rounds: batch_rounds(&pipeline),
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.answerers.is_empty()).then_some(pipeline.fixtures.len()),
+        label: label.map(|label| label.to_string()),
         most_checks: most_checks(&pipeline, select),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),
     })
@@ -473,13 +482,17 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
 }
 
 /// The command that runs what was planned.
-fn next_line(forecast: &Forecast, console: &Console) -> String {
-    let note = if forecast.is_pending() {
+fn next_line(plan: &ProjectPlan, console: &Console) -> String {
+    let note = if plan.forecast.is_pending() {
         ""
     } else {
         "   (everything is cached)"
     };
-    console.next_line(Locale::En, format_args!("compeval run{note}"))
+    let label = plan.label.as_deref();
+    let label = label.map_or(String::new(), |label| {
+        format!(" --label {}", shell_word(label))
+    });
+    console.next_line(Locale::En, format_args!("compeval run{label}{note}"))
 }
 
 /// Each group of stale actions with its reason and changes.

@@ -2,15 +2,24 @@
 //! `[constraints]` names.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use serde_json::{Map as JsonMap, Value, json};
 
 use super::{
-    DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList,
-    TableArray, TomlReader, described, merge, parse, suggest,
+    DeTable, DeValue, Key, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned,
+    StringList, TableArray, TomlReader, Word, described, merge, parse, ranged, suggest,
 };
-use crate::compress::Tail;
+use crate::answer::{SearchProtocol, TruncatedReplies};
+use crate::compress::{PromptPlacement, Tail};
+use crate::judge::Scope;
+use crate::pipeline::methods::StrategyKind;
+use crate::pipeline::presets::Preset;
+use crate::pipeline::{Book, TailMode};
+use base::locale::Locale;
 use base::units::Tokens;
+use models::{Dialect, Lane};
+use store::remote::RemoteMode;
 
 table! {
     /// Everything that can be declared, and that a profile can override.
@@ -43,7 +52,7 @@ table! {
         /// fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://… or https://…. In CI, COMPEVAL_REMOTE names it.
         remote: String,
         /// "write": also put there what is used and made here. Default: "read".
-        remote_mode: String,
+        remote_mode: RemoteMode,
     }
 }
 
@@ -65,17 +74,17 @@ table! {
         /// The model of all stages that name none, as PROVIDER/MODEL.
         model: String,
         /// Language of the rubric, the built-in prompts and the report. Default: "en".
-        locale: String,
+        locale: Locale,
         /// A rubric file in place of the built-in one.
         rubric: String,
         /// "verbatim": the answerer also gets the messages after the point. Default: "none".
-        tail: String,
+        tail: TailMode,
         /// Whether judges get the compressed context. Default: true.
         judge_context: bool,
         /// Whether judges are checked on answers of each run in which a fact is made false: 20 requests a judge. Default: true.
         regrade: bool,
         /// "all": every criterion on every probe. Default: "by-type".
-        rubric_scope: String,
+        rubric_scope: Scope,
         /// A number that decides with which names and figures the judges are tested. Default: 0; `init` draws one.
         selftest_seed: u64,
         /// Whether paths may lead out of the folder of this file. Default: false.
@@ -87,7 +96,7 @@ table! {
     /// `[providers.NAME]`
     ProviderTable {
         /// The API dialect.
-        kind: String,
+        kind: Dialect,
         /// The root of its API.
         base_url: String,
         /// The NAME of the variable that holds the key; never the key.
@@ -101,7 +110,7 @@ table! {
         /// Whether a key may go over http:// to another machine. Default: false.
         insecure: bool,
         /// How requests are sent: "live", "flex" (OpenAI) or "batch" (answers and grades). Default: "live".
-        lane: String,
+        lane: Lane,
         /// Rates and limits of requests.
         limits: LimitsTable,
     }
@@ -111,76 +120,56 @@ table! {
     /// `[providers.NAME.limits]`
     LimitsTable {
         /// Requests per minute. No default.
-        requests_per_minute: u32,
+        requests_per_minute: u32 in 1..,
         /// Input and output tokens per minute. No default.
-        tokens_per_minute: u64,
+        tokens_per_minute: u64 in 1..,
         /// Input tokens per minute. No default.
-        input_tokens_per_minute: u64,
+        input_tokens_per_minute: u64 in 1..,
         /// Output tokens per minute. No default.
-        output_tokens_per_minute: u64,
+        output_tokens_per_minute: u64 in 1..,
         /// Models that share the provider's limits: each entry names some, separated by commas. Default: at OpenAI each
         /// model has its own, at Anthropic each class of models, elsewhere the account.
         limit_groups: StringList,
         /// Requests at once. Default: 64, approached step by step.
-        max_in_flight: u32,
+        max_in_flight: u32 in 1..,
         /// Attempts per action. Default: 6.
-        max_attempts: u32,
+        max_attempts: u32 in 1..,
         /// Seconds for one reply. Default: 180; in the flex lane at least 900.
-        timeout_s: f64,
+        timeout_s: Duration,
         /// Seconds in which a model answers nobody before its calls fail; a longer pause that it asks for ends them at once.
         /// Default: 600.
-        give_up_after_s: f64,
+        give_up_after_s: Duration,
         /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
         flex_fallback: bool,
         /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.
-        batch_poll_s: f64,
+        batch_poll_s: Duration,
         /// The longest prompt in tokens. Default: from the price table.
-        context_window: u64,
+        context_window: Tokens,
     }
 }
 
 table! {
-    /// `[[compress]]`
-    CompressTable by name {
-        /// Its name in results.
-        name: String,
-        /// How it compresses.
-        strategy: String,
-        /// PROVIDER/MODEL, or lexical.
+    /// The keys of every table that asks a model.
+    ModelKeys {
+        /// PROVIDER/MODEL, or lexical; a program gets it as written. Default: `model` under [pipeline].
         model: String,
-        /// A template file. Default: the built-in one.
+        /// A template file for the user's message. Default: the built-in one.
         prompt: String,
-        /// "system": the prompt is the system message, and the conversation follows it; "last": the conversation as the agent
-        /// has it, then the prompt. Default: "inline".
-        placement: String,
-        /// The shape of a product: "codex", "pi", "hermes", "openhands", "gemini" or "claude-code". Other keys override it.
-        preset: String,
-        /// The oldest messages that stay, so many at least.
-        keep_head: u32,
-        /// The newest messages that stay: tokens, "30%" of the tokens, or "20 messages".
-        keep_tail: TailValue,
-        /// The newest messages of the user that stay, in tokens.
-        keep_user: u64,
-        /// "files": a list of the files and what was done to them after the summary, those that it does not name, in a tenth
-        /// of `target_tokens`.
-        append: String,
-        /// The tag of the reply that the summary stands in. Default: the whole reply.
-        extract: String,
         /// Sent to the model if set.
-        max_output_tokens: u64,
-        /// The requested size.
-        target_tokens: u64,
-        /// The newest tool results that `mask` keeps. Default: 10.
-        keep_results: u32,
+        max_output_tokens: Tokens,
         /// Sent to the model if set.
-        temperature: f64,
+        temperature: f64 in 0.0..,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex" or "batch"; in a batch each point of a session takes up to a day.
-        /// Default: as the provider says, but never in a batch.
-        lane: String,
-        /// Names of the [[answer]] tables that answer from it. Default: all.
-        answerers: StringList,
+        /// How its requests are sent; in a batch each point of a session takes up to a day. Default: as the provider says, but
+        /// compressions never in a batch.
+        lane: Lane,
+    }
+}
+
+table! {
+    /// The keys of every table that starts a program.
+    ProgramKeys {
         /// Program and arguments, started without a shell.
         command: StringList,
         /// Files and globs whose content makes old outputs stale.
@@ -191,17 +180,51 @@ table! {
         secrets: StringList,
         /// What cache keys call the account or server behind the secrets. Not set: nothing.
         identity: String,
-        /// Whether one execution serves all runs. Default: false.
+        /// Whether the same input always gives the same output, so that one execution serves all runs. Default: false.
         deterministic: bool,
+        /// Seconds for one execution. Default: 180.
+        timeout_s: Duration,
+    }
+}
+
+table! {
+    /// `[[compress]]`
+    CompressTable by name {
+        /// Its name in results.
+        name: String,
+        /// How it compresses.
+        strategy: StrategyKind,
+        /// "inline" (default): the prompt inserts {{ transcript }}. "system": the prompt is the system message, and the
+        /// conversation follows it. "last": the conversation as the agent has it, with its system message and tools, then the
+        /// prompt as the user's last message; a reply that calls a tool fails its cell.
+        placement: PromptPlacement,
+        /// The shape of a product: "codex", "pi", "hermes", "openhands", "gemini" or "claude-code". Other keys override it.
+        preset: Preset,
+        /// The oldest messages that stay, so many at least.
+        keep_head: u32 in 1..,
+        /// The newest messages that stay: tokens, "30%" of the tokens, or "20 messages".
+        keep_tail: TailValue,
+        /// The newest messages of the user that stay, in tokens.
+        keep_user: Tokens,
+        /// "files": a list of the files and what was done to them after the summary, those that it does not name, in a tenth
+        /// of `target_tokens`.
+        append: Appendix,
+        /// The tag of the reply that the summary stands in: "summary" for the last <summary>…</summary> that is in no other.
+        /// Default: the whole reply.
+        extract: String,
+        /// The requested size.
+        target_tokens: Tokens,
+        /// The newest tool results that `mask` keeps. Default: 10.
+        keep_results: u32,
+        /// Names of the [[answer]] tables that answer from it. Default: all.
+        answerers: StringList,
         /// 1, 2 (a request with more in it), or "lines": workers that answer one request after the other. Default: 1.
         protocol: ProtocolName,
         /// The most workers at a time. Default: as many as there are processors, at most 4.
-        workers: u32,
+        workers: u32 in 1..,
         /// Seconds in which a worker must be ready. Default: 120.
-        start_timeout_s: f64,
-        /// Seconds for one execution. Default: 180.
-        timeout_s: f64,
-    }
+        start_timeout_s: Duration,
+    } with { ask: ModelKeys, program: ProgramKeys }
 }
 
 table! {
@@ -209,60 +232,34 @@ table! {
     AnswerTable by name {
         /// Its name in results.
         name: String,
-        /// PROVIDER/MODEL, or lexical.
-        model: String,
-        /// A template file. Default: the built-in one.
-        prompt: String,
-        /// Sent to the model if set.
-        max_output_tokens: u64,
-        /// Sent to the model if set.
-        temperature: f64,
-        /// Reasoning effort in the provider's own word; sent if set.
-        effort: String,
-        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
-        lane: String,
         /// What happens to an answer that the token limit cut off. Default: "grade".
-        truncated_replies: String,
+        truncated_replies: TruncatedReplies,
         /// Answers each question a second time, with a search in what the context replaced.
         recovery: RecoveryTable,
-    }
+    } with { ask: ModelKeys }
 }
 
 table! {
     /// `[answer.recovery]`
     RecoveryTable {
         /// Searches that an answer may ask for. Default: 2.
-        calls: u32,
+        calls: u32 in 1..,
         /// Messages that a search returns at most. Default: 4.
-        results: u32,
+        results: u32 in 1..,
         /// Tokens of each of them at most. Default: 600.
-        excerpt_tokens: u64,
+        excerpt_tokens: Tokens,
         /// How a model asks: "tool", or "line" for a model without tools. Default: "tool".
-        protocol: String,
+        protocol: SearchProtocol,
         /// Whether the steps after the first go by batch, too, where the first does. Default: false.
         batch_steps: bool,
-        /// The product's own search in place of the built-in one: program and arguments.
-        command: StringList,
-        /// The files that its output depends on.
-        inputs: StringList,
-        /// Variables that its output depends on.
-        env: StringList,
-        /// Variables with keys that it sees.
-        secrets: StringList,
-        /// The account or server that it uses.
-        identity: String,
-        /// Seconds for one search. Default: 180.
-        timeout_s: f64,
-        /// Whether it returns the same each time. Default: false.
-        deterministic: bool,
-    }
+    } with { program: ProgramKeys }
 }
 
 table! {
     /// `[gate]`
     GateTable {
         /// The answers that are tested: "closed", from the context alone, or "open", with searches. Default: "closed".
-        primary: String,
+        primary: Book,
     }
 }
 
@@ -271,24 +268,12 @@ table! {
     StructuredReplyTable by name {
         /// Its name in results.
         name: String,
-        /// PROVIDER/MODEL, or lexical.
-        model: String,
-        /// A template file for the user's message. Default: the built-in one.
-        prompt: String,
         /// A template file in place of a judge's built-in system message. It may insert {{ criteria }}, which are put below it
         /// otherwise. Not in [[probes]].
         system_prompt: String,
-        /// Sent to the model if set.
-        max_output_tokens: u64,
-        /// Sent to the model if set.
-        temperature: f64,
-        /// Reasoning effort in the provider's own word; sent if set.
-        effort: String,
-        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
-        lane: String,
         /// How often it is asked for a reply in the right format. Default: 3.
-        attempts: u32,
-    }
+        attempts: u32 in 1..,
+    } with { ask: ModelKeys }
 }
 
 table! {
@@ -305,17 +290,17 @@ table! {
     /// `[prices."PROVIDER/MODEL"]`
     PriceTable {
         /// Required.
-        input: f64,
+        input: f64 in 0.0..,
         /// Input that the provider served from its prompt cache.
-        cached_input: f64,
+        cached_input: f64 in 0.0..,
         /// Input that the provider wrote into its prompt cache.
-        cache_write: f64,
+        cache_write: f64 in 0.0..,
         /// Required.
-        output: f64,
+        output: f64 in 0.0..,
         /// What all of these cost in the flex lane, as a part of the live price. Default: 0.5.
-        flex: f64,
+        flex: f64 in 0.0..=1.0,
         /// What all of these cost in a batch, as a part of the live price. Default: 0.5.
-        batch: f64,
+        batch: f64 in 0.0..=1.0,
     }
 }
 
@@ -323,16 +308,19 @@ table! {
     /// `runs = { .. }`; a bare number is the first of them, the others 1.
     RunsByStage {
         /// Compressions.
-        compress: u32,
+        compress: u32 in 1..=MOST_RUNS,
         /// Answers per compression.
-        answer: u32,
+        answer: u32 in 1..=MOST_RUNS,
         /// Judgements per answer.
-        judge: u32,
+        judge: u32 in 1..=MOST_RUNS,
     }
 }
 
+/// The most repetitions of one thing: far beyond use, and a matrix of them still fits in memory.
+const MOST_RUNS: u32 = 1000;
+
 /// `runs`, in either form.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct RunsTable(pub RunsByStage);
 
 impl ReadToml for RunsTable {
@@ -343,26 +331,26 @@ impl ReadToml for RunsTable {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
-        let expected = "a number of runs, or a table of `compress`, `answer` and `judge`";
         match value.get_ref() {
             DeValue::Table(table) => Some(RunsTable(RunsByStage::from_table(table, reader))),
             DeValue::Integer(_) => {
-                let number = |value: u32, at: Range<usize>| {
-                    Some(Located {
-                        value,
-                        place: at.clone(),
-                        key: at,
-                    })
-                };
-                let runs = u32::read(value, reader)?;
-                let (compress, one) = (number(runs, value.span()), number(1, value.span()));
-                Some(RunsTable(RunsByStage {
-                    compress,
+                let runs: Located<u32> = reader.placed(value.span(), value)?;
+                let one = Some(Located {
+                    value: 1,
+                    ..runs.clone()
+                });
+                let is_sound = reader.admits(&runs, &(1..=MOST_RUNS));
+                is_sound.then_some(RunsTable(RunsByStage {
+                    compress: Some(runs),
                     answer: one.clone(),
                     judge: one,
+                    ..RunsByStage::NOTHING
                 }))
             }
-            _ => reader.mistyped(value, expected),
+            _ => reader.mistyped(
+                value,
+                "a number of runs, or a table of `compress`, `answer` and `judge`",
+            ),
         }
     }
 
@@ -383,7 +371,7 @@ impl ReadToml for TailValue {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
         let expected = "a number of tokens, \"30%\" or \"20 messages\"";
         match value.get_ref() {
-            DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
+            DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens::read(value, reader)?))),
             DeValue::String(text) => {
                 let percent = text
                     .strip_suffix('%')
@@ -401,6 +389,18 @@ impl ReadToml for TailValue {
             }
             _ => reader.mistyped(value, expected),
         }
+    }
+}
+
+/// `append`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Appendix {
+    Files,
+}
+
+impl Word for Appendix {
+    fn words() -> Vec<(&'static str, Appendix)> {
+        vec![("files", Appendix::Files)]
     }
 }
 
@@ -459,7 +459,8 @@ pub(crate) fn read(
     let mut reader = TomlReader {
         file,
         problems,
-        settings: PipelineTable::KEYS,
+        settings: &PipelineTable::keys(),
+        key: "",
     };
     let mut declared = Declared::from_table(&root, &mut reader);
     let profiles: Map<Declared> = profiles
@@ -497,8 +498,8 @@ table! {
     RuleTable by name {
         /// Its name in results.
         name: String,
-        /// The language of its text, "en" or "zh": a session gets the rules of the language in which its user writes.
-        language: String,
+        /// The language of its text: a session gets the rules of the language in which its user writes.
+        language: Locale,
         /// The sentence as the user says it.
         text: String,
         /// What the rule is about, as it stands in `text`; further entries are other spellings.
@@ -520,6 +521,7 @@ pub(crate) fn read_rules(
             file,
             problems,
             settings: &[],
+            key: "",
         },
     );
     Some(set.rule.map(|rules| rules.value).unwrap_or_default())

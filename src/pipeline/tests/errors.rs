@@ -88,11 +88,11 @@ fn mistakes_are_placed_with_what_was_expected() {
     assert_snapshot!(listed(projects), @r"
     pipeline.toml:1:1: unknown key `runs` -> `runs` belongs under [pipeline]
     pipeline.toml:1:10: this is not TOML: unclosed table, expected `]`
-    pipeline.toml:2:8: a number of runs is at most 1000 -> more repetitions narrow no interval that more sessions would not narrow further
-    pipeline.toml:2:18: a number of judgements is at most 1000 -> more repetitions narrow no interval that more sessions would not narrow further
+    pipeline.toml:2:8: expected a number from 1 to 1000 for `runs`, found 4294967295
+    pipeline.toml:2:18: expected a number from 1 to 1000 for `judge`, found 1001
     pipeline.toml:2:8: a cell has 1000000000 repetitions, and at most 10000 are allowed -> `compress`, `answer` and `judge` of `runs` multiply
     pipeline.toml:4:12: unknown strategy `anchored` -> did you mean `anchored-iterative`?
-    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `model`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `protocol`, `workers`, `start_timeout_s`, `timeout_s`, `target_tokens`
+    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `timeout_s`, `model`, `protocol`, `workers`, `start_timeout_s`, `target_tokens`
     pipeline.toml:4:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     there is no profile `nightl` in pipeline.toml -> did you mean `nightly`?
     ");
@@ -162,22 +162,23 @@ requests_per_minute = -1
         format!("{STAGES}\n[prices.\"gpt\"]\ninput = 1\n[prices.\"opnai/gpt\"]\noutput = -1.0\n");
     assert_snapshot!(listed([Project::new(stages), Project::new(&numbers), Project::new(&prices)]), @r#"
     pipeline.toml:3:10: unknown locale `de` -> known: `en`, `zh`
-    pipeline.toml:4:21: a number of runs is at least 1 -> write 1 or more, or leave it out for the default
+    pipeline.toml:4:21: expected a number from 1 to 1000 for `compress`, found 0
     pipeline.toml:4:24: unknown key `answers` -> did you mean `answer`?
     pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
+    pipeline.toml:8:12: unknown strategy `sumarize` -> known: `anchored-iterative`, `regenerative`, `opaque`, `provider-compaction`, `command`, `truncate`, `prune`, `mask`, `extract`, `reference-list`, `recorded`, `full`, `none`
     pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`
     pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
     pipeline.toml declares no [[judge]] table -> a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or neither of the two
-    pipeline.toml:8:15: temperature is 0 or more -> leave it out and none is sent
-    pipeline.toml:9:21: max_output_tokens is at least 1 -> write 1 or more, or leave it out for the default
-    pipeline.toml:15:12: attempts is at least 1 -> write 1 or more, or leave it out for the default
-    pipeline.toml:21:16: a limit is at least 1 -> leave the key out for no limit of your own
-    pipeline.toml:22:13: a time-out is a number of seconds above 0, a day (86400) at most
+    pipeline.toml:8:15: expected a number of at least 0 for `temperature`, found -0.5
+    pipeline.toml:9:21: expected a number of tokens, at least 1, found the number 0
+    pipeline.toml:15:12: expected a number of at least 1 for `attempts`, found 0
+    pipeline.toml:21:16: expected a number of at least 1 for `max_attempts`, found 0
+    pipeline.toml:22:13: expected a number of seconds above 0, a day (86400) at most, found the number 0
     pipeline.toml:23:23: expected a whole number from 0 to 4294967295, found the number -1
     pipeline.toml:14:9: a price is for a model, and `gpt` names none -> write [prices."PROVIDER/MODEL"]
     pipeline.toml:16:9: unknown provider `opnai` in a price -> did you mean `openai`?
     pipeline.toml:16:9: the price of `opnai/gpt` needs `input` and `output` -> both in US dollars per million tokens; write 0 where a model is free
-    pipeline.toml:17:10: a price is 0 or more -> US dollars per million tokens
+    pipeline.toml:17:10: expected a number of at least 0 for `output`, found -1
     "#);
 }

@@ -38,7 +38,7 @@ fn mistakes_are_placed_with_what_was_expected() {
     assert_snapshot!(listed(projects), @r#"
     pipeline.toml:8:9: unknown provider `opnai` in `opnai/gpt-5.2` -> did you mean `openai`? A provider of your own is declared by [providers.opnai]
     pipeline.toml:8:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
-    pipeline.toml:2:8: unknown provider kind `openai_chat` -> did you mean `openai-chat`?
+    pipeline.toml:2:8: unknown kind `openai_chat` -> did you mean `openai-chat`?
     pipeline.toml:3:12: base_url `localhost:8080/v1` has no scheme -> write https://localhost:8080/v1, or http://localhost:8080/v1 for a local server
     pipeline.toml:4:12: `lexical` cannot be an identity -> an identity is what cache keys call this endpoint: any name of your own
     pipeline.toml:8:9: OPENAI_API_KEY is not set, and provider `openai` needs the key in it -> export OPENAI_API_KEY=…, or name another variable: api_key_env in [providers.openai]

@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::{BANK, FIXTURE, Project, STAGES};
 use crate::judge::Rubric;
 use crate::pipeline::SCHEMAS;
+use crate::pipeline::file::ReadToml;
+use crate::pipeline::file::tables::CompressTable;
+use crate::pipeline::methods::StrategyKind;
 use crate::probe::ParsedBank;
 use base::locale::Locale;
 use sessions::transcript::ParsedFixture;
@@ -91,6 +94,49 @@ fn the_published_schemas_are_those_of_the_program() {
             path.display()
         );
     }
+}
+
+/// The keys of `[[compress]]` as the documentation lists them.
+fn table_of_methods() -> String {
+    let strategies = StrategyKind::ALL.map(|(name, kind)| (name, kind.all_keys()));
+    let mut lines = vec![
+        "| `[[compress]]` key | strategies | meaning |".to_owned(),
+        "| --- | --- | --- |".to_owned(),
+    ];
+    let schema = CompressTable::schema();
+    for key in CompressTable::keys() {
+        let (takes, lacks): (Vec<_>, Vec<_>) =
+            strategies.iter().partition(|(_, keys)| keys.contains(&key));
+        let names = |these: Vec<&(&str, Vec<&str>)>| {
+            let names = these.iter().map(|(name, _)| format!("`{name}`"));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let taken = match (takes.len(), lacks.len()) {
+            (_, 0) => "all".to_owned(),
+            (few, many) if few > many => format!("all but {}", names(lacks)),
+            _ => names(takes),
+        };
+        let schema = &schema["properties"][key];
+        let meaning = schema["description"].as_str().expect("a meaning");
+        let words = schema["enum"].as_array().filter(|_| key != "strategy");
+        let words = words.map_or(String::new(), |words| {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            format!(" ({})", words.join(", "))
+        });
+        let meaning = meaning.replace('<', "&lt;");
+        lines.push(format!("| `{key}` | {taken} | {meaning}{words} |"));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_documentation_lists_the_keys_of_methods() {
+    let documented = include_str!("../../../docs/pipeline.md").replace("\r\n", "\n");
+    let table = table_of_methods();
+    assert!(
+        documented.contains(&table),
+        "write into docs/pipeline.md:\n{table}"
+    );
 }
 
 #[test]

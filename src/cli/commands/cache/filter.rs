@@ -11,6 +11,7 @@ use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
 use crate::pipeline::suggest;
 use store::cache::{Record, now_ms};
+use store::remote::RemoteUrl;
 
 /// Which entries.
 #[derive(Debug, Clone, Default, Args)]
@@ -29,7 +30,7 @@ pub(crate) struct CacheFilter {
     pub(crate) fixture: Option<String>,
     /// Only entries pulled from this remote
     #[arg(long, value_name = "URL")]
-    pub(crate) remote: Option<String>,
+    pub(crate) remote: Option<RemoteUrl>,
     /// Only entries older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
@@ -61,9 +62,7 @@ impl EntryFilter {
             remote,
             ..
         } = &self.wanted;
-        [method, model, fixture, remote]
-            .into_iter()
-            .any(Option::is_some)
+        remote.is_some() || [method, model, fixture].into_iter().any(Option::is_some)
     }
 
     /// Whether a record meets the conditions that need no meta.
@@ -88,7 +87,11 @@ impl EntryFilter {
                 .model
                 .as_deref()
                 .is_none_or(|model| is_model(model, meta))
-            && (self.wanted.remote.is_none() || self.wanted.remote == meta.imported)
+            && self
+                .wanted
+                .remote
+                .as_ref()
+                .is_none_or(|remote| meta.imported.as_deref() == Some(remote.to_string().as_str()))
     }
 
     /// Advice if nothing was found: the nearest name for the first one that no entry has.

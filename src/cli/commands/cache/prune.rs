@@ -23,6 +23,7 @@ use crate::results::{Outcome, all_sets};
 use base::clock::moment;
 use base::files::this_command;
 use store::cache::{Lookup, Record, disk_bytes, prune_without_room};
+use store::remote::RemoteUrl;
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
@@ -34,7 +35,7 @@ pub(crate) struct PruneArgs {
     pub(crate) older_than: Option<String>,
     /// Entries pulled from this remote
     #[arg(long, value_name = "URL")]
-    pub(crate) remote: Option<String>,
+    pub(crate) remote: Option<RemoteUrl>,
     /// Only show what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -152,7 +153,11 @@ fn choose<L: Lookup>(
     let mut records = lookup.records();
     records.retain(|record| {
         let origin = || lookup.header(record).ok().and_then(|header| header.origin);
-        filter.admits(record) && (args.remote.is_none() || args.remote == origin())
+        filter.admits(record)
+            && args
+                .remote
+                .as_ref()
+                .is_none_or(|remote| origin() == Some(remote.to_string()))
     });
     if args.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
