@@ -83,6 +83,7 @@ pub mod pipeline;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod plan;
+pub mod planted;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod probe;

@@ -130,7 +130,7 @@ fn units(pipeline: &Pipeline) -> Vec<Unit> {
                 fixture: FixtureIx(at),
                 method: MethodIx(method),
                 run: 1,
-                injection: None,
+                variant: None,
             };
             let number = groups.add();
             chains.push(chain);

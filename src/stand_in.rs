@@ -21,7 +21,7 @@ use sessions::transcript::{Message, Role};
 
 /// The reply in a stage. Values that are not given count as empty. What is read of them:
 /// - a summary, from the variables of a compress prompt and [`INSTRUCTIONS`];
-/// - an answer, or a search for one, from `context`, `question`, [`INSTRUCTIONS`] and [`SEARCHES_LEFT`];
+/// - an answer, or a search for one, or a reply about planted items, from `context`, `question`, [`INSTRUCTIONS`] and [`SEARCHES_LEFT`];
 /// - grades, from `request`; [`INSTRUCTIONS`] say in which language;
 /// - probes, from `transcript`.
 pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
@@ -36,6 +36,9 @@ pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
         }),
         Stage::Answer => {
             let (context, question) = (value("context"), value("question"));
+            if let Some(reply) = lexical::answer_about_tasks(context, question) {
+                return reply;
+            }
             let may_search = value(SEARCHES_LEFT).parse().is_ok_and(|left: u32| left > 0);
             let search = may_search
                 .then(|| lexical::search(context, question))

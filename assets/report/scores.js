@@ -65,13 +65,20 @@ function scoreCell(m, d) {
 /** Lets a share break before its interval and its denominator alone. */
 const unbroken = (text) => text.replace(/\[(.*?), /, '[$1,\u00a0').replace(/(of|共) /, '$1\u00a0');
 
-/** What one compression takes, what contexts say, constraints. */
+/** A bar under the first share of planted items: a small picture of each method. */
+const shareBar = (text) => {
+  const found = /^([\d.]+)%/.exec(text);
+  return found ? intervalBar(Number(found[1]), null, 0, 100) : null;
+};
+
+/** What one compression takes, what contexts say, planted items. */
 function tableSection(table) {
   const cls = (i) => (i === 0 ? 'left' : 'num');
   return section(table.id, table.title, table.lead, h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, table.header.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
     h('tbody', {}, table.rows.map(([name, figures]) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, name),
-      figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, unbroken(text))))))));
+      figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, unbroken(text),
+        table.id === 'planted' && i < 3 ? shareBar(text) : null)))))));
 }
 
 const forestHead = (d, reach) =>

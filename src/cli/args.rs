@@ -82,6 +82,9 @@ pub(crate) struct SelectArgs {
     /// Stop after this stage; `compress` needs no banks, answerers or judges
     #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
     pub(crate) stages: Option<StagesArg>,
+    /// Only planted items: exact questions on tasks, rules and jobs put into the sessions; needs no banks and no judge
+    #[arg(long, help_heading = SELECTION)]
+    pub(crate) planted: bool,
     /// N compression points in each fixture instead of its own, at the ends of spans of about equal tokens; questions
     /// belong to the fixture's own points, so this needs `--stages compress` or a pipeline without answerers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = SELECTION)]

@@ -104,6 +104,7 @@ pub(crate) fn open_request(
         strict: opening.strict,
         allow_unproven: select.allow_unproven,
         needs_keys: opening.needs_keys,
+        planted: select.planted,
         spans: select.points,
         compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,

@@ -40,7 +40,7 @@ pub fn compress_cell<Q>(
         fixture: FixtureIx(fixture),
         method: MethodIx(method),
         run: row.run,
-        injection: None,
+        variant: None,
     };
     (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
 }

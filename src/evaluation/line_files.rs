@@ -1,10 +1,14 @@
-//! The files of lines that a run writes: rows, contexts, constraints.
+//! The files of lines that a run writes: rows, contexts and planted items.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::Digest;
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::results::{FEW, LinesFile, ListedRow, ResultsFolder, RowsFile, RowsForm, names};
+use crate::results::{
+    FEW, LinesFile, ListedRow, PlantedRow, ResultsFolder, RowsFile, RowsForm, names,
+};
 use base::files::FileError;
 use store::cache::Store;
 
@@ -12,9 +16,15 @@ use store::cache::Store;
 pub(super) struct LineFiles {
     rows: RowsFile,
     contexts: LinesFile<CompressCell>,
-    /// The lines of sessions into which a rule was put, if there are any.
-    constraints: Option<LinesFile<CompressCell>>,
+    /// The lines of planted items, if any are planted: those of a context are complete when both requests have replies.
+    planted: Option<PlantedLines>,
 }
+
+/// The file of planted items, and its rows by context.
+type PlantedLines = (
+    LinesFile<CompressCell>,
+    BTreeMap<CompressCell, Vec<PlantedRow>>,
+);
 
 /// The rows of one context, in the order of the matrix: the content of a memo.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,15 +66,17 @@ impl LineFiles {
         } else {
             RowsForm::Plain
         };
-        let has_rules = pipeline
+        let plants = pipeline
             .fixtures
             .iter()
-            .any(|fixture| !fixture.injections.is_empty());
-        let constraints = has_rules.then(|| folder.begin_lines(names::CONSTRAINTS));
+            .any(|fixture| !fixture.variants.is_empty());
+        let planted = plants
+            .then(|| folder.begin_lines(names::PLANTED))
+            .transpose()?;
         Ok(LineFiles {
+            planted: planted.map(|file| (file, BTreeMap::new())),
             rows: RowsFile::create(folder.path(), rows, form)?,
             contexts: folder.begin_lines(names::CONTEXTS)?,
-            constraints: constraints.transpose()?,
         })
     }
 
@@ -73,13 +85,13 @@ impl LineFiles {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
-        let constraints = self
-            .constraints
-            .as_mut()
-            .filter(|_| cell.chain.injection.is_some());
-        constraints
-            .unwrap_or(&mut self.contexts)
-            .append(&[cell], &format!("{line}\n"))
+        self.contexts.append(&[cell], &format!("{line}\n"))
+    }
+
+    /// The rows of the items planted in the session of a context.
+    pub(super) fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
+        let (_, rows) = self.planted.as_mut()?;
+        Some(rows.entry(cell).or_default())
     }
 
     /// Adds rows; `places` are the places of the `lines` among all rows.
@@ -97,7 +109,17 @@ impl LineFiles {
     pub(super) fn finish(self) -> Result<Option<Vec<ListedRow>>, FileError> {
         let few = self.rows.finish()?;
         self.contexts.finish()?;
-        self.constraints.map_or(Ok(()), LinesFile::finish)?;
+        if let Some((mut file, contexts)) = self.planted {
+            for (cell, rows) in contexts {
+                let lines: Result<String, serde_json::Error> = rows
+                    .iter()
+                    .map(|row| Ok(serde_json::to_string(row)? + "\n"))
+                    .collect();
+                // Names, numbers and truth values are always JSON.
+                file.append(&[cell], &lines.unwrap_or_default())?;
+            }
+            file.finish()?;
+        }
         Ok(few)
     }
 }

@@ -3,7 +3,7 @@
 use super::event::{Event, Listening};
 use super::line_files::LineFiles;
 use crate::pipeline::CompressCell;
-use crate::results::KeysFile;
+use crate::results::{KeysFile, PlantedRow};
 use crate::scheduler::{Listener, RunEvent};
 use base::files::FileError;
 
@@ -37,6 +37,11 @@ impl Forwarder<'_, '_> {
         self.recorder
             .as_mut()
             .map_or(Ok(()), |recorder| recorder.lines.add_context(cell, line))
+    }
+
+    /// The rows of the items planted in the session of a context, if they are recorded.
+    pub(super) fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
+        self.recorder.as_mut()?.lines.planted(cell)
     }
 
     /// Records rows; `places` are the places of the `lines` among all rows.

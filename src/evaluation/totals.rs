@@ -105,6 +105,7 @@ impl RunTotals {
             | RunEvent::AnotherStep { .. }
             | RunEvent::Estimated(_)
             | RunEvent::Context { .. }
+            | RunEvent::Planted { .. }
             | RunEvent::Judged { .. }
             | RunEvent::BreakerTripped(_) => {}
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::matrix::{AnswerCell, CompressCell, JudgeCell};
+use super::matrix::{AnswerCell, CompressCell, JudgeCell, PLANTED_NEXT};
 use super::model::Pipeline;
+use crate::planted::{NEXT_STEP, STATE};
 use sessions::transcript::Point;
 
 /// A cell by the names of its parts, for people and result rows. The parts of later stages are absent.
@@ -18,9 +19,9 @@ pub struct CellCoordinate {
     pub method: Arc<str>,
     /// The run, from 1.
     pub run: u32,
-    /// The rule that was put into the fixture, and where.
+    /// The number of the planted variant of the fixture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constraint: Option<Arc<str>>,
+    pub variant: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,10 +80,9 @@ impl Place {
         }
     }
 
-    /// The cell of a recorded session, if it is one. A failure in a session with an injected rule affects no other
-    /// cell.
+    /// The cell of a recorded session, if it is one. A failure in a planted session affects no other cell.
     pub fn recorded_cell(&self) -> Option<&CellCoordinate> {
-        self.cell().filter(|cell| cell.constraint.is_none())
+        self.cell().filter(|cell| cell.variant.is_none())
     }
 }
 
@@ -121,10 +121,7 @@ impl CellCoordinate {
             point: cell.point.number(),
             method: pipeline.method(cell.chain.method).name.0.clone(),
             run: cell.chain.run,
-            constraint: cell
-                .chain
-                .injection
-                .map(|ix| fixture.injection(ix).to_string().into()),
+            variant: cell.chain.variant.map(|ix| fixture.variant(ix).number),
             probe: None,
             answerer: None,
             answer_n: None,
@@ -137,7 +134,11 @@ impl CellCoordinate {
     pub fn from_answer(pipeline: &Pipeline, cell: &AnswerCell) -> CellCoordinate {
         let fixture = pipeline.fixture(cell.compress.chain.fixture);
         CellCoordinate {
-            probe: fixture.probe(cell.probe).map(|p| p.id.0.clone()),
+            probe: match cell.compress.chain.variant {
+                Some(_) if cell.probe == PLANTED_NEXT => Some(NEXT_STEP.into()),
+                Some(_) => Some(STATE.into()),
+                None => fixture.probe(cell.probe).map(|p| p.id.0.clone()),
+            },
             answerer: Some(pipeline.answerer(cell.answerer).name.0.clone()),
             answer_n: Some(cell.answer_n),
             ..CellCoordinate::from_compress(pipeline, &cell.compress)
@@ -160,8 +161,8 @@ impl fmt::Display for CellCoordinate {
             "{} · {} · run {} · point {}",
             self.fixture, self.method, self.run, self.point.0
         ))?;
-        if let Some(constraint) = &self.constraint {
-            f.write_str(&format!(" · with the rule {constraint}"))?;
+        if let Some(variant) = self.variant {
+            write!(f, " · planted {variant}")?;
         }
         if let Some(probe) = &self.probe {
             f.write_str(&format!(" · probe {probe}"))?;

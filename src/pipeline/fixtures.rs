@@ -390,7 +390,7 @@ fn with_bank(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> Loade
     let points = fixture.effective_points();
     LoadedFixture {
         selected: probes_by_point(&bank, points.len()),
-        injections: Vec::new(),
+        variants: Vec::new(),
         digests: digests(&fixture, &bank, &points),
         recorded: recorded(&fixture),
         fixture: Arc::new(fixture),

@@ -8,16 +8,22 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::model::{
-    AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs,
+    AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs, VariantIx,
 };
-use crate::action::Repetition;
+use crate::action::{BuiltInStrategy, Repetition};
+use crate::compress::Strategy;
+
+/// The place of the next step among the requests about a planted variant.
+pub const PLANTED_NEXT: ProbeIx = ProbeIx(0);
+/// The place of the state among them.
+pub const PLANTED_STATE: ProbeIx = ProbeIx(1);
 
 /// One method on one fixture in one run: its compressions follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
     pub fixture: FixtureIx,
-    /// The rule that was put into the fixture, if any. No probe is asked about such a fixture.
-    pub injection: Option<InjectionIx>,
+    /// What is planted in the fixture, if anything is. Its next step and its state are asked in place of probes.
+    pub variant: Option<VariantIx>,
     pub method: MethodIx,
     /// The run, from 1.
     pub run: u32,
@@ -77,6 +83,8 @@ pub struct Matrix {
     pub(super) runs: Runs,
     /// The chains that this process runs; `None` is all.
     pub(super) part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
+    /// Whether only planted sessions are run.
+    pub(super) is_planted_alone: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -86,21 +94,25 @@ pub(super) struct FixtureAxis {
     /// The number of probes at all earlier points, parallel to `probes`.
     before: Vec<u64>,
     total: u64,
-    /// The number of rules that are put into it.
-    injections: usize,
+    /// The number of planted variants.
+    variants: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct MethodAxis {
     pub(super) method_answerers: Vec<AnswererIx>,
+    /// Whether planted sessions are compressed: a recorded context was made of the session as it was.
+    pub(super) takes_planted: bool,
+    /// The answerer that is asked about planted items: the first that answers from the context alone.
+    pub(super) planted_answerer: Option<AnswererIx>,
     pub(super) keeps_state: bool,
     /// Whether its output is the same each time.
     pub(super) is_deterministic: bool,
 }
 
 impl FixtureAxis {
-    /// The selected probes at each point, and how many rules are put into the fixture.
-    pub(super) fn new(probes: Vec<Vec<ProbeIx>>, injections: usize) -> FixtureAxis {
+    /// The selected probes at each point, and the number of planted variants.
+    pub(super) fn new(probes: Vec<Vec<ProbeIx>>, variants: usize) -> FixtureAxis {
         let mut total = 0;
         let mut before = Vec::with_capacity(probes.len());
         for at in &probes {
@@ -111,7 +123,7 @@ impl FixtureAxis {
             probes,
             before,
             total,
-            injections,
+            variants,
         }
     }
 
@@ -146,12 +158,20 @@ impl Matrix {
                 .zip(&pipeline.method_answerers)
                 .map(|(method, answerers)| MethodAxis {
                     method_answerers: answerers.clone(),
+                    takes_planted: !matches!(
+                        method.strategy,
+                        Strategy::Rule(BuiltInStrategy::Recorded)
+                    ),
+                    planted_answerer: answerers
+                        .iter()
+                        .find(|ix| pipeline.answerer(**ix).recovery.is_none())
+                        .copied(),
                     keeps_state: method.strategy.keeps_state(),
                     is_deterministic: method.strategy.is_deterministic(),
                 });
         Matrix {
             fixtures: fixtures
-                .map(|f| FixtureAxis::new(f.selected.clone(), f.injections.len()))
+                .map(|f| FixtureAxis::new(f.selected.clone(), f.variants.len()))
                 .collect(),
             methods: methods.collect(),
             answerer_is_deterministic: pipeline
@@ -166,6 +186,7 @@ impl Matrix {
                 .collect(),
             runs: pipeline.settings.runs,
             part: pipeline.part.clone(),
+            is_planted_alone: (pipeline.planted.as_ref()).is_some_and(|planted| planted.is_all),
         }
     }
 
@@ -184,9 +205,8 @@ impl Matrix {
         self.runs
     }
 
-    /// All chains that this process runs, in order: for each fixture, the recorded session, then the session with each
-    /// rule. A rule takes part in the first run only: many rules at several positions tell more than repetitions
-    /// of one.
+    /// All chains that this process runs, in order: for each fixture, the recorded session, then each planted
+    /// variant. A variant takes part in the first run only: more variants tell more than repetitions of one.
     pub fn chains(&self) -> impl Iterator<Item = Chain> {
         self.fixtures
             .iter()
@@ -194,24 +214,34 @@ impl Matrix {
             .flat_map(move |(fixture, axis)| {
                 let (fixture, recorded) = (FixtureIx(fixture), self.methods_on(FixtureIx(fixture)));
                 let recorded = recorded.flat_map(move |method| {
-                    (1..=self.runs.compress).map(move |run| Chain {
+                    (1..=self.recorded_runs()).map(move |run| Chain {
                         fixture,
                         method,
                         run,
-                        injection: None,
+                        variant: None,
                     })
                 });
-                let injected = (0..axis.injections).flat_map(move |at| {
-                    let injection = Some(InjectionIx(at));
-                    self.methods_on(fixture).map(move |method| Chain {
+                let planted = (0..axis.variants).flat_map(move |at| {
+                    let methods = self.methods_on(fixture);
+                    let methods = methods.filter(|method| self.methods[method.0].takes_planted);
+                    methods.map(move |method| Chain {
                         fixture,
                         method,
                         run: 1,
-                        injection,
+                        variant: Some(VariantIx(at)),
                     })
                 });
-                recorded.chain(injected)
+                recorded.chain(planted)
             })
+    }
+
+    /// How often each recorded session is compressed.
+    fn recorded_runs(&self) -> u32 {
+        if self.is_planted_alone {
+            0
+        } else {
+            self.runs.compress
+        }
     }
 
     fn methods_on(&self, fixture: FixtureIx) -> impl Iterator<Item = MethodIx> {
@@ -223,20 +253,20 @@ impl Matrix {
     /// The compressions of a chain, in the order in which they must be done.
     pub fn compressions(&self, chain: Chain) -> impl Iterator<Item = CompressCell> {
         let keeps_state = self.keeps_state(chain.method);
-        let takes_all = self.is_without_answers() || chain.injection.is_some();
+        let takes_all = self.is_without_answers() || chain.variant.is_some();
         let points = self.fixtures[chain.fixture.0].needed(keeps_state, takes_all);
         points.map(move |point| CompressCell { chain, point })
     }
 
     /// The answers to give from a context, in order.
     pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
+        let is_planted = compress.chain.variant.is_some();
         let method_answerers = self.method_answerers(compress.chain.method);
-        let is_asked = compress.chain.injection.is_none();
         let probes = self
             .probes(compress.chain.fixture, compress.point)
             .iter()
-            .filter(move |_| is_asked);
-        probes.flat_map(move |&probe| {
+            .filter(move |_| !is_planted);
+        let recorded = probes.flat_map(move |&probe| {
             method_answerers.iter().flat_map(move |&answerer| {
                 (1..=self.runs.answer).map(move |answer_n| AnswerCell {
                     compress,
@@ -245,12 +275,25 @@ impl Matrix {
                     answer_n,
                 })
             })
-        })
+        });
+        let asked = self.methods[compress.chain.method.0].planted_answerer;
+        let planted = asked.into_iter().filter(move |_| is_planted);
+        let planted = planted.flat_map(move |answerer| {
+            [PLANTED_NEXT, PLANTED_STATE].map(|probe| AnswerCell {
+                compress,
+                probe,
+                answerer,
+                answer_n: 1,
+            })
+        });
+        recorded.chain(planted)
     }
 
-    /// The judgements of an answer, in order.
+    /// The judgements of an answer, in order; none of a reply about planted items.
     pub fn judgements(&self, answer: AnswerCell) -> impl Iterator<Item = JudgeCell> {
-        (0..self.judge_is_deterministic.len()).flat_map(move |judge| {
+        let is_planted = answer.compress.chain.variant.is_some();
+        let judges = (0..self.judge_is_deterministic.len()).filter(move |_| !is_planted);
+        judges.flat_map(move |judge| {
             (1..=self.runs.judge).map(move |judge_n| JudgeCell {
                 answer,
                 judge: JudgeIx(judge),
@@ -285,7 +328,8 @@ impl Matrix {
     /// Cells of each stage, without walking them.
     pub fn counts(&self) -> MatrixCounts {
         let mut counts = MatrixCounts::default();
-        let runs = u64::from(self.runs.compress);
+        let runs = u64::from(self.recorded_runs());
+        let mut planted = 0;
         for (fixture, axis) in self.fixtures.iter().enumerate() {
             for method in self
                 .methods_on(FixtureIx(fixture))
@@ -295,17 +339,25 @@ impl Matrix {
                     * axis
                         .needed(method.keeps_state, self.is_without_answers())
                         .count() as u64;
-                counts.compress += (axis.injections * axis.probes.len()) as u64;
+                if method.takes_planted {
+                    let contexts = (axis.variants * axis.probes.len()) as u64;
+                    counts.compress += contexts;
+                    planted += contexts * 2 * u64::from(method.planted_answerer.is_some());
+                }
                 counts.answer += runs * axis.total * self.answers_per_probe(method);
             }
         }
         counts.judge = counts.answer * self.judgements_per_answer();
+        counts.answer += planted;
         counts
     }
 
     /// How many rows depend on a context.
     pub fn downstream_judgements(&self, compress: CompressCell) -> u64 {
-        self.answers(compress).count() as u64 * self.judgements_per_answer()
+        let answers = self.answers(compress);
+        answers
+            .map(|answer| self.judgements(answer).count() as u64)
+            .sum()
     }
 
     /// The position of a row among all rows of the whole matrix, from 0.

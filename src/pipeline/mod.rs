@@ -17,11 +17,11 @@ mod sources;
 mod url;
 
 mod access;
-mod constraints;
 mod fixtures;
 mod methods;
 mod open;
 mod paths;
+mod planted;
 mod presets;
 mod programs;
 mod schema;
@@ -34,11 +34,13 @@ mod validation;
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
-pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
+pub use matrix::{
+    AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts, PLANTED_NEXT, PLANTED_STATE,
+};
 pub use model::{
-    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx,
-    LoadedFixture, MethodIx, Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs,
-    SourceFile, TailMode,
+    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx,
+    Pipeline, PipelineSettings, PlantedDesign, PointIx, ProbeIx, Runs, SourceFile, TailMode,
+    VariantIx,
 };
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};

@@ -1,7 +1,6 @@
 //! The validated pipeline. One exists only if validation found no error.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,13 +10,13 @@ use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::judge::{JudgeSpec, Rubric, Scope, SelfTest, SelfTestDesign};
+use crate::planted::Variant;
 use crate::probe::{Bank, Probe};
 use base::locale::Locale;
 use base::named_enum;
-use lexical::claims::{Rule, RulePosition};
 use lexical::facts::History;
 use models::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
-use sessions::transcript::{Fixture, Message, Point, Role};
+use sessions::transcript::{Fixture, Point};
 use store::remote::DeclaredRemote;
 
 /// A validated pipeline: declared values, resolved, with the command line applied.
@@ -54,8 +53,8 @@ pub struct Pipeline {
     pub rubric_path: Option<String>,
     /// The fixtures selected that have a selected probe, sorted by name; at least one.
     pub fixtures: Vec<LoadedFixture>,
-    /// The rules that are put into the fixtures; `None` where none are.
-    pub constraints: Option<RuleSource>,
+    /// What is planted in the fixtures; `None` where nothing is.
+    pub planted: Option<PlantedDesign>,
     /// Prices that the user declared. They take precedence over the table that ships with the program.
     pub prices: BTreeMap<ModelRef, Price>,
     /// All providers, declared and built in.
@@ -171,8 +170,8 @@ pub struct LoadedFixture {
     pub points: Vec<usize>,
     /// The probes selected at each point, parallel to `points`; at least one in all.
     pub selected: Vec<Vec<ProbeIx>>,
-    /// The rules that are put into it, one at a time; none unless the pipeline enables them.
-    pub injections: Vec<Injection>,
+    /// The session with planted items, once for each variant; none unless the pipeline plants.
+    pub variants: Vec<Arc<Variant>>,
     /// What must be equal for two results to be comparable.
     pub digests: FixtureDigests,
     /// The digest of what decides, besides the messages, which references a session knows: patterns, recorded
@@ -203,28 +202,26 @@ impl LoadedFixture {
         &self.fixture.name
     }
 
-    /// The same session with a rule in it and its points moved accordingly. Nothing is asked about it.
-    pub fn with_injection(&self, ix: InjectionIx) -> LoadedFixture {
-        let Injection { rule, at, .. } = self.injection(ix);
-        let mut fixture = Fixture::clone(&self.fixture);
-        fixture.messages.insert(
-            (*at).min(fixture.messages.len()),
-            Message::text(Role::User, &rule.text),
-        );
-        let points = self.points.iter().map(|point| point + 1).collect();
-        let selected = vec![Vec::new(); self.points.len()];
+    /// The same session with planted items, its points moved accordingly. All items are before the first point.
+    pub fn with_variant(&self, ix: VariantIx) -> LoadedFixture {
+        let variant = self.variant(ix);
+        let fixture = Fixture {
+            messages: variant.messages(&self.fixture.messages),
+            ..Fixture::clone(&self.fixture)
+        };
+        let points = self.points.iter().map(|point| point + variant.len());
         LoadedFixture {
             fixture: Arc::new(fixture),
-            points,
-            selected,
+            points: points.collect(),
+            selected: vec![Vec::new(); self.points.len()],
             ..self.clone()
         }
     }
 
     /// # Panics
     /// It is an index of another fixture.
-    pub fn injection(&self, ix: InjectionIx) -> &Injection {
-        &self.injections[ix.0]
+    pub fn variant(&self, ix: VariantIx) -> &Arc<Variant> {
+        &self.variants[ix.0]
     }
 
     /// Index of the first message after the point.
@@ -241,28 +238,18 @@ impl LoadedFixture {
     }
 }
 
-/// Where rules come from.
+/// What is planted, and how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleSource {
-    /// Their file, relative to the folder; a phrase for the built-in ones.
-    pub path: String,
-    /// The digest of everything that decides which rules are put in and which are found again.
+pub struct PlantedDesign {
+    /// The file of the items, relative to the folder; `None` for the built-in ones.
+    pub path: Option<String>,
+    /// The digest of everything that decides what is planted where.
     pub digest: Digest,
-}
-
-/// A rule of the user at a place in a session.
-#[derive(Clone, Debug, Serialize)]
-pub struct Injection {
-    pub rule: Arc<Rule>,
-    pub position: RulePosition,
-    /// The index that the message of the rule gets: before the first point.
-    pub at: usize,
-}
-
-impl fmt::Display for Injection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.rule.name, self.position)
-    }
+    pub variants: u32,
+    /// Whether the planted sessions are all that is compressed and asked about.
+    pub is_all: bool,
+    /// Whether a comparison is tested (`[gate] planted`).
+    pub is_tested: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -302,8 +289,8 @@ indices!(
     PointIx,
     /// Index in the probes of a fixture's bank.
     ProbeIx,
-    /// Index in [`LoadedFixture::injections`].
-    InjectionIx,
+    /// Index in [`LoadedFixture::variants`].
+    VariantIx,
     /// Index in [`Pipeline::answerers`].
     AnswererIx,
     /// Index in [`Pipeline::judges`].

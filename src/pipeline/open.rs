@@ -5,13 +5,15 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::constraints::{self, RuleSet};
-use super::file::tables::{AnswerTable, CompressTable, ConstraintsTable, Declared, PipelineTable};
+use super::file::tables::{
+    AnswerTable, CompressTable, Declared, GateTable, PipelineTable, PlantedTable,
+};
 use super::file::{Located, value};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile, TailMode};
 use super::paths::{self, declared_remote};
+use super::planted::{self, Items};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted, report_unknown};
@@ -43,6 +45,8 @@ pub struct OpenRequest {
     /// `--stages compress`: nothing is answered and nothing graded, and fixtures need no banks. A pipeline without
     /// `[[answer]]` and `[[judge]]` is always opened so.
     pub compress_only: bool,
+    /// `--planted`: only planted items are asked about, without banks and judges.
+    pub planted: bool,
     /// `--points`: the number of points, at the ends of equal spans, that replace each fixture's own.
     pub spans: Option<u32>,
     /// Fixtures are read without their banks, and a project without any fixture is not an error: for commands that run no
@@ -147,7 +151,9 @@ impl ProjectLoader<'_> {
             .fixture_loader(&reader, &mut problems)
             .load(&self.request.selection);
         self.check_spans(&mut problems);
-        if let Some((pipeline, _)) = &checked {
+        let (checked, items) = checked.unzip();
+        let items = items.flatten();
+        if let Some(pipeline) = &checked {
             problems.0.extend(missing_previous_summaries(
                 &pipeline.methods,
                 &fixtures,
@@ -157,8 +163,8 @@ impl ProjectLoader<'_> {
         if !self.takes_no_banks() {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
-        if let Some(rules) = checked.as_ref().and_then(|(_, rules)| rules.as_ref()) {
-            constraints::inject(rules, &mut fixtures, &mut problems);
+        if let Some(items) = &items {
+            planted::plant_all(items, &mut fixtures, &mut problems);
         }
         let mut missing_keys = Problems(missing_keys.into_values().collect());
         if self.request.needs_keys {
@@ -170,7 +176,7 @@ impl ProjectLoader<'_> {
             .map(|problem| problem.with_severity(Severity::Warning))
             .collect();
         problems.sort_and_dedup();
-        let Some((pipeline, _)) = checked.filter(|_| problems.errors() == 0) else {
+        let Some(pipeline) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
         };
         let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
@@ -247,14 +253,13 @@ impl ProjectLoader<'_> {
         }
     }
 
-    /// The pipeline without fixtures and sources, and the rules to put into the fixtures; `None` if the rubric has an
-    /// error. All errors are in the problems.
+    /// The pipeline without fixtures and sources, and what is planted; `None` if the rubric has an error. All errors are in the problems.
     fn check(
         &self,
         context: &mut ValidationContext<'_>,
         [results, cache, probes]: [PathBuf; 3],
         transcripts: &[u64],
-    ) -> Option<(Pipeline, Option<RuleSet>)> {
+    ) -> Option<(Pipeline, Option<Items>)> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let pipeline = self.table();
         let settings = settings::settings(
@@ -267,7 +272,13 @@ impl ProjectLoader<'_> {
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
-        let constraints = constraints::rules(context, ConstraintsTable::of(&declared.constraints));
+        let items = planted::items(
+            context,
+            PlantedTable::of(&declared.planted),
+            GateTable::of(&declared.gate),
+            settings.selftest.seed,
+            [self.plants(), self.is_planted_alone()],
+        );
         let remote = declared_remote(declared, context.file, &mut context.problems);
         self.require_stages(context);
         let (answerers, judges) = self.answerers_and_judges(context);
@@ -300,13 +311,13 @@ impl ProjectLoader<'_> {
             rubric,
             rubric_path,
             fixtures: Vec::new(),
-            constraints: constraints.as_ref().map(|rules| rules.source.clone()),
+            planted: items.as_ref().map(|items| items.design.clone()),
             prices,
             providers: self.providers.known.clone(),
             sources: Vec::new(),
             part: None,
         };
-        Some((pipeline, constraints))
+        Some((pipeline, items))
     }
 
     /// Reports the stages that are needed and not declared.
@@ -324,7 +335,7 @@ impl ProjectLoader<'_> {
         );
         self.require(
             "judge",
-            is_needed && tables(&self.declared.judge).is_empty(),
+            is_needed && !self.is_planted_alone() && tables(&self.declared.judge).is_empty(),
             context,
         );
     }
@@ -350,8 +361,21 @@ impl ProjectLoader<'_> {
             || tables(&self.declared.answer).is_empty() && tables(&self.declared.judge).is_empty()
     }
 
+    /// Whether items are planted.
+    fn plants(&self) -> bool {
+        let enabled = value(&PlantedTable::of(&self.declared.planted).enabled);
+        !self.request.without_banks && (self.request.planted || enabled == Some(true))
+    }
+
+    /// Whether planted items are all that is asked about: by `--planted`, and where nobody is declared to grade answers.
+    fn is_planted_alone(&self) -> bool {
+        let has_answerers = !tables(&self.declared.answer).is_empty();
+        let is_without_judges = has_answerers && tables(&self.declared.judge).is_empty();
+        self.plants() && (self.request.planted || is_without_judges && !self.request.compress_only)
+    }
+
     fn takes_no_banks(&self) -> bool {
-        self.request.without_banks || self.is_compress_only()
+        self.request.without_banks || self.is_compress_only() || self.is_planted_alone()
     }
 
     fn is_wanted(&self, table: &Located<CompressTable>) -> bool {
@@ -370,7 +394,10 @@ impl ProjectLoader<'_> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let answer = self.answerers_in_use(tables(&declared.answer));
         let answerers = stages::answerers(context, &answer, overrides.answer());
-        let judges = stages::judges(context, tables(&declared.judge), overrides.judge());
+        let judges = match self.is_planted_alone() {
+            true => Vec::new(),
+            false => stages::judges(context, tables(&declared.judge), overrides.judge()),
+        };
         (answerers, judges)
     }
 
@@ -432,7 +459,7 @@ impl ProjectLoader<'_> {
                 continue;
             };
             if settings.judge_context
-                && !self.is_compress_only()
+                && !self.takes_no_banks()
                 && matches!(method.strategy, Strategy::Opaque { .. })
             {
                 self.reject_opaque_with_judge_context(context, &method, table);

@@ -7,9 +7,10 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::file::ReadToml;
-use super::file::tables::{Declared, RuleSetTable};
+use super::file::tables::Declared;
 use super::methods::StrategyKind;
 use crate::judge::Criterion;
+use crate::planted::PlantedSet;
 use crate::probe::Bank;
 use sessions::transcript::Fixture;
 
@@ -23,7 +24,7 @@ pub const SCHEMAS: [(&str, MakeSchema); 5] = [
     ("fixture", || schema_for!(Fixture).into()),
     ("bank", || schema_for!(Bank).into()),
     ("rubric", || schema_for!(RubricFile).into()),
-    ("constraints", constraints),
+    ("planted", || schema_for!(PlantedSet).into()),
 ];
 
 /// A TOML file with a `[[criteria]]` table for each criterion.
@@ -67,19 +68,6 @@ fn pipeline() -> Value {
         "additionalProperties": profile,
     });
     root["definitions"] = tables;
-    root
-}
-
-fn constraints() -> Value {
-    let mut root = RuleSetTable::schema();
-    root["$schema"] = DRAFT.into();
-    root["title"] = "compeval constraints".into();
-    root["required"] = json!(["rule"]);
-    let rules = &mut root["properties"]["rule"];
-    rules["minItems"] = 1.into();
-    let rule = &mut rules["items"];
-    rule["required"] = json!(["name", "language", "text", "object"]);
-    rule["properties"]["object"]["minItems"] = 1.into();
     root
 }
 

@@ -16,7 +16,7 @@ use crate::action::{ActionKey, Digest};
 use crate::answer::Answer;
 use crate::compress::Compressed;
 use crate::entries::EntryRecord;
-use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
+use crate::pipeline::{CompressCell, FixtureIx, MethodIx, PointIx, VariantIx};
 use lexical::ContextEntries;
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
@@ -195,7 +195,7 @@ impl OutputUnavailable {
 }
 
 /// What is kept verbatim is part of a context but not of its action, so method, session and point are part of its id.
-type ContextId = (ActionKey, FixtureIx, MethodIx, PointIx, Option<InjectionIx>);
+type ContextId = (ActionKey, FixtureIx, MethodIx, PointIx, Option<VariantIx>);
 
 fn context_id(context: &ResolvedContext) -> ContextId {
     let CompressCell { chain, point } = context.cell;
@@ -204,7 +204,7 @@ fn context_id(context: &ResolvedContext) -> ContextId {
         chain.fixture,
         chain.method,
         point,
-        chain.injection,
+        chain.variant,
     )
 }
 

@@ -9,7 +9,7 @@ use crate::action::{
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, Strategy};
 use crate::judge::{CriterionId, GroundTruth, JudgeQuestion, JudgeSpec};
-use crate::pipeline::{AnswerCell, JudgeIx, Matrix, Pipeline, TailMode};
+use crate::pipeline::{AnswerCell, JudgeIx, Matrix, PLANTED_NEXT, Pipeline, TailMode};
 use crate::probe::Probe;
 use models::Operation;
 
@@ -208,7 +208,7 @@ impl<'p> Preparer<'p> {
             locale: self.pipeline.settings.locale,
             context: &context.reference,
             tail: tail.as_ref(),
-            question: &probe_of(texts, cell)?.question,
+            question: question_of(task)?,
             exchange: &task.exchange,
             archive: &archive,
         };
@@ -306,6 +306,15 @@ pub(super) fn judge_request(
         schema: Some(question.schema()),
         ..request
     }
+}
+
+/// The question of a probe, or that about what is planted.
+fn question_of(task: &AnswerTask) -> Result<&str, PrepareError> {
+    Ok(match task.context.variant() {
+        None => &probe_of(&task.context.texts, &task.cell)?.question,
+        Some(variant) if task.cell.probe == PLANTED_NEXT => &variant.next.question,
+        Some(variant) => &variant.state.question,
+    })
 }
 
 pub fn probe_of<'t>(texts: &'t FixtureTexts, cell: &AnswerCell) -> Result<&'t Probe, PrepareError> {

@@ -7,6 +7,8 @@ use crate::compress::{
 };
 use crate::entries::BodyFormat;
 use crate::judge::{self, CriterionScore, ReplyFault};
+use crate::pipeline::PLANTED_NEXT;
+use crate::planted;
 use crate::probe::{ProbeCandidate, read_candidates};
 use base::message::Message;
 use base::tokens::count_tokens;
@@ -71,6 +73,8 @@ pub enum Unreadable {
     Context(#[from] CompressFault),
     #[error("the judge broke its contract: {_0}")]
     Grades(#[from] ReplyFault),
+    #[error("about planted items: {_0}")]
+    Planted(#[from] planted::ReplyFault),
     /// A search by a program.
     #[error(transparent)]
     Search(#[from] SearchFault),
@@ -148,6 +152,16 @@ fn read_answer(
     dialect: Dialect,
     reply: &Completion,
 ) -> Result<Output, Unreadable> {
+    if let Some(variant) = task.context.variant() {
+        if reply.truncated {
+            return Err(ReadFault::Truncated.into());
+        }
+        if task.cell.probe == PLANTED_NEXT {
+            planted::grade_next(variant, &reply.text)?;
+        } else {
+            planted::grade_states(variant, &reply.text)?;
+        }
+    }
     let Some(recovery) = task.recovery(preparer.pipeline()) else {
         return Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?));
     };

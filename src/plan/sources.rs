@@ -4,7 +4,7 @@
 use crate::action::{Digest, SourceRef, Sources};
 use crate::compress::Strategy;
 use crate::judge::Rubric;
-use crate::pipeline::{AnswerCell, JudgeIx, Pipeline};
+use crate::pipeline::{AnswerCell, CompressCell, JudgeIx, Pipeline};
 
 use super::task::Task;
 
@@ -64,10 +64,7 @@ impl<'p> CurrentSources<'p> {
                 prompt: SourceText::from_strategy(
                     &pipeline.method(task.cell.chain.method).strategy,
                 ),
-                fixture: match &pipeline.constraints {
-                    Some(rules) if task.cell.chain.injection.is_some() => Some(&rules.path),
-                    _ => Some(&pipeline.fixture(task.cell.chain.fixture).path),
-                },
+                fixture: Some(source_of(pipeline, task.cell)),
                 ..CurrentSources::default()
             },
             Task::Answer(task) => {
@@ -105,10 +102,12 @@ impl<'p> CurrentSources<'p> {
     /// The files behind a question.
     fn from_answer(pipeline: &'p Pipeline, cell: &AnswerCell) -> CurrentSources<'p> {
         let fixture = pipeline.fixture(cell.compress.chain.fixture);
+        let is_recorded = cell.compress.chain.variant.is_none();
+        let probe = fixture.probe(cell.probe).filter(|_| is_recorded);
         CurrentSources {
-            fixture: Some(&fixture.path),
-            bank: Some(&fixture.bank_path),
-            probe: fixture.probe(cell.probe).map(|probe| &*probe.id.0),
+            fixture: Some(source_of(pipeline, cell.compress)),
+            bank: is_recorded.then_some(&*fixture.bank_path),
+            probe: probe.map(|probe| &*probe.id.0),
             ..CurrentSources::default()
         }
     }
@@ -180,6 +179,17 @@ impl<'p> SourceText<'p> {
     pub fn label(&self) -> String {
         source_label(self.name, self.path)
     }
+}
+
+/// The file that the messages of a cell are from: that of the items, where it is the user's and they are planted.
+fn source_of(pipeline: &Pipeline, cell: CompressCell) -> &str {
+    let items = pipeline
+        .planted
+        .as_ref()
+        .and_then(|planted| planted.path.as_deref());
+    items
+        .filter(|_| cell.chain.variant.is_some())
+        .unwrap_or(&pipeline.fixture(cell.chain.fixture).path)
 }
 
 /// What people call a source: its path, or that it is built in.

@@ -316,15 +316,15 @@ pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryC
         Some(step) => format!("{name}{STEP}{step}"),
         None => name.to_string(),
     });
-    let rule = place
-        .constraint
-        .as_ref()
-        .map(|rule| format!("constraint/{rule}"));
+    let probe = place.probe.as_deref().unwrap_or("context");
+    let planted = place
+        .variant
+        .map(|number| format!("planted/{number}/{probe}"));
     EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
         point: Some(place.point.0),
         method: Some(place.method.to_string()),
-        probe: place.probe.as_ref().map(ToString::to_string).or(rule),
+        probe: planted.or(place.probe.as_ref().map(ToString::to_string)),
         answerer,
         judge: place.judge.as_ref().map(ToString::to_string),
         repetition,

@@ -10,9 +10,9 @@ use crate::answer::{Archive, Exchange, Recovery};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
-    AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline,
-    Place, ProbeIx,
+    AnswerCell, CellCoordinate, CompressCell, JudgeCell, JudgeIx, Matrix, Pipeline, Place, ProbeIx,
 };
+use crate::planted::Variant;
 use crate::probe::ProbeType;
 use base::units::Usd;
 
@@ -148,9 +148,9 @@ impl ResolvedContext {
         }
     }
 
-    /// The rule that was put into the session, if one was.
-    pub fn injection(&self) -> Option<&Injection> {
-        Some(self.texts.loaded().injection(self.cell.chain.injection?))
+    /// What is planted in the session, if anything is.
+    pub fn variant(&self) -> Option<&Variant> {
+        Some(self.texts.loaded().variant(self.cell.chain.variant?))
     }
 
     /// The task that made it, as far as reading its output needs one.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::action::InputValue;
 use crate::compress::{Kept, Method, Shape, SpanText};
 use crate::judge::JudgeQuestion;
-use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
+use crate::pipeline::{Chain, FixtureIx, JudgeIx, LoadedFixture, PointIx, ProbeIx, VariantIx};
 use crate::search::SearchIndex;
 use models::ToolOffer;
 use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
@@ -17,7 +17,7 @@ use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas}
 #[derive(Debug)]
 pub struct FixtureTexts {
     ix: FixtureIx,
-    injection: Option<InjectionIx>,
+    variant: Option<VariantIx>,
     loaded: LoadedFixture,
     points: Vec<PointTexts>,
     /// The tool schemas as JSON.
@@ -82,7 +82,7 @@ impl FixtureTexts {
             .collect();
         FixtureTexts {
             ix,
-            injection: None,
+            variant: None,
             loaded: loaded.clone(),
             points,
             tools: OnceCell::new(),
@@ -92,14 +92,14 @@ impl FixtureTexts {
         }
     }
 
-    /// The texts of `chain`: of `loaded`, with the rule that the chain injects.
+    /// The texts of `chain`: of `loaded`, with what the chain plants.
     pub fn from_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
-        let Some(injection) = chain.injection else {
+        let Some(variant) = chain.variant else {
             return FixtureTexts::new(chain.fixture, loaded);
         };
-        let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection));
+        let texts = FixtureTexts::new(chain.fixture, &loaded.with_variant(variant));
         FixtureTexts {
-            injection: Some(injection),
+            variant: Some(variant),
             ..texts
         }
     }
@@ -110,7 +110,7 @@ impl FixtureTexts {
 
     /// Whether these are the texts of `chain`.
     pub fn are_of(&self, chain: Chain) -> bool {
-        (self.ix, self.injection) == (chain.fixture, chain.injection)
+        (self.ix, self.variant) == (chain.fixture, chain.variant)
     }
 
     /// The fixture and its bank.

@@ -1,17 +1,13 @@
-//! Descriptive tables without verdicts: what contexts say, open book, and constraints. They are the
-//! same in the terminal, in Markdown and on the page.
-
-use std::collections::BTreeSet;
+//! Descriptive tables without verdicts: what contexts say and open book. They are the same in the terminal, in Markdown and on the page.
 
 use serde::Serialize;
 
 use super::figures;
-use super::numbers::{UNKNOWN, is_figure, level, share, share_with_interval};
+use super::numbers::{is_figure, level, share};
 use super::open_book::{archive_sentence, open_book_figures};
-use super::translation::{Translation, fill};
-use crate::results::{ConstraintSummary, FigureTableId, MethodSummary, Share, Summary};
+use super::translation::Translation;
+use crate::results::{FigureTableId, MethodSummary, Summary};
 use base::text::grouped;
-use lexical::claims::RulePosition;
 
 /// A table as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -88,7 +84,6 @@ pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable
         in_context(summary, tr),
         not_compressed(summary, tr),
         open_book(summary, tr),
-        constraints(summary, tr),
     ];
     tables
         .into_iter()
@@ -112,28 +107,6 @@ fn rows<'s, T: 's>(
 fn header(tr: &Translation, columns: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(tr.method.to_owned())
         .chain(columns)
-        .collect()
-}
-
-fn cell(found: Option<&Share>, tr: &Translation) -> String {
-    found.map_or_else(
-        || UNKNOWN.to_owned(),
-        |found| share_with_interval(found, tr),
-    )
-}
-
-/// The names of the groups of all methods, in the order of their numbers.
-fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
-    groups
-        .map(|name| {
-            (
-                name.trim_end_matches('+').parse().unwrap_or(u32::MAX),
-                name.as_str(),
-            )
-        })
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .map(|(_, name)| name)
         .collect()
 }
 
@@ -198,50 +171,4 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
         header: header(tr, columns.map(str::to_owned)),
         rows,
     })
-}
-
-/// Survival of rules; `None` if no rules were put into the sessions.
-fn constraints(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
-    let all: Vec<&ConstraintSummary> = summary
-        .methods
-        .values()
-        .filter_map(|method| method.constraints.as_ref())
-        .collect();
-    let rules = all.iter().map(|found| found.rules).max()?.to_string();
-    let compressions = names(all.iter().flat_map(|found| found.by_compressions.keys()));
-    let columns = [tr.literal, tr.near_literal, tr.early, tr.middle, tr.late].map(str::to_owned);
-    let after = compressions
-        .iter()
-        .map(|name| fill(tr.after_compressions, &[name]));
-    Some(FigureTable {
-        id: "constraints",
-        title: tr.constraints_title.to_owned(),
-        lead: fill(tr.constraints_note, &[&rules]),
-        header: header(tr, columns.into_iter().chain(after)),
-        rows: rows(
-            summary,
-            |method| method.constraints.as_ref(),
-            |found| constraint_figures(found, &compressions, tr),
-        ),
-    })
-}
-
-/// The shares of literal and nearly literal rules, then those of nearly literal rules by position and by compressions.
-fn constraint_figures(
-    found: &ConstraintSummary,
-    compressions: &[&str],
-    tr: &Translation,
-) -> Vec<String> {
-    let whole = [
-        cell(Some(&found.all.literal), tr),
-        cell(Some(&found.all.near_literal), tr),
-    ];
-    let positions = RulePosition::ALL.map(|position| found.by_position.get(position.name()));
-    let groups = positions.into_iter().chain(
-        compressions
-            .iter()
-            .map(|name| found.by_compressions.get(*name)),
-    );
-    let groups = groups.map(|shares| cell(shares.map(|shares| &shares.near_literal), tr));
-    whole.into_iter().chain(groups).collect()
 }

@@ -3,6 +3,7 @@
 
 use super::notes::{confounds, excluded_dimensions, warnings};
 use super::numbers::{UNKNOWN, brackets, count, score, share_with_interval, signed, usd};
+use super::planted;
 use super::translation::{Translation, fill, translation};
 use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
@@ -249,7 +250,6 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
         overclaim,
         fabrication,
         truncated,
-        constraints,
         ..
     } = &compared.differences;
     notes.extend(list(tr.facts_lost, facts_lost, fact_text, tr));
@@ -263,7 +263,12 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     notes.extend(share_change(tr.overclaim_change, overclaim, tr));
     notes.extend(share_change(tr.fabrication_change, fabrication, tr));
     notes.extend(share_change(tr.truncated_change, truncated, tr));
-    notes.extend(share_change(tr.constraint_change, constraints, tr));
+    notes.extend(
+        compared
+            .planted
+            .iter()
+            .flat_map(|found| planted::change(found, tr)),
+    );
     notes
 }
 

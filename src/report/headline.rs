@@ -2,6 +2,7 @@
 
 use super::notes::has_answers;
 use super::numbers::signed;
+use super::planted::planted_line;
 use super::styled::wrap_lines;
 use super::translation::{Translation, translation};
 use crate::results::{
@@ -25,7 +26,7 @@ pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let clauses = |named: usize| match &result {
         MainResult::Levels(levels) => level_clauses(levels, named, tr),
         MainResult::Change(change) => change_clauses(change, summary, named, tr),
-        other => vec![plain_sentence(other, manifest, tr)],
+        other => vec![plain_sentence(other, summary, manifest, tr)],
     };
     let (text, more) = fitted(clauses, summary, tr);
     Headline {
@@ -100,7 +101,12 @@ pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
 }
 
 /// The sentence on a set of which there is only one thing to say.
-fn plain_sentence(result: &MainResult, manifest: &Manifest, tr: &Translation) -> String {
+fn plain_sentence(
+    result: &MainResult,
+    summary: &Summary,
+    manifest: &Manifest,
+    tr: &Translation,
+) -> String {
     let is_answered = has_answers(&manifest.design);
     match result {
         MainResult::Incomplete { judged, failed, expected } => {
@@ -138,6 +144,9 @@ fn plain_sentence(result: &MainResult, manifest: &Manifest, tr: &Translation) ->
                 "用内置规则试运行：检验的是配置，不是方法。",
             )
             .to_owned(),
+        _ if !is_answered && planted_line(summary, tr).is_some() => {
+            planted_line(summary, tr).unwrap_or_default()
+        }
         _ if !is_answered => tr
             .locale
             .pick(
@@ -347,6 +356,12 @@ fn change_clauses(
         .into_iter()
         .chain(listed(&change.regressed, named, tr));
     clauses.extend(worded(tr, ["regressed", "退步"], regressed));
+    clauses.extend(named_clause(
+        &change.planted,
+        named,
+        tr,
+        ["gets more planted items wrong", "植入项出错更多"],
+    ));
     clauses.extend(named_clause(
         &change.less_reliable,
         named,

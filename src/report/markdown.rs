@@ -14,6 +14,7 @@ use super::numbers::{
     UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark,
 };
 use super::open_book::open_book_line;
+use super::planted;
 use super::screen::{SHOWN_QUESTIONS, cause_mark, columns, edited_texts, has_row, question_title};
 use super::tables::{detectable, published_table, score_header};
 use super::translation::{Translation, fill, translation};
@@ -83,7 +84,8 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
     }
     let figures = compressions(summary, tr)
         .into_iter()
-        .chain(breakdowns(summary, tr));
+        .chain(breakdowns(summary, tr))
+        .chain(planted::tables(summary, tr));
     sections.extend(figures.map(|figures| {
         let rows = figures
             .rows

@@ -16,6 +16,7 @@ mod markdown;
 mod notes;
 mod numbers;
 mod open_book;
+mod planted;
 mod screen;
 mod styled;
 mod tables;

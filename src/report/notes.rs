@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::numbers::{score, share, signed};
+use super::planted::left_alone;
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::results::{
@@ -515,6 +516,7 @@ fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<
         has_one_run.then(|| tr.single_run.to_owned()),
         (is_answered && !has_constraints).then(|| tr.no_constraints.to_owned()),
         other_language(manifest, tr),
+        left_alone(summary, tr),
     ]
     .into_iter()
     .flatten()

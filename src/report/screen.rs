@@ -10,6 +10,7 @@ use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, not_compressed_line};
 use super::numbers::{UNKNOWN, count, level, mark, score, share, signed, usd};
 use super::open_book::open_book_line;
+use super::planted::planted_line;
 use super::styled::{Span, StyledText, TextStyle, TextTable, fitted};
 use super::tables::{cost_heading, coverage, has_summaries, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
@@ -101,6 +102,7 @@ impl SummaryScreen<'_> {
         for line in [
             not_compressed_line(self.summary, self.tr),
             open_book_line(self.summary, self.tr),
+            planted_line(self.summary, self.tr).filter(|line| *line != headline.text),
         ] {
             line.iter()
                 .for_each(|line| out.paragraph(TextStyle::Plain, line, self.width));

@@ -6,6 +6,7 @@ use super::compressions::compressions;
 use super::figures::text_table;
 use super::notes::{confounds, critical_warnings, has_answers, task_formula, warnings};
 use super::numbers::{UNKNOWN, brackets, mark, probability, range, score, share, signed};
+use super::planted;
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
@@ -35,6 +36,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     for table in compressions(summary, tr)
         .into_iter()
         .chain(breakdowns(summary, tr))
+        .chain(planted::tables(summary, tr))
     {
         let lead = table.lead.clone();
         out.append(figures(table).render(width));

@@ -112,20 +112,6 @@ texts! {
     compressions_note:
         "tokens, seconds, calls and cost are those of one compression.",
         "词元、秒、调用与费用均为一次压缩的数值。";
-    constraints_title: "Constraints", "约束";
-    constraints_note:
-        "{} rules, each inserted alone into a session as a user message: the share of contexts that have the rule word \
-         for word, or nearly so (its object and a prohibition in one sentence). By position and compressions: nearly so. \
-         It does not show whether an agent follows a rule that it has.",
-        "{} 条规则，每次单独以用户消息的形式放入会话：逐字保留该规则的上下文比例，或近似保留（同一句中有其对象与禁止之意）。\
-         按位置与压缩次数列出的是近似保留。它不说明智能体是否遵守它拥有的规则。";
-    literal: "word for word", "逐字";
-    near_literal: "nearly so", "近似";
-    early: "early", "前段";
-    middle: "middle", "中段";
-    late: "late", "后段";
-    after_compressions: "after {}", "{} 次后";
-    constraint_change: "rules that contexts have, word for word or nearly so: {} → {}", "上下文中（逐字或近似）保留的规则：{} → {}";
     identical_contexts:
         "{} and {} have identical contexts in all {} compressions.",
         "{} 与 {} 在全部 {} 次压缩中的上下文完全相同。";

@@ -80,11 +80,11 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
             scope: Scope::ByType,
             criteria: criteria.collect(),
         },
-        constraints: None,
         fixtures: fixtures
             .iter()
             .map(|(name, probes)| fixture(name, *probes))
             .collect(),
+        planted: None,
     }
 }
 

@@ -2,13 +2,14 @@
 //! show it. A new figure is its measure, a row here, and a test. Tables, `--all`, `report.md` and the page come from this
 //! list, and a test compares it with docs/data.md.
 
+use super::aggregates::planted::PlantedSummary;
 use super::aggregates::shares::Share as Counted;
 use super::summary::MethodSummary;
 use base::locale::Locale;
 use stats::Interval;
 
 use FigureKind::{Count, Mean, Share};
-use FigureTableId::{All, Compressions, Contexts, Report};
+use FigureTableId::{All, Compressions, Contexts, Planted, Report};
 use Unit::{Dollars, Percent, Points, Seconds, Tenths, Whole};
 
 /// What a figure is over the fixtures of a method.
@@ -48,6 +49,8 @@ pub enum FigureTableId {
     Report,
     /// What contexts say of the facts.
     Contexts,
+    /// What became of planted items.
+    Planted,
     /// What a compression costs, where nothing was graded.
     Compressions,
 }
@@ -150,7 +153,7 @@ const BOTH: &[FigureTableId] = &[All, Report];
 const PROBES: &str = "10";
 
 /// All figures, in the order of columns.
-pub static FIGURES: [Figure; 29] = [
+pub static FIGURES: [Figure; 36] = [
     figure(
         "cells.judged",
         (Count, Whole),
@@ -373,6 +376,55 @@ pub static FIGURES: [Figure; 29] = [
         },
     ),
     figure(
+        "planted.obeyed",
+        (Share, Percent),
+        ["obeyed", "遵守"],
+        &[Planted],
+        |m| planted(m, |found| &found.obeyed),
+    ),
+    figure(
+        "planted.resurrected",
+        (Share, Percent),
+        ["came back", "又回来"],
+        &[Planted],
+        |m| planted(m, |found| &found.resurrected),
+    ),
+    figure(
+        "planted.forgotten",
+        (Share, Percent),
+        ["forgotten", "遗忘"],
+        &[Planted],
+        |m| planted(m, |found| &found.forgotten),
+    ),
+    figure(
+        "planted.decoys",
+        (Share, Percent),
+        ["decoys done", "误做诱饵"],
+        &[Planted],
+        |m| planted(m, |found| &found.decoys),
+    ),
+    figure(
+        "planted.state_right",
+        (Share, Percent),
+        ["state right", "状态正确"],
+        &[Planted],
+        |m| planted(m, |found| &found.state_right),
+    ),
+    figure(
+        "planted.state_harmful",
+        (Share, Percent),
+        ["harmful", "有害"],
+        &[Planted],
+        |m| planted(m, |found| &found.state_harmful),
+    ),
+    figure(
+        "planted.rules_kept",
+        (Share, Percent),
+        ["rules kept", "规则保留"],
+        &[Planted],
+        |m| planted(m, |found| &found.rules_kept),
+    ),
+    figure(
         "compression.calls",
         (Mean, Whole),
         ["calls", "调用"],
@@ -394,6 +446,11 @@ pub static FIGURES: [Figure; 29] = [
         |m| m.compression.seconds.into(),
     ),
 ];
+
+fn planted(method: &MethodSummary, of: fn(&PlantedSummary) -> &Counted) -> Measured {
+    let found = method.planted.as_ref();
+    found.map_or_else(Measured::default, |found| Measured::from(of(found)))
+}
 
 #[cfg(test)]
 mod tests {

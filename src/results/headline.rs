@@ -102,6 +102,8 @@ pub struct MainChange {
     pub mean: Option<MethodChange>,
     /// Constraints of the user that contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<ConstraintLoss>,
+    /// Methods in which more planted items go wrong.
+    pub planted: Vec<String>,
     /// Methods that fail more often than in the baseline.
     pub less_reliable: Vec<String>,
     /// Methods of the baseline that this side lacks.

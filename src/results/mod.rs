@@ -29,7 +29,6 @@ mod worst;
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::cells::CellCounts;
-pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
@@ -38,6 +37,7 @@ pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
 pub use aggregates::noise::JudgeQuality;
 pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
+pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
@@ -51,11 +51,12 @@ pub use comparison::gate::{
     truncated_losses, unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::lost_constraints::LostConstraint;
+pub use comparison::planted::{PlantedComparison, PlantedTest};
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
-pub use files::context_row::{ConstraintRow, ContextRow};
+pub use files::context_row::ContextRow;
 pub use files::corrections::{AnswerScores, Regraded, Regradings};
 pub use files::design::{
     CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo,
@@ -77,6 +78,7 @@ pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, Manifest, Outcome, ReadingCheck, RemoteUse,
     StageCounts, Unused,
 };
+pub use files::planted_row::PlantedRow;
 pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
 };

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::Ordered;
 use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
-use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::contexts::{
     CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts,
 };
@@ -21,6 +20,7 @@ use super::aggregates::noise::{
     JudgeQuality, average_components, components, judge_quality, variance_shares,
 };
 use super::aggregates::open_book::OpenBookSummary;
+use super::aggregates::planted::{PlantedControl, PlantedSummary};
 use super::aggregates::ranking::Ranking;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::values::Comparison;
@@ -125,8 +125,15 @@ pub struct MethodSummary {
     pub literal_check: Option<LiteralCheck>,
     /// What one compression costs in tokens, time and money.
     pub compression: CompressionCost,
-    /// How often contexts still have a rule that was put into their sessions; null if none was put in.
-    pub constraints: Option<ConstraintSummary>,
+    /// What became of planted items; absent where none were planted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted: Option<PlantedSummary>,
+    /// Why `planted` has no figures of replies; absent where it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted_void: Option<String>,
+    /// Kinds whose items are in no figure, because the whole transcript gets them wrong too often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planted_left_alone: Vec<String>,
     /// (score − floor) / (ceiling − floor).
     pub retention: Retention,
     /// Variance components by dimension.
@@ -258,6 +265,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         points,
         whole,
         runs,
+        planted: PlantedControl::new(set),
     };
     let methods = each(set.variants.len(), |variant| {
         Some((
@@ -330,6 +338,7 @@ struct SummaryBuilder<'s> {
     runs: Vec<VariantRuns>,
     groups: Groups<'s>,
     points: CountedPoints<'s>,
+    planted: PlantedControl,
 }
 
 impl SummaryBuilder<'_> {
@@ -338,6 +347,10 @@ impl SummaryBuilder<'_> {
         let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
         let (dimensions, economy) = (dimension_levels(runs), self.economy(variant));
+        let is_open_book = answerer.ends_with(crate::answer::OPEN_BOOK);
+        let planted = (!is_open_book)
+            .then(|| PlantedSummary::new(self.set, &info.name, &self.planted))
+            .flatten();
         let by_probe_type = levels_by_group(&self.groups.by_probe_type, variant);
         Some(MethodSummary {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
@@ -352,8 +365,18 @@ impl SummaryBuilder<'_> {
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
             economy,
-            constraints: ConstraintSummary::new(self.set, &info.name),
             guard: GuardSummary::new(self.set, &info.name),
+            planted_void: planted.as_ref().and_then(|_| self.planted.void.clone()),
+            planted_left_alone: match &planted {
+                Some(_) => self
+                    .planted
+                    .left_alone
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
+                None => Vec::new(),
+            },
+            planted,
             invented: InventedSummary::new(self.set, &info.name),
             literal_check: LiteralCheck::new(self.set, variant, &self.whole.kept),
             compression: compression_cost(&self.points, &info.name),

@@ -124,6 +124,18 @@ impl<'r, 'e> Cells<'r, 'e> {
                 .outputs
                 .put_answer(resolved.key, answer.clone());
         }
+        if let Task::Answer(task) = task
+            && task.context.variant().is_some()
+            && let Ok(answer) = self
+                .executor
+                .outputs
+                .answer(&Task::Answer(task.clone()), &resolved.key)
+        {
+            stats.emit(&RunEvent::Planted {
+                task,
+                reply: &answer.text,
+            })?;
+        }
         if let Task::Judge(task) = task {
             stats.emit(&RunEvent::Judged {
                 task,

@@ -6,7 +6,9 @@ use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::MatrixCounts;
-use crate::plan::{CostEstimate, FailedAction, JudgeTask, Output, Resolved, ResolvedContext};
+use crate::plan::{
+    AnswerTask, CostEstimate, FailedAction, JudgeTask, Output, Resolved, ResolvedContext,
+};
 use base::files::FileError;
 use base::units::{Tokens, Usage, Usd};
 
@@ -70,6 +72,11 @@ pub enum RunEvent<'a> {
         context: &'a Rc<ResolvedContext>,
         /// Whether it was just made.
         is_fresh: bool,
+    },
+    /// A question about planted items has a reply in form.
+    Planted {
+        task: &'a AnswerTask,
+        reply: &'a str,
     },
     /// A judgement has an output, and so its cell can have a row.
     Judged {

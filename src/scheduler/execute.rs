@@ -129,6 +129,7 @@ impl Executor<'_> {
             Unreadable::Context(_) => Blame::Method,
             Unreadable::Reply(_)
             | Unreadable::Grades(_)
+            | Unreadable::Planted(_)
             | Unreadable::Search(_)
             | Unreadable::Place(_) => Blame::Infrastructure,
         };

@@ -30,7 +30,6 @@ mod chinese;
 #[cfg(unix)]
 mod commands;
 mod comparison_page;
-mod constraints;
 mod data_page;
 #[cfg(unix)]
 mod disk;
@@ -68,6 +67,7 @@ mod open_book_steps;
 mod overclaim;
 mod parts;
 mod plan;
+mod planted;
 mod programs;
 mod prompt_caches;
 mod prompt_placement;

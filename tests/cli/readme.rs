@@ -27,7 +27,9 @@ const DOCUMENTS: &[&str] = &[
     "docs/interface.md",
     "docs/python.md",
     "docs/economics.md",
+    "docs/planted.md",
     "docs/notes/figures.md",
+    "docs/notes/planted.md",
     "docs/notes/gate.md",
     "docs/notes/judges.md",
 ];

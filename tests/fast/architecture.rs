@@ -24,19 +24,22 @@ const MODULES: &[(&str, &[&str])] = &[
     ("probe", &["action"]),
     ("compress", &["action"]),
     ("search", &[]),
+    ("planted", &["action"]),
     ("answer", &["search", "compress", "action"]),
     ("judge", &["probe", "action"]),
     ("measure", &["probe"]),
     ("stand_in", &["action", "probe", "judge"]),
     (
         "pipeline",
-        &["measure", "probe", "compress", "answer", "judge", "action"],
+        &[
+            "measure", "planted", "probe", "compress", "answer", "judge", "action",
+        ],
     ),
     (
         "plan",
         &[
-            "pipeline", "measure", "probe", "compress", "answer", "search", "judge", "action",
-            "entries",
+            "planted", "pipeline", "measure", "probe", "compress", "answer", "search", "judge",
+            "action", "entries",
         ],
     ),
     (
@@ -46,14 +49,14 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "results",
         &[
-            "parts", "plan", "pipeline", "compress", "answer", "probe", "judge", "measure",
-            "entries", "action",
+            "planted", "parts", "plan", "pipeline", "compress", "answer", "probe", "judge",
+            "measure", "entries", "action",
         ],
     ),
     (
         "report",
         &[
-            "results", "plan", "pipeline", "judge", "measure", "probe", "action",
+            "planted", "results", "plan", "pipeline", "judge", "measure", "probe", "action",
         ],
     ),
     (
@@ -65,6 +68,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "evaluation",
         &[
+            "planted",
             "scheduler",
             "report",
             "results",
@@ -83,6 +87,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "planted",
             "evaluation",
             "report",
             "scheduler",
@@ -134,6 +139,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "src/pipeline/file.rs",
             "src/judge/rubric_file.rs",
             "src/judge/selftest/templates.rs",
+            "src/planted/set.rs",
         ],
     ),
     (

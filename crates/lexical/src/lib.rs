@@ -41,6 +41,7 @@ mod invented;
 pub mod notes;
 mod passages;
 mod summary;
+mod tasks;
 mod terms;
 
 pub use answer::{answer, search};
@@ -51,3 +52,4 @@ pub use instructions::prompt_headings;
 pub use invented::{InventedReferences, KnownReferences, reference_keys};
 pub use passages::read_transcript;
 pub use summary::{SummaryPrompt, summarize};
+pub use tasks::answer_about_tasks;

@@ -42,6 +42,7 @@ mod properties;
 mod ranking;
 mod rerun;
 mod retention;
+mod rise;
 pub mod thresholds;
 mod verdict;
 
@@ -66,4 +67,5 @@ pub use power::{DifferenceVariances, SampleSizes};
 pub use ranking::{PairTest, Separation, pair_tests};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
+pub use rise::RiseTest;
 pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, untestable, verdicts};

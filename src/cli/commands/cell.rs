@@ -45,6 +45,9 @@ pub(crate) struct ShowArgs {
     /// The answer with a search in what was replaced
     #[arg(long)]
     pub(crate) open: bool,
+    /// The items planted in it: what was said, what the contexts have, what was replied
+    #[arg(long, conflicts_with_all = ["probe", "open"])]
+    pub(crate) planted: bool,
     /// Look into the incomplete results of the label
     #[arg(long, requires = "label")]
     pub(crate) partial: bool,
@@ -52,7 +55,7 @@ pub(crate) struct ShowArgs {
 
 impl ShowArgs {
     /// Whether these are the fixture, method, run and point that were named.
-    fn admits(&self, fixture: &str, method: &str, run: u32, point: u32) -> bool {
+    pub(super) fn admits(&self, fixture: &str, method: &str, run: u32, point: u32) -> bool {
         self.fixture == fixture
             && self.method.as_deref().is_none_or(|wanted| wanted == method)
             && self.run.is_none_or(|wanted| wanted == run)

@@ -13,6 +13,7 @@ mod labels;
 mod observe;
 mod ping;
 mod plan;
+mod planted;
 mod probes;
 mod report;
 mod run;

@@ -344,7 +344,7 @@ pub(crate) fn plan_project(
         }),
         batch_rounds: batch_rounds(&pipeline),
         smallest_change: smallest_change(&pipeline),
-        fixtures: (!pipeline.answerers.is_empty()).then_some(pipeline.fixtures.len()),
+        fixtures: (!pipeline.judges.is_empty()).then_some(pipeline.fixtures.len()),
         label: label.map(|label| label.to_string()),
         most_checks: most_checks(&pipeline, select),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),

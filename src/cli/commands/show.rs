@@ -38,6 +38,9 @@ struct ShownCellJson<'a> {
 }
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.planted {
+        return super::planted::run(common, args, console);
+    }
     let paths = project_paths_of(common)?;
     let selected = match find_cell(common, &paths.results, args, "show", console)? {
         CellMatch::One(selected) => selected,

@@ -13,15 +13,13 @@ use crate::judge::{self, CriterionScore};
 use crate::measure::{
     ContextFacts, FactOutcome, Headings, Measured, ProbeMeasure, compression_ratio, share,
 };
-use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx};
+use crate::pipeline::{CellCoordinate, FixtureIx, MethodIx};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable,
     Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
 use crate::probe::Probe;
-use crate::results::{
-    ConstraintRow, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
-};
+use crate::results::{ContextRow, OpenBook, PlantedRow, Row, RowCost, RowKeys, RowSearch, RowStep};
 use base::units::Tokens;
 use guard::{Options, Verdict, guard};
 use lexical::claims::RuleFinder;
@@ -317,15 +315,11 @@ impl<'e> RowBuilder<'e> {
         })
     }
 
-    /// The row of a context as a line without its end: a [`ConstraintRow`] if a rule was put into its session,
-    /// otherwise a [`ContextRow`].
+    /// The row of a context as a line without its end.
     pub(super) fn context_line(
         &self,
         context: &Rc<ResolvedContext>,
     ) -> Result<String, OutputUnavailable> {
-        if let Some(injection) = context.injection() {
-            return self.constraint_line(context, injection);
-        }
         let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
         let measures = self.measures(&context.texts);
         let slot = (context.cell.point, context.cell.chain.method);
@@ -427,30 +421,45 @@ impl<'e> RowBuilder<'e> {
         )
     }
 
-    /// The line that records whether a context has the rule that was put into its session.
-    fn constraint_line(
+    /// The rows of the items planted in the session of a context, as far as the context alone shows them.
+    pub(super) fn planted_rows(
         &self,
         context: &Rc<ResolvedContext>,
-        injection: &Injection,
-    ) -> Result<String, OutputUnavailable> {
+    ) -> Result<Vec<PlantedRow>, OutputUnavailable> {
         let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
-        let loaded = self.outputs.context(context)?;
-        let content = loaded.compressed.context.text().zip(loaded.folded());
-        let found =
-            content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));
-        let row = ConstraintRow {
-            fixture: place.fixture.to_string(),
-            point: place.point.0,
-            method: place.method.to_string(),
-            run: place.run,
-            key: context.key,
-            compressed: !loaded.compressed.is_unchanged,
-            rule: injection.rule.name.to_string(),
-            position: injection.position,
-            literal: found.map(|found| found.literal),
-            near_literal: found.map(|found| found.near_literal),
+        let Some(variant) = context.variant() else {
+            return Ok(Vec::new());
         };
-        Ok(serde_json::to_string(&row)?)
+        let loaded = self.outputs.context(context)?;
+        let rows = variant.targets.iter().map(|target| {
+            let finder = target.rule.as_ref().map(RuleFinder::new);
+            let content = finder.and_then(|finder| {
+                let text = loaded.compressed.context.text()?;
+                Some(finder.survival(&text, loaded.folded()?))
+            });
+            PlantedRow {
+                fixture: place.fixture.to_string(),
+                variant: variant.number,
+                method: place.method.to_string(),
+                run: place.run,
+                point: place.point.0,
+                key: context.key,
+                compressed: !loaded.compressed.is_unchanged,
+                item: target.item.to_string(),
+                kind: target.kind,
+                position: target.position,
+                object: target.object.clone(),
+                done: None,
+                decoy_done: None,
+                state: target.truth,
+                said: None,
+                decoy_said: None,
+                handle: None,
+                literal: content.map(|found| found.literal),
+                near_literal: content.map(|found| found.near_literal),
+            }
+        });
+        Ok(rows.collect())
     }
 
     /// The references of a context that the transcript before its point does not have; `None` if the transcript begins

@@ -20,11 +20,12 @@ use super::line_files::ContextRows;
 use super::recorder::Forwarder;
 use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
-use crate::pipeline::{CellCoordinate, CompressCell, Place};
+use crate::pipeline::{CellCoordinate, CompressCell, PLANTED_NEXT, Place};
 use crate::plan::{
-    CurrentSources, FailedAction, JudgeTask, Output, OutputCache, OutputUnavailable,
+    AnswerTask, CurrentSources, FailedAction, JudgeTask, Output, OutputCache, OutputUnavailable,
     PARSER_VERSION, Preparer, Resolved, ResolvedContext,
 };
+use crate::planted;
 use crate::results::ROWS;
 use crate::scheduler::{Executor, Listener, RunEvent};
 use base::files::FileError;
@@ -115,6 +116,45 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 self.open.insert(open.context.cell, open);
             }
             Ok(())
+        }
+    }
+
+    /// Begins the rows of a planted session.
+    fn add_planted(&mut self, context: &Rc<ResolvedContext>) -> Result<(), FileError> {
+        match self.builder.planted_rows(context) {
+            Ok(rows) => {
+                if let Some(known) = self.next.planted(context.cell) {
+                    *known = rows;
+                }
+                let warnings = self.outputs.warnings(context);
+                self.warn(context.key, warnings.unwrap_or_default())
+            }
+            Err(error) => {
+                let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
+                self.fail(place, StageName::Compress, context.key, &error)
+            }
+        }
+    }
+
+    /// Adds what a reply says to the rows of its context. It was read once already, so it is in form.
+    fn note_reply(&mut self, task: &AnswerTask, reply: &str) {
+        let Some((variant, rows)) = task
+            .context
+            .variant()
+            .zip(self.next.planted(task.cell.compress))
+        else {
+            return;
+        };
+        if task.cell.probe == PLANTED_NEXT {
+            let graded = planted::grade_next(variant, reply).unwrap_or_default();
+            rows.iter_mut()
+                .zip(&graded)
+                .for_each(|(row, found)| row.note_next(found));
+        } else {
+            let graded = planted::grade_states(variant, reply).unwrap_or_default();
+            for ((row, found), target) in rows.iter_mut().zip(&graded).zip(&variant.targets) {
+                row.note_state(found, target);
+            }
         }
     }
 
@@ -302,7 +342,6 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             .field("method", place.method.as_bytes());
         key.field("point", place.point.0.to_le_bytes())
             .field("run", place.run.to_le_bytes());
-        key.field("injection", serde_json::to_vec(&context.injection()).ok()?);
         key.field("strategy", method.strategy.name())
             .field("prompt", prompt.map_or([0; 32], |prompt| prompt.0));
         key.field("raw", made.raw.0)
@@ -360,6 +399,13 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 impl Listener for RowMaker<'_, '_> {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
+            RunEvent::Context { context, .. } if context.variant().is_some() => {
+                self.add_planted(context)
+            }
+            RunEvent::Planted { task, reply } => {
+                self.note_reply(task, reply);
+                Ok(())
+            }
             RunEvent::Context { context, is_fresh } => self.add_context(context, *is_fresh),
             RunEvent::Judged {
                 task,

@@ -1,5 +1,4 @@
-//! The shape of `pipeline.toml`: its tables, and how a profile is merged into them; and that of a file of rules, which
-//! `[constraints]` names.
+//! The shape of `pipeline.toml`: its tables, and how a profile is merged into them.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -38,8 +37,8 @@ table! {
         answer: TableArray<AnswerTable>,
         /// Who grades the answers.
         judge: TableArray<StructuredReplyTable>,
-        /// Rules of the user that are put into sessions and looked for in the contexts.
-        constraints: ConstraintsTable,
+        /// Tasks, rules and jobs that are put into sessions and asked about exactly, without a judge.
+        planted: PlantedTable,
         /// What verdicts are given on.
         gate: GateTable,
         /// US dollars per million tokens, by `PROVIDER/MODEL`.
@@ -260,6 +259,8 @@ table! {
     GateTable {
         /// The answers that are tested: "closed", from the context alone, or "open", with searches. Default: "closed".
         primary: Book,
+        /// Whether planted items that go wrong more often fail the gate. Default: true.
+        planted: bool,
     }
 }
 
@@ -277,12 +278,14 @@ table! {
 }
 
 table! {
-    /// `[constraints]`
-    ConstraintsTable {
-        /// Whether rules are put into the sessions, which takes more compressions. Default: false.
+    /// `[planted]`
+    PlantedTable {
+        /// Whether items are planted: for each variant one compression and two short requests. Default: false.
         enabled: bool,
-        /// A file of rules in place of the built-in set.
+        /// A file of items in place of the built-in ones.
         set: String,
+        /// How often each session gets one item of each kind. Default: 4.
+        variants: u32 in 1..=100,
     }
 }
 
@@ -483,46 +486,4 @@ pub(crate) fn read(
         }
     }
     Some(declared)
-}
-
-table! {
-    /// A file of rules.
-    RuleSetTable {
-        /// The rules.
-        rule: TableArray<RuleTable>,
-    }
-}
-
-table! {
-    /// `[[rule]]`
-    RuleTable by name {
-        /// Its name in results.
-        name: String,
-        /// The language of its text: a session gets the rules of the language in which its user writes.
-        language: Locale,
-        /// The sentence as the user says it.
-        text: String,
-        /// What the rule is about, as it stands in `text`; further entries are other spellings.
-        object: StringList,
-        /// The words that forbid it, one of which stands in `text`. Default: such words of the language.
-        prohibition: StringList,
-    }
-}
-
-/// Reads a file of rules. `None`: this is not TOML.
-pub(crate) fn read_rules(
-    file: &SourceFile,
-    problems: &mut Problems,
-) -> Option<TableArray<RuleTable>> {
-    let root = parse(file, problems)?;
-    let set = RuleSetTable::from_table(
-        &root,
-        &mut TomlReader {
-            file,
-            problems,
-            settings: &[],
-            key: "",
-        },
-    );
-    Some(set.rule.map(|rules| rules.value).unwrap_or_default())
 }

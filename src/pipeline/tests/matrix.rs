@@ -30,6 +30,8 @@ fn matrices() -> impl Strategy<Value = Matrix> {
                 methods: methods
                     .into_iter()
                     .map(|(answerers, keeps_state, is_deterministic)| MethodAxis {
+                        planted_answerer: answerers.first().copied().map(AnswererIx),
+                        takes_planted: !keeps_state || is_deterministic,
                         method_answerers: answerers.into_iter().map(AnswererIx).collect(),
                         keeps_state,
                         is_deterministic,
@@ -43,6 +45,7 @@ fn matrices() -> impl Strategy<Value = Matrix> {
                     judge: runs.2,
                 },
                 part: None,
+                is_planted_alone: runs.0 == 3,
             }
         })
 }
@@ -78,7 +81,7 @@ proptest! {
 
     #[test]
     fn a_chain_ends_at_a_point_with_probes_and_state_skips_no_point(matrix in matrices()) {
-        for chain in matrix.chains().filter(|chain| chain.injection.is_none()) {
+        for chain in matrix.chains().filter(|chain| chain.variant.is_none()) {
             let points: Vec<usize> = matrix.compressions(chain).map(|cell| cell.point.0).collect();
             if matrix.keeps_state(chain.method) {
                 prop_assert_eq!(&points, &(0..points.len()).collect::<Vec<_>>());

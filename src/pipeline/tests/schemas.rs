@@ -288,45 +288,6 @@ fn what_the_schema_of_a_fixture_or_a_bank_refuses_the_reader_refuses() {
 }
 
 #[test]
-fn what_the_schema_of_constraints_refuses_the_reader_refuses() {
-    let sound = "[[rule]]\nname = \"a\"\nlanguage = \"en\"\ntext = \"Never use port 48213.\"\nobject = [\"48213\"]\n";
-    let faults = [
-        ("[[rule]]", "[[rules]]"),
-        ("name = \"a\"\n", ""),
-        ("language = \"en\"\n", ""),
-        ("\"en\"", "\"fr\""),
-        ("text = ", "txt = "),
-        ("[\"48213\"]", "\"48213\""),
-        ("[\"48213\"]", "[]"),
-        ("[\"48213\"]", "[48213]"),
-        (sound, "rule = []"),
-    ];
-    let pipeline = format!("{STAGES}\n[constraints]\nenabled = true\nset = \"rules.toml\"\n");
-    let validator = schema("constraints");
-    accepts(
-        "constraints",
-        &toml_value(include_str!("../../../assets/constraints/rules.toml")),
-        "the built-in rules",
-    );
-    assert!(validator.is_valid(&toml_value(sound)));
-    Project::new(&pipeline).file("rules.toml", sound).opened();
-    for (from, to) in faults {
-        let text = sound.replacen(from, to, 1);
-        assert_ne!(text, sound, "{from}");
-        assert!(
-            !validator.is_valid(&toml_value(&text)),
-            "the schema accepts {to} for {from}"
-        );
-        assert!(
-            !Project::new(&pipeline)
-                .file("rules.toml", &text)
-                .refusal()
-                .is_empty()
-        );
-    }
-}
-
-#[test]
 fn what_the_schema_of_a_rubric_refuses_the_reader_refuses() {
     let sound = Rubric::built_in_text(Locale::En);
     let faults = [

@@ -15,6 +15,7 @@ use crate::report::comparison_notes::{comparison_changes, remarks};
 use crate::report::compressions::compressions;
 use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
+use crate::report::planted;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
     Design, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
@@ -198,6 +199,7 @@ impl<'a> PageInput<'a> {
             tables: compressions(summary, tr)
                 .into_iter()
                 .chain(breakdowns(summary, tr))
+                .chain(planted::tables(summary, tr))
                 .collect(),
             models: models(design),
             methods: summary

@@ -2,7 +2,6 @@
 
 pub(super) mod answers;
 pub(super) mod cells;
-pub(super) mod constraints;
 pub(super) mod contexts;
 pub(super) mod economy;
 pub(super) mod excluded;
@@ -12,6 +11,7 @@ pub(super) mod invented;
 pub(super) mod literal_check;
 pub(super) mod noise;
 pub(super) mod open_book;
+pub(super) mod planted;
 pub(super) mod ranking;
 pub(super) mod scale;
 pub(super) mod shares;

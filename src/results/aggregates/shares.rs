@@ -27,7 +27,7 @@ pub struct Share {
 }
 
 impl Share {
-    fn new(by_fixture: &[f64], count: u64, of: u64) -> Share {
+    pub(super) fn new(by_fixture: &[f64], count: u64, of: u64) -> Share {
         let estimate = stats::share(by_fixture);
         Share {
             share: estimate.map(|estimate| estimate.center),
@@ -39,7 +39,7 @@ impl Share {
     }
 
     /// From the numerator and denominator of each fixture with anything to count.
-    pub(super) fn from_counts<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
+    pub(crate) fn from_counts<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
         let by_fixture: Vec<f64> = counts
             .clone()
             .map(|(count, of)| *count as f64 / *of as f64)
@@ -92,13 +92,6 @@ impl ShareDifference {
             difference: estimate.map(|estimate| estimate.center),
             ci95: estimate.and_then(|estimate| estimate.ci95),
         }
-    }
-
-    /// Whether both sides counted something.
-    pub fn has_both_denominators(&self) -> bool {
-        [self.before, self.after]
-            .iter()
-            .all(|side| side.is_some_and(|share| share.of > 0))
     }
 
     /// Whether the share is clearly higher on the judged side: its interval lies above 0, or it rose by the same in all
@@ -236,7 +229,7 @@ fn survival_by<N: Ord>(
 }
 
 /// By fixture: the numerator and the denominator of its share.
-pub(super) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
+pub(crate) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
 
 /// Adds one thing to the counts of its fixture.
 pub(crate) fn count<Fixture: Ord>(

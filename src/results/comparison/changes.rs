@@ -13,7 +13,6 @@ use super::comparable::VariantPair;
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::results::aggregates::answers::Answers;
-use crate::results::aggregates::constraints::constraint_difference;
 use crate::results::aggregates::contexts::same_contexts;
 use crate::results::aggregates::shares::{
     ShareDifference, fabrication_difference, overclaim_difference, truncation_difference,
@@ -91,8 +90,6 @@ pub struct Differences {
     /// The share of recorded answers that the token limit cut off, without those that failed for it; null on both sides if
     /// there are none.
     pub truncated: ShareDifference,
-    /// The share of contexts that have, literally or nearly so, the rule that was put into their session.
-    pub constraints: ShareDifference,
 }
 
 /// How many contexts are the same on both sides.
@@ -252,7 +249,6 @@ impl<'s> ComparedVariants<'s> {
             differences.fabrication,
             differences.truncated,
         ] = self.share_differences();
-        differences.constraints = constraint_difference(self.methods());
         // stable: probes that moved by the same stay in the order of the matrix
         differences.flipped.sort_by(|a, b| {
             (b.after - b.before)

@@ -5,8 +5,11 @@ use super::compare_tests::{A, B, RunScores, against, gather, manifest, of_many, 
 use crate::action::{ActionKey, Digest};
 use crate::judge::{Dimension, UnqualifiedJudge};
 use crate::measure::{FactClass, FactOutcome};
+use crate::planted::{Kind, State};
 use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, model_info};
+use crate::results::files::design::PlantedInfo;
+use crate::results::files::planted_row::PlantedRow;
 use crate::results::*;
 use lexical::claims::RulePosition;
 
@@ -246,13 +249,18 @@ fn two_methods_of_one_strategy_differ_by_their_prompts() {
     assert!(edits_between(&set, "other", "one").is_empty());
 }
 
-/// A set without answers, whose contexts depend on `text` and have the rule that was put into their sessions.
+/// A set without answers, whose contexts depend on `text`.
 fn contexts_alone(text: &str) -> ResultSet {
     let names = ["a", "b", "c"];
     let mut design = design(&[("m", "command")], &names.map(|name| (name, 0)), 1);
     design.answerers.clear();
     design.methods[0].readers.clear();
-    design.constraints = Some(Digest::hash("rules"));
+    design.planted = Some(PlantedInfo {
+        items: Digest::hash("items"),
+        variants: 1,
+        is_tested: true,
+        answerer: None,
+    });
     let contexts = names.map(|name| {
         let digest = Digest::hash(format!("{name} {text}"));
         ContextRow {
@@ -260,24 +268,33 @@ fn contexts_alone(text: &str) -> ResultSet {
             ..context(name, 1, 1)
         }
     });
-    let constraints = names.map(|name| ConstraintRow {
+    let none = Vec::<Result<Row, SetError>>::new();
+    let planted = names.map(|name| PlantedRow {
         fixture: name.into(),
-        point: 1,
+        variant: 1,
         method: "m".into(),
         run: 1,
+        point: 1,
         key: ActionKey(Digest::hash(name)),
         compressed: true,
-        rule: "rule".into(),
+        item: "done/tag".into(),
+        kind: Kind::Done,
         position: RulePosition::Early,
-        literal: Some(true),
-        near_literal: Some(true),
+        object: "tag-1".into(),
+        done: Some(false),
+        decoy_done: Some(false),
+        state: State::Done,
+        said: Some(State::Done),
+        decoy_said: None,
+        handle: None,
+        literal: None,
+        near_literal: None,
     });
-    let none = Vec::<Result<Row, SetError>>::new();
     let set = ResultSet::gather(Manifest::begin(text, "t", design), none)
         .unwrap()
         .with_contexts(contexts.to_vec());
     ResultSet {
-        constraints: constraints.to_vec(),
+        planted: planted.to_vec(),
         ..set
     }
 }

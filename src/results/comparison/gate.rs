@@ -2,6 +2,7 @@
 
 use super::changes::ProbeFact;
 use super::lost_constraints::LostConstraint;
+use super::planted::{PlantedComparison, PlantedTest};
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};
 use crate::results::result_set::level::OVERALL;
@@ -15,7 +16,7 @@ use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 pub struct Regression {
     /// The method; `None` for the mean over the methods tested.
     pub method: Option<String>,
-    /// `overall`, a dimension, `constraint`, `absent`, or `reliability`.
+    /// `overall`, a dimension, `constraint`, `planted`, `absent`, or `reliability`.
     pub what: String,
     /// A sentence with the figures that decided it.
     pub why: String,
@@ -122,7 +123,16 @@ fn method_regressions(
         .filter(|lost| lost.is_confirmed);
     let constraints = constraints
         .map(|lost| Regression::new(method, CONSTRAINT, &describe_loss(lost, comparison)));
-    scores.chain(constraints).chain(reliability).collect()
+    let planted = compared
+        .planted
+        .iter()
+        .flat_map(PlantedComparison::regressed);
+    let planted = planted.map(|(what, test)| {
+        let why = describe_planted(what, test, &comparison.baseline);
+        Regression::new(method, PLANTED, &why)
+    });
+    let own = scores.chain(constraints).chain(reliability);
+    own.chain(planted).collect()
 }
 
 /// Whether it is a loss that the judge may be the cause of.
@@ -250,6 +260,33 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
         "约束“{fact}”（{fixture} · 压缩点 {point} · {probe}）在 {chains} 条链中丢失 {count} 条；{kept} 保留了它，{judge}"
     )
 }
+
+/// `11 of 24 cancelled items wrong, 2 of 24 in main, p 0.012`.
+fn describe_planted(what: &str, test: &PlantedTest, baseline: &str) -> String {
+    let p = test.p_adjusted.map(probability).unwrap_or_default();
+    let name = match what {
+        "resurrected" => say!("closed tasks that came back", "已了结却又被重做的任务"),
+        "forgotten" => say!(
+            "open tasks and jobs forgotten",
+            "被遗忘的未办任务与在跑作业"
+        ),
+        kind => say!(
+            "planted items of the kind `{kind}` gone wrong",
+            "`{kind}` 类植入项出错"
+        ),
+    };
+    say!(
+        "{name}: {} of {}, in {baseline} {} of {}, p {p}",
+        "{name}：{1} 项中 {0} 项，{baseline} 中 {3} 项里 {2} 项，p {p}",
+        test.after.count,
+        test.after.of,
+        test.before.count,
+        test.before.of
+    )
+}
+
+/// What planted items that go wrong more often are called there.
+const PLANTED: &str = "planted";
 
 /// What a lost constraint is called in [`Regression::what`].
 const CONSTRAINT: &str = "constraint";

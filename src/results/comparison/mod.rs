@@ -7,6 +7,7 @@ pub(super) mod comparable;
 pub(super) mod costs;
 pub(super) mod gate;
 pub(super) mod lost_constraints;
+pub(super) mod planted;
 pub(super) mod reliability;
 pub(super) mod values;
 
@@ -16,6 +17,8 @@ mod compare_tests;
 mod evidence_tests;
 #[cfg(test)]
 mod gate_tests;
+#[cfg(test)]
+mod planted_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +27,7 @@ use self::collapse::{Collapse, collapses};
 use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
 use self::costs::CostChanges;
 use self::lost_constraints::{LostConstraint, lost_constraints};
+use self::planted::{PlantedComparison, planted_comparison, test_family};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, MethodComparison};
 use super::Ordered;
@@ -358,6 +362,7 @@ struct PairRow<'s> {
     edits: MethodEdits,
     costs: CostChanges,
     constraints_lost: Vec<LostConstraint>,
+    planted: Option<PlantedComparison>,
     differences: Differences,
 }
 
@@ -375,15 +380,16 @@ impl<'s> PairRow<'s> {
             edits: method_edits(before.method, after.method, find),
             costs: CostChanges::from_matched(&matched),
             constraints_lost: lost_constraints(&matched),
+            planted: planted_comparison(matched.methods()),
             collapsed: collapsed(&matched, &fixtures),
             differences: matched.differences(),
             fixtures,
         }
     }
 
-    /// Whether there is anything to compare: a cell or a constraint on both sides, or a failure on one.
+    /// Whether there is anything to compare: a cell or a planted item on both sides, or a failure on one.
     fn has_common_part(&self) -> bool {
-        self.differences.constraints.has_both_denominators()
+        self.planted.is_some()
             || self.fixtures.compared() > 0
             || self.chains.counts().iter().any(|counts| counts.failed > 0)
     }
@@ -670,6 +676,10 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
         let reliability = row.chains.judged(failures);
         methods.insert(row.key.clone(), row.into_comparison(verdicts, reliability));
     }
+    let planted = methods
+        .values_mut()
+        .filter_map(|method| method.planted.as_mut());
+    test_family(&mut planted.collect::<Vec<_>>());
     methods
 }
 
@@ -699,6 +709,7 @@ impl PairRow<'_> {
             edited_texts: self.edits.texts,
             costs: self.costs,
             constraints_lost: self.constraints_lost,
+            planted: self.planted,
             differences: self.differences,
         }
     }

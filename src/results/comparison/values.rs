@@ -11,6 +11,7 @@ use super::changes::{Differences, FixtureChanges};
 use super::collapse::Collapse;
 use super::costs::CostChanges;
 use super::lost_constraints::LostConstraint;
+use super::planted::PlantedComparison;
 use super::reliability::Reliability;
 use crate::results::Ordered;
 use crate::results::aggregates::excluded::ExcludedDimension;
@@ -126,6 +127,9 @@ pub struct MethodComparison {
     pub costs: CostChanges,
     /// Facts with the tag `constraint` that most contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<LostConstraint>,
+    /// What became of planted items; absent where they are not tested or cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planted: Option<PlantedComparison>,
     /// What became different in contexts, answers and scores.
     #[serde(flatten)]
     pub differences: Differences,
@@ -179,12 +183,14 @@ impl MethodComparison {
         self.has_changed_figures() || self.reliability.is_worse() || self.fixtures.one_sided > 0
     }
 
-    /// Whether its answers, grades or rules differ from the baseline, or, where nothing is answered, its
-    /// contexts.
+    /// Whether its answers, grades or planted items differ from the baseline, or, where nothing is answered, its contexts.
     pub fn has_changed_figures(&self) -> bool {
         self.fixtures.tested() > 0
             || self.has_changed_contexts()
-            || self.differences.constraints.is_any()
+            || self
+                .planted
+                .as_ref()
+                .is_some_and(PlantedComparison::is_changed)
     }
 
     /// Whether nothing was answered, and contexts differ.
@@ -196,9 +202,9 @@ impl MethodComparison {
                 .is_some_and(|found| found.same < found.compared)
     }
 
-    /// Whether both sides have a cell or a constraint in common.
+    /// Whether both sides have a cell or a planted item in common.
     pub fn has_common_part(&self) -> bool {
-        self.fixtures.compared() > 0 || self.differences.constraints.has_both_denominators()
+        self.fixtures.compared() > 0 || self.planted.is_some()
     }
 
     /// Whether it changed in too few fixtures for any test.

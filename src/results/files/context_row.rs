@@ -1,4 +1,4 @@
-//! A line of `contexts.jsonl`: what one compression cost and kept. A line of `constraints.jsonl`: whether the context of one compression has the rule that was put into the session.
+//! A line of `contexts.jsonl`: what one compression cost and kept.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::action::{ActionKey, Digest};
 use guard::Verdict;
 use lexical::InventedReferences;
-use lexical::claims::RulePosition;
 
 /// One compression. Unknown values are null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,30 +62,4 @@ fn yes() -> bool {
 )]
 fn is_yes(compressed: &bool) -> bool {
     *compressed
-}
-
-/// One compression of a session with a rule in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ConstraintRow {
-    /// The fixture's name.
-    pub fixture: String,
-    /// The compression point, from 1, which is how many compressions the rule has been through.
-    pub point: u32,
-    /// The method's name.
-    pub method: String,
-    /// The run, which is the first: rules are put in only there.
-    pub run: u32,
-    /// The key of the compression that made the context.
-    pub key: ActionKey,
-    /// Whether anything was compressed.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub compressed: bool,
-    /// The rule's name.
-    pub rule: String,
-    /// Where it was put.
-    pub position: RulePosition,
-    /// Whether the context has it word for word; null if only its provider can read it.
-    pub literal: Option<bool>,
-    /// Whether the context has it word for word, or its object and a prohibition in one sentence.
-    pub near_literal: Option<bool>,
 }

@@ -42,9 +42,21 @@ pub struct Design {
     pub rubric: RubricInfo,
     /// The transcripts and their probes.
     pub fixtures: Vec<FixtureInfo>,
-    /// The digest of the rules that are put into the transcripts; `None` if none are.
+    /// What is planted in the transcripts; absent where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constraints: Option<Digest>,
+    pub planted: Option<PlantedInfo>,
+}
+
+/// What is planted, and who is asked about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlantedInfo {
+    /// The digest of everything that decides what is planted where.
+    pub items: Digest,
+    pub variants: u32,
+    /// Whether a comparison is tested.
+    pub is_tested: bool,
+    /// The model that is asked; null where only contexts are made.
+    pub answerer: Option<ModelInfo>,
 }
 
 /// A method of the pipeline, with everything that decides its contexts.
@@ -220,17 +232,8 @@ impl Design {
     pub fn from_pipeline(pipeline: &Pipeline) -> Design {
         let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
         let methods = pipeline.methods.iter().zip(&pipeline.method_answerers);
-        Design {
-            runs: settings.runs,
-            locale: settings.locale,
-            tail: settings.tail,
-            judge_context: settings.judge_context,
-            primary: settings.primary,
-            focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
-            methods: methods
-                .map(|(method, readers)| MethodInfo::new(method, reader_names(pipeline, readers)))
-                .collect(),
-            answerers: (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
+        let answerers: Vec<ModelInfo> =
+            (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
                     recovery: recovery_of(pipeline, &a.name.0),
                     truncated_replies: Some(a.truncated_replies),
@@ -242,7 +245,27 @@ impl Design {
                         a.prompt_path.clone(),
                     )
                 })
+                .collect();
+        let is_planted_alone = (pipeline.planted.as_ref()).is_some_and(|planted| planted.is_all);
+        Design {
+            runs: settings.runs,
+            locale: settings.locale,
+            tail: settings.tail,
+            judge_context: settings.judge_context,
+            primary: settings.primary,
+            focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
+            methods: methods
+                .map(|(method, readers)| match is_planted_alone {
+                    true => MethodInfo::new(method, Vec::new()),
+                    false => MethodInfo::new(method, reader_names(pipeline, readers)),
+                })
                 .collect(),
+            // Where planted items are all that is asked about, no question of a bank is answered.
+            answerers: if is_planted_alone {
+                Vec::new()
+            } else {
+                answerers.clone()
+            },
             judges: (pipeline.judges.iter())
                 .map(|j| {
                     ModelInfo::new(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone())
@@ -254,7 +277,12 @@ impl Design {
                 .iter()
                 .map(FixtureInfo::from_loaded)
                 .collect(),
-            constraints: pipeline.constraints.as_ref().map(|rules| rules.digest),
+            planted: pipeline.planted.as_ref().map(|planted| PlantedInfo {
+                items: planted.digest,
+                variants: planted.variants,
+                is_tested: planted.is_tested,
+                answerer: answerers.first().cloned(),
+            }),
         }
     }
 
@@ -302,6 +330,11 @@ impl Design {
         models
             .chain(&self.answerers)
             .chain(&self.judges)
+            .chain(
+                self.planted
+                    .iter()
+                    .filter_map(|planted| planted.answerer.as_ref()),
+            )
             .any(|asked| asked.lexical)
     }
 

@@ -17,6 +17,7 @@ impl DesignChange {
     pub fn between(before: &Design, after: &Design) -> DesignChange {
         let mut change = DesignChange::default();
         change.compare_whole(before, after);
+        change.compare_planted(before, after);
         change.compare_methods(before, after);
         change.compare_fixtures(before, after);
         change
@@ -67,14 +68,20 @@ impl DesignChange {
                 .filter(|(_, differs)| *differs)
                 .map(|(name, _)| name.to_owned()),
         );
-        if before.constraints != after.constraints {
-            let list = if before.constraints.is_some() {
-                &mut self.conflicts
-            } else {
-                &mut self.additions
-            };
-            list.push("the rules that are put into the sessions (`constraints`)".to_owned());
+    }
+
+    fn compare_planted(&mut self, before: &Design, after: &Design) {
+        if before.planted == after.planted {
+            return;
         }
+        let list = if before.planted.is_some() {
+            &mut self.conflicts
+        } else {
+            &mut self.additions
+        };
+        list.push(
+            "what is planted in the sessions (`planted`), or who is asked about it".to_owned(),
+        );
     }
 
     fn compare_methods(&mut self, before: &Design, after: &Design) {

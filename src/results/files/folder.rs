@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::context_row::{ConstraintRow, ContextRow};
+use super::context_row::ContextRow;
 use super::label::{Label, LabelError};
 use super::lines_file::LinesFile;
 use super::manifest::{FORMAT, Manifest, Outcome};
+use super::planted_row::PlantedRow;
 use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows};
 use crate::action::ActionKey;
@@ -28,8 +29,8 @@ pub mod names {
     pub const COMPRESSED_CELLS: &str = crate::results::files::rows_file::COMPRESSED;
     /// One line per compression.
     pub const CONTEXTS: &str = "contexts.jsonl";
-    /// One line per compression of a session with a rule in it.
-    pub const CONSTRAINTS: &str = "constraints.jsonl";
+    /// One line per planted action and context.
+    pub const PLANTED: &str = "planted.jsonl";
     /// The keys of the actions that the set was made from, one per line.
     pub const KEYS: &str = "keys.txt";
     /// Levels, intervals, breakdowns and the comparison, for programs.
@@ -350,12 +351,12 @@ impl ResultsFolder {
         self.lines_of(names::CONTEXTS)
     }
 
-    /// The lines of `constraints.jsonl`; empty if no rules were put into the sessions.
+    /// The lines of `planted.jsonl`; empty if nothing was planted.
     ///
     /// # Errors
     /// A line that cannot be parsed.
-    pub fn constraints(&self) -> Result<Vec<ConstraintRow>, RowError> {
-        self.lines_of(names::CONSTRAINTS)
+    pub fn planted(&self) -> Result<Vec<PlantedRow>, RowError> {
+        self.lines_of(names::PLANTED)
     }
 
     fn lines_of<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, RowError> {
@@ -453,12 +454,12 @@ impl ResultsFolder {
 
 /// Whether a run writes a file of this name besides the manifest.
 fn is_made_from_rows(name: &str) -> bool {
-    use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MARKDOWN, SUMMARY};
+    use names::{CELLS, COMPRESSED_CELLS, CONTEXTS, HTML, KEYS, MARKDOWN, PLANTED, SUMMARY};
     let made = [
         CELLS,
         COMPRESSED_CELLS,
         CONTEXTS,
-        CONSTRAINTS,
+        PLANTED,
         KEYS,
         SUMMARY,
         MARKDOWN,

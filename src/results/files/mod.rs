@@ -13,6 +13,7 @@ pub(super) mod label_folders;
 pub(super) mod label_writer;
 pub(super) mod lines_file;
 pub(super) mod manifest;
+pub(super) mod planted_row;
 pub(super) mod row;
 pub(super) mod rows_file;
 

@@ -151,6 +151,7 @@ impl<'c> ComparedMethods<'c> {
             trend: self.trend(),
             baseline: self.comparison.baseline.clone(),
             constraints_lost: self.constraints_lost(),
+            planted: self.names_of(planted_is_worse),
             less_reliable: self.names_of(|compared| compared.reliability.regressed),
             newly_failing: self.names_of(|compared| {
                 !compared.reliability.regressed && !compared.reliability.newly_failing.is_empty()
@@ -345,10 +346,20 @@ fn mean_growth(shown: &[(&String, &MethodComparison)]) -> Option<f64> {
     stats::mean(&changes?)
 }
 
+/// Whether more planted items go wrong.
+fn planted_is_worse(compared: &MethodComparison) -> bool {
+    let mut worse = compared
+        .planted
+        .iter()
+        .flat_map(|planted| planted.regressed());
+    worse.next().is_some()
+}
+
 /// Whether a method got worse in anything that the gate tests.
 fn is_worse_method(compared: &MethodComparison) -> bool {
     let is_regressed = |test: &DifferenceTest| test.verdict == Verdict::Regressed;
     compared.reliability.regressed
+        || planted_is_worse(compared)
         || compared.overall.as_ref().is_some_and(is_regressed)
         || compared.dimensions.values().any(is_regressed)
         || compared

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use self::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
 use self::scores::Scores;
 use self::selection::Subset;
-use super::files::context_row::{ConstraintRow, ContextRow};
+use super::files::context_row::ContextRow;
 use super::files::design::{CriterionWeight, Design, MethodInfo, ModelInfo};
 use super::files::folder::{FolderError, ResultsFolder};
 use super::files::manifest::Manifest;
+use super::files::planted_row::PlantedRow;
 use super::files::row::{Row, RowKeys};
 use super::files::rows_file::RowError;
 use crate::action::{Digest, KeyHalf, StageName};
@@ -85,7 +86,7 @@ pub struct ResultSet {
     /// Every compression that replaced something, sorted by place.
     pub(super) contexts: Vec<ContextRow>,
     /// Every compression that replaced something, of a session with a rule in it.
-    pub(super) constraints: Vec<ConstraintRow>,
+    pub(super) planted: Vec<PlantedRow>,
     /// The same set with the answers that are not tested: those with a search, or, if these are tested, those without.
     /// It has no contexts.
     pub(super) other_book: Option<Box<ResultSet>>,
@@ -142,10 +143,10 @@ impl ResultSet {
     /// # Errors
     /// A line that is not a compression.
     pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
-        let mut constraints = folder.constraints()?;
-        constraints.retain(|row| row.compressed);
+        let mut planted = folder.planted()?;
+        planted.retain(|row| row.compressed);
         Ok(ResultSet {
-            constraints,
+            planted,
             ..self.with_contexts(folder.contexts()?)
         })
     }
@@ -245,7 +246,7 @@ impl ResultSet {
             answers,
             costs: self.costs.clone(),
             contexts: self.contexts.clone(),
-            constraints: self.constraints.clone(),
+            planted: self.planted.clone(),
             other_book: self.other_book.clone(),
             not_compressed: self.not_compressed.clone(),
         }
@@ -329,7 +330,7 @@ impl ResultSet {
             answers,
             costs: Arc::new(costs),
             contexts: Vec::new(),
-            constraints: Vec::new(),
+            planted: Vec::new(),
             other_book: None,
             not_compressed: None,
         }

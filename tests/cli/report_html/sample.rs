@@ -538,11 +538,11 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
             scope: Scope::ByType,
             criteria: rubric.criteria().iter().map(weight).collect(),
         },
+        planted: None,
         fixtures: fixtures(options)
             .iter()
             .map(|(name, _)| fixture(name, &banks[name]))
             .collect(),
-        constraints: None,
     }
 }
 

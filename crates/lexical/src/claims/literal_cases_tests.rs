@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::abstention::abstains;
-use super::constraint::{Rule, RuleFinder};
 use super::currency::stated_as_current;
+use super::rule::{Rule, RuleFinder};
 use crate::facts::{Fact, FactFinder, Topic};
 use base::locale::Locale;
 use sessions::transcript::fold_document;

@@ -2,14 +2,14 @@
 //! superseded value as current, or repeats a rule of the user.
 
 mod abstention;
-mod constraint;
 mod currency;
 mod denial;
 #[cfg(test)]
 mod literal_cases_tests;
+mod rule;
 mod states;
 
 pub use abstention::{abstains, asserts};
-pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
 pub use currency::{stated_as_current, stated_last, statements};
 pub use denial::{asks_for_rejection, is_denied};
+pub use rule::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};

@@ -231,7 +231,7 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
     place.fixture == cell.fixture
         && place.method == cell.method
         && place.run == cell.run
-        && place.constraint == cell.constraint
+        && place.variant == cell.variant
         && place.point <= cell.point
         && (place.probe.is_none() || place.probe == cell.probe)
         && (place.answerer.is_none() || place.answerer == cell.answerer)

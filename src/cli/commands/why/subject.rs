@@ -68,7 +68,7 @@ impl<'a> ExplainedCell<'a> {
             point: Point(row.point),
             method: row.method.as_str().into(),
             run: row.run,
-            constraint: None,
+            variant: None,
             probe: Some(row.probe.as_str().into()),
             answerer: Some(row.answerer.as_str().into()),
             answer_n: Some(row.answer_n),

@@ -1,0 +1,191 @@
+//! `compeval show FIXTURE --planted`: the items planted in a session, what contexts say of them, and what was replied.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use super::cache::snapshot;
+use super::cell::{ShowArgs, chosen_results};
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
+use crate::cli::terminal::{Console, TextStyle, page};
+use crate::entries::EntryRecord;
+use crate::evaluation::read_context;
+use crate::pipeline::{
+    Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx, VariantIx,
+};
+use crate::plan::{CompressTask, FixtureTexts, Preparer};
+use crate::results::PlantedRow;
+use base::locale::localized;
+use base::say;
+use store::cache::{CacheSnapshot, Lookup};
+
+/// Characters of a context around the object, on either side.
+const AROUND: usize = 120;
+
+pub(super) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
+    let paths = project_paths_of(common)?;
+    let folder = chosen_results(
+        common,
+        &paths.results,
+        args.label.as_deref(),
+        args.partial,
+        console,
+    )?;
+    let rows = folder
+        .planted()
+        .map_err(|error| Failure::error(error.to_string()))?;
+    let rows: Vec<PlantedRow> = rows
+        .into_iter()
+        .filter(|row| args.admits(&row.fixture, &row.method, row.run, row.point))
+        .collect();
+    if rows.is_empty() {
+        let message = format!(
+            "nothing is planted in `{}` there, or no such fixture",
+            args.fixture
+        );
+        return Err(Failure::error(message));
+    }
+    let select = SelectArgs {
+        fixtures: vec![args.fixture.clone()],
+        planted: true,
+        ..SelectArgs::default()
+    };
+    let pipeline = read_project(common, &select, ProjectOptions::default());
+    let pipeline = pipeline.ok().map(|opened| opened.pipeline);
+    let snapshot = snapshot(&paths.cache, console)?;
+    console.report(&rows, || {
+        let mut text = String::new();
+        for row in &rows {
+            let context = pipeline
+                .as_ref()
+                .and_then(|pipeline| context_of(pipeline, &snapshot, row));
+            item(
+                &mut text,
+                row,
+                pipeline.as_ref(),
+                context.as_deref(),
+                console,
+            );
+        }
+        page(console, &text);
+    });
+    Ok(Exit::Done)
+}
+
+/// One item: what was said in the session, what the context has, what was replied.
+fn item(
+    text: &mut String,
+    row: &PlantedRow,
+    pipeline: Option<&Pipeline>,
+    context: Option<&str>,
+    console: &Console,
+) {
+    let is_wrong = row.is_right() == Some(false);
+    let style = if is_wrong {
+        TextStyle::Warning
+    } else {
+        TextStyle::Strong
+    };
+    let place = say!(
+        "{} · {} · planted {} · point {} · {} ({})",
+        "{} · {} · 植入 {} · 压缩点 {} · {}（{}）",
+        row.item,
+        row.object,
+        row.variant,
+        row.point,
+        row.method,
+        row.state
+    );
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{}", console.paint(style, &place));
+    let variant = pipeline.and_then(|pipeline| {
+        let variants = &pipeline.fixtures.first()?.variants;
+        variants
+            .iter()
+            .find(|variant| variant.number == row.variant)
+    });
+    let planted = variant.into_iter().flat_map(|variant| &variant.inserted);
+    for message in planted.flat_map(|(_, messages)| messages) {
+        let said = message.countable_text();
+        if said.contains(&row.object) {
+            let _ = writeln!(text, "  {}: {}", message.role.name(), said.trim());
+        }
+    }
+    let around = context.map_or_else(
+        || localized("(the context is not at hand)", "（上下文不在手边）").to_owned(),
+        |context| excerpt(context, &row.object),
+    );
+    let _ = writeln!(text, "  {} {around}", localized("context:", "上下文："));
+    let done = match row.done {
+        Some(true) => "do",
+        Some(false) => "leave",
+        None => "–",
+    };
+    let said = row.said.map_or("–", |said| said.name());
+    let reply = say!(
+        "reply: {done}; said: {said}",
+        "回复：{done}；所说状态：{said}"
+    );
+    let _ = writeln!(text, "  {}\n", console.paint(TextStyle::Dim, &reply));
+}
+
+/// The text around each occurrence of the object.
+fn excerpt(context: &str, object: &str) -> String {
+    let parts: Vec<String> = context
+        .match_indices(object)
+        .map(|(at, _)| {
+            let (before, after) = context.split_at(at);
+            let start = before
+                .char_indices()
+                .rev()
+                .nth(AROUND - 1)
+                .map_or(0, |(at, _)| at);
+            let end = after
+                .char_indices()
+                .nth(AROUND)
+                .map_or(after.len(), |(at, _)| at);
+            let part = format!(
+                "{}{}",
+                before.get(start..).unwrap_or(before),
+                after.get(..end).unwrap_or(after)
+            );
+            part.split_whitespace().collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    match parts.is_empty() {
+        true => localized("(does not name it)", "（未提及）").to_owned(),
+        false => parts.join(" … "),
+    }
+}
+
+/// The context of a row as the project of today reads it; `None` where it has changed, or the cache lost the entry.
+fn context_of(pipeline: &Pipeline, snapshot: &CacheSnapshot, row: &PlantedRow) -> Option<String> {
+    let loaded = pipeline.fixtures.first()?;
+    let variant = loaded
+        .variants
+        .iter()
+        .position(|variant| variant.number == row.variant)?;
+    let method = pipeline
+        .methods
+        .iter()
+        .position(|method| *method.name.0 == *row.method)?;
+    let chain = Chain {
+        fixture: FixtureIx(0),
+        variant: Some(VariantIx(variant)),
+        method: MethodIx(method),
+        run: row.run,
+    };
+    let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
+    let texts = Rc::new(FixtureTexts::from_chain(chain, loaded));
+    let task = CompressTask::to_read(CompressCell { chain, point }, texts);
+    let record = snapshot.find(&row.key)?;
+    let body = snapshot.body(&record).ok()?;
+    let matrix = Matrix::new(pipeline);
+    read_context(
+        Preparer::new(pipeline, &matrix),
+        task,
+        record.body_format(),
+        &body,
+    )?
+}

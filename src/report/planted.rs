@@ -1,0 +1,353 @@
+//! Planted items: the sentence, and the tables.
+
+use super::breakdowns::FigureTable;
+use super::numbers::{UNKNOWN, share_with_interval};
+use super::translation::Translation;
+use crate::planted::{Kind, State};
+use crate::results::{
+    FigureTableId, PlantedComparison, PlantedSummary, PlantedTest, Share, Summary,
+};
+use base::locale::Locale;
+
+/// The tables, as far as there is something to show.
+pub(super) fn tables(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
+    let title = tr.locale.pick("Planted items", "植入项");
+    let lead = void(summary, tr).unwrap_or_else(|| {
+        tr.locale.pick(
+            "Tasks, rules and jobs that were put into the sessions, asked about exactly, without a judge. `full` is the control; 50% obeyed is no knowledge.",
+            "植入会话的任务、规则和作业，精确提问，无需评审。`full` 为对照；遵守 50% 等于一无所知。",
+        ).to_owned()
+    });
+    let figures = FigureTable::of_figures(
+        "planted",
+        FigureTableId::Planted,
+        [title, &lead],
+        summary,
+        tr,
+    );
+    figures
+        .into_iter()
+        .chain(groups(summary, tr))
+        .chain(states(summary, tr))
+        .collect()
+}
+
+/// The methods with planted items.
+fn planted(summary: &Summary) -> impl Iterator<Item = (&str, &PlantedSummary)> {
+    let methods = summary.methods.iter();
+    methods.filter_map(|(name, method)| Some((name.as_str(), method.planted.as_ref()?)))
+}
+
+/// By kind, by position and by the number of compressions: the share of right next steps.
+fn groups(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let of = |found: &PlantedSummary| {
+        let groups = [&found.by_kind, &found.by_position, &found.by_compressions];
+        groups.map(Clone::clone)
+    };
+    let mut names: [Vec<String>; 3] = Default::default();
+    for (_, found) in planted(summary) {
+        for (names, group) in names.iter_mut().zip(of(found)) {
+            let new: Vec<String> = group
+                .into_keys()
+                .filter(|name| !names.contains(name))
+                .collect();
+            names.extend(new);
+        }
+    }
+    let columns: Vec<(usize, &String)> = names
+        .iter()
+        .enumerate()
+        .flat_map(|(group, names)| names.iter().map(move |name| (group, name)))
+        .collect();
+    let heading = |(group, name): &(usize, &String)| match group {
+        0 => kind(name, tr),
+        1 => position(name, tr),
+        _ => tr
+            .locale
+            .pick(format!("after {name}"), format!("{name} 次后")),
+    };
+    let cell = |share: Option<&Share>| {
+        share.map_or_else(
+            || UNKNOWN.to_owned(),
+            |share| share_with_interval(share, tr),
+        )
+    };
+    let rows = planted(summary).map(|(name, found)| {
+        let groups = of(found);
+        let figures = columns.iter().map(|(group, name)| {
+            cell(
+                groups
+                    .get(*group)
+                    .and_then(|shares| shares.get(name.as_str())),
+            )
+        });
+        (name.to_owned(), figures.collect())
+    });
+    let table = FigureTable {
+        id: "planted-groups",
+        title: tr.locale.pick("Planted items: right next steps", "植入项：正确的下一步").to_owned(),
+        lead: tr.locale.pick(
+            "By kind, by position in what the first compression replaced, and by the number of compressions.",
+            "按种类、按在首次压缩内容中的位置、按压缩次数。",
+        ).to_owned(),
+        header: std::iter::once(tr.method.to_owned()).chain(columns.iter().map(heading)).collect(),
+        rows: rows.collect(),
+    };
+    table.without_void()
+}
+
+/// What was said, by what is true.
+fn states(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let rows = planted(summary).flat_map(|(name, found)| {
+        found.states.iter().map(move |(truth, said)| {
+            let counts = State::ALL.map(|state| {
+                said.get(state.name())
+                    .map_or_else(|| UNKNOWN.to_owned(), u64::to_string)
+            });
+            (format!("{name} · {truth}"), counts.to_vec())
+        })
+    });
+    let table = FigureTable {
+        id: "planted-states",
+        title: tr
+            .locale
+            .pick(
+                "Planted items: said of each true state",
+                "植入项：真实状态与所说状态",
+            )
+            .to_owned(),
+        lead: tr
+            .locale
+            .pick(
+                "The row is the truth, the column what was said. Decoys are `not in the context`.",
+                "行是真实状态，列是所说状态。诱饵项为 `not in the context`。",
+            )
+            .to_owned(),
+        header: std::iter::once(tr.method.to_owned())
+            .chain(State::ALL.map(|state| state.to_string()))
+            .collect(),
+        rows: rows.collect(),
+    };
+    table.without_void()
+}
+
+/// What became of the closed tasks of the method that does worst, with what stands beside it; `None` where nothing was
+/// planted.
+pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String> {
+    if let Some(void) = void(summary, tr) {
+        return Some(void);
+    }
+    let full = summary
+        .methods
+        .iter()
+        .find(|(_, method)| method.strategy == "full");
+    let full = full.and_then(|(_, method)| method.planted.as_ref());
+    let candidates = summary
+        .methods
+        .iter()
+        .filter(|(_, method)| !method.is_anchor());
+    let known = candidates.filter_map(|(name, method)| {
+        let found = method.planted.as_ref()?;
+        Some((name, found, found.resurrected.share?))
+    });
+    let worst = known.reduce(|worst, next| if next.2 > worst.2 { next } else { worst });
+    let Some((name, found, _)) = worst else {
+        return rules_line(summary, tr);
+    };
+    let beside = |share: Option<&Share>| {
+        let control = share.map(|share| of(share, tr));
+        control.map_or_else(
+            || {
+                tr.locale
+                    .pick(
+                        " (no whole transcript to compare with)",
+                        "（没有完整会话作对照）",
+                    )
+                    .to_owned()
+            },
+            |control| {
+                tr.locale.pick(
+                    format!(" (whole transcript: {control})"),
+                    format!("（完整会话：{control}）"),
+                )
+            },
+        )
+    };
+    let closed = |kind: &&Kind| !matches!(kind, Kind::Open | Kind::Running | Kind::Replaced);
+    let kinds = Kind::ALL.iter().filter(closed);
+    let kinds = kinds.filter_map(|kind| Some((kind, found.wrong_by_kind.get(kind.name())?)));
+    let most = kinds.reduce(|most, next| {
+        if next.1.share > most.1.share {
+            next
+        } else {
+            most
+        }
+    });
+    let came_back = match most.filter(|(_, share)| share.count > 0) {
+        Some((kind, share)) => {
+            let control = full.and_then(|full| full.wrong_by_kind.get(kind.name()));
+            let (count, of, beside) = (share.count, share.of, beside(control));
+            let (english, chinese) = came_back(*kind);
+            tr.locale.pick(
+                format!("{name}: {count} of {of} {english}{beside}"),
+                format!("{name}：{of} 个{chinese}中有 {count} 个又回来了{beside}"),
+            )
+        }
+        None => {
+            let (all, beside) = (
+                of(&found.resurrected, tr),
+                beside(full.map(|full| &full.resurrected)),
+            );
+            tr.locale.pick(
+                format!("{name}: {all} closed tasks came back{beside}"),
+                format!("{name}：已了结的任务又回来：{all}{beside}"),
+            )
+        }
+    };
+    let [forgotten, decoys] = [&found.forgotten, &found.decoys].map(|share| of(share, tr));
+    Some(tr.locale.pick(
+        format!("{came_back}; forgotten {forgotten}; decoys done {decoys}."),
+        format!("{came_back}；遗忘 {forgotten}；误做诱饵 {decoys}。"),
+    ))
+}
+
+/// Without an answerer, the rules that contexts keep.
+fn rules_line(summary: &Summary, tr: &Translation) -> Option<String> {
+    let methods = summary
+        .methods
+        .iter()
+        .filter(|(_, method)| !method.is_anchor());
+    let kept = methods.filter_map(|(name, method)| {
+        let kept = &method.planted.as_ref()?.rules_kept;
+        kept.share?;
+        Some(format!("{name} {}", of(kept, tr)))
+    });
+    let kept: Vec<String> = kept.collect();
+    (!kept.is_empty()).then(|| {
+        let kept = kept.join(tr.locale.pick(", ", "，"));
+        tr.locale.pick(
+            format!("Planted rules kept: {kept}."),
+            format!("植入规则保留：{kept}。"),
+        )
+    })
+}
+
+/// The line in place of figures, where the control voids them; and the kinds that it leaves alone.
+fn void(summary: &Summary, tr: &Translation) -> Option<String> {
+    let why = summary
+        .methods
+        .values()
+        .find_map(|method| method.planted_void.as_ref())?;
+    Some(tr.locale.pick(
+        format!("Planted items show nothing here: {why}. Ask a stronger answerer."),
+        format!("植入项在此说明不了什么：{why}。请换更强的作答模型。"),
+    ))
+}
+
+/// The kinds that even the whole transcript gets wrong too often.
+pub(super) fn left_alone(summary: &Summary, tr: &Translation) -> Option<String> {
+    let kinds = summary
+        .methods
+        .values()
+        .map(|method| &method.planted_left_alone);
+    let kinds = kinds
+        .into_iter()
+        .find(|kinds| !kinds.is_empty())?
+        .join(", ");
+    Some(tr.locale.pick(
+        format!("planted items of these kinds are in no figure, because the whole transcript gets under 75% of them right: {kinds}."),
+        format!("以下种类的植入项不计入任何数字，因为完整会话上答对不到 75%：{kinds}。"),
+    ))
+}
+
+/// What changed against the baseline: what rose, or how large a rise would have been found.
+pub(super) fn change(found: &PlantedComparison, tr: &Translation) -> Vec<String> {
+    let worse = found.regressed().map(|(name, test)| {
+        let (before, after) = (of(&test.before, tr), of(&test.after, tr));
+        let name = figure(name, tr);
+        tr.locale.pick(
+            format!("planted items, {name}: {before} → {after}, more than chance."),
+            format!("植入项，{name}：{before} → {after}，超出偶然。"),
+        )
+    });
+    let mut lines: Vec<String> = worse.collect();
+    let quiet = found.pooled.iter().filter(|(_, test)| !test.regressed);
+    lines.extend(quiet.map(|(name, test)| {
+        let (before, after, name) = (of(&test.before, tr), of(&test.after, tr), figure(name, tr));
+        let found = smallest(test, tr);
+        tr.locale.pick(
+            format!("planted items, {name}: {before} → {after}, no evidence of a rise{found}."),
+            format!("植入项，{name}：{before} → {after}，没有上升的证据{found}。"),
+        )
+    }));
+    lines
+}
+
+fn smallest(test: &PlantedTest, tr: &Translation) -> String {
+    test.smallest_found.map_or_else(
+        || {
+            tr.locale
+                .pick(" (under three sessions)", "（不足三个会话）")
+                .to_owned()
+        },
+        |rise| {
+            let rise = 100.0 * rise;
+            tr.locale.pick(
+                format!(" (80% of such runs find a rise of {rise:.0} points)"),
+                format!("（此类运行有 80% 能发现上升 {rise:.0} 个百分点）"),
+            )
+        },
+    )
+}
+
+fn of(share: &Share, tr: &Translation) -> String {
+    let (count, of) = (share.count, share.of);
+    tr.locale
+        .pick(format!("{count} of {of}"), format!("{count}/{of}"))
+}
+
+fn figure(name: &str, tr: &Translation) -> String {
+    match name {
+        "resurrected" => tr.locale.pick("came back", "又回来").to_owned(),
+        "forgotten" => tr.locale.pick("forgotten", "遗忘").to_owned(),
+        name => kind(name, tr),
+    }
+}
+
+/// What came back, of a closed kind, as the end of "2 of 24 …", and as a noun.
+fn came_back(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Done => ("finished tasks came back", "已完成的任务"),
+        Kind::Cancelled => ("cancelled tasks came back", "已取消的任务"),
+        Kind::Rule => ("forbidden actions were done", "被禁止的操作"),
+        Kind::Quoted => ("quoted requests became orders", "引文里的请求"),
+        Kind::Open | Kind::Replaced | Kind::Running => ("tasks went wrong", "任务"),
+    }
+}
+
+fn kind(name: &str, tr: &Translation) -> String {
+    let chinese = match name {
+        "open" => "未办",
+        "done" => "已办",
+        "cancelled" => "已取消",
+        "replaced" => "已替换",
+        "rule" => "规则",
+        "quoted" => "引文",
+        "running" => "在跑",
+        other => other,
+    };
+    tr.locale.pick(name, chinese).to_owned()
+}
+
+fn position(name: &str, tr: &Translation) -> String {
+    let chinese = match name {
+        "early" => "前段",
+        "middle" => "中段",
+        "late" => "后段",
+        other => other,
+    };
+    match tr.locale {
+        Locale::En => name.to_owned(),
+        Locale::Zh => chinese.to_owned(),
+    }
+}
