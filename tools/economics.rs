@@ -82,7 +82,7 @@ type Read = (
 fn read_all(files: &[PathBuf]) -> Read {
     let all = Mutex::new((Vec::new(), Vec::new()));
     each(files.len(), |at| {
-        let Ok(Some(log)) = read_session(&files[at], &[Format::ClaudeCode]) else {
+        let Ok(Some(log)) = read_session(&files[at], &[Format::ClaudeCode], None) else {
             return;
         };
         let file = files[at].display().to_string();

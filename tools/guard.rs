@@ -103,12 +103,7 @@ fn cases_of(conversation: &Conversation, product: &str) -> Vec<Case> {
             continue;
         }
         let text = compaction.summary.as_deref().unwrap_or("");
-        let is_chinese = text
-            .chars()
-            .filter(|c| ('\u{4e00}'..='\u{9fff}').contains(c))
-            .count()
-            * 10
-            > text.chars().count();
+        let is_chinese = base::words::is_chinese(text);
         cases.push(Case {
             group: format!("{product}, {}", if is_chinese { "zh" } else { "en" }),
             before,
