@@ -8,7 +8,7 @@ function headlineText() {
   if (!found) return [h('h1', {}, report.label)];
   const mark = MARKS[found.values?.trend];
   return [h('h1', { class: 'headline' }, mark ? h('span', { class: `headline-mark ${mark === '▲' ? 'improved' : 'regressed'}`, 'aria-hidden': 'true' }, mark) : null,
-    withCode(found.text)), found.more ? h('p', { class: 'headline-more' }, withCode(found.more.join(' '))) : '',
+    withCode(found.text)), found.more ? h('p', { class: 'headline-more' }, withCode(found.more)) : '',
     h('p', { class: 'set-name' }, compared && !mates.size ? t('set_against', { label: report.label, name: compared.baseline }) : report.label)];
 }
 
@@ -114,19 +114,17 @@ function restorePlace() {
 
 /** Everything that does not answer the first questions. */
 function moreSection(made) {
-  return made.length ? section('more', t('more'), t('more_lead'), h('details', {}, h('summary', {}, made.map((one) => one.querySelector('h2').textContent).join(' · ')), made)) : null;
+  return made.length ? section('more', t('more'), null, h('details', {}, h('summary', {}, made.map((one) => one.querySelector('h2').textContent).join(' · ')), made)) : null;
 }
 
 /** The sections in the order of what a reader asks: what changed, what became of each question, how good and how large. */
 function start() {
   masthead();
   // Without answers there are no scores, and contexts are all that was measured.
-  const isGraded = report.models.some((asked) => asked.role === 'judge');
-  const graded = (make) => (isGraded ? make() : null);
-  const more = [graded(comparisonSection), graded(paretoSection), graded(factsSection), graded(cyclesSection),
-    ...(isGraded ? report.tables.map(tableSection) : []), costSection(), referenceSection(), modelsSection()].filter(Boolean);
-  const sections = [editsSection(), flippedSection(), cells.n ? cellsSection() : null, graded(scoresSection),
-    ...(isGraded ? [] : [changesSection(), ...report.tables.map(tableSection)]), failuresSection(), moreSection(more)].filter(Boolean);
+  const isGraded = summaries.some((summary) => summary?.cells?.judged);
+  const more = report.sections.map(reportSection);
+  const sections = [editsSection(), flippedSection(), cells.n ? cellsSection() : null, isGraded ? scoresSection() : null,
+    ...(isGraded ? [] : more), failuresSection(), isGraded ? moreSection(more) : null].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
   onAddress(restorePlace);

@@ -39,23 +39,6 @@ function s(tag, attributes = {}, ...children) {
   return fillElement(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 }
 
-/** An SVG root element that shrinks with its column. */
-function svgRoot(width, height, label, ...children) {
-  const box = `0 0 ${width} ${height}`;
-  return s('svg', { viewBox: box, width, height, role: 'group', 'aria-label': label }, children);
-}
-
-/** A focusable SVG element with a click action. */
-function svgButton(label, open, ...children) {
-  const onKey = (event) => {
-    if (event.key !== 'Enter' && event.key !== ' ') return;
-    event.preventDefault();
-    open();
-  };
-  const attributes = { class: 'mark', role: 'button', tabindex: '0', on: { click: open, keydown: onKey } };
-  return s('g', attributes, s('title', {}, label), children);
-}
-
 /** An unstyled button. What it shows is its name; `label` describes it, and is its name where it shows nothing. */
 function markButton(label, open, attributes, ...children) {
   const { class: more = '', ...rest } = attributes;
@@ -114,14 +97,6 @@ const score = (value) => (isNumber(value) ? value.toFixed(2) : UNKNOWN);
 const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits).replace('-', '−')}%` : UNKNOWN);
 const integer = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en-US') : UNKNOWN);
 const signed = (value) => (isNumber(value) ? `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}` : UNKNOWN);
-/** An amount as `Usd` writes it in Rust: `$0`, `$1.50`, and below a cent `$0.0040` or `<$0.0001`. */
-const money = (value) => {
-  if (!isNumber(value)) return UNKNOWN;
-  const [sign, amount] = [value < 0 ? '-' : '', Math.abs(value)];
-  if (amount === 0) return '$0';
-  if (amount < 0.00005) return `${sign}<$0.0001`;
-  return `${sign}$${amount.toFixed(amount < 0.01 ? 4 : 2)}`;
-};
 const range = (ends, write = score) => (Array.isArray(ends) ? `[${write(ends[0])}, ${write(ends[1])}]` : '');
 /** A count in few characters. */
 const compact = (value) => {

@@ -79,7 +79,7 @@ function listRow({ found, i, isActive, top, dimension, id }) {
     h('span', { class: 'what' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, probe.question ?? '')),
     h('span', { class: 'fates' }, flags ? h('span', { class: 'flag', title: flagText(flags) }, '!') : null,
       before === undefined || cells.facts[before] === cells.facts[cell] ? null : [lettersOf(before), ' → '], lettersOf(cell)),
-    h('span', { class: 'points' }, h('span', { class: 'value' }, before === undefined ? score(value) : `${score(scoreOf(before, dimension))} → ${score(value)}`), intervalBar(value, null, 0, 5)));
+    h('span', { class: 'points' }, h('span', { class: 'value' }, before === undefined ? score(value) : `${score(scoreOf(before, dimension))} → ${score(value)}`), intervalBar(value)));
 }
 
 /** Fixture, cycle, run and repetition of a cell. */

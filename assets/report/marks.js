@@ -32,16 +32,12 @@ const shortName = (m) => (!isBaseline(m) && methods[m].label) || methods[m].name
 /** The icon and name of a method, and what it keeps verbatim. */
 const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, shortName(m)));
 
-/** A point with its interval on a track from `low` to `high`. */
-function intervalBar(value, ci, low, high, extra = {}) {
-  const place = (x) => Math.max(0, Math.min(100, ((x - low) / (high - low)) * 100));
-  const parts = [];
-  if (Array.isArray(extra.inner)) {
-    parts.push(h('span', { class: 'iv-rerun', vars: { lo: place(extra.inner[0]), hi: place(extra.inner[1]) } }));
-  }
-  if (Array.isArray(ci)) parts.push(h('span', { class: 'iv-ci', vars: { lo: place(ci[0]), hi: place(ci[1]) } }));
-  if (isNumber(value)) parts.push(h('span', { class: 'iv-point', vars: { at: place(value) } }));
-  return h('span', { class: `iv ${extra.class ?? ''}`, 'aria-hidden': 'true', vars: extra.vars ?? {} }, parts);
+/** A point with its interval on a track from 0 to 5. */
+function intervalBar(value, ci) {
+  const place = (x) => Math.max(0, Math.min(100, x * 20));
+  return h('span', { class: 'iv', 'aria-hidden': 'true' },
+    Array.isArray(ci) ? h('span', { class: 'iv-ci', vars: { lo: place(ci[0]), hi: place(ci[1]) } }) : null,
+    isNumber(value) ? h('span', { class: 'iv-point', vars: { at: place(value) } }) : null);
 }
 
 /** A level as text, for screen readers and tooltips. */
@@ -66,11 +62,7 @@ function fateIcon(letter) {
   return h('span', { class: `fate ${known.className}`, title: t(known.word) }, known.glyph);
 }
 
-const VERDICTS = {
-  improved: { glyph: '▲', className: 'improved', word: 'verdict_improved' },
-  regressed: { glyph: '▼', className: 'regressed', word: 'verdict_regressed' },
-};
-const verdictOf = (comparison) => VERDICTS[comparison?.verdict] ?? { glyph: '·', className: 'no-evidence', word: 'verdict_none' };
+const VERDICTS = { improved: { glyph: '▲', className: 'improved' }, regressed: { glyph: '▼', className: 'regressed' } };
 
 /** A section of the page. */
 function section(id, title, lead, ...children) {

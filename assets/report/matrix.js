@@ -105,7 +105,7 @@ function fateLegend() {
 function matrixTable(rows, columns) {
   const row = ({ probe, byMethod }) => h('tr', { 'data-row': '' },
     h('th', { scope: 'row', class: 'left' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, report.fixtures[probe.fixture], ' · ', t('cycle_n', { n: probe.point })),
-      h('span', { class: 'asked' }, probe.question ?? '')),
+      h('span', { class: 'asked' }, withCode(probe.question ?? ''))),
     columns.map((m) => h('td', {}, byMethod.has(m) ? matrixCell(m, byMethod.get(m)) : h('span', { class: 'absent' }, UNKNOWN))));
   return scrollable(h('table', { class: 'matrix' },
     h('thead', {}, h('tr', {}, h('th', { scope: 'col', class: 'left' }, t('question')), columns.map((m) => h('th', { scope: 'col' }, methodLabel(m))))),

@@ -1,4 +1,4 @@
-// Scores: the table, what changed since a baseline, and the tests of that.
+// Scores: the table, and what changed since a baseline.
 
 const measuredDimensions = [-1, ...dimensions.map((_, d) => d).filter((d) => hasDimension[d])];
 const heading = (d) => (d < 0 ? t('overall') : dimensions[d].label);
@@ -50,53 +50,17 @@ function scoreCell(m, d) {
   const found = level(m, d);
   if (!isNumber(found.v)) return h('span', { class: 'absent' }, UNKNOWN);
   const against = scope() === 'all' ? comparisonFor(m, d) : null;
-  const verdict = verdictOf(against);
+  const verdict = VERDICTS[against?.verdict];
   // What did not change is not marked.
   const delta = against && against.reason !== 'unchanged'
-    ? h('span', { class: `delta ${verdict.className}` }, `${verdict.glyph === '·' ? '' : verdict.glyph}${signed(against.difference)}`)
+    ? h('span', { class: `delta ${verdict?.className ?? ''}` }, `${verdict?.glyph ?? ''}${signed(against.difference)}`)
     : null;
-  const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (against ? `; ${verdictText(against)}` : '');
+  const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (delta ? `; ${signed(against.difference)} ${range(against.ci95, signed)}` : '');
   return markButton(label, () => openLevel(m, d), { class: `score ${d < 0 ? 'overall' : ''}` },
-    h('span', { class: 'value' }, score(found.v)), delta, intervalBar(found.v, found.ci, 0, 5));
+    h('span', { class: 'value' }, score(found.v)), delta, intervalBar(found.v, found.ci));
 }
-
-// --- tables that come as text ---
-
-/** Lets a share break before its interval and its denominator alone. */
-const unbroken = (text) => text.replace(/\[(.*?), /, '[$1,\u00a0').replace(/(of|共) /, '$1\u00a0');
-
-/** A bar under the first share of planted items: a small picture of each method. */
-const shareBar = (text) => {
-  const found = /^([\d.]+)%/.exec(text);
-  return found ? intervalBar(Number(found[1]), null, 0, 100) : null;
-};
-
-/** What one compression takes, what contexts say, planted items. */
-function tableSection(table) {
-  const cls = (i) => (i === 0 ? 'left' : 'num');
-  return section(table.id, table.title, table.lead, h('table', { class: 'scores' },
-    h('thead', {}, h('tr', {}, table.header.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
-    h('tbody', {}, table.rows.map(([name, figures]) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, name),
-      figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, unbroken(text),
-        table.id === 'planted' && i < 3 ? shareBar(text) : null)))))));
-}
-
-const forestHead = (d, reach) =>
-  h('h3', {}, heading(d), h('span', { class: 'ends' }, h('span', {}, signed(-reach)), h('span', {}, '0'), h('span', {}, signed(reach))));
 
 // --- against the baseline ---
-
-/** The translated reason of a verdict, or the reason of the summary if there is no translation. */
-const reasonText = (reason) => texts[`reason_${reason.replace(/[^a-z0-9]+/g, '_')}`] ?? reason;
-
-function verdictText(comparison) {
-  const verdict = t(verdictOf(comparison).word);
-  const reason = comparison.reason ? ` (${reasonText(comparison.reason)})` : '';
-  return `${signed(comparison.difference)} ${range(comparison.ci95, signed)} ${verdict}${reason}`;
-}
-
-const changeNotes = () => (report.changes ?? []).map(([name, notes]) =>
-  h('div', { class: 'note' }, name ? h('b', {}, name) : null, h('ul', { class: 'notes' }, notes.map((text) => h('li', {}, text)))));
 
 /** What was edited: the lines of each text that differ, and the settings. */
 function editsSection() {
@@ -140,7 +104,7 @@ function changesOf(m) {
     h('div', { class: 'change-lists' }, lists.map(([word, found]) => changeList(word, found))));
 }
 
-const SHOWN_CHANGES = 8;
+const SHOWN_CHANGES = 5;
 
 function changeList(word, found) {
   const line = ([cell, text]) => h('li', {}, h('button', { type: 'button', class: 'line-button', on: { click: () => openCell(cell) } }, text,
@@ -148,54 +112,4 @@ function changeList(word, found) {
   const [first, rest] = [found.slice(0, SHOWN_CHANGES), found.slice(SHOWN_CHANGES)];
   return h('div', {}, h('h4', {}, t(`changes_${word}`, { n: integer(found.length) })), h('ul', {}, first.map(line)),
     rest.length ? h('details', {}, h('summary', {}, t('more_n', { n: rest.length })), h('ul', {}, rest.map(line))) : null);
-}
-
-/** The comparison where nothing was graded. */
-function changesSection() {
-  return compared ? section('baseline', t('baseline', { name: compared.baseline }), '', changeNotes()) : null;
-}
-
-function comparisonSection() {
-  if (!compared) return null;
-  const all = measuredDimensions.flatMap((d) => methods.map((_, m) => ({ m, d, c: comparisonFor(m, d) }))).filter(({ c }) => c && isNumber(c.difference));
-  // What did not change has no row: a line names it.
-  const rows = all.filter(({ c }) => c.reason !== 'unchanged');
-  if (!rows.length) return null;
-  const ends = rows.flatMap(({ c }) => [...(c.ci95 ?? []), ...(c.ci95_rerun ?? []), c.difference]).map(Math.abs);
-  const reach = Math.min(5, Math.max(1, Math.ceil(Math.max(...ends, 0) * 2) / 2));
-  return section('baseline', t('baseline', { name: compared.baseline }), t('baseline_lead'),
-    h('div', { class: 'key' }, h('span', { class: 'key-ci' }, t('ci95')), h('span', { class: 'key-rerun' }, t('ci95_rerun')),
-      h('span', { class: 'key-margin' }, t('margin'))),
-    reactive('forest', () => rovingFocus(h('div', {}, measuredDimensions.map((d) => forestGroup(d, rows, reach))))),
-    changeNotes(),
-    (compared.unmatched ?? []).length ? h('p', { class: 'note' }, t('unmatched', { names: compared.unmatched.map(String).join(', ') })) : null);
-}
-
-/** A difference beyond re-run noise on these fixtures that is not significant for other sessions. */
-function beyondRerun(c) {
-  const ends = c.ci95_rerun;
-  if (c.verdict !== 'no evidence' || !Array.isArray(ends) || (ends[0] <= 0 && ends[1] >= 0)) return null;
-  return h('span', { class: 'sub' }, t('beyond_rerun', { n: c.clusters, d: signed(c.rerun_difference), range: range(ends, signed) }));
-}
-
-function forestGroup(d, rows, reach) {
-  const shown = shownMethods();
-  const group = rows.filter((row) => row.d === d && shown.includes(row.m));
-  if (!group.length) return null;
-  return h('div', { class: 'group' },
-    forestHead(d, reach),
-    group.map(({ m, c }) => forestRow(m, d, c, reach)));
-}
-
-function forestRow(m, d, c, reach) {
-  const verdict = verdictOf(c);
-  const reason = c.reason ? reasonText(c.reason) : '';
-  const mdd = c.verdict === 'no evidence' && isNumber(c.mdd) ? t('mdd', { d: c.mdd.toFixed(2) }) : '';
-  const margin = { margin: (0.3 / reach) * 50 };
-  return markButton(`${methods[m].name}, ${heading(d)}: ${verdictText(c)}`, () => openLevel(m, d), { class: `forest-row ${methodClass(m)}`, 'data-row': '' },
-    methodLabel(m),
-    intervalBar(c.difference, c.ci95, -reach, reach, { class: 'diff', inner: c.ci95_rerun, vars: margin }),
-    h('span', { class: 'value' }, signed(c.difference), h('span', { class: 'sub' }, range(c.ci95, signed))),
-    h('span', { class: `verdict ${verdict.className}` }, h('span', {}, `${verdict.glyph} ${t(verdict.word)}`),
-      h('span', { class: 'sub' }, [reason, mdd].filter(Boolean).join(' · ')), beyondRerun(c)));
 }

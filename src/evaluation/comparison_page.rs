@@ -220,15 +220,6 @@ fn render<C: Lookup + ChunkCache + Sync>(
         methods: side_by_side(methods),
         critical: critical.into_iter().collect(),
         warnings: warnings.into_iter().collect(),
-        changes: Vec::new(),
-        tables: Vec::new(),
-        costs: Vec::new(),
-        models: pages
-            .iter()
-            .flat_map(|page| page.models.clone())
-            .collect::<IndexSet<_>>()
-            .into_iter()
-            .collect(),
         failures: sides
             .iter()
             .zip(&pages)

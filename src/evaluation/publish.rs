@@ -81,17 +81,20 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
                 page_contexts(&found, preparer, cache)
             });
             let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
+            let read_rows = |at| folder.rows_at(at);
+            let rows = rows.unwrap_or_default();
+            let page = page_input(pipeline, &summary, &set.manifest, rows, &read_rows);
+            let published = reference.then(|| crate::report::reference(page.locale));
             let page = html::render(&PageInput {
                 contexts,
                 chunks,
-                reference,
-                ..page_input(
-                    pipeline,
-                    &summary,
-                    &set.manifest,
-                    rows.unwrap_or_default(),
-                    &|at| folder.rows_at(at),
-                )
+                sections: page
+                    .sections
+                    .iter()
+                    .cloned()
+                    .chain(published.into_iter().flatten())
+                    .collect(),
+                ..page
             });
             Ok::<_, EvaluationError>(folder.write(names::HTML, page.map_err(SetError::from)?)?)
         },

@@ -346,36 +346,6 @@ fn points(share: f64) -> String {
     format!("{:+.1}", 100.0 * share).replace('-', "−")
 }
 
-/// The changes on the page: the mean over methods, then each method with a change.
-pub(super) fn comparison_changes(
-    comparison: &Comparison,
-    tr: &Translation,
-) -> Vec<(String, Vec<String>)> {
-    let primary = comparison.primary.as_ref().map(|primary| {
-        let verdict = tr.verdict(primary);
-        let figures = format!(
-            "{} {} {verdict}",
-            signed(primary.difference),
-            brackets(primary.ci95)
-        );
-        (
-            fill(tr.primary, &[&comparison.tested.to_string()]),
-            vec![figures],
-        )
-    });
-    let methods = comparison
-        .methods
-        .iter()
-        .map(|(name, compared)| (name.to_owned(), method_changes(compared, tr)));
-    let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
-    let changed = methods.filter(|(_, notes)| !notes.is_empty());
-    primary
-        .into_iter()
-        .chain(changed)
-        .chain(unchanged)
-        .collect()
-}
-
 /// Whether both sides have grades; otherwise contexts are compared.
 pub(super) fn has_grades(comparison: &Comparison) -> bool {
     comparison

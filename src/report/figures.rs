@@ -1,9 +1,11 @@
 //! The tables of figures of methods: columns of the one list of figures, and how each unit is written.
 
 use super::numbers::{UNKNOWN, count, count_range, percent_range, score, share, usd};
-use super::styled::{TableCell, TextStyle, TextTable};
+use super::styled::{TableCell, TextStyle, TextTable, plain_cell};
 use super::translation::{Translation, fill};
-use crate::results::{Figure, FigureKind, FigureTableId, Measured, MethodSummary, Summary, Unit};
+use crate::results::{
+    Figure, FigureKind, FigureTableId, Measured, MethodSummary, Share, Summary, Unit,
+};
 use base::text::grouped;
 use stats::Interval;
 
@@ -51,18 +53,27 @@ pub(super) fn text_table(table: FigureTableId, summary: &Summary, tr: &Translati
     }
 }
 
-/// A figure of a method on one line.
-pub(super) fn text(figure: &Figure, method: &MethodSummary, tr: &Translation) -> String {
-    let lines = cell(figure, method, tr).into_iter().map(|(_, text)| text);
-    lines.collect::<Vec<_>>().join(" ")
+/// A share above its interval and its denominator; a dash if there is none, or nothing to count.
+pub(super) fn share_cell(found: Option<&Share>, tr: &Translation) -> TableCell {
+    let found = found.map(Measured::from).unwrap_or_default();
+    measured_cell(found, FigureKind::Share, Unit::Percent, false, tr)
 }
 
 /// A figure of a method above its interval and its denominator.
 pub(super) fn cell(figure: &Figure, method: &MethodSummary, tr: &Translation) -> TableCell {
-    let Measured { value, ci95, of } = (figure.of)(method);
-    let plain = |text: String| vec![(TextStyle::Plain, text)];
-    match (figure.kind, of, value) {
-        (_, Some(0), _) | (_, _, None) => plain(UNKNOWN.to_owned()),
+    let found = (figure.of)(method);
+    measured_cell(found, figure.kind, figure.unit, figure.is_optional, tr)
+}
+
+fn measured_cell(
+    Measured { value, ci95, of }: Measured,
+    kind: FigureKind,
+    unit: Unit,
+    is_optional: bool,
+    tr: &Translation,
+) -> TableCell {
+    match (kind, of, value) {
+        (_, Some(0), _) | (_, _, None) => plain_cell(UNKNOWN.to_owned()),
         (FigureKind::Count, Some(of), Some(present)) => {
             let style = match present < of as f64 {
                 true => TextStyle::Bad,
@@ -70,16 +81,16 @@ pub(super) fn cell(figure: &Figure, method: &MethodSummary, tr: &Translation) ->
             };
             vec![(style, format!("{}/{}", count(Some(present)), grouped(of)))]
         }
-        (kind, of, Some(known)) => {
+        (_, of, Some(known)) => {
             // Failed and missing cells have a column only where there are some.
-            let is_bad = kind == FigureKind::Count && figure.is_optional && known > 0.0;
+            let is_bad = kind == FigureKind::Count && is_optional && known > 0.0;
             let style = if is_bad {
                 TextStyle::Bad
             } else {
                 TextStyle::Plain
             };
-            let mut lines = vec![(style, written(figure.unit, value))];
-            lines.extend(ci95.map(|ci| (TextStyle::Dim, interval(figure.unit, ci))));
+            let mut lines = vec![(style, written(unit, value))];
+            lines.extend(ci95.map(|ci| (TextStyle::Dim, interval(unit, ci))));
             lines.extend(of.map(|of| (TextStyle::Dim, fill(tr.of_n, &[&grouped(of)]))));
             lines
         }

@@ -46,7 +46,7 @@ fn fitted(
     clauses: impl Fn(usize) -> Vec<String>,
     summary: &Summary,
     tr: &Translation,
-) -> (String, Vec<String>) {
+) -> (String, String) {
     let (comma, stop) = (tr.locale.pick("; ", "；"), tr.locale.pick(".", "。"));
     let fits = |text: &str| wrap_lines(text, WIDTH).lines().count() <= LINES;
     let finished = |text: &str| match text.ends_with(['.', '。']) {
@@ -72,7 +72,7 @@ fn fitted(
             more.push(finished(&capitalized(&clause, summary)));
         }
     }
-    (finished(&text), more)
+    (finished(&text), more.join(tr.locale.pick(" ", "")))
 }
 
 /// A clause as the beginning of a sentence. The name of a method stays as it is.

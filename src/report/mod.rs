@@ -4,10 +4,10 @@
 //! built-in rules are marked wherever they are shown; text from transcripts and models is escaped for its destination.
 //! This module does not print, write files or change numbers.
 
-mod breakdowns;
 mod comparison_notes;
-mod compressions;
 mod csv;
+mod details;
+mod document;
 mod figures;
 mod headline;
 pub mod html;
@@ -19,23 +19,22 @@ mod open_book;
 mod planted;
 mod screen;
 mod styled;
-mod tables;
 mod translation;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are kept.
-pub const REPORTS: u16 = 15;
+pub const REPORTS: u16 = 16;
 
-pub use breakdowns::FigureTable;
 pub use comparison_notes::note_count;
 pub use csv::{csv_header, csv_line};
+pub use details::{details, reference};
+pub use document::{Block, Section, styled_sections};
 pub use headline::headline;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use numbers::short_time;
 pub use screen::screen;
-pub use styled::{COLOR_MARK, Span, StyledText, TextStyle, wrap_lines};
-pub use tables::{comparison_table, reference_table, summary_table};
+pub use styled::{COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, wrap_lines};
 pub use translation::{Translation, translation};
 
 #[cfg(test)]

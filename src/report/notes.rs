@@ -259,12 +259,8 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
     ))
 }
 
-/// Explains tokens/task; `None` where nothing is answered.
-pub(super) fn task_formula(
-    summary: &Summary,
-    manifest: &Manifest,
-    tr: &Translation,
-) -> Option<String> {
+/// Explains tokens/task.
+pub(super) fn task_formula(summary: &Summary, tr: &Translation) -> String {
     let mut ratios: Vec<String> = summary
         .methods
         .iter()
@@ -277,7 +273,7 @@ pub(super) fn task_formula(
         .values()
         .any(|method| method.economy.refetch_is_measured);
     let measured = if is_measured { tr.refetch_measured } else { "" };
-    has_answers(&manifest.design).then(|| fill(tr.task_formula, &[&ratios.join(", ")]) + measured)
+    fill(tr.task_formula, &[&ratios.join(", ")]) + measured
 }
 
 /// How well the judges of a panel agree; `None` with one judge.

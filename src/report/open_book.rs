@@ -1,6 +1,8 @@
 //! Open book next to closed book: its figures, its line on the screen, and how well searching alone does.
 
-use super::numbers::{UNKNOWN, brackets, count, level, score, share_with_interval, signed};
+use super::figures::share_cell;
+use super::numbers::{UNKNOWN, brackets, count, level, score, signed};
+use super::styled::{TableCell, TextStyle, plain_cell};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::results::{MethodSummary, OpenBookSummary, Summary};
@@ -40,29 +42,34 @@ pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<Stri
 }
 
 /// The row of a method in the table of open book.
-pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<String> {
-    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
+pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<TableCell> {
     let counts = open.answers;
+    let archive = match open.own_archive {
+        true => tr.own_notes,
+        false => tr.search_only,
+    };
+    let interval = open
+        .gain_ci95
+        .map(|ci| (TextStyle::Dim, brackets(Some(ci))));
+    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
+    let gain = std::iter::once((TextStyle::Plain, gain)).chain(interval);
+    let searches = open.searches;
+    let searches = searches.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:.1}"));
+    let searched = [
+        [counts.lost_searched, counts.lost_not_searched],
+        [counts.kept_searched, counts.kept_not_searched],
+    ];
+    let [lost, kept] = searched.map(|[some, others]| plain_cell(format!("{some}/{others}")));
     vec![
-        if open.own_archive {
-            tr.own_notes
-        } else {
-            tr.search_only
-        }
-        .to_owned(),
-        level(&open.closed),
-        level(&open.open),
-        if open.gain_ci95.is_some() {
-            format!("{gain} {}", brackets(open.gain_ci95))
-        } else {
-            gain
-        },
-        open.searches
-            .map_or_else(|| UNKNOWN.to_owned(), |searches| format!("{searches:.1}")),
-        count(open.tokens),
-        share_with_interval(&open.gold_found, tr),
-        format!("{}/{}", counts.lost_searched, counts.lost_not_searched),
-        format!("{}/{}", counts.kept_searched, counts.kept_not_searched),
+        plain_cell(archive.to_owned()),
+        plain_cell(level(&open.closed)),
+        plain_cell(level(&open.open)),
+        gain.collect(),
+        plain_cell(searches),
+        plain_cell(count(open.tokens)),
+        share_cell(Some(&open.gold_found), tr),
+        lost,
+        kept,
     ]
 }
 

@@ -1,7 +1,9 @@
 //! Planted items: the sentence, and the tables.
 
-use super::breakdowns::FigureTable;
-use super::numbers::{UNKNOWN, share_with_interval};
+use super::document::{Block, Section};
+use super::figures::{share_cell, text_table};
+use super::numbers::UNKNOWN;
+use super::styled::{TextStyle, TextTable, plain_cell};
 use super::translation::Translation;
 use crate::planted::{Kind, State};
 use crate::results::{
@@ -9,8 +11,8 @@ use crate::results::{
 };
 use base::locale::Locale;
 
-/// The tables, as far as there is something to show.
-pub(super) fn tables(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
+/// What became of planted items, or why they show nothing.
+pub(super) fn items(summary: &Summary, tr: &Translation) -> Option<Section> {
     let title = tr.locale.pick("Planted items", "植入项");
     let lead = void(summary, tr).unwrap_or_else(|| {
         tr.locale.pick(
@@ -18,18 +20,8 @@ pub(super) fn tables(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
             "植入会话的任务、规则和作业，精确提问，无需评审。`full` 为对照；遵守 50% 等于一无所知。",
         ).to_owned()
     });
-    let figures = FigureTable::of_figures(
-        "planted",
-        FigureTableId::Planted,
-        [title, &lead],
-        summary,
-        tr,
-    );
-    figures
-        .into_iter()
-        .chain(groups(summary, tr))
-        .chain(states(summary, tr))
-        .collect()
+    let table = text_table(FigureTableId::Planted, summary, tr).without_void()?;
+    Section::new("planted", title, [Block::Table(table), Block::dim(lead)])
 }
 
 /// The methods with planted items.
@@ -39,7 +31,7 @@ fn planted(summary: &Summary) -> impl Iterator<Item = (&str, &PlantedSummary)> {
 }
 
 /// By kind, by position and by the number of compressions: the share of right next steps.
-fn groups(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
     let of = |found: &PlantedSummary| {
         let groups = [&found.by_kind, &found.by_position, &found.by_compressions];
         groups.map(Clone::clone)
@@ -66,69 +58,63 @@ fn groups(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
             .locale
             .pick(format!("after {name}"), format!("{name} 次后")),
     };
-    let cell = |share: Option<&Share>| {
-        share.map_or_else(
-            || UNKNOWN.to_owned(),
-            |share| share_with_interval(share, tr),
-        )
-    };
     let rows = planted(summary).map(|(name, found)| {
         let groups = of(found);
-        let figures = columns.iter().map(|(group, name)| {
-            cell(
-                groups
-                    .get(*group)
-                    .and_then(|shares| shares.get(name.as_str())),
-            )
-        });
-        (name.to_owned(), figures.collect())
+        let share =
+            |(group, name): &(usize, &String)| groups.get(*group)?.get(name.as_str()).copied();
+        let cells = columns
+            .iter()
+            .map(|column| share_cell(share(column).as_ref(), tr));
+        std::iter::once(vec![(TextStyle::Strong, name.to_owned())])
+            .chain(cells)
+            .collect()
     });
-    let table = FigureTable {
-        id: "planted-groups",
-        title: tr.locale.pick("Planted items: right next steps", "植入项：正确的下一步").to_owned(),
-        lead: tr.locale.pick(
-            "By kind, by position in what the first compression replaced, and by the number of compressions.",
-            "按种类、按在首次压缩内容中的位置、按压缩次数。",
-        ).to_owned(),
-        header: std::iter::once(tr.method.to_owned()).chain(columns.iter().map(heading)).collect(),
+    let table = TextTable {
+        header: std::iter::once(tr.method.to_owned())
+            .chain(columns.iter().map(heading))
+            .collect(),
         rows: rows.collect(),
     };
-    table.without_void()
+    let title = tr
+        .locale
+        .pick("Planted items: right next steps", "植入项：正确的下一步");
+    let lead = tr.locale.pick(
+        "By kind, by position in what the first compression replaced, and by the number of compressions.",
+        "按种类、按在首次压缩内容中的位置、按压缩次数。",
+    );
+    let blocks = [Block::Table(table.without_void()?), Block::dim(lead)];
+    Section::new("planted-groups", title, blocks)
 }
 
 /// What was said, by what is true.
-fn states(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
     let rows = planted(summary).flat_map(|(name, found)| {
         found.states.iter().map(move |(truth, said)| {
             let counts = State::ALL.map(|state| {
-                said.get(state.name())
-                    .map_or_else(|| UNKNOWN.to_owned(), u64::to_string)
+                let count = said.get(state.name());
+                plain_cell(count.map_or_else(|| UNKNOWN.to_owned(), u64::to_string))
             });
-            (format!("{name} · {truth}"), counts.to_vec())
+            std::iter::once(vec![(TextStyle::Strong, format!("{name} · {truth}"))])
+                .chain(counts)
+                .collect()
         })
     });
-    let table = FigureTable {
-        id: "planted-states",
-        title: tr
-            .locale
-            .pick(
-                "Planted items: said of each true state",
-                "植入项：真实状态与所说状态",
-            )
-            .to_owned(),
-        lead: tr
-            .locale
-            .pick(
-                "The row is the truth, the column what was said. Decoys are `not in the context`.",
-                "行是真实状态，列是所说状态。诱饵项为 `not in the context`。",
-            )
-            .to_owned(),
+    let table = TextTable {
         header: std::iter::once(tr.method.to_owned())
             .chain(State::ALL.map(|state| state.to_string()))
             .collect(),
         rows: rows.collect(),
     };
-    table.without_void()
+    let title = tr.locale.pick(
+        "Planted items: said of each true state",
+        "植入项：真实状态与所说状态",
+    );
+    let lead = tr.locale.pick(
+        "The row is the truth, the column what was said. Decoys are `not in the context`.",
+        "行是真实状态，列是所说状态。诱饵项为 `not in the context`。",
+    );
+    let blocks = [Block::Table(table.without_void()?), Block::dim(lead)];
+    Section::new("planted-states", title, blocks)
 }
 
 /// What became of the closed tasks of the method that does worst, with what stands beside it; `None` where nothing was

@@ -1,12 +1,14 @@
 //! Styled text and tables for the terminal. `cli` decides what a style looks like.
 
+use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::numbers::is_figure;
 use stats::Verdict;
 
 /// The meaning of a piece of text, which decides its colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TextStyle {
     #[default]
     Plain,
@@ -160,12 +162,16 @@ fn is_wide(c: char) -> bool {
 }
 
 /// A table cell: one span per line.
-pub(super) type TableCell = Vec<Span>;
+pub type TableCell = Vec<Span>;
+
+pub(super) fn plain_cell(text: String) -> TableCell {
+    vec![(TextStyle::Plain, text)]
+}
 
 /// A table whose first column has the names of its rows. If the width is short, long headers take several lines.
 /// Columns that still do not fit continue in another block below, because wrapped or cut figures cannot be read.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TextTable {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TextTable {
     pub header: Vec<String>,
     /// Rows, parallel to `header`.
     pub rows: Vec<Vec<TableCell>>,
@@ -180,17 +186,28 @@ const NARROWEST: usize = 4;
 const LONGEST_NAME: usize = 28;
 
 impl TextTable {
-    /// Renders the table at most `width` wide, or wider if a name and one column do not fit. A table without figures is
-    /// empty text.
-    pub(super) fn render(&self, width: usize) -> StyledText {
-        if !self.rows.iter().any(|row| {
-            row.iter()
-                .skip(1)
-                .flatten()
-                .any(|(_, text)| is_figure(text))
-        }) {
-            return StyledText::default();
+    /// Whether any cell has a figure.
+    pub(super) fn has_figures(&self) -> bool {
+        let cells = self.rows.iter().flat_map(|row| row.iter().skip(1));
+        cells.flatten().any(|(_, text)| is_figure(text))
+    }
+
+    /// The table without the rows and columns that have no figure; `None` if no row is left.
+    pub(super) fn without_void(mut self) -> Option<TextTable> {
+        let is_known = |cell: &TableCell| cell.iter().any(|(_, text)| is_figure(text));
+        self.rows.retain(|row| row.iter().skip(1).any(is_known));
+        for at in (1..self.header.len()).rev() {
+            let mut column = self.rows.iter().filter_map(|row| row.get(at));
+            if !column.any(is_known) {
+                self.header.remove(at);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            }
         }
+        (!self.rows.is_empty()).then_some(self)
+    }
+
+    /// Renders the table at most `width` wide, or wider if a name and one column do not fit.
+    pub(super) fn render(&self, width: usize) -> StyledText {
         let widths = self.widths(width);
         let wide = self.wide_widths();
         let name = widths.first().copied().unwrap_or(0);
@@ -224,7 +241,7 @@ impl TextTable {
     }
 
     /// The table without the last columns that do not fit next to the others.
-    pub(super) fn without_last_columns(mut self, width: usize) -> TextTable {
+    fn without_last_columns(mut self, width: usize) -> TextTable {
         let mut kept = self.header.len();
         while kept > 2 && self.narrowest(kept) > width {
             kept -= 1;
@@ -234,22 +251,19 @@ impl TextTable {
         self
     }
 
-    /// Whether all columns fit beside each other.
-    pub(super) fn fits(&self, width: usize) -> bool {
-        self.narrowest(self.header.len()) <= width
-    }
-
-    /// The table without the column under this header.
-    pub(super) fn without_column(mut self, header: &str) -> TextTable {
-        if let Some(at) = self.header.iter().position(|own| own == header) {
-            self.header.remove(at);
-            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
-        }
-        self
+    /// The table as it fits without a further block: first lines are broken, then the last columns go.
+    pub(super) fn narrowed(self, width: usize) -> TextTable {
+        let fits = self.narrowest(self.header.len()) <= width;
+        let table = if fits {
+            self
+        } else {
+            self.with_parentheses_below()
+        };
+        table.without_last_columns(width)
     }
 
     /// The table with what stands in parentheses behind a figure on a line below it.
-    pub(super) fn with_parentheses_below(mut self) -> TextTable {
+    fn with_parentheses_below(mut self) -> TextTable {
         for cell in self.rows.iter_mut().flat_map(|row| row.iter_mut().skip(1)) {
             let lines = cell
                 .drain(..)

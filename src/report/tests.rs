@@ -108,6 +108,11 @@ fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
     )
 }
 
+/// What `--all` prints below the first screen.
+fn all_tables(summary: &Summary, manifest: &Manifest, width: usize) -> String {
+    styled_sections(&details(summary, manifest, false), width).plain()
+}
+
 fn widest(text: &str) -> usize {
     text.lines()
         .map(unicode_width::UnicodeWidthStr::width)
@@ -118,7 +123,7 @@ fn widest(text: &str) -> usize {
 #[test]
 fn the_summary_table_at_full_width() {
     let manifest = manifest("tighter-prompt");
-    insta::assert_snapshot!(summary_table(&compared(manifest.clone()), &manifest, 100).plain());
+    insta::assert_snapshot!(all_tables(&compared(manifest.clone()), &manifest, 100));
 }
 
 #[test]
@@ -129,19 +134,18 @@ fn cells_that_were_not_begun_are_missing_and_not_failed() {
         .filter(|row| row.method != "full" || row.run < 3)
         .collect();
     let summary = summarize(&set(manifest.clone(), rows), None);
-    let cells = |text: String, bars: &str| {
+    let cells = |text: String, bars: char| {
         let of = |line: &&str| {
             ["method", "full"]
                 .iter()
                 .any(|word| line.trim_start_matches(['|', ' ']).starts_with(word))
         };
         let end = |line: &str| {
-            line.replace(bars, " ")
-                .split_whitespace()
-                .rev()
-                .take(2)
-                .collect::<Vec<_>>()
-                .join(" ")
+            let line = line.replace([bars, '*'], " ");
+            line.split_whitespace()
+                .next_back()
+                .unwrap_or_default()
+                .to_owned()
         };
         let found: Vec<String> = text.lines().filter(of).map(end).collect();
         let at = found
@@ -151,12 +155,12 @@ fn cells_that_were_not_begun_are_missing_and_not_failed() {
         found[at..].to_vec()
     };
     assert_eq!(
-        cells(markdown(&summary, &manifest, false), "|"),
-        ["missing cost", "4 –"]
+        cells(markdown(&summary, &manifest, false), '|'),
+        ["missing", "4"]
     );
     assert_eq!(
-        cells(summary_table(&summary, &manifest, 120).plain(), "|"),
-        ["missing cost", "4 –"]
+        cells(all_tables(&summary, &manifest, 120), '|'),
+        ["missing", "4"]
     );
 }
 
@@ -165,10 +169,10 @@ fn a_narrow_terminal_gets_the_same_table_in_blocks() {
     let manifest = manifest("tighter-prompt");
     let summary = compared(manifest.clone());
     for width in [60, 72, 80, 100, 140] {
-        let text = summary_table(&summary, &manifest, width).plain();
+        let text = all_tables(&summary, &manifest, width);
         assert!(widest(&text) <= width, "{width}: {}\n{text}", widest(&text));
     }
-    insta::assert_snapshot!(summary_table(&summary, &manifest, 60).plain());
+    insta::assert_snapshot!(all_tables(&summary, &manifest, 60));
 }
 
 fn own_sentence(manifest: &Manifest) -> String {
@@ -204,7 +208,7 @@ fn scores_without_an_interval_take_one_line() {
         .filter(|row| row.fixture == "login")
         .collect();
     let summary = summarize(&set(manifest.clone(), rows), None);
-    let table = summary_table(&summary, &manifest, 100).plain();
+    let table = all_tables(&summary, &manifest, 100);
     let lines: Vec<&str> = table
         .lines()
         .skip_while(|line| !line.starts_with("anchored"))
@@ -223,7 +227,8 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     manifest.caveats.weak_judges.push("judge".into());
     manifest.caveats.allow_weak_judge = true;
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
-    let table = summary_table(&summary, &manifest, 100).plain();
+    let shown = screen(&summary, &manifest, 100, 24).plain();
+    let table = shown + &all_tables(&summary, &manifest, 100);
     for text in [table, markdown(&summary, &manifest, false)] {
         assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
         assert!(
@@ -231,12 +236,6 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
             "{text}"
         );
     }
-}
-
-#[test]
-fn the_comparison_table_says_what_was_shown() {
-    let comparison = compared(manifest("tighter-prompt")).comparison.unwrap();
-    insta::assert_snapshot!(comparison_table(&comparison, Locale::En, 100).plain());
 }
 
 #[test]
@@ -252,7 +251,7 @@ fn a_chinese_report_has_chinese_labels() {
     manifest.design.locale = Locale::Zh;
     insta::assert_snapshot!(report(&manifest, all_rows(3.1), true));
     for width in [60, 80, 120] {
-        let table = summary_table(&compared(manifest.clone()), &manifest, width).plain();
+        let table = all_tables(&compared(manifest.clone()), &manifest, width);
         assert!(
             widest(&table) <= width && table.contains("准确性"),
             "{table}"
@@ -262,7 +261,7 @@ fn a_chinese_report_has_chinese_labels() {
 
 #[test]
 fn the_published_reference_stands_clearly_apart() {
-    insta::assert_snapshot!(reference_table(Locale::En, 110).plain());
+    insta::assert_snapshot!(styled_sections(&reference(Locale::En), 110).plain());
 }
 
 #[test]
@@ -327,7 +326,9 @@ fn a_screen_of_many_methods_keeps_its_lines() {
 /// The sentence, and what it had no room for.
 fn sentence(manifest: &Manifest, summary: &Summary) -> String {
     let found = headline(summary, manifest);
-    [vec![found.text], found.more].concat().join(" ")
+    format!("{} {}", found.text, found.more)
+        .trim_end()
+        .to_owned()
 }
 
 #[test]
@@ -428,8 +429,8 @@ fn grades_that_only_one_side_has_are_not_unchanged() {
         chinese,
         "无法比较：anchored（120 个单元中缺 30 个）；部分评分仅一侧有：anchored；2 个方法无变化。"
     );
-    let (_, summary) = comparison_of(&fewer, &all_rows(3.1), |_| ());
-    let table = comparison_table(&summary.comparison.unwrap(), Locale::En, 100).plain();
+    let (manifest, summary) = comparison_of(&fewer, &all_rows(3.1), |_| ());
+    let table = all_tables(&summary, &manifest, 100);
     assert!(
         table.contains("unchanged (same answers, same grades): full, none"),
         "{table}"

@@ -32,7 +32,6 @@ texts! {
     overall_interval: "overall (95%)", "总分（95%）";
     change: "change", "变化";
     changes: "Changes in detail", "变化详情";
-    dimension: "dimension", "维度";
     difference: "difference", "差值";
     interval: "95% interval", "95% 区间";
     verdict: "verdict", "结论";
@@ -40,13 +39,11 @@ texts! {
     context_tokens: "tokens", "词元";
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
-    summary_survival: "in summary", "摘要内";
     user_kept_note:
         "{} of the tokens that {} replaces are messages of the user that the vendor keeps word for word: questions about \
          what the user said do not test it.",
         "{} 的词元（在 {} 替换的内容中）是厂商逐字保留的用户消息：关于用户所说内容的问题不能检验这次压缩。";
     kept_verbatim: "{} (kept {})", "{}（保留 {}）";
-    not_compressed: "not compressed", "未压缩";
     not_compressed_title: "Not compressed", "未压缩";
     not_compressed_note:
         "Contexts in which a method kept all that it was to replace. They say nothing of how it compresses: they are in no \
@@ -75,7 +72,6 @@ texts! {
         "invented references: {} of {} contexts are of logs that begin in the middle of a session. What came before is not \
          known, so these have no figure.",
         "臆造的引用：{}/{} 个上下文来自从会话中途开始的日志。此前的内容未知，因此没有数字。";
-    retention: "retention", "保持率";
     tokens_per_task: "tokens/task", "每任务词元";
     overclaims: "overclaims", "妄称";
     of_n: "of {}", "共 {}";
@@ -105,7 +101,6 @@ texts! {
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
     cost_of_contexts: "cost of contexts", "上下文费用";
-    coverage: "cells", "单元";
     contexts: "contexts", "上下文";
     seconds: "seconds", "秒";
     compressions_title: "Compressions", "压缩";
@@ -345,6 +340,18 @@ texts! {
     low_alpha:
         "judges agree poorly (alpha {}): do not rely on small differences.",
         "评审之间一致性差（alpha {}）：微小差异须谨慎看待。";
+    point: "point {}", "压缩点 {}";
+    cycles: "Over points", "各压缩点";
+    cycles_note:
+        "Scores and facts kept after repeated compression. Later points have other probes: compare methods, not points.",
+        "重复压缩后的得分与事实保留。较后的压缩点有不同的问题：请比较方法，不要比较压缩点。";
+    spending: "What this run cost", "本次运行的费用";
+    stage: "stage", "阶段";
+    actions: "actions", "动作";
+    cached: "cached", "已缓存";
+    input_tokens: "input tokens", "输入词元";
+    output_tokens: "output tokens", "输出词元";
+    in_all: "total", "合计";
     reference_title: "Published reference, not measured here", "已发表的参考值，并非本次测量";
     reference_note:
         "From other sessions (36,611 messages) and another judge (GPT-5.2): not comparable with the figures above. \

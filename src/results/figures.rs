@@ -9,7 +9,7 @@ use base::locale::Locale;
 use stats::Interval;
 
 use FigureKind::{Count, Mean, Share};
-use FigureTableId::{All, Compressions, Contexts, Planted, Report};
+use FigureTableId::{Compressions, Contexts, Economy, Planted, Screen};
 use Unit::{Dollars, Percent, Points, Seconds, Tenths, Whole};
 
 /// What a figure is over the fixtures of a method.
@@ -43,10 +43,10 @@ pub enum Unit {
 /// A table that shows figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureTableId {
-    /// Sizes, costs and failures in the terminal (`--all`).
-    All,
-    /// The same in `report.md`.
-    Report,
+    /// The one table of the first screen.
+    Screen,
+    /// Sizes, costs and failures.
+    Economy,
     /// What contexts say of the facts.
     Contexts,
     /// What became of planted items.
@@ -147,8 +147,6 @@ const fn figure(
     }
 }
 
-const BOTH: &[FigureTableId] = &[All, Report];
-
 /// The number of probes of the task that the column of tokens per task is for.
 const PROBES: &str = "10";
 
@@ -158,7 +156,7 @@ pub static FIGURES: [Figure; 36] = [
         "cells.judged",
         (Count, Whole),
         ["cells", "单元"],
-        BOTH,
+        &[Screen, Economy],
         |m| {
             let cells = &m.cells;
             match cells.judged + cells.failed + cells.missing {
@@ -187,7 +185,7 @@ pub static FIGURES: [Figure; 36] = [
         "context_tokens",
         (Mean, Whole),
         ["tokens", "词元"],
-        &[All, Report, Compressions],
+        &[Screen, Economy, Compressions],
         |m| {
             let (tokens, ci95) = m.context_tokens();
             Measured {
@@ -200,14 +198,14 @@ pub static FIGURES: [Figure; 36] = [
         "compression_ratio",
         (Mean, Percent),
         ["removed", "压缩掉"],
-        BOTH,
+        &[Economy],
         |m| m.compression_ratio().into(),
     ),
     figure(
         "compression.user_share",
         (Mean, Percent),
         ["user kept", "用户原话"],
-        &[All, Report, Compressions],
+        &[Economy, Compressions],
         |m| m.compression.user_share.into(),
     )
     .optional(),
@@ -215,14 +213,14 @@ pub static FIGURES: [Figure; 36] = [
         "fact_survival",
         (Mean, Percent),
         ["facts kept", "事实保留"],
-        &[All, Report, Compressions],
+        &[Screen, Economy, Compressions],
         |m| m.fact_survival().into(),
     ),
     figure(
         "summary_survival",
         (Mean, Percent),
         ["in summary", "摘要内"],
-        BOTH,
+        &[Screen, Economy],
         |m| m.economy.summary_survival.into(),
     )
     .optional(),
@@ -230,14 +228,14 @@ pub static FIGURES: [Figure; 36] = [
         "fact_survival_lift",
         (Mean, Percent),
         ["not guessable", "不可猜事实"],
-        &[Report],
+        &[Economy],
         |m| m.economy.fact_survival_lift.into(),
     ),
     figure(
         "retention.value",
         (Mean, Points),
         ["retention", "保持率"],
-        BOTH,
+        &[Screen, Economy],
         |m| Measured {
             ci95: m.retention.ci95,
             ..m.retention.value.into()
@@ -247,14 +245,14 @@ pub static FIGURES: [Figure; 36] = [
         "tokens_per_task",
         (Mean, Whole),
         ["tokens/task", "每任务词元"],
-        BOTH,
+        &[Economy],
         |m| m.economy.tokens_per_task.get(PROBES).copied().into(),
     ),
     figure(
         "break_even_k",
         (Mean, Tenths),
         ["= full at k", "与完整持平的 k"],
-        BOTH,
+        &[Economy],
         |m| m.economy.break_even_k.into(),
     )
     .optional(),
@@ -262,7 +260,7 @@ pub static FIGURES: [Figure; 36] = [
         "overclaim.other_value",
         (Share, Percent),
         ["overclaims", "妄称"],
-        BOTH,
+        &[Economy],
         |m| {
             m.economy
                 .overclaim
@@ -276,24 +274,28 @@ pub static FIGURES: [Figure; 36] = [
         "fabrication",
         (Share, Percent),
         ["fabricated", "编造"],
-        BOTH,
+        &[Economy],
         |m| Measured::from(&m.economy.fabrication),
     ),
     figure(
         "stale_facts",
         (Count, Whole),
         ["stale facts", "过时事实"],
-        &[Report],
+        &[Economy],
         |m| m.economy.stale_facts.into(),
     ),
-    figure("usd", (Count, Dollars), ["cost", "费用"], BOTH, |m| {
-        m.usd().into()
-    }),
+    figure(
+        "usd",
+        (Count, Dollars),
+        ["cost", "费用"],
+        &[Screen, Economy],
+        |m| m.usd().into(),
+    ),
     figure(
         "cells.failed",
         (Count, Whole),
         ["failed", "失败"],
-        BOTH,
+        &[Economy],
         |m| m.cells.failed.into(),
     )
     .optional(),
@@ -301,7 +303,7 @@ pub static FIGURES: [Figure; 36] = [
         "cells.missing",
         (Count, Whole),
         ["missing", "缺失"],
-        BOTH,
+        &[Economy],
         |m| m.cells.missing.into(),
     )
     .optional(),
@@ -309,7 +311,7 @@ pub static FIGURES: [Figure; 36] = [
         "truncated_share",
         (Share, Percent),
         ["truncated", "截断"],
-        BOTH,
+        &[Economy],
         |m| m.truncated_share.into(),
     )
     .optional(),
@@ -317,7 +319,7 @@ pub static FIGURES: [Figure; 36] = [
         "guard.rejected_share",
         (Share, Percent),
         ["rejected", "被拒绝"],
-        &[All, Report, Compressions],
+        &[Economy, Compressions],
         |m| m.guard.as_ref().map(|guard| guard.rejected_share).into(),
     )
     .optional(),

@@ -18,8 +18,8 @@ pub struct Headline {
     /// The sentence, on at most two lines of 80 columns; its wording may change between versions.
     pub text: String,
     /// What the sentence had no room for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub more: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub more: String,
 }
 
 /// The main result of a result set.

@@ -115,12 +115,12 @@ fn the_terminal_the_report_and_the_page_of_a_run_have_no_english_words() {
         .collect();
     assert_eq!(english(&prose, &own), Vec::<String>::new(), "{report}");
     assert!(
-        report.contains("锚定式迭代（Factory）") && report.contains("不透明压缩（OpenAI）"),
+        report.contains("锚定迭代（Factory）") && report.contains("不透明压缩（OpenAI）"),
         "{report}"
     );
     let page = project.read("results/a/report.html");
     for words in [
-        "锚定式迭代（Factory）",
+        "锚定迭代（Factory）",
         "\"type_recall\":\"召回\"",
         "\"type_continuation\":\"连续性\"",
     ] {

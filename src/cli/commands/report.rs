@@ -15,7 +15,7 @@ use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
 use crate::report::html::{SetLink, sets_page};
-use crate::report::{csv_header, csv_line, junit, reference_table};
+use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
 use crate::results::{Label, ResultsFolder, SetError, labels, lock_reports, names};
 use base::clock::moment;
 use base::files::write_whole;
@@ -58,7 +58,8 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         return Err(not_as_json(flag));
     }
     if is_reference_alone {
-        console.print(&console.styled(&reference_table(Locale::En, console.width())));
+        let text = styled_sections(&reference(Locale::En), console.width());
+        console.print(&console.styled(&text));
         return Ok(Exit::Done);
     }
     let select = SelectArgs {
@@ -106,10 +107,8 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         print_results(&published.summary, &published.manifest, args.all, console);
     }
     if args.reference {
-        let table = reference_table(
-            published.manifest.design.locale.of_report(),
-            console.width(),
-        );
+        let locale = published.manifest.design.locale.of_report();
+        let table = styled_sections(&reference(locale), console.width());
         console.inform(&format!("\n{}", console.styled(&table)));
     }
     for name in [names::MARKDOWN, names::HTML] {

@@ -8,17 +8,14 @@ use serde::{Serialize, Serializer};
 
 use super::cells::chunk_cells;
 use super::chunks::{FactMatcher, ProbeName, chunk_contexts, safe_json};
-use super::input::{
-    ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
-};
+use super::input::{ContextKey, PageContext, PageFailure, PageInput, PageMethod};
 use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
-use crate::report::breakdowns::FigureTable;
-use crate::report::tables::PUBLISHED;
+use crate::report::document::Section;
 use crate::results::{ListedRow, RowError, ScoredRow, Summary};
 use base::threads::both;
 
@@ -30,13 +27,9 @@ struct PageData<'a> {
     critical: &'a [String],
     warnings: &'a [String],
     notes: &'a [String],
-    changes: &'a [(String, Vec<String>)],
-    tables: &'a [FigureTable],
-    models: &'a [PageModel],
+    sections: &'a [Section],
     methods: Vec<PageMethod>,
-    costs: &'a [PageCost],
     failures: &'a [PageFailure],
-    reference: Vec<PageReference>,
     dimensions: Vec<(&'static str, &'static str)>,
     types: Vec<&'static str>,
     /// By id: the name, and the index of the dimension.
@@ -50,25 +43,6 @@ struct PageData<'a> {
     cells: CellTable,
     summary: &'a Summary,
     pairs: &'a [(String, String)],
-}
-
-/// Scores that others published.
-#[derive(Serialize)]
-struct PageReference {
-    name: &'static str,
-    scores: Vec<f64>,
-    removed: f64,
-}
-
-fn published(input: &PageInput<'_>) -> Vec<PageReference> {
-    let shown = PUBLISHED.iter().filter(|_| input.reference);
-    shown
-        .map(|method| PageReference {
-            name: method.name(input.locale),
-            scores: method.scores().collect(),
-            removed: method.removed,
-        })
-        .collect()
 }
 
 /// A probe at its fixture and point.
@@ -443,13 +417,9 @@ fn page_data<'a>(
         critical: &input.critical,
         warnings: &input.warnings,
         notes: &input.notes,
-        changes: &input.changes,
-        tables: &input.tables,
-        models: &input.models,
+        sections: &input.sections,
         methods: methods(input, &tables.methods),
-        costs: &input.costs,
         failures: &input.failures,
-        reference: published(input),
         dimensions: Dimension::ALL
             .iter()
             .map(|d| (d.name(), d.label(input.locale)))

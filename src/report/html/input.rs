@@ -10,12 +10,11 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::plan::{Blame, FailedAction};
 use crate::probe::Probe;
-use crate::report::breakdowns::{FigureTable, breakdowns};
-use crate::report::comparison_notes::{comparison_changes, remarks};
-use crate::report::compressions::compressions;
+use crate::report::comparison_notes::remarks;
+use crate::report::details::details;
+use crate::report::document::Section;
 use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
-use crate::report::planted;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
     Design, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
@@ -36,11 +35,8 @@ pub struct PageInput<'a> {
     pub warnings: Vec<String>,
     /// The other notes of the report.
     pub notes: Vec<String>,
-    /// What changed since the baseline: for the mean over methods, then by method.
-    pub changes: Vec<(String, Vec<String>)>,
-    /// The cost of compressions, what contexts say, constraints.
-    pub tables: Vec<FigureTable>,
-    pub models: Vec<PageModel>,
+    /// The sections of the report that the script does not show in its own way.
+    pub sections: Vec<Section>,
     /// In the order of tables, with the names of `summary`.
     pub methods: Vec<PageMethod>,
     pub rubric: &'a Rubric,
@@ -53,10 +49,7 @@ pub struct PageInput<'a> {
     /// The contexts that are still in the cache; other contexts are shown as pruned.
     pub contexts: BTreeMap<ContextKey, PageContext<'a>>,
     pub chunks: &'a (dyn ChunkCache + Sync),
-    pub costs: Vec<PageCost>,
     pub failures: Vec<PageFailure>,
-    /// Whether to show the published scores.
-    pub reference: bool,
     /// The sessions that did not change since the run.
     pub sessions: BTreeMap<&'a str, PageSession<'a>>,
     /// On the page of a comparison: each judged method and its baseline.
@@ -112,25 +105,6 @@ pub enum ContextText {
     Opaque,
 }
 
-/// A stage and its model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-pub struct PageModel {
-    /// `compress`, `answer` or `judge`.
-    pub role: String,
-    pub name: String,
-    pub model: String,
-}
-
-impl PageModel {
-    fn new(role: &str, info: &ModelInfo) -> PageModel {
-        PageModel {
-            role: role.to_owned(),
-            name: info.name.clone(),
-            model: info.model.clone(),
-        }
-    }
-}
-
 /// The role of a method as an end of the scale of scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -151,19 +125,6 @@ pub struct PageMethod {
     pub anchor: ScaleAnchor,
 }
 
-/// The cost of a part of the run. Figures that were not reported are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PageCost {
-    /// The name of a stage, or `all`.
-    pub part: String,
-    pub actions: Option<u64>,
-    /// The actions whose results were in the cache.
-    pub cached: Option<u64>,
-    pub input_tokens: Option<u64>,
-    pub output_tokens: Option<u64>,
-    pub usd: Option<f64>,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageFailure {
     pub place: String,
@@ -172,6 +133,9 @@ pub struct PageFailure {
     /// Whether the method caused the failure, and not the infrastructure.
     pub by_method: bool,
 }
+
+/// The sections that the script shows in its own way: the scores, and the notes.
+const OWN_SECTIONS: [&str; 2] = ["dimensions", "notes"];
 
 impl<'a> PageInput<'a> {
     /// The content that a results folder has; banks and contexts are empty. No times of the manifest are shown.
@@ -191,17 +155,10 @@ impl<'a> PageInput<'a> {
             critical: critical_warnings(summary, manifest, tr),
             warnings: warnings(summary, manifest, tr),
             notes: remarks(summary, manifest, tr),
-            changes: summary
-                .comparison
-                .as_ref()
-                .map(|comparison| comparison_changes(comparison, tr))
-                .unwrap_or_default(),
-            tables: compressions(summary, tr)
+            sections: details(summary, manifest, false)
                 .into_iter()
-                .chain(breakdowns(summary, tr))
-                .chain(planted::tables(summary, tr))
+                .filter(|section| !OWN_SECTIONS.contains(&section.id))
                 .collect(),
-            models: models(design),
             methods: summary
                 .methods
                 .iter()
@@ -214,9 +171,7 @@ impl<'a> PageInput<'a> {
             summary,
             contexts: BTreeMap::new(),
             chunks: &(),
-            costs: costs(manifest),
             failures: manifest.failures.iter().map(failure).collect(),
-            reference: false,
             sessions: BTreeMap::new(),
             pairs: Vec::new(),
         }
@@ -249,26 +204,6 @@ fn model_names(models: &[ModelInfo]) -> String {
         .join(", ")
 }
 
-fn models(design: &Design) -> Vec<PageModel> {
-    let compressors = design
-        .methods
-        .iter()
-        .filter_map(|method| method.model.as_ref());
-    let answerers = design
-        .answerers
-        .iter()
-        .map(|info| PageModel::new("answer", info));
-    let judges = design
-        .judges
-        .iter()
-        .map(|info| PageModel::new("judge", info));
-    compressors
-        .map(|info| PageModel::new("compress", info))
-        .chain(answerers)
-        .chain(judges)
-        .collect()
-}
-
 fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
     let with_answerer = format!("/{}", method.answerer);
     let plain = name.strip_suffix(&with_answerer).unwrap_or(name);
@@ -289,29 +224,6 @@ fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMetho
         model,
         anchor,
     }
-}
-
-/// Actions by stage; tokens and money are known for the whole run only.
-fn costs(manifest: &Manifest) -> Vec<PageCost> {
-    let stages = manifest
-        .stages
-        .iter()
-        .filter(|(_, counts)| counts.actions > 0);
-    let by_stage = stages.map(|(stage, counts)| PageCost {
-        part: stage.name().to_owned(),
-        actions: Some(counts.actions),
-        cached: Some(counts.cached),
-        ..PageCost::default()
-    });
-    let all = PageCost {
-        part: "all".to_owned(),
-        actions: Some(manifest.stages.values().map(|counts| counts.actions).sum()),
-        cached: Some(manifest.stages.values().map(|counts| counts.cached).sum()),
-        input_tokens: manifest.usage.input.map(|tokens| tokens.0),
-        output_tokens: manifest.usage.output.map(|tokens| tokens.0),
-        usd: manifest.usd.map(|usd| usd.0),
-    };
-    by_stage.chain([all]).collect()
 }
 
 fn failure(failure: &FailedAction) -> PageFailure {

@@ -17,8 +17,8 @@ mod sessions;
 mod sets;
 
 pub use input::{
-    ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod,
-    PageModel, PageSession, ReadRows, ScaleAnchor,
+    ChunkCache, ContextKey, ContextText, PageContext, PageFailure, PageInput, PageMethod,
+    PageSession, ReadRows, ScaleAnchor,
 };
 
 use crate::results::RowError;
@@ -38,7 +38,7 @@ const STYLES: [&str; 4] = [
 /// The shapes of the marks of methods, as paths of radius 1.
 const MARKS: &str = include_str!("../../../assets/marks.json");
 /// In order of dependency.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 15] = [
     "const SHAPES =",
     MARKS,
     ";",
@@ -47,8 +47,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("../../../assets/report/data.js"),
     include_str!("../../../assets/report/marks.js"),
     include_str!("../../../assets/report/scores.js"),
-    include_str!("../../../assets/report/plots.js"),
-    include_str!("../../../assets/report/facts.js"),
+    include_str!("../../../assets/report/sections.js"),
     include_str!("../../../assets/report/list.js"),
     include_str!("../../../assets/report/matrix.js"),
     include_str!("../../../assets/report/diff.js"),

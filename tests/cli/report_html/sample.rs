@@ -9,11 +9,11 @@ use compeval::answer::SearchProtocol;
 use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
-use compeval::report::FigureTable;
 use compeval::report::html::{
-    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod,
-    PageModel, PageSession, ReadRows, ScaleAnchor,
+    self, ContextKey, ContextText, PageContext, PageFailure, PageInput, PageMethod, PageSession,
+    ReadRows, ScaleAnchor,
 };
+use compeval::report::{Block, Section, TextStyle, TextTable};
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo,
     ModelInfo, ProbeInfo, RecoveryInfo, ResultSet, Row, RubricInfo, Side, Summary, TextEdit,
@@ -243,22 +243,22 @@ impl Sample {
                 injected("The judge sees the compacted context."),
                 injected("Tokens are counted by one offline tokenizer for all methods."),
             ],
-            changes: vec![(
-                injected("anchored"),
-                vec![injected(
-                    "probes from good to bad (1): login · p1 4.50 → 0.80.",
-                )],
-            )],
-            tables: vec![FigureTable {
+            sections: vec![Section {
                 id: "compressions",
                 title: injected("Compressions"),
-                lead: injected("Of the exact details from before a point."),
-                header: vec![injected("method"), injected("tokens")],
-                rows: vec![(injected("anchored"), vec![injected("0.80 0.70–0.90")])],
+                blocks: vec![
+                    Block::Table(TextTable {
+                        header: vec![injected("method"), injected("tokens")],
+                        rows: vec![
+                            ["anchored", "0.80 0.70–0.90"]
+                                .map(|text| vec![(TextStyle::Plain, injected(text))])
+                                .into(),
+                        ],
+                    }),
+                    Block::List(vec![injected("probes from good to bad (1): login · p1.")]),
+                    Block::Sentence(TextStyle::Dim, injected("Of the exact details.")),
+                ],
             }],
-            models: ["compress", "answer", "judge"]
-                .map(|role| self.model(role))
-                .into(),
             methods: METHODS
                 .iter()
                 .map(|(name, strategy, ..)| self.method(name, strategy))
@@ -278,24 +278,13 @@ impl Sample {
                 .map(|(place, text)| (place.clone(), page_context(text)))
                 .collect(),
             chunks: &(),
-            costs: self.costs(),
             failures: self.failures(),
-            reference: true,
             sessions: self
                 .sessions
                 .iter()
                 .map(|(name, session)| (name.as_str(), session.of_page()))
                 .collect(),
             ..self.input_of_folder()
-        }
-    }
-
-    fn model(&self, role: &str) -> PageModel {
-        let name = format!("agent{}", self.injection);
-        PageModel {
-            role: role.into(),
-            name,
-            model: format!("openai/gpt-5.2{}", self.injection),
         }
     }
 
@@ -314,22 +303,6 @@ impl Sample {
             model,
             anchor,
         }
-    }
-
-    fn costs(&self) -> Vec<PageCost> {
-        let line = |part: &str, actions, cached, input, output, usd| PageCost {
-            part: format!("{part}{}", self.injection),
-            actions: Some(actions),
-            cached: Some(cached),
-            input_tokens: Some(input),
-            output_tokens: Some(output),
-            usd,
-        };
-        vec![
-            line("compress", 96, 60, 812_400, 61_200, Some(2.278)),
-            line("answer", 1_728, 900, 3_121_000, 402_000, Some(11.09)),
-            line("judge", 1_728, 880, 5_904_000, 611_000, None),
-        ]
     }
 
     fn failures(&self) -> Vec<PageFailure> {

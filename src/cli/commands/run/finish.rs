@@ -6,7 +6,7 @@ use crate::cli::format::{Noun, cost, count, duration, money, percent, short, sho
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::parts::PartNumber;
-use crate::report::{comparison_table, note_count, screen, summary_table};
+use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
     ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names,
 };
@@ -104,16 +104,13 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
     if !all {
         return;
     }
-    let mut tables = summary_table(summary, manifest, width);
-    if let Some(comparison) = &summary.comparison {
-        tables.blank_line();
-        tables.append(comparison_table(
-            comparison,
-            manifest.design.locale.of_report(),
-            width,
-        ));
-    }
-    console.print(&console.styled(&tables));
+    let mut sections = details(summary, manifest, false);
+    // The screen has named the worst questions.
+    sections.retain(|section| section.id != "worst");
+    console.print(&format!(
+        "\n{}",
+        console.styled(&styled_sections(&sections, width))
+    ));
 }
 
 /// Prints label, cost, requests and duration, and where the report is.
