@@ -60,7 +60,9 @@ impl ContextFacts {
             denied: super::survival::share(self.facts.iter().map(|fact| fact.denied)),
             contradicted: super::survival::share(self.facts.iter().map(|fact| fact.contradicted)),
             stale: (!self.facts.is_empty()).then_some(self.stale.len() as f64),
-            sound: self.sound(),
+            sound: self
+                .sound()
+                .map(|sound| self.placed().unwrap_or(sound).min(sound)),
         }
     }
 
@@ -86,7 +88,7 @@ pub struct ContextShares {
     pub contradicted: Option<f64>,
     /// The number of superseded facts that are stated as current.
     pub stale: Option<f64>,
-    /// Kept minus denied, contradicted and stale ones.
+    /// Kept minus denied, contradicted and stale ones, but no more than `placed`.
     pub sound: Option<f64>,
 }
 

@@ -16,7 +16,5 @@ pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
 pub use depth::Depth;
 pub use headings::Headings;
 pub use overclaim::AnswerWhenLost;
-pub use refetch::{
-    DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task,
-};
+pub use refetch::{FETCH_OVERHEAD, Refetch, refetch, smallest_holders};
 pub use survival::{FactClass, compression_ratio, presence, share};

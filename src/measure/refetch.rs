@@ -1,4 +1,4 @@
-//! The cost of fetching lost facts again, and when a small summary stops being cheap.
+//! The cost of fetching lost facts again.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,8 +10,6 @@ use lexical::facts::{FactFinder, History};
 
 /// Tokens of one fetch besides what is fetched: a call and its framing.
 pub const FETCH_OVERHEAD: Tokens = Tokens(300);
-/// Probes of a task by default.
-pub const DEFAULT_PROBES: u32 = 10;
 
 /// The cost of fetching the lost facts of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,20 +82,6 @@ pub fn refetch(
     cost
 }
 
-/// Tokens of a task of `probes` probes, each with a request of its own: the context is read with every request, after
-/// the first from the prompt cache at `cached` of the price, and each probe fetches what it lacks.
-pub fn tokens_per_task(context: f64, refetch: f64, probes: f64, cached: f64) -> f64 {
-    context * (1.0 + cached * (probes - 1.0)) + probes * refetch
-}
-
-/// The number of probes at which two methods cost the same, each given as (context, refetch cost) in tokens. `None` if
-/// they never do, from one probe on.
-pub fn break_even(a: (f64, f64), b: (f64, f64), cached: f64) -> Option<f64> {
-    let smaller = b.0 - a.0;
-    let probes = smaller * (1.0 - cached) / (a.1 - b.1 - cached * smaller);
-    (probes.is_finite() && probes >= 1.0).then_some(probes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,38 +144,6 @@ mod tests {
             refetch([], &tokens(), Tokens(84), |_| false),
             Refetch::default()
         );
-    }
-
-    #[test]
-    fn a_small_summary_that_forgets_pays_later() {
-        let (summary, full) = ((1_000.0, 500.0), (21_000.0, 0.0));
-        assert_eq!(tokens_per_task(summary.0, summary.1, 1.0, 0.1), 1_500.0);
-        assert_eq!(tokens_per_task(summary.0, summary.1, 10.0, 1.0), 15_000.0);
-        assert_eq!(tokens_per_task(full.0, full.1, 10.0, 0.1), 39_900.0);
-        assert_eq!(
-            break_even(summary, full, 1.0),
-            None,
-            "without a cache the smaller one stays cheaper"
-        );
-        assert_eq!(break_even((1_000.0, 3_000.0), full, 0.1), Some(18.0));
-        assert_eq!(break_even(full, (1_000.0, 3_000.0), 0.1), Some(18.0));
-        for k in [17.0, 19.0] {
-            let at = |(context, refetch)| tokens_per_task(context, refetch, k, 0.1);
-            assert_eq!(at((1_000.0, 3_000.0)) < at(full), k < 18.0);
-        }
-        assert_eq!(break_even((1.0, 1.0), (2.0, 1.0), 0.1), None);
-    }
-
-    #[test]
-    fn an_empty_context_is_never_cheaper_than_the_whole() {
-        for cached in [0.0, 0.1, 1.0] {
-            for probes in [1.0, 10.0, 100.0] {
-                assert!(
-                    tokens_per_task(0.0, 5.0, probes, cached)
-                        >= tokens_per_task(5.0, 0.0, probes, cached)
-                );
-            }
-        }
     }
 
     proptest! {

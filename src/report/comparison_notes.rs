@@ -272,18 +272,16 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     notes
 }
 
-/// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: the costs of a method that differ between the
+/// `tokens 1,884 → 3,303 (+75%), cost $0.02 → $0.03 (+50%)`: the costs of a method that differ between the
 /// sides.
 fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let CostChanges {
         tokens,
-        tokens_per_task,
         usd: dollars,
         seconds,
     } = &compared.costs;
-    let figures: [(&str, &CostChange, FormatFigure); 4] = [
+    let figures: [(&str, &CostChange, FormatFigure); 3] = [
         (tr.context_tokens, tokens, count),
-        (tr.tokens_per_task, tokens_per_task, count),
         (tr.cost, dollars, usd),
         // Under a second the figure depends more on the machine than on the method.
         (tr.seconds, seconds, |value| {

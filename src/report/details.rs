@@ -4,7 +4,7 @@
 use super::comparison_notes::{differences, method_changes, notes, place, unchanged};
 use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
-use super::notes::{has_answers, task_formula, weakest};
+use super::notes::{has_answers, weakest};
 use super::numbers::{
     UNKNOWN, brackets, count, level, mark, probability, range, score, share, signed, usd,
 };
@@ -189,8 +189,11 @@ fn level_cell(level: Option<&ScoreEstimate>, judged: Option<&DifferenceTest>) ->
 
 fn economy(summary: &Summary, tr: &Translation) -> Option<Section> {
     let table = text_table(FigureTableId::Economy, summary, tr).without_void()?;
-    let lead = Block::dim(task_formula(summary, tr));
-    Section::new("economy", tr.compression, [Block::Table(table), lead])
+    let methods = summary.methods.values();
+    let mut questions = methods.filter_map(|method| method.economy.tokens_per_question);
+    let lead = questions.next().map(|_| Block::dim(tr.question_formula));
+    let blocks = std::iter::once(Block::Table(table)).chain(lead);
+    Section::new("economy", tr.compression, blocks)
 }
 
 /// What the answers do whose context lost every expected fact of the probe.

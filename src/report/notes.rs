@@ -259,23 +259,6 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
     ))
 }
 
-/// Explains tokens/task.
-pub(super) fn task_formula(summary: &Summary, tr: &Translation) -> String {
-    let mut ratios: Vec<String> = summary
-        .methods
-        .iter()
-        .map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio))
-        .collect();
-    ratios.sort();
-    ratios.dedup();
-    let is_measured = summary
-        .methods
-        .values()
-        .any(|method| method.economy.refetch_is_measured);
-    let measured = if is_measured { tr.refetch_measured } else { "" };
-    fill(tr.task_formula, &[&ratios.join(", ")]) + measured
-}
-
 /// How well the judges of a panel agree; `None` with one judge.
 fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;

@@ -72,7 +72,6 @@ texts! {
         "invented references: {} of {} contexts are of logs that begin in the middle of a session. What came before is not \
          known, so these have no figure.",
         "臆造的引用：{}/{} 个上下文来自从会话中途开始的日志。此前的内容未知，因此没有数字。";
-    tokens_per_task: "tokens/task", "每任务词元";
     overclaims: "overclaims", "妄称";
     of_n: "of {}", "共 {}";
     without_facts: "Answers whose context lost every expected fact", "上下文丢失全部预期事实时的回答";
@@ -188,14 +187,11 @@ texts! {
         "Each figure is the mean over fixtures of the median over runs; its 95% interval is for other sessions like \
          these.",
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
-    task_formula:
-        "tokens/task for a task of 10 probes: the context once in full and 9 times at {} of its tokens (price of cached \
-         input / input; 1 if unknown), and 10 times the tokens to find what a probe lacks (on probes with facts).",
-        "每任务词元（任务含 10 个问题）：上下文全价读 1 次，另 9 次按其词元的 {} 计（缓存输入价 / 输入价；未知时为 1），\
-         再加 10 次为一个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
-    refetch_measured:
-        " Where answerers may search, these are the tokens that searches returned.",
-        "可检索时，找回所缺内容的词元数为检索实际返回的词元数。";
+    question_formula:
+        "tokens/question: tokens of the context and of searches, and, where the answer lacks an expected fact, those of the \
+         whole transcript, with which it is asked again. This takes it that the reader notices a failure. Facts that \
+         `none` answers too do not count.",
+        "每题词元：上下文与检索的词元；回答缺少预期事实时，再加用完整记录重问一次的词元。这里假定读者会发现失败。`none` 也能答出的事实不计。";
     open_book_title: "Open book: answers with a search in what was replaced", "开卷：可检索被替换内容时的回答";
     open_book_note:
         "Descriptive: verdicts are on the closed answers unless [gate] primary = \"open\" was declared before the run. \

@@ -30,7 +30,6 @@ pub(crate) fn model_info(name: &str, model: &str) -> ModelInfo {
         lexical: model == "lexical",
         truncated_replies: None,
         recovery: None,
-        cached_price_ratio: None,
     }
 }
 

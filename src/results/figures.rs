@@ -147,11 +147,8 @@ const fn figure(
     }
 }
 
-/// The number of probes of the task that the column of tokens per task is for.
-const PROBES: &str = "10";
-
 /// All figures, in the order of columns.
-pub static FIGURES: [Figure; 36] = [
+pub static FIGURES: [Figure; 35] = [
     figure(
         "cells.judged",
         (Count, Whole),
@@ -242,20 +239,12 @@ pub static FIGURES: [Figure; 36] = [
         },
     ),
     figure(
-        "tokens_per_task",
+        "tokens_per_question",
         (Mean, Whole),
-        ["tokens/task", "每任务词元"],
+        ["tokens/question", "每题词元"],
         &[Economy],
-        |m| m.economy.tokens_per_task.get(PROBES).copied().into(),
+        |m| m.economy.tokens_per_question.into(),
     ),
-    figure(
-        "break_even_k",
-        (Mean, Tenths),
-        ["= full at k", "与完整持平的 k"],
-        &[Economy],
-        |m| m.economy.break_even_k.into(),
-    )
-    .optional(),
     figure(
         "overclaim.other_value",
         (Share, Percent),

@@ -30,7 +30,7 @@ pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::cells::CellCounts;
 pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
-pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
+pub use aggregates::economy::{Economy, FactCounts};
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
 pub use aggregates::guarded::GuardSummary;
 pub use aggregates::invented::InventedSummary;

@@ -421,12 +421,8 @@ impl SummaryBuilder<'_> {
     fn economy(&self, variant: usize) -> Economy {
         let floor = self.reference_variant(variant, MethodInfo::is_floor);
         let guessable = floor.map(|floor| answered_facts(self.set, floor));
-        let full = self
-            .reference_variant(variant, MethodInfo::is_ceiling)
-            .filter(|full| *full != variant);
-        let full = full.map(|full| Answers::new(self.set, full, &self.whole.kept));
         let answers = Answers::new(self.set, variant, &self.whole.kept);
-        Economy::new(&answers, guessable.as_ref(), full.as_ref())
+        Economy::new(&answers, guessable.as_ref())
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.

@@ -26,7 +26,6 @@ const BY_NAME: &[&str] = &[
     "variance_shares",
     "alpha_by_dimension",
     "repeats",
-    "tokens_per_task",
     "survival_by_depth",
     "survival_by_mentions",
     "survival_by_heading",

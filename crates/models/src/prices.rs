@@ -121,15 +121,6 @@ impl Prices {
             .map(|tier| (tier.tokens, tier.price))
     }
 
-    /// The price of an input token that is read from the prompt cache, as a fraction of the usual one.
-    pub fn cached_ratio(&self, model: &ModelRef) -> Option<f64> {
-        let price = self.price(model, Tokens(0))?;
-        price
-            .cached_input
-            .map(|cached| cached / price.input)
-            .filter(|ratio| ratio.is_finite())
-    }
-
     /// The price of a model in a lane, as a fraction of its live price.
     pub fn lane_ratio(&self, model: &ModelRef, lane: Lane) -> f64 {
         let declared = self.overrides.get(model);

@@ -5,12 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
-use super::open_book::measured_tokens;
 use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
-use crate::measure::{
-    ContextShares, DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task,
-};
+use crate::measure::{ContextShares, FactClass, share};
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
@@ -62,19 +59,8 @@ pub struct Economy {
     pub facts: FactCounts,
     /// The share of expected facts that occur in the answer.
     pub answered_share: Option<f64>,
-    /// Tokens of a context, on the probes whose `refetch_tokens` are known: C.
-    pub task_context_tokens: Option<f64>,
-    /// Tokens that it takes to find again what one probe needs and the context lost: r̄.
-    pub refetch_tokens: Option<f64>,
-    /// Whether r̄ was measured as what searches returned; otherwise it is the size of the messages with the lost facts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub refetch_is_measured: bool,
-    /// The answerer's price of a cached input token, as a part of that of an uncached one: ρ; 1 if unknown.
-    pub cached_price_ratio: f64,
-    /// C·(1 + ρ(k−1)) + k·r̄ tokens for a task of k probes with a context of C tokens, by k.
-    pub tokens_per_task: Ordered<f64>,
-    /// The k at which a task takes as many tokens as with the whole transcript; null if there is none from k = 1 on.
-    pub break_even_k: Option<f64>,
+    /// Tokens of a question, failures asked again with the whole transcript; null where sizes are unknown.
+    pub tokens_per_question: Option<f64>,
     /// Survival by where the transcript last mentions a fact: in an earlier span, or in which third of the span.
     pub survival_by_depth: Ordered<Share>,
     /// Survival by how many messages mention a fact.
@@ -97,9 +83,6 @@ pub struct Economy {
     pub usd: BTreeMap<StageName, Option<f64>>,
 }
 
-/// Numbers of probes that `tokens_per_task` is given for.
-pub const PROBES_OF_TASK: [u32; 4] = [1, 3, DEFAULT_PROBES, 30];
-
 /// A fact by its probe and its place there.
 type FactAt = (usize, usize);
 
@@ -118,25 +101,9 @@ pub(crate) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt
 }
 
 impl Economy {
-    /// Measures contexts and answers. `guessable` are the facts that the floor method answers, `full` the answers of
-    /// the ceiling.
-    pub(crate) fn new(
-        answers: &Answers<'_>,
-        guessable: Option<&BTreeSet<FactAt>>,
-        full: Option<&Answers<'_>>,
-    ) -> Economy {
+    /// Measures contexts and answers. `guessable` are the facts that the floor method answers.
+    pub(crate) fn new(answers: &Answers<'_>, guessable: Option<&BTreeSet<FactAt>>) -> Economy {
         let fabrication = shares::fabrication(answers);
-        let own = task_tokens(answers);
-        let cached = cached_price_ratio(answers);
-        let per_task = own.into_iter().flat_map(|(context, refetch)| {
-            PROBES_OF_TASK.map(|k| {
-                (
-                    k.to_string(),
-                    tokens_per_task(context, refetch, f64::from(k), cached),
-                )
-            })
-        });
-        let full = full.and_then(task_tokens);
         let tokens = answers.context_tokens();
         Economy {
             compression_ratio: answers.compression_ratio(),
@@ -151,14 +118,7 @@ impl Economy {
                 .and_then(|guessable| answers.mean(|m| lift(m, guessable))),
             facts: FactCounts::from_answers(answers),
             answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
-            task_context_tokens: own.map(|(context, _)| context),
-            refetch_tokens: own.map(|(_, refetch)| refetch),
-            refetch_is_measured: measured(answers).is_some(),
-            cached_price_ratio: cached,
-            tokens_per_task: per_task.collect(),
-            break_even_k: own
-                .zip(full)
-                .and_then(|(own, full)| break_even(own, full, cached)),
+            tokens_per_question: answers.mean(|m| tokens_of_question(m, guessable)),
             survival_by_depth: shares::survival_by_depth(answers),
             survival_by_mentions: shares::survival_by_mentions(answers),
             survival_by_heading: shares::survival_by_heading(answers),
@@ -186,52 +146,24 @@ fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64
     answers.mean(|m| m.in_context.and_then(share))
 }
 
-/// The tokens of a task of `probes` probes; `None` where the size of a context or the cost of finding facts is unknown.
-pub(crate) fn tokens_of_task(answers: &Answers<'_>, probes: u32) -> Option<f64> {
-    let (context, refetch) = task_tokens(answers)?;
-    Some(tokens_per_task(
-        context,
-        refetch,
-        f64::from(probes),
-        cached_price_ratio(answers),
-    ))
-}
-
-/// The answerer's price of a cached input token, as a part of that of an uncached one; 1 if unknown.
-fn cached_price_ratio(answers: &Answers<'_>) -> f64 {
-    answers
-        .set
-        .answerer(answers.variant)
-        .and_then(|asked| asked.cached_price_ratio)
-        .unwrap_or(1.0)
-}
-
-/// The tokens of a context, and of finding again what a probe lacks. Both are taken on the probes with facts: a probe
-/// without facts needs nothing, which would make an empty context look cheap.
-fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
-    let context = answers.mean(|m| {
-        m.context_tokens
-            .zip(m.refetch)
-            .map(|(context, _)| context as f64)
-    })?;
-    let refetch = measured(answers).or_else(|| {
-        answers.mean(|m| {
-            m.context_tokens
-                .zip(m.refetch)
-                .map(|(_, refetch)| refetch as f64)
-        })
-    })?;
-    Some((context, refetch))
-}
-
-/// The tokens that searches returned per probe, if there was a search.
-fn measured(answers: &Answers<'_>) -> Option<f64> {
-    let kept = answers
-        .measured
-        .iter()
-        .map(|measured| measured.at.probe)
-        .collect();
-    measured_tokens(answers.set, answers.variant, &kept)
+/// The tokens of a question: of its context and of what its searches returned, and, where the answer lacks an expected
+/// fact, of the whole transcript, with which it is asked again. This takes it that the reader notices a failure. Facts
+/// that the floor answers too do not count; `None` where no other is expected.
+fn tokens_of_question(
+    measured: &MeasuredAnswer,
+    guessable: Option<&BTreeSet<FactAt>>,
+) -> Option<f64> {
+    let is_guessable =
+        |fact| guessable.is_some_and(|known| known.contains(&(measured.at.probe, fact)));
+    let facts = measured.facts.iter().enumerate();
+    let mut facts = facts.filter(|(fact, _)| !is_guessable(*fact)).peekable();
+    facts.peek()?;
+    let again = match facts.all(|(_, fact)| fact.answered) {
+        true => 0,
+        false => measured.replaced_tokens?,
+    };
+    let searched = measured.reach.as_ref().map_or(0, |reach| reach.tokens);
+    Some((measured.context_tokens? + searched + again) as f64)
 }
 
 impl FactCounts {

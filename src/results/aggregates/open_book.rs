@@ -9,7 +9,7 @@ use super::shares::{Share, share_of};
 use crate::pipeline::Book;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::level::{ScoreEstimate, overall_level};
-use crate::results::result_set::selection::{Selection, Subset, VariantRuns};
+use crate::results::result_set::selection::{Selection, VariantRuns};
 use stats::{self, Interval};
 
 /// The answers of one method with a search, and those without. Means are taken within each fixture, then over fixtures.
@@ -57,19 +57,6 @@ fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
     Some(match set.design().primary {
         Book::Closed => (set, other),
         Book::Open => (other, set),
-    })
-}
-
-/// The tokens that searches returned per answer of a variant, on the probes whose contexts and lost facts are known;
-/// `None` if it never answered with a search.
-pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) -> Option<f64> {
-    let (_, open) = books(set)?;
-    let answers = Answers::new(open, variant, kept);
-    answers.mean(|m| {
-        m.context_tokens
-            .and(m.refetch)
-            .and(m.reach.as_ref())
-            .map(|reach| reach.tokens as f64)
     })
 }
 

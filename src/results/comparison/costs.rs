@@ -3,10 +3,8 @@
 use serde::Serialize;
 
 use super::changes::ComparedVariants;
-use crate::measure::DEFAULT_PROBES;
 use crate::results::aggregates::answers::Answers;
 use crate::results::aggregates::contexts::paired_compression_costs;
-use crate::results::aggregates::economy::tokens_of_task;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::selection::Subset;
 
@@ -39,8 +37,6 @@ impl CostChange {
 pub struct CostChanges {
     /// Tokens of a context, the geometric mean over fixtures; where a fixture has none, the arithmetic mean on both sides.
     pub tokens: CostChange,
-    /// Tokens of a task of ten probes.
-    pub tokens_per_task: CostChange,
     /// Dollars of one compression.
     pub usd: CostChange,
     /// Seconds of one compression.
@@ -65,10 +61,6 @@ impl CostChanges {
             tokens: CostChange {
                 before: tokens_before.or(paid_before.tokens),
                 after: tokens.or(paid.tokens),
-            },
-            tokens_per_task: CostChange {
-                before: tokens_of_task(&before, DEFAULT_PROBES),
-                after: tokens_of_task(&after, DEFAULT_PROBES),
             },
             usd: CostChange {
                 before: paid_before.usd,

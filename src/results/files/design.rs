@@ -14,7 +14,7 @@ use crate::pipeline::{
 };
 use crate::probe::ProbeType;
 use base::locale::Locale;
-use models::{Endpoint, ModelUse, Prices, Settings};
+use models::{Endpoint, ModelUse, Settings};
 
 /// What was measured, and by which models. The order of its lists is the order of tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,9 +140,6 @@ pub struct ModelInfo {
     /// What is done with an answerer's replies that the token limit cut off; `None` for other models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_replies: Option<TruncatedReplies>,
-    /// An answerer's price of a cached input token, as a part of that of an uncached one; `None` if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached_price_ratio: Option<f64>,
     /// How an answerer may search in its second answers; `None` if it may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryInfo>,
@@ -230,14 +227,13 @@ pub struct ProbeInfo {
 impl Design {
     /// The design of everything that `pipeline` selects.
     pub fn from_pipeline(pipeline: &Pipeline) -> Design {
-        let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
+        let settings = &pipeline.settings;
         let methods = pipeline.methods.iter().zip(&pipeline.method_answerers);
         let answerers: Vec<ModelInfo> =
             (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
                     recovery: recovery_of(pipeline, &a.name.0),
                     truncated_replies: Some(a.truncated_replies),
-                    cached_price_ratio: prices.cached_ratio(&a.model.reference),
                     ..ModelInfo::new(
                         &a.name.0,
                         &a.model,
@@ -525,7 +521,6 @@ impl ModelInfo {
             prompt_path,
             lexical: !model.is_asked(),
             truncated_replies: None,
-            cached_price_ratio: None,
             recovery: None,
         }
     }

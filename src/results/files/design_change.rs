@@ -162,10 +162,8 @@ fn are_same_models(own: &[ModelInfo], other: &[ModelInfo]) -> bool {
 }
 
 fn is_same_model(own: &ModelInfo, other: &ModelInfo) -> bool {
-    let (prompt_path, cached_price_ratio) = (other.prompt_path.clone(), other.cached_price_ratio);
     ModelInfo {
-        prompt_path,
-        cached_price_ratio,
+        prompt_path: other.prompt_path.clone(),
         ..own.clone()
     } == *other
 }

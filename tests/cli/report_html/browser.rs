@@ -118,7 +118,7 @@ fn walk_page(name: &str, page: &str) {
     assert_eq!(found["problems"], serde_json::json!([]), "{found:#}");
     assert_eq!(console, Vec::<String>::new());
     assert!(
-        found["opened"].as_u64().is_some_and(|opened| opened > 20),
+        found["opened"].as_u64().is_some_and(|opened| opened > 15),
         "{found}"
     );
 }

@@ -455,7 +455,6 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
         lexical: false,
         truncated_replies: None,
         recovery: None,
-        cached_price_ratio: None,
     }
 }
 
