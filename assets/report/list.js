@@ -114,11 +114,7 @@ function fillDrawer(title, tools, ...children) {
 // What a list can be of: each part with its test of a cell, and its part of the title.
 const PARTS = {
   method: [(cell, name) => methods[valueAt(cells.method, cell)].name === name, (name) => name],
-  fixture: [(cell, name) => report.fixtures[probeOf(cell).fixture] === name, (name) => name],
   probe: [(cell, name) => placeName(cell) === name, (name) => name.split(',').slice(2).join()],
-  type: [(cell, type) => probeOf(cell).type === type, (type) => t(`type_${type}`)],
-  cycle: [(cell, n) => probeOf(cell).point === Number(n), (n) => t('cycle_n', { n })],
-  fact: [(cell, letter) => cells.facts[cell].includes(letter), (letter) => t(FATES[letter]?.word ?? '')],
   score: [(cell, id) => scoreOf(cell, dimensionOf(id)) !== null, (id) => heading(dimensionOf(id))],
 };
 const NO_LIST = Object.fromEntries(Object.keys(PARTS).map((part) => [`in.${part}`, '']));

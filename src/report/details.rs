@@ -192,8 +192,8 @@ fn economy(summary: &Summary, tr: &Translation) -> Option<Section> {
     let methods = summary.methods.values();
     let mut questions = methods.filter_map(|method| method.economy.tokens_per_question);
     let lead = questions.next().map(|_| Block::dim(tr.question_formula));
-    let blocks = std::iter::once(Block::Table(table)).chain(lead);
-    Section::new("economy", tr.compression, blocks)
+    let blocks = [Block::Table(table), Block::dim(tr.facts_kept_note)];
+    Section::new("economy", tr.compression, blocks.into_iter().chain(lead))
 }
 
 /// What the answers do whose context lost every expected fact of the probe.

@@ -58,7 +58,9 @@ impl SideDifference {
 /// The differences of all rates; each is null where too few sessions have it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LocalDifference {
-    /// Reads of unchanged lines that were read before, per read of a file that was read before.
+    /// Reads of unchanged lines that were read before, per turn.
+    pub re_reads_per_turn: Option<RateDifference>,
+    /// The same per read of a file that was read before.
     pub re_reads_per_known_read: Option<RateDifference>,
     /// Commands that fail as they failed before, per turn.
     pub repeated_failures_per_turn: Option<RateDifference>,
@@ -69,6 +71,10 @@ type Rate = fn(&WindowFigures) -> Option<f64>;
 
 fn re_reads(figures: &WindowFigures) -> Option<f64> {
     share(figures.re_reads?, figures.reads_of_known_files?)
+}
+
+fn re_reads_per_turn(figures: &WindowFigures) -> Option<f64> {
+    share(figures.re_reads?, figures.turns)
 }
 
 fn repeated_failures(figures: &WindowFigures) -> Option<f64> {
@@ -82,12 +88,30 @@ pub(super) fn share(part: usize, whole: usize) -> Option<f64> {
 
 /// The differences over sessions, each given by its windows; `None` below [`SESSIONS_FOR_INTERVAL`].
 pub fn local_difference(sessions: &[Vec<SurroundedWindow>]) -> Option<LocalDifference> {
+    let mut per_turn = rate_difference(sessions, re_reads_per_turn);
+    let mut per_read = rate_difference(sessions, re_reads);
+    // Each of the two rates has a blind side: who reads only whole files has the same share of re-reads everywhere, and
+    // who reads less of what is new has a higher one without reading more again.
+    if let (Some(turn), Some(read)) = (&mut per_turn, &mut per_read) {
+        turn.finding = turn.finding.filter(|found| !read.points_against(*found));
+        let shown = turn.finding.map(f64::signum);
+        read.finding = read.finding.filter(|found| shown == Some(found.signum()));
+    }
     let rates = LocalDifference {
-        re_reads_per_known_read: rate_difference(sessions, re_reads),
+        re_reads_per_turn: per_turn,
+        re_reads_per_known_read: per_read,
         repeated_failures_per_turn: rate_difference(sessions, repeated_failures),
     };
-    (rates.re_reads_per_known_read.is_some() || rates.repeated_failures_per_turn.is_some())
+    (rates.re_reads_per_turn.is_some() || rates.repeated_failures_per_turn.is_some())
         .then_some(rates)
+}
+
+impl RateDifference {
+    /// Whether either difference lies on the other side of 0 than a finding of another rate.
+    fn points_against(&self, finding: f64) -> bool {
+        let sides = [self.before, self.after];
+        sides.iter().any(|side| side.difference * finding < 0.0)
+    }
 }
 
 /// A rate of one session: in its windows, and minus that in the controls before and after them.
@@ -205,13 +229,37 @@ mod tests {
     }
 
     #[test]
+    fn the_two_rates_of_re_reads_see_what_the_other_cannot() {
+        // Whole files: each known read is a re-read, in and around the windows.
+        let mut whole = sessions([2, 6, 2]);
+        let all = whole.iter_mut().flatten();
+        all.flat_map(|one| [&mut one.window, &mut one.before, &mut one.after])
+            .for_each(|figures| figures.reads_of_known_files = figures.re_reads);
+        let found = local_difference(&whole).unwrap();
+        assert!(
+            found
+                .re_reads_per_turn
+                .unwrap()
+                .finding
+                .is_some_and(|rate| rate > 0.0)
+        );
+        // As many re-reads as ever, among fewer reads.
+        let mut fewer = sessions([4, 4, 4]);
+        let windows = fewer.iter_mut().flatten();
+        windows.for_each(|one| one.window.reads_of_known_files = Some(5));
+        let found = local_difference(&fewer).unwrap();
+        let rates = [found.re_reads_per_turn, found.re_reads_per_known_read];
+        assert!(rates.iter().all(|rate| rate.unwrap().finding.is_none()));
+    }
+
+    #[test]
     fn too_few_sessions_and_windows_without_reads_give_nothing() {
         assert!(local_difference(&sessions([2, 6, 2])[..7]).is_none());
         let mut unknown = sessions([2, 6, 2]);
         unknown
             .iter_mut()
             .flatten()
-            .for_each(|one| one.before.reads_of_known_files = Some(0));
+            .for_each(|one| one.before.re_reads = None);
         assert!(local_difference(&unknown).is_none());
     }
 }

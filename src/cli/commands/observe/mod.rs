@@ -584,7 +584,10 @@ type Rate = fn(&LocalDifference) -> Option<RateDifference>;
 
 /// The differences, each with its placebo.
 fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<String> {
-    let kinds: [(&str, Rate); 2] = [
+    let kinds: [(&str, Rate); 3] = [
+        (localized("Re-reads per turn", "每轮的重读"), |found| {
+            found.re_reads_per_turn
+        }),
         (
             localized(
                 "Re-reads per read of a file read before",
