@@ -199,11 +199,10 @@ fn economy(summary: &Summary, tr: &Translation) -> Option<Section> {
 /// What the answers do whose context lost every expected fact of the probe.
 fn without_facts(summary: &Summary, tr: &Translation) -> Option<Section> {
     let columns = [tr.overclaims, tr.admissions, tr.vague, tr.right_anyway].map(str::to_owned);
-    let found = |method: &'_ MethodSummary| method.economy.overclaim.clone();
     let table = method_table(
         summary,
         columns,
-        |method| found(method).filter(|found| found.other_value.of > 0),
+        |method| (method.economy.overclaim).filter(|found| found.other_value.of > 0),
         |found| {
             let shares = [
                 &found.other_value,
