@@ -245,6 +245,9 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
+        if error.is_foreign() {
+            return Failure::input(chain(&error));
+        }
         let space = "free some space and run again; what was kept is safe";
         Failure::from_system(chain(&error), Shortage::in_error(&error), space)
     }
@@ -362,8 +365,8 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         EvaluationError::MissingKey { variable, provider } => format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]"),
         EvaluationError::CacheIsFile(_) => "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away"
         .to_owned(),
-        EvaluationError::NoSelftest { .. } => {
-            "`compeval judge selftest` asks them once, for all parts".to_owned()
+        EvaluationError::NoSelftest { url, .. } => {
+            format!("`compeval judge selftest --remote {url}` asks them once, for all parts")
         }
         EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
             "--remote-mode read writes nothing".to_owned()

@@ -12,7 +12,6 @@ use super::error::EvaluationError;
 use super::event::{Event, Listening, ProgressSnapshot, Started};
 use super::project::stage_models;
 use super::recorder::{Forwarder, Recorder};
-use super::remote::report_warnings;
 use super::rows::RowMaker;
 use crate::action::StageName;
 use crate::entries::{Journal, Refresh};
@@ -204,7 +203,7 @@ pub fn with_engine<T>(
     let done = runtime.block_on(work_and_report(work, &executor, stop, listening));
     listening.report(&Event::WorkIsOver(&listening.totals()));
     if let Some(shared) = shared {
-        report_warnings(shared, listening);
+        listening.report_warnings(shared);
     }
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
@@ -235,7 +234,7 @@ async fn work_and_report<T>(
 ) -> Result<T, EvaluationError> {
     let reporting = report_periodically(listening, || {
         if let Some(shared) = shared {
-            report_warnings(shared, listening);
+            listening.report_warnings(shared);
         }
         ProgressSnapshot {
             statuses: client.statuses(),

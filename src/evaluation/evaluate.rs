@@ -22,9 +22,7 @@ use super::publish::{PublishedResults, gather, publish};
 use super::reading_check::check_reading;
 use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
-use super::remote::{
-    add_spending, connect_shared, remote_of_run, remote_use, report_warnings, require_selftest,
-};
+use super::remote::{add_spending, connect_shared, remote_of_run, remote_use, require_selftest};
 use super::request::Request;
 use super::totals::RunTotals;
 use crate::entries::Refresh;
@@ -355,7 +353,7 @@ impl Prepared {
         keys.0.finish()?;
         self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
         if let Some(shared) = &options.shared {
-            report_warnings(shared, listening);
+            listening.report_warnings(shared);
             listening.report(&Event::Exchanged(&shared.exchanged()));
             manifest.remote = Some(remote_use(shared));
             if options.offline {

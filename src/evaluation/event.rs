@@ -13,7 +13,7 @@ use crate::results::{Label, ResultsFolder};
 use crate::scheduler::{self, Budget, RunEvent, Spent, StopRequest};
 use base::files::FileError;
 use models::ProviderStatus;
-use store::remote::{Exchanged, RemoteError};
+use store::remote::{Exchanged, RemoteError, SharedCache};
 
 /// A step of an evaluation.
 #[derive(Debug)]
@@ -95,6 +95,13 @@ impl<'l> Listening<'l> {
         Listening {
             listener: RefCell::new(listener),
             totals: RefCell::default(),
+        }
+    }
+
+    /// Reports the warnings about a remote.
+    pub(super) fn report_warnings(&self, shared: &SharedCache) {
+        for warning in shared.take_warnings() {
+            self.report(&Event::RemoteWarning(&warning));
         }
     }
 

@@ -73,13 +73,6 @@ pub fn connect_shared(
     })
 }
 
-/// Reports the warnings about the remote.
-pub(super) fn report_warnings(shared: &SharedCache, listening: &Listening<'_>) {
-    for warning in shared.take_warnings() {
-        listening.report(&Event::RemoteWarning(&warning));
-    }
-}
-
 /// Refuses to begin a part whose judges are untested, because every part would ask the same cases. Cases that the remote
 /// has are pulled.
 ///

@@ -204,11 +204,8 @@ impl ProjectLoader<'_> {
         // What is wrong with them is reported when they are read.
         let mut unreported = Problems(Vec::new());
         let files = self.fixture_loader(reader, &mut unreported).fixture_files();
-        let sizes = files.values().filter_map(|path| {
-            let bytes = std::fs::metadata(reader.folder().join(path)).ok()?.len();
-            Some(bytes / BYTES_PER_TOKEN)
-        });
-        sizes.collect()
+        let sizes = files.values().filter_map(|path| reader.bytes(path));
+        sizes.map(|bytes| bytes / BYTES_PER_TOKEN).collect()
     }
 
     /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.

@@ -83,6 +83,12 @@ impl SourceReader {
         })
     }
 
+    /// The size of a file, as far as it can be read.
+    pub(super) fn bytes(&self, path: &str) -> Option<u64> {
+        let opened = open_regular(&self.folder.join(path));
+        Some(opened.ok()?.metadata().ok()?.len())
+    }
+
     /// Puts `file` in the place of what was read under its path.
     pub(super) fn replace(&mut self, file: SourceFile) {
         self.read.insert(file.path.clone(), Ok(file));

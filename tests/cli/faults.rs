@@ -290,6 +290,7 @@ fn a_read_only_copy_can_be_read_and_a_run_in_it_says_why_it_cannot() {
         "labels ls",
         "compare a b",
         "cache ls",
+        "cache verify",
     ];
     for reader in readers {
         let ended = read_only(reader);
@@ -298,7 +299,6 @@ fn a_read_only_copy_can_be_read_and_a_run_in_it_says_why_it_cannot() {
     for writer in [
         RUN,
         "run --label new --model lexical",
-        "cache verify",
         "cache prune --older-than 0s",
         "report a",
         "labels rm a",
@@ -312,6 +312,14 @@ fn a_read_only_copy_can_be_read_and_a_run_in_it_says_why_it_cannot() {
         ]);
     }
     assert_eq!(project.files("."), before);
+    let pack = project.files("cache/packs").remove(0);
+    let mut bytes = std::fs::read(&pack).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&pack, &bytes).unwrap();
+    let ended = read_only("cache verify");
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stdout.contains("can only be read"), "{ended:?}");
+    assert_eq!(std::fs::read(&pack).unwrap(), bytes);
 }
 
 /// The run under a limit of the shell.

@@ -59,14 +59,14 @@ const NAMES: &[&str] = &[
 
 const COMMANDS: &[&str] = &[
     "labels ls",
-    "run --label base",
+    "run --label base --model lexical",
     "cache verify",
     "plan",
     "labels rm base",
     "cache prune --older-than 1d",
     "check",
     "report base",
-    "run --label other --runs 1",
+    "run --label other --runs 1 --model lexical",
     "show base",
     "cache ls",
 ];
@@ -144,7 +144,7 @@ fn end(project: &Project, arguments: &str) -> (i32, String) {
 /// Tries these names in a project of its own, each with two of the commands, which are others for each name and kind.
 fn try_names(kind: Kind, names: &[&str]) {
     let project = Project::offline();
-    project.expect(0, "run --label base");
+    project.expect(0, "run --label base --model lexical");
     let outside = tempfile::tempdir().unwrap();
     let saved = outside.path().join("saved");
     let target = outside.path().join("target");
@@ -179,7 +179,7 @@ fn try_names(kind: Kind, names: &[&str]) {
             fs::rename(&saved, &place).unwrap();
         }
         if !project.exists("results/base/manifest.json") {
-            project.expect(0, "run --label base");
+            project.expect(0, "run --label base --model lexical");
         }
     }
 }
@@ -212,4 +212,25 @@ fn the_sample_and_new_projects_are_written_into_real_folders() {
         .expect(2, "init")
         .says(&["fixtures", "symbolic link"]);
     assert!(content(outside.path()).is_empty());
+}
+
+#[test]
+fn only_the_user_may_name_a_link_as_the_cache() {
+    let mut project = Project::offline();
+    let outside = tempfile::tempdir().unwrap();
+    for name in ["cache", "results"] {
+        let place = project.path(name);
+        symlink(outside.path(), &place).unwrap();
+        for command in ["run --label a --model lexical", "cache ls", "labels ls"] {
+            project.expect(2, command).says(&[name, "symbolic link"]);
+        }
+        fs::remove_file(&place).unwrap();
+    }
+    assert!(content(outside.path()).is_empty());
+    let named = project.path("named");
+    symlink(outside.path(), &named).unwrap();
+    project.set("COMPEVAL_CACHE", &named.display().to_string());
+    project.expect(0, "run --label a --model lexical");
+    project.expect(0, "cache verify");
+    assert!(outside.path().join("FORMAT").is_file() && !project.exists("cache"));
 }

@@ -30,6 +30,11 @@ impl FileError {
         }
     }
 
+    /// Whether there is a link or a special file, which is not used.
+    pub fn is_foreign(&self) -> bool {
+        self.source.kind() == io::ErrorKind::InvalidInput
+    }
+
     /// Whether there is no such file.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound

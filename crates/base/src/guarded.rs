@@ -287,7 +287,7 @@ mod tests {
         symlink(at("folder"), at("away")).unwrap();
         mkfifoat(CWD, at("pipe"), Mode::RWXU).unwrap();
         File::create(at("endless"))
-            .and_then(|file| file.set_len(1 << 50))
+            .and_then(|file| file.set_len(1 << 40))
             .unwrap();
         folder
     }

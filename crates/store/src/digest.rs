@@ -140,6 +140,31 @@ impl DigestBuilder {
     }
 }
 
+/// A secret key for codes, which prove that a holder of the key wrote a message.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct CodeKey([u8; 32]);
+
+impl CodeKey {
+    /// The key that belongs to a secret. `context` separates uses of one secret.
+    pub(crate) fn derive(context: &str, secret: &str) -> CodeKey {
+        CodeKey(blake3::derive_key(context, secret.as_bytes()))
+    }
+
+    /// The code of a message and its name.
+    pub(crate) fn code(&self, name: &str, message: &[u8]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update(message);
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Whether `code` is that of a message and its name. Takes the same time for any wrong code.
+    pub(crate) fn verifies(&self, name: &str, message: &[u8], code: &[u8; 32]) -> bool {
+        blake3::Hash::from_bytes(self.code(name, message)) == blake3::Hash::from_bytes(*code)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

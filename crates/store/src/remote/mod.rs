@@ -45,15 +45,3 @@ trait Remote: fmt::Debug + Send + Sync {
     /// Writes an object as a whole, in place of one of this name.
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, ()>;
 }
-
-fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
-    match url {
-        RemoteUrl::Folder(path) => Ok(Box::new(folder::FolderRemote::new(path.clone()))),
-        #[cfg(feature = "object-stores")]
-        RemoteUrl::Bucket(bucket) => object_store::open_bucket(bucket),
-        #[cfg(feature = "object-stores")]
-        RemoteUrl::Web(url) => object_store::open_web_server(url),
-        #[cfg(not(feature = "object-stores"))]
-        RemoteUrl::Bucket(_) | RemoteUrl::Web(_) => Err(RemoteError::NotBuilt(url.to_string())),
-    }
-}

@@ -10,7 +10,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::digest::ActionKey;
+use crate::digest::{ActionKey, CodeKey};
 use base::redaction;
 
 /// The most bytes of an object. A larger output stays on this machine.
@@ -33,7 +33,7 @@ pub(super) fn failure_name(key: &ActionKey) -> String {
 
 /// The key of the codes in objects.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RemoteKey([u8; 32]);
+pub struct RemoteKey(CodeKey);
 
 impl RemoteKey {
     /// The least characters of the secret that a key is derived from.
@@ -46,18 +46,8 @@ impl RemoteKey {
             return None;
         }
         redaction::add_key(secret);
-        Some(RemoteKey(blake3::derive_key(
-            "compeval 2026 code of a remote object",
-            secret.as_bytes(),
-        )))
-    }
-
-    fn code(&self, name: &str, entry: &[u8]) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        hasher.update(&(name.len() as u64).to_le_bytes());
-        hasher.update(name.as_bytes());
-        hasher.update(entry);
-        hasher.finalize()
+        let context = "compeval 2026 code of a remote object";
+        Some(RemoteKey(CodeKey::derive(context, secret)))
     }
 }
 
@@ -69,7 +59,7 @@ impl fmt::Debug for RemoteKey {
 
 /// The object `name` with an entry.
 pub(super) fn seal(key: Option<&RemoteKey>, name: &str, entry: &[u8]) -> Bytes {
-    let code = key.map_or([0; CODE], |key| *key.code(name, entry).as_bytes());
+    let code = key.map_or([0; CODE], |key| key.0.code(name, entry));
     [&MAGIC[..], &code, entry].concat().into()
 }
 
@@ -85,7 +75,7 @@ pub(super) fn unseal<'o>(
         .ok_or("it is no object of this version of compeval")?;
     let (code, entry) = rest.split_first_chunk::<CODE>().ok_or("it is cut off")?;
     match key {
-        Some(key) if key.code(name, entry) != blake3::Hash::from_bytes(*code) => {
+        Some(key) if !key.0.verifies(name, entry, code) => {
             Err("its code is not that of COMPEVAL_REMOTE_KEY")
         }
         _ => Ok(entry),

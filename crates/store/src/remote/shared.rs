@@ -12,13 +12,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::folder::FolderRemote;
 use super::object::{MAX_OBJECT, failure_name, output_name, seal, unseal};
 use super::settings::RemoteSettings;
-use super::{Remote, RemoteError, RemoteFuture, open};
+use super::{Remote, RemoteError, RemoteFuture, RemoteUrl};
 use crate::cache::{
     CacheError, EntryHeader, KeyOf, Lookup, Store, pack_entry, pack_failure, read_failure,
 };
 use crate::digest::ActionKey;
+
+fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
+    match url {
+        RemoteUrl::Folder(path) => Ok(Box::new(FolderRemote::new(path.clone()))),
+        #[cfg(feature = "object-stores")]
+        RemoteUrl::Bucket(bucket) => super::object_store::open_bucket(bucket),
+        #[cfg(feature = "object-stores")]
+        RemoteUrl::Web(url) => super::object_store::open_web_server(url),
+        #[cfg(not(feature = "object-stores"))]
+        RemoteUrl::Bucket(_) | RemoteUrl::Web(_) => Err(RemoteError::NotBuilt(url.to_string())),
+    }
+}
 
 /// A call to the remote that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
