@@ -38,9 +38,12 @@ run() {
     cd "$DIRECTORY"
     local -a words more
     local artifact=""
-    # Both go into outputs, names of artifacts and a filter of jq, line by line and quoted.
+    # Both go into outputs, names of artifacts and a filter of jq, line by line and quoted, and the label into paths.
     case "$PART$LABEL" in
         *[$'\n\r"']*) echo "::error::part and label may have no line ends and no quotes"; exit 2 ;;
+    esac
+    case "$LABEL" in
+        */*) echo "::error::a label may have no slash"; exit 2 ;;
     esac
     # All lines of it are words.
     read -r -d '' -a more <<<"$ARGS" || true
@@ -79,7 +82,7 @@ run() {
 # Links to elsewhere must not be uploaded with the results.
 unlinked() {
     local folder="$DIRECTORY/results/$LABEL"
-    if [ -L "$DIRECTORY/results" ] || [ -n "$(find "$folder" ! -type f ! -type d 2>/dev/null | head -n 1)" ]; then
+    if [ -L "$DIRECTORY/results" ] || [ -L "$DIRECTORY/compeval-junit.xml" ] || [ -n "$(find "$folder" ! -type f ! -type d 2>/dev/null | head -n 1)" ]; then
         echo "::error::there is a link or a special file in $folder; nothing is uploaded"
         exit 1
     fi

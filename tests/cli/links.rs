@@ -175,8 +175,10 @@ fn try_names(kind: Kind, names: &[&str]) {
             Ok(_) => fs::remove_file(&place).unwrap(),
             Err(_) => {}
         }
-        if is_saved {
-            fs::rename(&saved, &place).unwrap();
+        if is_saved && fs::rename(&saved, &place).is_err() {
+            // the command removed its folder
+            let removed = fs::remove_file(&saved);
+            removed.or_else(|_| fs::remove_dir_all(&saved)).unwrap();
         }
         if !project.exists("results/base/manifest.json") {
             project.expect(0, "run --label base --model lexical");

@@ -35,9 +35,11 @@ pub(crate) enum FolderKind {
 }
 
 impl Layout {
+    /// The cache in `root`, which may be a link where the user named it.
     pub(crate) fn new(root: &Path) -> Layout {
+        let resolved = root.is_symlink().then(|| root.canonicalize().ok());
         Layout {
-            root: root.to_owned(),
+            root: resolved.flatten().unwrap_or_else(|| root.to_owned()),
         }
     }
 
