@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use compeval::action::{Digest, Stage};
 use compeval::entries::{EntryLookup, EntryMeta};
 use store::cache::{
-    CacheError, CacheSnapshot, EntryStatus, Lookup, ParseResult, RemovalReason, Store, pack_entry,
+    CacheError, CacheSnapshot, EntryStatus, Lookup, ParseResult, RemovalReason, Store,
 };
 use tempfile::tempdir;
 
@@ -325,7 +325,7 @@ fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
     let snapshot = CacheSnapshot::open(&cache).unwrap();
     let record = |n| snapshot.find(&key(n)).unwrap();
     (0..count)
-        .map(|n| pack_entry(&snapshot, &record(n)).unwrap())
+        .map(|n| snapshot.packed(&record(n)).unwrap())
         .collect()
 }
 

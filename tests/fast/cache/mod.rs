@@ -2,10 +2,10 @@
 
 mod crashed_files;
 mod damage;
+mod frames;
 mod journal;
 mod kill;
 mod maintenance;
-mod packed;
 mod power_loss;
 mod stored;
 pub(crate) mod support;

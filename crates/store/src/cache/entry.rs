@@ -1,7 +1,7 @@
 //! Entries: what is stored about an action besides its body.
 //!
 //! `EntryHeader` is everything, and is stored in the header of the entry's frame. `Record` is the part that plans and
-//! runs read for every action. The sled tree holds it, so it is small (200 bytes at most) and has no fields.
+//! runs read for every action. The sled tree holds it, so it is small (1 KB at most) and has no fields.
 //!
 //! The cache stores a `Tag` and the content of a `Field` and never interprets them.
 
@@ -43,7 +43,7 @@ pub struct EntryHeader {
     /// The URL of the remote that it was pulled from; `None` for an entry made here. Pulling means to trust whoever made
     /// it, so a pulled entry stays recognizable.
     pub origin: Option<String>,
-    /// What it was made from. A field that entries of a pack share is stored once.
+    /// What it was made from.
     pub fields: Vec<Field>,
 }
 
@@ -57,7 +57,7 @@ pub struct ModelNames {
 }
 
 /// One thing that an entry was made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
     /// The digest under which its text may be stored. A prune keeps that text while an entry names it.
     pub text: Option<Digest>,
@@ -92,6 +92,44 @@ impl EntryHeader {
         }
     }
 
+    /// The header that is stored as these two parts.
+    pub(super) fn new(summary: EntrySummary, details: EntryDetails) -> EntryHeader {
+        let EntrySummary {
+            created,
+            kind,
+            usage,
+            cost,
+            latency_ms,
+            place,
+            format,
+        } = summary;
+        let EntryDetails {
+            models,
+            origin,
+            fields,
+        } = details;
+        EntryHeader {
+            kind,
+            format,
+            created,
+            usage,
+            cost,
+            latency_ms,
+            place,
+            models,
+            origin,
+            fields,
+        }
+    }
+
+    pub(super) fn details(&self) -> EntryDetails {
+        EntryDetails {
+            models: self.models.clone(),
+            origin: self.origin.clone(),
+            fields: self.fields.clone(),
+        }
+    }
+
     /// The digests under which texts may be stored for this entry.
     pub fn texts(&self) -> impl Iterator<Item = Digest> {
         self.fields.iter().filter_map(|field| field.text)
@@ -108,6 +146,14 @@ pub(crate) struct EntrySummary {
     pub(super) latency_ms: u64,
     pub(super) place: Digest,
     pub(super) format: Option<Tag>,
+}
+
+/// The rest of an entry's header.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct EntryDetails {
+    models: ModelNames,
+    origin: Option<String>,
+    fields: Vec<Field>,
 }
 
 /// The result of parsing a stored body. `parser` is the version of the parser.
@@ -146,30 +192,6 @@ impl ParseResult {
                 fault: fault.to_string(),
             }),
         }
-    }
-}
-
-/// The result of parsing the body of an entry, as it is stored with others in a frame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ParsedBody {
-    pub(super) key: ActionKey,
-    /// The beginning of the digest of the body.
-    raw: [u8; 8],
-    pub(super) result: ParseResult,
-}
-
-impl ParsedBody {
-    pub(super) fn new(key: ActionKey, raw: Digest, result: ParseResult) -> ParsedBody {
-        ParsedBody {
-            key,
-            raw: prefix_of(&raw),
-            result,
-        }
-    }
-
-    /// Whether this is the result for the body of `record`.
-    pub(super) fn is_result_for(&self, record: &Record) -> bool {
-        prefix_of(&record.raw) == self.raw
     }
 }
 
@@ -288,14 +310,10 @@ impl From<&ParseResult> for EntryStatus {
     }
 }
 
-/// Cuts a fault or a failure message to the 400 bytes that frames store.
+/// Cuts a fault or a failure message to the bytes that are stored.
 pub(super) fn clip(text: &str) -> &str {
-    clip_to(text, 400)
-}
-
-/// Cuts a text to `bytes` bytes at most.
-pub(super) fn clip_to(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
+    const STORED: usize = 400;
+    &text[..text.floor_char_boundary(STORED)]
 }
 
 /// What the sled tree stores about an entry.

@@ -46,6 +46,10 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         self.cache_of(record).header(record)
     }
 
+    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage> {
+        self.cache_of(record).packed(record)
+    }
+
     fn is_remote(&self, record: &Record) -> bool {
         self.cache_of(record).is_remote(record)
     }

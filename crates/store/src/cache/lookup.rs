@@ -51,6 +51,12 @@ pub trait Lookup {
     /// As `reply`.
     fn header(&self, record: &Record) -> Result<EntryHeader, Damage>;
 
+    /// An entry as another cache takes it: its frame, verified.
+    ///
+    /// # Errors
+    /// As `reply`.
+    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage>;
+
     /// Whether an entry is only in a remote, from which a run pulls it.
     fn is_remote(&self, _: &Record) -> bool {
         false

@@ -1,12 +1,12 @@
 //! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
-//! A sled tree, `actions`, maps keys to records. The bytes are in packs: append-only, self-describing files of frames
-//! (`frame`), in which a field that many entries share is stored once (`packed`). Where tree and packs disagree, the
-//! packs are right. A put is acknowledged after its frame is on disk. One writer thread commits for all callers in
-//! batches, because a sync per entry would cost more than everything else.
+//! A sled tree, `actions`, maps keys to records: the process that writes looks outputs up in it, by their keys. The bodies
+//! are in packs: append-only, self-describing files of frames (`frame`), from which a lost tree is rebuilt. Where tree and
+//! packs disagree, the packs are right. A put is acknowledged after its frame is on disk. One writer thread commits for all
+//! callers in batches, because a sync per entry would cost more than everything else.
 //!
-//! All reads go to the same tables in memory (`index`). `Store`, which holds the lock, fills them from the tree.
-//! `CacheSnapshot` fills them from the headers of the frames, so it can run beside a writer.
+//! `Store` holds the lock and has in memory only what is not in the tree yet. `CacheSnapshot` reads the headers of the
+//! frames, locks nothing and writes nothing, so it can run beside a writer.
 //!
 //! Invariants: of several frames with one key the last wins; a body that does not match its digest is never returned; a
 //! damaged entry is reported and treated as a miss, and causes no panic; one process writes at a time.
@@ -41,7 +41,7 @@ pub use entry::{
     Record, RemovalReason, Tag, now_ms,
 };
 pub use error::{CacheError, Damage};
-pub use exchange::{ImportCounts, pack_entry, pack_failure, read_failure};
+pub use exchange::{ImportCounts, pack_failure, read_failure};
 pub use layered::Layered;
 pub use lookup::{Lookup, StoredReply};
 pub use maintenance::PruneCounts;

@@ -6,21 +6,20 @@ use std::path::Path;
 use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::index::scan::scan;
-use super::index::{Tables, last_used};
+use super::index::{Index, last_used};
 use super::lookup::{Lookup, StoredReply};
 use super::maintenance::verify::{self, DamageReport};
 use super::packs::PackFiles;
 use super::packs::folder::{FolderKind, Layout};
 use super::packs::frame::key_prefix;
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
-use super::packs::packed::DecodedHeader;
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]
 pub struct CacheSnapshot {
-    tables: Tables,
+    index: Index,
     packs: PackFiles,
     pub(super) layout: Layout,
 }
@@ -33,12 +32,12 @@ impl CacheSnapshot {
     pub fn open(dir: &Path) -> Result<CacheSnapshot, CacheError> {
         let layout = Layout::new(dir);
         let packs = PackFiles::new(layout.clone());
-        let tables = match layout.inspect()? {
-            FolderKind::Empty => Tables::default(),
+        let index = match layout.inspect()? {
+            FolderKind::Empty => Index::default(),
             FolderKind::Cache | FolderKind::Unlabelled => scan(&layout, &packs)?.0,
         };
         Ok(CacheSnapshot {
-            tables,
+            index,
             packs,
             layout,
         })
@@ -46,7 +45,7 @@ impl CacheSnapshot {
 
     /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
-        let mut notices: Vec<String> = self.tables.damage_notices().collect();
+        let mut notices: Vec<String> = self.index.damage_notices().collect();
         let has_index = guarded::exists(&self.layout.index().join("db"));
         if has_index && self.layout.pack_ids().is_ok_and(|ids| ids.is_empty()) {
             notices.push(format!(
@@ -62,21 +61,12 @@ impl CacheSnapshot {
     /// # Errors
     /// If a pack cannot be read.
     pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
-        verify::look(&self.layout, &self.packs, &self.tables)
-    }
-
-    /// Whether all fields of an entry are known. If its header cannot be read at all, the answer is yes: the error
-    /// comes when it is read.
-    pub(super) fn has_whole_header(&self, record: &Record) -> bool {
-        !matches!(
-            self.packs.decoded_header(record),
-            Ok(DecodedHeader::FieldLost)
-        )
+        verify::look(&self.layout, &self.packs, &self.index)
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.tables.record_count()
+        self.index.records().len()
     }
 
     /// Whether there is no entry.
@@ -87,7 +77,7 @@ impl CacheSnapshot {
 
 impl Lookup for CacheSnapshot {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        self.tables.find(key)
+        self.index.find(key)
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
@@ -102,35 +92,40 @@ impl Lookup for CacheSnapshot {
         self.packs.header(record)
     }
 
+    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage> {
+        self.packs.whole_frame(record)
+    }
+
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
-        self.tables.latest_at(place)
+        self.index.latest_at(place)
     }
 
     fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.tables.removed(key)
+        self.index.removed(key)
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
-        let at = self.tables.text(digest)?;
+        let at = self.index.text(digest)?;
         String::from_utf8(self.packs.text(digest, at).ok()?.into()).ok()
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.tables.count(digest)
+        self.index.count(digest)
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.tables.day(&key_prefix(&record.key)))
+        last_used(record, self.index.day(&key_prefix(&record.key)))
     }
 
     fn records(&self) -> Vec<Record> {
-        self.tables.all_records()
+        self.index.records()
     }
 }
 
 impl StepLog for CacheSnapshot {
     fn steps(&self) -> Vec<(BatchNonce, BatchStep)> {
-        self.tables.journal.keys().copied().collect()
+        let steps = self.index.steps().into_iter();
+        steps.map(|(step, _)| step).collect()
     }
 
     fn read_step<T>(
@@ -139,7 +134,7 @@ impl StepLog for CacheSnapshot {
         step: BatchStep,
         decode: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<Option<T>, Damage> {
-        let at = self.tables.journal.get(&(nonce, step)).copied();
+        let at = self.index.step(nonce, step);
         at.map(|at| self.packs.step(at, decode)).transpose()
     }
 }

@@ -5,7 +5,8 @@
 //! texts, counts and days of use are queued, and durable after the next such call, after `sync`, or when the store is
 //! dropped: what a crash loses of them is derived again.
 //!
-//! Lookups do not fail: they read tables in memory. A damaged entry counts as missing, and a notice says so.
+//! A key is looked up among what was just written, then in the sled tree. Lookups do not fail: where the tree cannot be
+//! used, the packs are read instead. A damaged entry counts as missing, and a notice says so.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use super::entry::{
 };
 use super::error::{CacheError, Damage};
 use super::exchange::{self, ImportCounts, ImportTarget};
-use super::index::last_used;
+use super::index::{Index, last_used};
 use super::lookup::{Lookup, StoredReply};
 use super::maintenance::verify::{self, DamageReport};
 use super::maintenance::{self, PruneCounts};
@@ -132,7 +133,9 @@ impl Store {
         message: &str,
     ) -> Result<Record, CacheError> {
         self.inner.check()?;
-        self.put(frame::failure(key, header, class, message)).await
+        let body = EncodedBody::empty();
+        self.put(frame::failure(key, header, (class, message), &body))
+            .await
     }
 
     async fn put(&self, frame: Result<Vec<u8>, postcard::Error>) -> Result<Record, CacheError> {
@@ -184,7 +187,7 @@ impl Store {
     /// names the digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
         let is_known = !lock(&self.known_texts).insert(digest);
-        if is_known || self.inner.tables().text(&digest).is_some() {
+        if is_known || self.inner.read(|index| index.text(&digest)).is_some() {
             return;
         }
         self.put_text(digest, text.as_bytes(), frame::text);
@@ -212,11 +215,11 @@ impl Store {
 
     /// The memo or text stored under a name.
     pub fn read_memo(&self, name: &Digest) -> Option<Bytes> {
-        let at = self.inner.tables().text(name)?;
+        let at = self.inner.read(|index| index.text(name))?;
         let read = self.noticed(self.inner.packs.text(name, at));
         if read.as_ref().is_err_and(|damage| !damage.is_unread) {
             // so that it is stored again
-            self.inner.tables_mut().forget_text(name);
+            self.inner.change(|index| index.forget_text(name));
         }
         read.ok()
     }
@@ -259,8 +262,10 @@ impl Store {
     fn write_touches(&self) {
         let today = Day::today();
         let used = std::mem::take(&mut *lock(&self.used)).into_iter();
-        let keys = used.filter(|key| self.inner.tables().day(key).is_none_or(|day| day < today));
-        let keys: Vec<KeyPrefix> = keys.collect();
+        let known = |key: &KeyPrefix| self.inner.read(|index| index.day(key));
+        let keys: Vec<KeyPrefix> = used
+            .filter(|key| known(key).is_none_or(|day| day < today))
+            .collect();
         if !keys.is_empty() {
             self.write_in_background(frame::touch(today, &keys));
         }
@@ -398,7 +403,7 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        self.inner.tables().find(key)
+        self.inner.find(key)
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
@@ -413,12 +418,16 @@ impl Lookup for Store {
         self.inner.packs.header(record)
     }
 
+    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage> {
+        self.noticed(self.inner.packs.whole_frame(record))
+    }
+
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
-        self.inner.tables().latest_at(place)
+        self.inner.read(|index| index.latest_at(place))
     }
 
     fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.inner.tables().removed(key)
+        self.inner.read(|index| index.removed(key))
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
@@ -426,21 +435,23 @@ impl Lookup for Store {
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.inner.tables().count(digest)
+        self.inner.read(|index| index.count(digest))
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.inner.tables().day(&key_prefix(&record.key)))
+        let key = key_prefix(&record.key);
+        last_used(record, self.inner.read(|index| index.day(&key)))
     }
 
     fn records(&self) -> Vec<Record> {
-        self.inner.tables().all_records()
+        self.inner.read(Index::records)
     }
 }
 
 impl StepLog for Store {
     fn steps(&self) -> Vec<(BatchNonce, BatchStep)> {
-        self.inner.tables().journal.keys().copied().collect()
+        let steps = self.inner.read(Index::steps).into_iter();
+        steps.map(|(step, _)| step).collect()
     }
 
     fn read_step<T>(
@@ -449,7 +460,7 @@ impl StepLog for Store {
         step: BatchStep,
         decode: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<Option<T>, Damage> {
-        let at = self.inner.tables().journal.get(&(nonce, step)).copied();
+        let at = self.inner.read(|index| index.step(nonce, step));
         at.map(|at| self.inner.packs.step(at, decode)).transpose()
     }
 }

@@ -8,14 +8,11 @@ use tempfile::tempdir;
 use super::entry::{
     Day, EntryHeader, EntryStatus, Field, FrameLocation, ParseResult, Record, RemovalReason, Tag,
 };
-use super::index::Tables;
-use super::index::item_key::ItemKey;
-use super::index::items::item;
-use super::packs::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
+use super::index::Index;
+use super::packs::frame::{
+    self, EncodedBody, FrameContent, FrameHeader, FrameHeaderError, PackHeader,
+};
 use super::packs::journal_steps::{BatchNonce, BatchStep};
-use super::packs::packed::{DecodedHeader, PortableFrame, decode_header, pack};
-use super::packs::provenance::EncodedProvenance;
-use super::packs::shared_fields::{FieldNumbers, SharedFields};
 use super::packs::{compress_body, decode_body};
 use super::writing::active_pack::ActivePack;
 use super::{CacheSnapshot, Lookup, ModelNames, StepLog, Store};
@@ -127,7 +124,7 @@ fn record() -> Record {
 }
 
 #[test]
-fn a_record_takes_200_bytes_in_the_tree_at_most_and_one_of_another_version_is_refused() {
+fn a_record_takes_1_kb_in_the_tree_at_most_and_one_of_another_version_is_refused() {
     let long: std::sync::Arc<str> = "x".repeat(400).into();
     let all = Some(Tokens(u64::from(u32::MAX)));
     let usage = Usage {
@@ -157,18 +154,9 @@ fn a_record_takes_200_bytes_in_the_tree_at_most_and_one_of_another_version_is_re
             latency_ms: 86_400_000,
             ..record()
         };
-        let mut tables = Tables::default();
-        tables.set_record(record.clone());
-        let value = item(&tables, ItemKey::Action(record.key))
-            .unwrap()
-            .value
-            .unwrap();
-        assert!(value.len() <= 200, "{}", value.len());
-        let found = Record::decode(record.key, &value).unwrap();
-        assert_eq!(
-            (found.raw, found.location, found.usage),
-            (record.raw, record.location, record.usage)
-        );
+        let value = record.encode().unwrap();
+        assert!(value.len() <= 1024, "{}", value.len());
+        assert_eq!(Record::decode(record.key, &value), Some(record));
     }
     let bytes = record().encode().unwrap();
     assert_eq!(Record::decode(record().key, &bytes), Some(record()));
@@ -180,7 +168,7 @@ fn digest() -> impl Strategy<Value = Digest> {
     any::<[u8; 32]>().prop_map(Digest)
 }
 
-/// A frame of version 1 of any kind, and what reading it must give.
+/// A frame of any kind, and what reading it must give.
 fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let key = || digest().prop_map(ActionKey);
     let body = prop::collection::vec(any::<u8>(), 0..300);
@@ -211,7 +199,8 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
         },
     );
     let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
-        let frame = frame::failure(key, &header(), &class, &message).unwrap();
+        let frame = frame::failure(key, &header(), (&class, &message), &EncodedBody::empty());
+        let frame = frame.unwrap();
         (
             frame,
             FrameContent::Failure {
@@ -293,7 +282,7 @@ proptest! {
         prop_assert_eq!(&header.content, &content);
         prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
         let is_entry = matches!(content, FrameContent::Reply(_) | FrameContent::Failure { .. });
-        let entry = decode_header(&header, &frame[..header.head_len as usize], &SharedFields::default());
+        let entry = header.entry(&frame[..header.head_len as usize]);
         prop_assert_eq!(entry.is_some(), is_entry);
     }
 
@@ -317,7 +306,6 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = Record::decode(ActionKey(Digest::hash("k")), &bytes);
-        let _ = EncodedProvenance::decode(&bytes, &SharedFields::default());
         let read = FrameHeader::decode(&bytes);
         prop_assert!(matches!(read, Err(FrameHeaderError::Short(_) | FrameHeaderError::Damaged(_))));
     }
@@ -326,151 +314,6 @@ proptest! {
     fn a_frame_that_is_cut_off_says_how_many_bytes_it_needs((frame, _) in any_frame(), keep in 0..88usize) {
         let cut = &frame[..keep.min(frame.len())];
         prop_assert_eq!(FrameHeader::decode(cut), Err(FrameHeaderError::Short(frame::FIXED)));
-    }
-}
-
-/// Frames of version 1 as a pack gets them.
-fn packed(frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    let frames = frames
-        .into_iter()
-        .map(|frame| PortableFrame::read(frame, &SharedFields::default()))
-        .collect();
-    pack(frames, &mut FieldNumbers::default()).unwrap().frames
-}
-
-/// An entry of version 1, like others but for its place and its request.
-fn entry(n: u64) -> (EntryHeader, Vec<u8>) {
-    let mut header = EntryHeader {
-        place: Digest::hash(n.to_le_bytes()),
-        ..header()
-    };
-    header
-        .fields
-        .insert(1, field(None, &format!("request-{n}")));
-    let body = compress_body(b"a body").unwrap();
-    let frame = frame::reply(ActionKey(Digest::hash(n.to_le_bytes())), &header, &body).unwrap();
-    (header, frame)
-}
-
-#[test]
-fn the_bytes_of_packed_frames_are_pinned() {
-    let key = ActionKey(Digest::hash("key"));
-    let reading = ParseResult::Output {
-        out: Digest::hash("out"),
-        state: None,
-        parser: 2,
-    };
-    let parsed = frame::parse_result(key, Digest::hash("a body"), &reading).unwrap();
-    let frames = packed(vec![entry(1).1, parsed.clone(), entry(2).1, parsed]);
-    let all: Vec<String> = frames.iter().map(|frame| hex(frame)).collect();
-    insta::assert_snapshot!(all.join("\n\n"), @"
-    c56672020a805f000308006e756d62657273260183d9dab06011479163c7c4d5
-    fa735f911bac86729f56aaa115b7eed2eb66e0226d6f64656c2c01831c6831fd
-    c9a309a4c66cc3cb2fa3740a100da8b86d6fe86e9ba40deb50aa1970726f6d70
-    7420702e6d6478348087
-
-    c56672020100b7010606f68647491a0d12016999e47689dae5744d2b8c1903fa
-    f7ca2886a658150083100ef2c8ee517815aafdab091172373f9cb58039a24faf
-    0d79c863a96c9febea64f5a11aa4fbd8c1a28c340201ac020000010000010000
-    00000000e03f84071a0d12016999e47689dae5744d2b8c1903faf7ca2886a658
-    150083100ef2c8ee01020001036d2d3101f8eaf16b050001000008006e756d62
-    657273000a00726571756573742d3100260183d9dab06011479163c7c4d5fa73
-    5f911bac86729f56aaa115b7eed2eb66e0226d6f64656c002c01831c6831fdc9
-    a309a4c66cc3cb2fa3740a100da8b86d6fe86e9ba40deb50aa1970726f6d7074
-    20702e6d64419620796120626f6479
-
-    c566720201005a0606f6864749ea21c7b3c885cf2fb547bb51016c8bbbaca21d
-    b264cc9f332769ad8dd895f0a3517815aafdab091172373f9cb58039a24faf0d
-    79c863a96c9febea64f5a11aa4fbd8c1a28c340201ac02000001000001000000
-    000000e03f8407ea21c7b3c885cf2fb547bb51016c8bbbaca21db264cc9f3327
-    69ad8dd895f0a301020001036d2d3101ffee2faf0500010001000a0072657175
-    6573742d3202033117cc5f6120626f6479
-
-    c56672020b80970102ff8e2bab3b26e0c127002127905539b47eb421de85d554
-    e15f55a446459b52b4517815aafdab0911005443af0c0e97f60b57f1450f3051
-    247bce8f92565feb6cd650c9369b79f0b43b0002ff8e2bab3b26e0c127002127
-    905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911005443af
-    0c0e97f60b57f1450f3051247bce8f92565feb6cd650c9369b79f0b43b0002d1
-    ec274b
-    ");
-}
-
-#[test]
-fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
-    let key = ActionKey(Digest::hash("key"));
-    let reading = ParseResult::Malformed {
-        parser: 1,
-        fault: "x".into(),
-    };
-    let failed = frame::failure(key, &header(), "class", "message").unwrap();
-    let parsed = frame::parse_result(key, Digest::hash("a body"), &reading).unwrap();
-    for frame in packed(vec![entry(1).1, entry(2).1, entry(3).1, failed, parsed]) {
-        let head = FrameHeader::decode(&frame).unwrap().head_len as usize;
-        for at in 0..head {
-            for bit in 0..8 {
-                let mut flipped = frame.clone();
-                flipped[at] ^= 1 << bit;
-                assert!(
-                    FrameHeader::decode(&flipped).is_err(),
-                    "byte {at} of {head}"
-                );
-            }
-            let cut = FrameHeader::decode(&frame[..at]);
-            assert!(
-                matches!(cut, Err(FrameHeaderError::Short(needed)) if needed > at),
-                "{at} bytes of {head}: {cut:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_packed_frame_in_an_export_is_refused() {
-    let frames = packed(vec![entry(1).1, entry(2).1, entry(3).1]).concat();
-    let mut stream = frames.as_slice();
-    let mut read =
-        || super::exchange::read_item(&mut stream, |header| Some(ActionKey(header.place)));
-    assert!(read().unwrap().is_some(), "the fields that they share");
-    assert!(
-        read().unwrap().is_some(),
-        "the first, which names none of them"
-    );
-    assert!(read().is_err());
-}
-
-proptest! {
-    #[test]
-    fn packed_entries_are_explained_as_before(kinds in prop::collection::vec((0..4u64, any::<bool>()), 1..12)) {
-        let key = ActionKey(Digest::hash("failed"));
-        let frames = kinds.iter().map(|(n, fails)| match fails {
-            true => frame::failure(key, &entry(*n).0, "class", "message").unwrap(),
-            false => entry(*n).1,
-        });
-        let mut shared = SharedFields::default();
-        let mut found = Vec::new();
-        let packed = packed(frames.collect());
-        for frame in &packed {
-            let header = FrameHeader::decode(frame).unwrap();
-            prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
-            if let FrameContent::Fields(new) = header.content {
-                shared.add(new);
-                continue;
-            }
-            let Some(DecodedHeader::Whole(meta)) = decode_header(&header, &frame[..header.head_len as usize], &shared) else {
-                panic!("an entry is explained");
-            };
-            found.push(*meta);
-            // and packed again, for another pack
-            let again = PortableFrame::read(frame.clone(), &shared);
-            let PortableFrame::Entry(_) = &again else { panic!("an entry stays one") };
-            let once = pack(vec![again], &mut FieldNumbers::default()).unwrap().frames;
-            let first = once.first().unwrap();
-            let header = FrameHeader::decode(first).unwrap();
-            let found = decode_header(&header, &first[..header.head_len as usize], &SharedFields::default());
-            prop_assert!(matches!(found, Some(DecodedHeader::Whole(_))));
-        }
-        let expected: Vec<EntryHeader> = kinds.iter().map(|(n, _)| entry(*n).0).collect();
-        prop_assert_eq!(found, expected);
     }
 }
 
@@ -503,10 +346,8 @@ fn a_killed_prune_does_not_open_a_closed_batch_again() {
     let forget = |active: &mut ActivePack| {
         store
             .inner
-            .tables_mut()
-            .forget_step(nonce, BatchStep::Intent);
-        store.inner.flush_tree(active);
-        Ok(())
+            .change(|index| index.forget_step(nonce, BatchStep::Intent));
+        store.inner.flush_tree(active, &[])
     };
     store.inner.exclusively(forget).unwrap();
     store.close().unwrap();
@@ -540,7 +381,7 @@ fn no_pack_is_overwritten() {
 
 #[test]
 fn a_parse_result_without_its_entry_changes_nothing() {
-    let mut tables = Tables::default();
+    let mut index = Index::default();
     let reading = ParseResult::Malformed {
         parser: 1,
         fault: "x".into(),
@@ -548,8 +389,8 @@ fn a_parse_result_without_its_entry_changes_nothing() {
     let frame =
         frame::parse_result(ActionKey(Digest::hash("k")), Digest::hash("raw"), &reading).unwrap();
     let header = FrameHeader::decode(&frame).unwrap();
-    tables.apply(header.location(1, 24), &header);
-    assert_eq!(tables.record_count(), 0);
+    index.apply(header.location(1, 24), &header);
+    assert!(index.is_empty());
 }
 
 /// A store whose pack is replaced by a device that is always full.

@@ -119,6 +119,10 @@ impl Lookup for RemoteEntries {
         self.store.header(record)
     }
 
+    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage> {
+        self.store.packed(record)
+    }
+
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
         self.store.latest(place)
     }

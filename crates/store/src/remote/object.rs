@@ -1,7 +1,7 @@
 //! An object: one entry, named by its key.
 //!
 //! ```text
-//! magic 8 | code 32 | an entry in the frame of packs, compressed
+//! magic 8 | code 32 | an entry in the frame of packs
 //! ```
 //! The code is a keyed hash of name and entry, or zero where there is no key. What it proves is that somebody with the
 //! key wrote the object; that the entry belongs to its name is known by the inputs that the entry lists.

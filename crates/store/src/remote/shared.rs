@@ -16,9 +16,7 @@ use super::folder::FolderRemote;
 use super::object::{MAX_OBJECT, failure_name, output_name, seal, unseal};
 use super::settings::RemoteSettings;
 use super::{Remote, RemoteError, RemoteFuture, RemoteUrl};
-use crate::cache::{
-    CacheError, EntryHeader, KeyOf, Lookup, Store, pack_entry, pack_failure, read_failure,
-};
+use crate::cache::{CacheError, EntryHeader, KeyOf, Lookup, Store, pack_failure, read_failure};
 use crate::digest::ActionKey;
 
 fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
@@ -221,7 +219,7 @@ impl SharedCache {
             return Ok(false);
         };
         // A damaged entry is reported when it is read.
-        let Ok(entry) = pack_entry(store, &record) else {
+        let Ok(entry) = store.packed(&record) else {
             return Ok(false);
         };
         if self.write(output_name(key), &entry, replaces).await != Some(false) {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Tables;
+use super::Index;
 use super::tree::{ActionTree, Watermarks};
 use crate::cache::error::{CacheError, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
@@ -46,10 +46,10 @@ pub(crate) enum OldIndex {
     Remove,
 }
 
-/// Fills a new tree and replaces the old one with it. Nobody may have the old one open.
+/// Fills a new tree with what was scanned, and replaces the old one with it. Nobody may have the old one open.
 pub(crate) fn replace_index(
     layout: &Layout,
-    tables: &Tables,
+    scanned: &Index,
     packs: &Watermarks,
     old: OldIndex,
 ) -> IndexResult<ActionTree> {
@@ -57,7 +57,7 @@ pub(crate) fn replace_index(
     remove_folder(&fresh).map_err(IndexFault::broken)?;
     remove_folder(&ready).map_err(IndexFault::broken)?;
     let tree = ActionTree::open(&fresh)?;
-    tree.fill(tables, packs)?;
+    scanned.fill(&tree, packs)?;
     drop(tree);
     guarded::rename(&fresh, &ready).map_err(IndexFault::broken)?;
     match old {
@@ -66,7 +66,7 @@ pub(crate) fn replace_index(
     }
     guarded::rename(&ready, &layout.index()).map_err(IndexFault::broken)?;
     sync_folder(layout.root()).map_err(IndexFault::broken)?;
-    ActionTree::open(&layout.index())
+    Ok(ActionTree::open_filled(&layout.index())?.0)
 }
 
 /// Renames the index to `index.bad-<time>`. Only the newest such folder is kept.

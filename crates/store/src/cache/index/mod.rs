@@ -1,32 +1,37 @@
-//! The tables: in memory, everything that the packs define. `Tables::apply` applies a frame to them.
+//! The index: where each entry is, and everything else that the frames of the packs define. `Index::apply` applies a
+//! frame to it.
 //!
-//! All reads of the cache go to these tables. The process that holds the lock fills them from the sled tree (`tree`),
-//! all others from the headers of the packs (`scan`). They note what changed, so that the tree can be updated.
+//! The process that holds the lock asks the sled tree (`tree`) for one key at a time; in memory it has only what is not
+//! in the tree yet. All others have no tree and read the headers of the packs into memory (`scan`): they change nothing,
+//! and can run beside a writer.
 
 pub(super) mod index_folder;
-pub(super) mod item_key;
 pub(super) mod items;
 pub(super) mod scan;
 pub(super) mod tree;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::OnceLock;
+
+use serde::de::DeserializeOwned;
 
 use crate::cache::entry::{
     Day, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason, prefix_of,
 };
-use crate::cache::error::Damage;
+use crate::cache::error::{Damage, IndexFault, IndexResult};
 use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
-use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
+use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
-use item_key::{ItemKey, PlacePrefix};
+use items::{ActionItem, ItemKey, Watermark, decoded, encoded};
+use tree::{ActionTree, Watermarks};
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
 pub(super) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
     recorded.unwrap_or_default().max(record.created_day())
 }
 
-/// Hashes a digest by its last eight bytes: they are already uniformly distributed.
+/// Hashes digests by their last eight bytes: they are already uniformly distributed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DigestHasher(u64);
 
@@ -37,103 +42,145 @@ impl Hasher for DigestHasher {
 
     fn write(&mut self, bytes: &[u8]) {
         if let Some(last) = bytes.last_chunk::<8>() {
-            self.0 = u64::from_le_bytes(*last);
+            self.0 = self.0.rotate_left(5) ^ u64::from_le_bytes(*last);
         }
     }
 
     fn write_usize(&mut self, _: usize) {}
 }
 
-pub(super) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
-
-/// A record as the tree has it: a third of the size of a [`Record`], of which a large matrix has hundreds of thousands.
-#[derive(Debug)]
-struct PackedRecord(Box<[u8]>);
-
-impl PackedRecord {
-    fn new(record: &Record) -> PackedRecord {
-        PackedRecord(
-            record
-                .encode()
-                .expect("encoding into memory cannot fail")
-                .into(),
-        )
-    }
-
-    fn unpack(&self, key: &ActionKey) -> Record {
-        Record::decode(*key, &self.0).expect("a record that was encoded here")
-    }
-}
+/// Encoded items; one that was removed has no value.
+type Items = HashMap<ItemKey, Option<Box<[u8]>>, BuildHasherDefault<DigestHasher>>;
 
 /// The current record of each key, and everything else that the frames define.
 #[derive(Debug, Default)]
-pub(crate) struct Tables {
-    records: DigestMap<ActionKey, PackedRecord>,
-    latest: DigestMap<PlacePrefix, ActionKey>,
-    removed: DigestMap<ActionKey, RemovalReason>,
-    pub(super) texts: DigestMap<Digest, FrameLocation>,
-    counts: DigestMap<Digest, u64>,
-    days: DigestMap<KeyPrefix, Day>,
-    pub(super) journal: JournalPlaces,
-    /// The damage that was found while the tables were filled from the packs.
+pub(crate) struct Index {
+    /// What the tree does not have yet; everything where there is no tree.
+    items: Items,
+    tree: Option<ActionTree>,
+    /// Why the tree cannot be used. What was found since may be wrong.
+    fault: OnceLock<IndexFault>,
+    /// The damage that was found while the packs were read.
     pub(super) damage: Vec<Damage>,
-    /// Changes that the sled tree does not have yet; `None` where there is no tree to update.
-    changed: Option<HashSet<ItemKey>>,
 }
 
-impl Tables {
-    /// Notes all changes from now on.
-    pub(super) fn track_changes(&mut self) {
-        self.changed = Some(HashSet::new());
-    }
-
-    /// The changes since the last call.
-    fn take_changes(&mut self) -> HashSet<ItemKey> {
-        self.changed
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
-    }
-
-    fn note(&mut self, item: ItemKey) {
-        if let Some(changed) = &mut self.changed {
-            changed.insert(item);
+impl Index {
+    /// An index that asks this tree.
+    pub(super) fn of_tree(tree: ActionTree) -> Index {
+        Index {
+            tree: Some(tree),
+            ..Index::default()
         }
     }
 
-    /// The number of items that these tables have in the sled tree.
-    pub(super) fn item_count(&self) -> u64 {
-        let maps = [
-            self.records.len(),
-            self.removed.len(),
-            self.latest.len(),
-            self.texts.len(),
-            self.counts.len(),
-        ];
-        (maps.iter().sum::<usize>() + self.days.len() + self.journal.len()) as u64
+    /// Why the tree cannot be used, if so.
+    pub(super) fn fault(&self) -> Option<&IndexFault> {
+        self.fault.get()
     }
 
-    /// The keys of all these items.
-    fn item_keys(&self) -> impl Iterator<Item = ItemKey> {
-        let actions = self
-            .records
-            .keys()
-            .chain(self.removed.keys())
-            .map(|key| ItemKey::Action(*key));
-        let places = self.latest.keys().map(|place| ItemKey::Place(*place));
-        let texts = self.texts.keys().map(|digest| ItemKey::Text(*digest));
-        let counts = self.counts.keys().map(|digest| ItemKey::Count(*digest));
-        let days = self.days.keys().map(|key| ItemKey::Use(*key));
-        let steps = self
-            .journal
-            .keys()
-            .map(|(nonce, step)| ItemKey::Step(*nonce, *step));
-        actions
-            .chain(places)
-            .chain(texts)
-            .chain(counts)
-            .chain(days)
-            .chain(steps)
+    /// Says why the tree cannot be used.
+    pub(super) fn give_up(&self, fault: IndexFault) {
+        let _ = self.fault.set(fault);
+    }
+
+    /// Takes the tree out.
+    pub(super) fn take_tree(&mut self) -> Option<ActionTree> {
+        self.tree.take()
+    }
+
+    fn sound<T>(&self, result: IndexResult<T>) -> Option<T> {
+        result.inspect_err(|fault| self.give_up(fault.clone())).ok()
+    }
+
+    fn get<T>(&self, key: ItemKey, read: impl FnOnce(&[u8]) -> IndexResult<T>) -> Option<T> {
+        match (self.items.get(&key), &self.tree) {
+            (Some(value), _) => self.sound(read(value.as_deref()?)),
+            (None, Some(tree)) => self.sound(read(&self.sound(tree.get(key))??)),
+            (None, None) => None,
+        }
+    }
+
+    fn set(&mut self, key: ItemKey, value: IndexResult<Vec<u8>>) {
+        if let Some(value) = self.sound(value) {
+            self.items.insert(key, Some(value.into()));
+        }
+    }
+
+    fn forget(&mut self, key: ItemKey) {
+        match self.tree {
+            Some(_) => self.items.insert(key, None),
+            None => self.items.remove(&key),
+        };
+    }
+
+    /// Visits all items whose encoded keys begin with `prefix`, and some others.
+    fn each(&self, prefix: &[u8], mut visit: impl FnMut(ItemKey, &[u8]) -> IndexResult<()>) {
+        if let Some(tree) = &self.tree {
+            let visited = tree.each(prefix, |key, value| match self.items.contains_key(&key) {
+                true => Ok(()),
+                false => visit(key, value),
+            });
+            self.sound(visited);
+        }
+        for (key, value) in &self.items {
+            if let Some(value) = value {
+                self.sound(visit(*key, value));
+            }
+        }
+    }
+
+    /// All items of a kind, decoded.
+    fn all<T: DeserializeOwned, K>(
+        &self,
+        prefix: &[u8],
+        name: impl Fn(ItemKey) -> Option<K>,
+    ) -> Vec<(K, T)> {
+        let mut all = Vec::new();
+        self.each(prefix, |key, value| {
+            if let Some(name) = name(key) {
+                all.push((name, decoded(value)?));
+            }
+            Ok(())
+        });
+        all
+    }
+
+    /// Fills an empty tree with what is in memory.
+    fn fill(&self, tree: &ActionTree, marks: &Watermarks) -> IndexResult<()> {
+        let items = self.items.iter();
+        tree.fill(
+            items.filter_map(|(key, value)| Some((*key, value.as_deref()?))),
+            marks,
+        )
+    }
+
+    /// Writes what the tree lacks to it, with the new watermarks of packs; `None` for a pack that is gone. All of it must
+    /// be on disk in the packs.
+    pub(super) fn write_tree(&mut self, marks: &[(u32, Option<Watermark>)]) {
+        if let Some(tree) = &self.tree {
+            let items = self
+                .items
+                .iter()
+                .map(|(key, value)| (*key, value.as_deref()));
+            let updated = tree.update(items, marks);
+            if self.sound(updated).is_some() {
+                self.items.clear();
+            }
+        }
+    }
+
+    /// Makes the tree durable.
+    pub(super) fn flush_tree(&self) {
+        if let Some(tree) = &self.tree {
+            self.sound(tree.flush());
+        }
+    }
+
+    /// Counts the items of the tree: damage may have taken some, which would be made and paid again.
+    pub(super) fn check_whole(&self) {
+        if let Some(tree) = &self.tree {
+            self.sound(tree.check_whole());
+        }
     }
 
     /// Applies the frame at `at`. Frames are applied in the order of the packs: later ones replace earlier ones.
@@ -144,7 +191,7 @@ impl Tables {
                 if let Some(record) = header.record(at) {
                     self.set_record(record);
                 }
-                self.set_latest(prefix_of(&summary.place), key);
+                self.set_latest(&summary.place, key);
             }
             FrameContent::Failure { summary, .. } => {
                 // a failed attempt to replace an output does not remove the output
@@ -155,63 +202,51 @@ impl Tables {
                     self.set_record(record);
                 }
                 if self.latest_at(&summary.place).is_none() {
-                    self.set_latest(prefix_of(&summary.place), key);
+                    self.set_latest(&summary.place, key);
                 }
             }
-            FrameContent::ParseResult(result) => {
-                self.set_parse_result(&key, result, |record| record.raw == header.digest);
+            FrameContent::ParseResult(result) => self.set_parse_result(&key, header.digest, result),
+            FrameContent::Text | FrameContent::Memo => {
+                self.set(ItemKey::Text(header.key), encoded(&at));
             }
-            FrameContent::ParseResults(results) => {
-                for parsed in results {
-                    self.set_parse_result(&parsed.key, &parsed.result, |record| {
-                        parsed.is_result_for(record)
-                    });
-                }
-            }
-            FrameContent::Text | FrameContent::Memo => self.set_text(header.key, at),
-            FrameContent::Counts(counts) => counts
-                .iter()
-                .for_each(|(digest, count)| self.set_count(*digest, *count)),
+            FrameContent::Counts(counts) => counts.iter().for_each(|(digest, count)| {
+                self.set(ItemKey::Count(*digest), encoded(count));
+            }),
             FrameContent::Touch { day, keys } => {
-                keys.iter().for_each(|key| self.set_day(*key, *day))
-            }
-            FrameContent::Remove { why, keys } => {
-                for (key, place) in keys {
-                    self.remove(key, *why);
-                    // the frame of the entry may be gone, so the tombstone repeats that it was the latest of its place
-                    if let Some(place) = place {
-                        self.set_latest(prefix_of(place), *key);
+                for key in keys {
+                    if self.day(key).is_none_or(|known| known < *day) {
+                        self.set(ItemKey::Use(*key), encoded(day));
                     }
                 }
             }
-            FrameContent::Latest(places) => {
-                places
-                    .iter()
-                    .for_each(|(place, key)| self.set_latest(prefix_of(place), *key));
+            FrameContent::Remove { why, keys } => {
+                for (key, place) in keys {
+                    self.set(ItemKey::Action(*key), ActionItem::Removed(*why).encode());
+                    // the frame of the entry may be gone, so the tombstone repeats that it was the latest of its place
+                    if let Some(place) = place {
+                        self.set_latest(place, *key);
+                    }
+                }
             }
-            FrameContent::Journal(nonce, step) => self.set_step(*nonce, *step, at),
-            FrameContent::Fields(_) | FrameContent::Unknown => {}
+            FrameContent::Latest(places) => places
+                .iter()
+                .for_each(|(place, key)| self.set_latest(place, *key)),
+            FrameContent::Journal(nonce, step) => {
+                self.set(ItemKey::Step(*nonce, *step), encoded(&at));
+            }
+            FrameContent::Unknown => {}
         }
     }
 
-    pub(super) fn set_record(&mut self, record: Record) {
-        let key = record.key;
-        self.removed.remove(&key);
-        self.records.insert(key, PackedRecord::new(&record));
-        self.note(ItemKey::Action(key));
+    fn set_record(&mut self, record: Record) {
+        let key = ItemKey::Action(record.key);
+        self.set(key, ActionItem::Entry(record).encode());
     }
 
-    /// Sets the status of the record of a key, if its body is the one that was parsed.
-    fn set_parse_result(
-        &mut self,
-        key: &ActionKey,
-        result: &ParseResult,
-        is_of: impl Fn(&Record) -> bool,
-    ) {
-        if let Some(record) = self
-            .find(key)
-            .filter(|record| is_of(record) && !record.is_failed())
-        {
+    /// Sets the status of the record of a key, if `raw` is its body.
+    fn set_parse_result(&mut self, key: &ActionKey, raw: Digest, result: &ParseResult) {
+        let record = self.find(key).filter(|record| record.raw == raw);
+        if let Some(record) = record.filter(|record| !record.is_failed()) {
             self.set_record(Record {
                 status: EntryStatus::from(result),
                 ..record
@@ -219,79 +254,109 @@ impl Tables {
         }
     }
 
-    fn remove(&mut self, key: &ActionKey, why: RemovalReason) {
-        self.records.remove(key);
-        self.removed.insert(*key, why);
-        self.note(ItemKey::Action(*key));
-    }
-
-    fn set_latest(&mut self, place: PlacePrefix, key: ActionKey) {
-        if self.latest.insert(place, key) != Some(key) {
-            self.note(ItemKey::Place(place));
-        }
-    }
-
-    fn set_text(&mut self, digest: Digest, at: FrameLocation) {
-        self.texts.insert(digest, at);
-        self.note(ItemKey::Text(digest));
-    }
-
-    fn set_count(&mut self, digest: Digest, count: u64) {
-        if self.counts.insert(digest, count) != Some(count) {
-            self.note(ItemKey::Count(digest));
-        }
-    }
-
-    fn set_day(&mut self, key: KeyPrefix, day: Day) {
-        let recorded = self.days.entry(key).or_default();
-        if *recorded < day {
-            *recorded = day;
-            self.note(ItemKey::Use(key));
-        }
-    }
-
-    fn set_step(&mut self, nonce: BatchNonce, step: BatchStep, at: FrameLocation) {
-        self.journal.insert((nonce, step), at);
-        self.note(ItemKey::Step(nonce, step));
+    fn set_latest(&mut self, place: &Digest, key: ActionKey) {
+        self.set(ItemKey::Place(prefix_of(place)), Ok(key.0.0.to_vec()));
     }
 
     /// Forgets the place of a text that is damaged or unused.
     pub(super) fn forget_text(&mut self, digest: &Digest) {
-        self.texts.remove(digest);
-        self.note(ItemKey::Text(*digest));
+        self.forget(ItemKey::Text(*digest));
     }
 
     /// Forgets the place of a record of a batch that is damaged or no longer needed.
     pub(super) fn forget_step(&mut self, nonce: BatchNonce, step: BatchStep) {
-        self.journal.remove(&(nonce, step));
-        self.note(ItemKey::Step(nonce, step));
+        self.forget(ItemKey::Step(nonce, step));
+    }
+
+    /// Forgets a record, as if it had never been.
+    pub(super) fn forget_record(&mut self, key: &ActionKey) {
+        self.forget(ItemKey::Action(*key));
+    }
+
+    fn action(&self, key: &ActionKey) -> Option<ActionItem> {
+        self.get(ItemKey::Action(*key), |value| {
+            ActionItem::decode(*key, value)
+        })
     }
 
     pub(super) fn find(&self, key: &ActionKey) -> Option<Record> {
-        self.records.get(key).map(|record| record.unpack(key))
+        match self.action(key)? {
+            ActionItem::Entry(record) => Some(record),
+            ActionItem::Removed(_) => None,
+        }
     }
 
-    /// Takes out a record, as if it had never been.
-    pub(super) fn forget_record(&mut self, key: &ActionKey) -> Option<Record> {
-        self.note(ItemKey::Action(*key));
-        self.records.remove(key).map(|record| record.unpack(key))
+    pub(super) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
+        match self.action(key)? {
+            ActionItem::Entry(_) => None,
+            ActionItem::Removed(why) => Some(why),
+        }
     }
 
-    /// The number of records.
-    pub(super) fn record_count(&self) -> usize {
-        self.records.len()
+    pub(super) fn latest_at(&self, place: &Digest) -> Option<ActionKey> {
+        self.get(ItemKey::Place(prefix_of(place)), |value| {
+            let key = value.try_into().map_err(IndexFault::broken)?;
+            Ok(ActionKey(Digest(key)))
+        })
     }
 
-    /// All records, in no order.
-    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
-        self.records.iter().map(|(key, record)| record.unpack(key))
+    pub(super) fn text(&self, digest: &Digest) -> Option<FrameLocation> {
+        self.get(ItemKey::Text(*digest), decoded)
+    }
+
+    pub(super) fn count(&self, digest: &Digest) -> Option<u64> {
+        self.get(ItemKey::Count(*digest), decoded)
+    }
+
+    pub(super) fn day(&self, key: &KeyPrefix) -> Option<Day> {
+        self.get(ItemKey::Use(*key), decoded)
+    }
+
+    pub(super) fn step(&self, nonce: BatchNonce, step: BatchStep) -> Option<FrameLocation> {
+        self.get(ItemKey::Step(nonce, step), decoded)
+    }
+
+    /// The recorded steps of batches, and where their frames are.
+    pub(super) fn steps(&self) -> Vec<((BatchNonce, BatchStep), FrameLocation)> {
+        let mut steps = self.all(b"j", |key| match key {
+            ItemKey::Step(nonce, step) => Some((nonce, step)),
+            _ => None,
+        });
+        steps.sort_unstable_by_key(|(step, _)| *step);
+        steps
+    }
+
+    /// All texts, and where they are.
+    pub(super) fn texts(&self) -> Vec<(Digest, FrameLocation)> {
+        self.all(b"t", |key| match key {
+            ItemKey::Text(digest) => Some(digest),
+            _ => None,
+        })
     }
 
     /// All records, in their order in the packs.
-    pub(super) fn all_records(&self) -> Vec<Record> {
-        let mut records: Vec<Record> = self.records().collect();
+    pub(super) fn records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        self.each(b"", |key, value| {
+            if let ItemKey::Action(key) = key
+                && let ActionItem::Entry(record) = ActionItem::decode(key, value)?
+            {
+                records.push(record);
+            }
+            Ok(())
+        });
         records.sort_unstable_by_key(|record| record.location);
         records
+    }
+
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        let mut is_empty = true;
+        self.each(b"", |_, _| {
+            is_empty = false;
+            Ok(())
+        });
+        is_empty
     }
 
     /// The damage that was found, worded for the user.
@@ -301,66 +366,42 @@ impl Tables {
             .map(|damage| format!("{damage}. `compeval cache verify` removes it"))
     }
 
-    pub(super) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.removed.get(key).copied()
-    }
-
-    pub(super) fn latest_at(&self, place: &Digest) -> Option<ActionKey> {
-        self.latest_of(&prefix_of(place))
-    }
-
-    fn latest_of(&self, place: &PlacePrefix) -> Option<ActionKey> {
-        self.latest.get(place).copied()
-    }
-
-    pub(super) fn text(&self, digest: &Digest) -> Option<FrameLocation> {
-        self.texts.get(digest).copied()
-    }
-
-    pub(super) fn count(&self, digest: &Digest) -> Option<u64> {
-        self.counts.get(digest).copied()
-    }
-
-    pub(super) fn day(&self, key: &KeyPrefix) -> Option<Day> {
-        self.days.get(key).copied()
-    }
-
-    /// Whether these tables refer to anything in a pack.
+    /// Whether this refers to anything in a pack.
     fn uses(&self, pack: u32) -> bool {
-        let mut places = self.texts.values().chain(self.journal.values());
-        self.records().any(|record| record.location.pack == pack)
-            || places.any(|at| at.pack == pack)
+        let texts = self.texts().into_iter().map(|(_, at)| at);
+        let steps = self.steps().into_iter().map(|(_, at)| at);
+        let entries = self.records().into_iter().map(|record| record.location);
+        texts.chain(steps).chain(entries).any(|at| at.pack == pack)
     }
 
-    /// The outputs that these tables have, and that neither are in `scanned` nor were removed there.
-    pub(super) fn lost_in(&self, scanned: &Tables) -> Vec<Record> {
-        let mut lost = self.all_records();
-        lost.retain(|record| {
-            let key = &record.key;
-            record.is_usable() && scanned.find(key).is_none() && scanned.removed(key).is_none()
-        });
+    /// The outputs that this has, and that neither are in `scanned` nor were removed there.
+    pub(super) fn lost_in(&self, scanned: &Index) -> Vec<Record> {
+        let mut lost = self.records();
+        lost.retain(|record| record.is_usable() && scanned.action(&record.key).is_none());
         lost
     }
 
-    /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs. A prune
-    /// that was killed leaves frames in two packs, and some that the tree has forgotten already: either place is right if
+    /// Whether this, which may come from the tree, agrees with `scanned`, which was read from the packs. A prune that was
+    /// killed leaves frames in two packs, and some that the tree has forgotten already: either place is right if
     /// `is_sound` finds the record there.
-    pub(super) fn agrees_with(&self, scanned: &Tables, is_sound: impl Fn(&Record) -> bool) -> bool {
-        let is_known = |record: Record| {
+    pub(super) fn agrees_with(&self, scanned: &Index, is_sound: impl Fn(&Record) -> bool) -> bool {
+        let records = self.records();
+        let is_known = |record: &Record| {
             scanned.find(&record.key).is_some_and(|known| {
                 let kind = std::mem::discriminant(&record.status);
                 record.raw == known.raw
                     && kind == std::mem::discriminant(&known.status)
-                    && (record.location == known.location || is_sound(&record))
+                    && (record.location == known.location || is_sound(record))
             })
         };
-        let steps = &scanned.journal;
-        self.records.len() == scanned.records.len()
-            && self.records().all(is_known)
-            && self
-                .texts
-                .keys()
-                .all(|name| scanned.texts.contains_key(name))
-            && self.journal.keys().all(|step| steps.contains_key(step))
+        let texts = self.texts();
+        let steps = self.steps();
+        records.len() == scanned.records().len()
+            && records.iter().all(is_known)
+            && texts.iter().all(|(text, _)| scanned.text(text).is_some())
+            && steps
+                .iter()
+                .all(|((nonce, step), _)| scanned.step(*nonce, *step).is_some())
+            && self.fault.get().is_none()
     }
 }

@@ -1,11 +1,11 @@
-//! Fills the tables from the frame headers of the packs: from all of them if there is no sled tree to read, else from
-//! those that the tree does not have yet.
+//! Fills an index from the frame headers of the packs: from all of them if there is no sled tree to ask, else from those
+//! that the tree does not have yet.
 
 use std::fs::File;
 use std::io;
 
-use super::Tables;
-use super::item_key::Watermark;
+use super::Index;
+use super::items::Watermark;
 use super::tree::Watermarks;
 use crate::cache::error::CacheError;
 use crate::cache::packs::folder::Layout;
@@ -26,23 +26,23 @@ pub(crate) struct PackState {
 pub(crate) fn scan(
     layout: &Layout,
     packs: &PackFiles,
-) -> Result<(Tables, Vec<PackState>), CacheError> {
+) -> Result<(Index, Vec<PackState>), CacheError> {
     /// A prune in another process may remove packs during the scan, after it has copied their live frames to a new one.
     const ATTEMPTS: usize = 5;
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let mut tables = Tables::default();
-        match scan_all(&mut tables, &layout.pack_ids()?, packs) {
+        let mut index = Index::default();
+        match scan_all(&mut index, &layout.pack_ids()?, packs) {
             Err((_, e)) if e.kind() == io::ErrorKind::NotFound && attempt < ATTEMPTS => {}
             Err((id, e)) => return Err(CacheError::io("read", &layout.pack(id))(e)),
-            Ok(states) => return Ok((tables, states)),
+            Ok(states) => return Ok((index, states)),
         }
     }
 }
 
 fn scan_all(
-    tables: &mut Tables,
+    index: &mut Index,
     ids: &[u32],
     packs: &PackFiles,
 ) -> Result<Vec<PackState>, (u32, io::Error)> {
@@ -50,7 +50,7 @@ fn scan_all(
     for id in ids {
         let is_newest = ids.last() == Some(id);
         states.push(
-            scan_pack(tables, *id, PackHeader::LEN as u64, is_newest, packs)
+            scan_pack(index, *id, PackHeader::LEN as u64, is_newest, packs)
                 .map_err(|error| (*id, error))?,
         );
     }
@@ -60,7 +60,7 @@ fn scan_all(
 /// Applies the frames of a pack from an offset on. A cut-off end is damage, but in the newest pack, where it is an
 /// interrupted write.
 fn scan_pack(
-    tables: &mut Tables,
+    index: &mut Index,
     id: u32,
     from: u64,
     is_newest: bool,
@@ -76,19 +76,19 @@ fn scan_pack(
     };
     match read_pack_header(&file, len)? {
         Ok(header) => state.nonce = header.nonce,
-        Err(what) => tables.damage.push(packs.damage_at(id, 0, what)),
+        Err(what) => index.damage.push(packs.damage_at(id, 0, what)),
     }
     let mut scanner = PackScanner::new(id, &file, from, len);
     while let Some(item) = scanner.next()? {
         match item {
-            PackItem::Frame(at, header) => tables.apply(at, &header),
+            PackItem::Frame(at, header) => index.apply(at, &header),
             PackItem::Damaged { from, what, .. } => {
-                tables.damage.push(packs.damage_at(id, from, what))
+                index.damage.push(packs.damage_at(id, from, what))
             }
             PackItem::Torn { from, what } => {
                 state.good = from;
                 if !is_newest {
-                    tables.damage.push(packs.damage_at(id, from, what));
+                    index.damage.push(packs.damage_at(id, from, what));
                 }
             }
         }
@@ -109,7 +109,7 @@ pub(crate) fn watermark(file: &File, nonce: u64, good: u64) -> io::Result<Waterm
     })
 }
 
-/// The watermarks of packs whose frames are all in the tables.
+/// The watermarks of packs whose frames are all in the index.
 pub(crate) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<Watermarks> {
     let marks = states.iter().map(|state| {
         Ok((
@@ -123,14 +123,14 @@ pub(crate) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<
 /// Adds the frames of the packs that the tree did not have. Returns the states of the packs; the error says why the
 /// tree does not belong to these packs.
 pub(crate) fn catch_up(
-    tables: &mut Tables,
+    index: &mut Index,
     marks: &Watermarks,
     ids: &[u32],
     packs: &PackFiles,
 ) -> Result<Vec<PackState>, String> {
     if let Some((id, _)) = marks
         .iter()
-        .find(|(id, _)| !ids.contains(id) && tables.uses(**id))
+        .find(|(id, _)| !ids.contains(id) && index.uses(**id))
     {
         return Err(format!("pack {id} is missing"));
     }
@@ -148,7 +148,7 @@ pub(crate) fn catch_up(
             None => return Err("it was built from other packs".into()),
         };
         let is_newest = ids.last() == Some(id);
-        states.push(scan_pack(tables, *id, from, is_newest, packs).map_err(|e| e.to_string())?);
+        states.push(scan_pack(index, *id, from, is_newest, packs).map_err(|e| e.to_string())?);
     }
     Ok(states)
 }

@@ -1,9 +1,8 @@
 //! The sled tree `actions`: the record of each key, written behind the packs. Only this file uses sled.
 //!
-//! Changes of the tables are written in one atomic batch together with how much of the packs the tree then has
-//! (`Watermark`). A batch is written after its frames are on disk, so the tree may lag behind the packs, never the
-//! reverse. The tree is flushed now and then: what a killed process had not flushed is read from the ends of the packs
-//! again.
+//! Changes are written in one atomic batch together with how much of the packs the tree then has (`Watermark`). A batch is
+//! written after its frames are on disk, so the tree may lag behind the packs, never the reverse. The tree is flushed now
+//! and then: what a killed process had not flushed is read from the ends of the packs again.
 //!
 //! sled can panic on damaged files and after failed writes, so every call runs in `catch_panics`; a fault only causes a
 //! rebuild from the packs. Values are small, because sled rewrites a page of sixteen values when one of them changes.
@@ -15,11 +14,10 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Tables;
-use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
-use super::items::{add_item, item};
+use super::items::{ItemKey, Watermark, decoded, encoded};
 use crate::cache::error::{IndexFault, IndexResult};
 use base::files::{make_files_private, sync_folder};
 use base::guarded;
@@ -27,8 +25,8 @@ use base::threads::check_available;
 
 /// How long to wait for another process that is just closing the tree.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of pages that sled may keep in memory: few, because the tree is read once, in order.
-const CACHE: u64 = 8 << 20;
+/// Bytes of pages that sled may keep in memory.
+const CACHE: u64 = 64 << 20;
 /// The unit in which sled allocates disk space: with its default of 512 KB, a small cache would be mostly empty space.
 const SEGMENT: usize = 32 << 10;
 const TREE: &str = "actions";
@@ -50,6 +48,8 @@ pub(crate) struct ActionTree {
     folder: PathBuf,
     /// Taken when this is dropped.
     open: Option<OpenTree>,
+    /// The number of items that it should have.
+    total: AtomicU64,
 }
 
 /// The database and the tree that sled has open.
@@ -80,6 +80,7 @@ impl ActionTree {
     pub(crate) fn open(folder: &Path) -> IndexResult<ActionTree> {
         guarded::create_folder(folder).map_err(IndexFault::broken)?;
         guarded::check_tree(folder).map_err(IndexFault::broken)?;
+        check_lengths(folder)?;
         remove_half_snapshots(folder).map_err(IndexFault::broken)?;
         check_available(THREADS).map_err(IndexFault::broken)?;
         check_memory()?;
@@ -102,7 +103,36 @@ impl ActionTree {
         Ok(ActionTree {
             folder: folder.to_owned(),
             open: Some(OpenTree { db, actions }),
+            total: AtomicU64::new(0),
         })
+    }
+
+    /// Opens the tree in `folder`, which has been filled.
+    pub(crate) fn open_filled(folder: &Path) -> IndexResult<(ActionTree, Watermarks)> {
+        let tree = ActionTree::open(folder)?;
+        match tree.read_marks() {
+            Ok(marks) => Ok((tree, marks)),
+            Err(fault) => {
+                // not dropped: after a panic, sled may panic again when it closes
+                std::mem::forget(tree);
+                Err(fault)
+            }
+        }
+    }
+
+    fn read_marks(&self) -> IndexResult<Watermarks> {
+        let total = self
+            .get(ItemKey::Total)?
+            .ok_or_else(|| IndexFault::broken("it was not filled"))?;
+        self.total.store(decoded(&total)?, Ordering::Relaxed);
+        let mut marks = Watermarks::new();
+        self.each(b"w", |key, value| {
+            if let ItemKey::Pack(id) = key {
+                marks.insert(id, decoded(value)?);
+            }
+            Ok(())
+        })?;
+        Ok(marks)
     }
 
     fn open_tree(&self) -> IndexResult<&OpenTree> {
@@ -111,73 +141,99 @@ impl ActionTree {
             .ok_or_else(|| IndexFault::broken("it is closed"))
     }
 
-    /// Reads the whole tree, in order.
-    pub(crate) fn load(&self) -> IndexResult<(Tables, Watermarks)> {
-        let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
-        let mut items = self.open_tree()?.actions.iter();
-        while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
-            let key = ItemKey::decode(&key)
-                .ok_or_else(|| IndexFault::broken("a key in it is unknown"))?;
-            match key {
-                ItemKey::Total => total = Some(decoded::<u64>(&value)?),
-                ItemKey::Pack(id) => {
-                    packs.insert(id, decoded(&value)?);
-                }
-                key => add_item(&mut tables, key, &value)?,
-            }
-        }
-        if total != Some(tables.item_count()) {
-            return Err(IndexFault::broken("entries are missing from it"));
-        }
-        Ok((tables, packs))
+    /// The value of an item.
+    pub(super) fn get(&self, key: ItemKey) -> IndexResult<Option<sled::IVec>> {
+        let key = key.encode()?;
+        let open = self.open_tree()?;
+        catch_panics(|| open.actions.get(key))
     }
 
-    /// Writes all of `tables` into an empty tree.
-    pub(crate) fn fill(&self, tables: &Tables, packs: &Watermarks) -> IndexResult<()> {
-        const BATCH: usize = 2048;
-        let mut items = tables
-            .item_keys()
-            .map(|key| item(tables, key))
-            .collect::<IndexResult<Vec<_>>>()?;
-        items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        let mut items = items.into_iter().peekable();
-        while items.peek().is_some() {
-            self.apply(items.by_ref().take(BATCH))?;
+    /// Visits the items whose encoded keys begin with `prefix`, in order.
+    pub(super) fn each(
+        &self,
+        prefix: &[u8],
+        mut visit: impl FnMut(ItemKey, &[u8]) -> IndexResult<()>,
+    ) -> IndexResult<()> {
+        let mut items = self.open_tree()?.actions.scan_prefix(prefix);
+        while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
+            visit(ItemKey::decode(&key)?, &value)?;
         }
-        let marks = packs
-            .iter()
-            .map(|(id, mark)| mark_of(*id, Some(mark)))
+        Ok(())
+    }
+
+    /// Whether it has as many items as were written to it.
+    pub(super) fn check_whole(&self) -> IndexResult<()> {
+        let mut found = 0;
+        self.each(b"", |key, _| {
+            found += u64::from(is_counted(key));
+            Ok(())
+        })?;
+        if found == self.total.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err(IndexFault::broken("entries are missing from it"))
+        }
+    }
+
+    /// Fills an empty tree.
+    pub(super) fn fill<'i>(
+        &self,
+        items: impl Iterator<Item = (ItemKey, &'i [u8])>,
+        marks: &Watermarks,
+    ) -> IndexResult<()> {
+        const BATCH: usize = 2048;
+        let mut encoded = items
+            .map(|(key, value)| Ok((key.encode()?, value)))
             .collect::<IndexResult<Vec<_>>>()?;
-        self.apply(marks.into_iter().chain([item(tables, ItemKey::Total)?]))?;
+        encoded.sort_unstable();
+        let open = self.open_tree()?;
+        for items in encoded.chunks(BATCH) {
+            let mut batch = sled::Batch::default();
+            for (key, value) in items {
+                batch.insert(key.as_slice(), *value);
+            }
+            catch_panics(|| open.actions.apply_batch(batch))?;
+        }
+        self.total.store(encoded.len() as u64, Ordering::Relaxed);
+        let marks: Vec<_> = marks.iter().map(|(id, mark)| (*id, Some(*mark))).collect();
+        self.update(std::iter::empty(), &marks)?;
         self.flush()
     }
 
-    /// Writes the changes of `tables` together with the new watermarks of packs; `None` for a pack that is gone.
-    pub(crate) fn update(
+    /// Writes items, of which those without a value are removed, together with the new watermarks of packs; `None` for a
+    /// pack that is gone.
+    pub(super) fn update<'i>(
         &self,
-        tables: &mut Tables,
-        packs: &[(u32, Option<Watermark>)],
+        items: impl Iterator<Item = (ItemKey, Option<&'i [u8]>)>,
+        marks: &[(u32, Option<Watermark>)],
     ) -> IndexResult<()> {
-        let changes = tables.take_changes().into_iter().chain([ItemKey::Total]);
-        let mut items = changes
-            .map(|key| item(tables, key))
-            .collect::<IndexResult<Vec<_>>>()?;
-        for (id, mark) in packs {
-            items.push(mark_of(*id, mark.as_ref())?);
-        }
-        self.apply(items)
-    }
-
-    fn apply(&self, items: impl IntoIterator<Item = Item>) -> IndexResult<()> {
+        let open = self.open_tree()?;
         let mut batch = sled::Batch::default();
-        for Item { key, value } in items {
+        let mut total = self.total.load(Ordering::Relaxed);
+        for (key, value) in items {
+            let key = key.encode()?;
+            let is_there = catch_panics(|| open.actions.contains_key(&key))?;
+            total = match (is_there, value) {
+                (false, Some(_)) => total + 1,
+                (true, None) => total.saturating_sub(1),
+                _ => total,
+            };
             match value {
                 Some(value) => batch.insert(key, value),
                 None => batch.remove(key),
             }
         }
-        let open = self.open_tree()?;
-        catch_panics(|| open.actions.apply_batch(batch))
+        for (id, mark) in marks {
+            let key = ItemKey::Pack(*id).encode()?;
+            match mark {
+                Some(mark) => batch.insert(key, encoded(mark)?),
+                None => batch.remove(key),
+            }
+        }
+        batch.insert(ItemKey::Total.encode()?, encoded(&total)?);
+        catch_panics(|| open.actions.apply_batch(batch))?;
+        self.total.store(total, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
@@ -202,6 +258,18 @@ fn check_memory() -> IndexResult<()> {
     reserved.map_err(|_| IndexFault::broken("there is not enough memory to open it"))
 }
 
+/// Refuses a file that is longer than an index can be: sled would read it to its end.
+fn check_lengths(folder: &Path) -> IndexResult<()> {
+    const LONGEST: u64 = 4 << 30;
+    for path in guarded::list(folder).map_err(IndexFault::broken)? {
+        let found = guarded::metadata(&path).map_err(IndexFault::broken)?;
+        if found.is_some_and(|found| found.len() > LONGEST) {
+            return Err(IndexFault::broken("it is longer than an index can be"));
+        }
+    }
+    Ok(())
+}
+
 /// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged
 /// snapshot, and it needs none.
 fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
@@ -210,11 +278,9 @@ fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
     paths.iter().try_for_each(|path| guarded::remove_file(path))
 }
 
-fn mark_of(id: u32, mark: Option<&Watermark>) -> IndexResult<Item> {
-    Ok(Item {
-        key: ItemKey::Pack(id).encode()?,
-        value: mark.map(encoded).transpose()?,
-    })
+/// Whether an item is one of those that are counted.
+fn is_counted(key: ItemKey) -> bool {
+    !matches!(key, ItemKey::Pack(_) | ItemKey::Total)
 }
 
 /// Calls sled; a panic becomes a fault and is not printed.

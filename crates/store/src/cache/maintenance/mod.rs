@@ -1,10 +1,9 @@
 //! Keeps a cache small and sound. `verify` finds damage, and `without_room` prunes on a full disk.
 //!
-//! Pruning removes entries, and rewrites packs that have little live data, so that disk space is freed.
-//!
-//! A removal is a tombstone frame, which is on disk before any pack is changed. Then the live frames of each pack with
-//! dead ones are appended to a new pack, and the old pack is removed once they are on disk (`remove_packs`). So a
-//! process that is killed at any moment can only leave frames that are stored twice, which is harmless.
+//! A removal is a tombstone frame, which is on disk before any pack is changed. Then the live frames of each pack that has
+//! dead ones are appended to a new pack, and the old pack is removed once they are on disk (`remove_packs`). So a process
+//! that is killed at any moment can only leave frames that are stored twice, which is harmless. What is live is read from
+//! the packs, and not from the tree.
 
 mod live_frames;
 pub(super) mod verify;
@@ -15,9 +14,10 @@ use std::io;
 
 use crate::cache::entry::{FrameLocation, Record, RemovalReason};
 use crate::cache::error::CacheError;
+use crate::cache::index::Index;
+use crate::cache::index::scan::scan;
 use crate::cache::packs::frame::{self, FrameContent, FrameHeader};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
-use crate::cache::packs::packed::{DecodedHeader, PortableFrame};
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::ActivePack;
@@ -38,7 +38,7 @@ pub struct PruneCounts {
 const SMALL_INDEX: u64 = 512 << 10;
 /// An upper bound for the bytes of one entry in a new index.
 const INDEX_ENTRY: u64 = 300;
-/// The number of entries in one tombstone frame.
+/// The number of entries in one tombstone frame, and of frames that are appended at once.
 const BATCH: usize = 512;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.
 const REMEMBERED: usize = 2 * BATCH;
@@ -57,10 +57,8 @@ pub(super) fn prune(
     keys: &[ActionKey],
     kept: &HashSet<Digest>,
 ) -> Result<PruneCounts, CacheError> {
-    let mut records = Vec::new();
-    for key in keys.iter().collect::<BTreeSet<_>>() {
-        records.extend(store.tables().find(key));
-    }
+    let keys: BTreeSet<&ActionKey> = keys.iter().collect();
+    let mut records: Vec<Record> = keys.into_iter().filter_map(|key| store.find(key)).collect();
     // the newest come last and are remembered longest
     records.sort_by_key(|record| record.created);
     store.exclusively(|active| {
@@ -73,8 +71,8 @@ pub(super) fn prune(
     })
 }
 
-/// Writes tombstones, durably, and removes the records from the tables.
-pub(super) fn remove(
+/// Writes tombstones, durably.
+fn remove(
     store: &StoreInner,
     active: &mut ActivePack,
     records: &[Record],
@@ -94,7 +92,7 @@ pub(super) fn remove(
 /// The place of a record, if it is the latest there; `None` if it is not, or if its frame is damaged.
 fn latest_place(store: &StoreInner, record: &Record) -> Option<Digest> {
     let place = store.packs.place(record).ok()?;
-    let latest = store.tables().latest_at(&place);
+    let latest = store.read(|index| index.latest_at(&place));
     (latest == Some(record.key)).then_some(place)
 }
 
@@ -104,194 +102,150 @@ fn reclaim(
     removed: &[Record],
     kept: &HashSet<Digest>,
 ) -> Result<(), CacheError> {
-    let live = store.tables().all_records();
-    let mut unused = unused_texts(store, &live);
-    unused.retain(|(digest, _)| !kept.contains(digest));
-    let room: u64 = live.iter().map(Record::stored_bytes).sum();
-    let mut size = 0;
-    unused.sort_unstable_by_key(|(_, at)| std::cmp::Reverse(*at));
-    unused.retain(|(_, at)| {
-        let is_memo = store.packs.is_memo(*at);
-        size += if is_memo { at.len() } else { 0 };
-        !is_memo || size > room
-    });
-    let mut ids = mostly_dead(store)?;
+    let (mut index, _) = scan(&store.layout, &store.packs)?;
+    let unused = unused_texts(&store.packs, &index, kept);
+    let found = survey(store, &index)?;
+    let done = removable_steps(&found.steps);
+    let mut ids = found.mostly_dead;
     ids.extend(removed.iter().map(|record| record.location.pack));
     ids.extend(unused.iter().map(|(_, at)| at.pack));
-    let done = removable_steps(stored_steps(store)?);
-    ids.extend(done.iter().map(|stored| stored.pack));
+    ids.extend(done.iter().map(|(_, pack)| pack));
     if ids.is_empty() {
         return Ok(());
     }
-    let mut tables = store.tables_mut();
-    unused
-        .iter()
-        .for_each(|(digest, _)| tables.forget_text(digest));
-    done.iter()
-        .for_each(|stored| tables.forget_step(stored.nonce, stored.step));
-    drop(tables);
-    // an empty cache has nothing to remember
-    let remember_from = if live.is_empty() {
-        None
-    } else {
-        newest_removals(store)?
+    let forget = |index: &mut Index| {
+        unused
+            .iter()
+            .for_each(|(digest, _)| index.forget_text(digest));
+        done.iter()
+            .for_each(|((nonce, step), _)| index.forget_step(*nonce, *step));
     };
-    remove_packs(store, active, &ids, remember_from)?;
+    forget(&mut index);
+    store.change(forget);
+    let entries = index.records().len() as u64;
+    // an empty cache has nothing to remember
+    let remember_from = newest(&found.removals).filter(|_| entries > 0);
+    remove_packs(store, active, &index, &ids, remember_from)?;
     // removals make the tree larger at first
-    store.flush_tree(active);
-    if disk_bytes(&store.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
+    store.flush_tree(active, &[])?;
+    if disk_bytes(&store.layout.index()) > SMALL_INDEX + entries * INDEX_ENTRY {
         store.shrink_tree(active)?;
     }
     Ok(())
 }
 
+/// The texts that neither an entry nor `kept` names, and the oldest memos, if all of them take more room than the entries.
+fn unused_texts(
+    packs: &PackFiles,
+    index: &Index,
+    kept: &HashSet<Digest>,
+) -> Vec<(Digest, FrameLocation)> {
+    let live = index.records();
+    let mut used = kept.clone();
+    for record in &live {
+        match packs.header(record) {
+            Ok(header) => used.extend(header.texts()),
+            // the sources of a damaged entry are unknown, so every text is kept
+            Err(_) => return Vec::new(),
+        }
+    }
+    let mut unused = index.texts();
+    unused.retain(|(digest, _)| !used.contains(digest));
+    unused.sort_unstable_by_key(|(_, at)| std::cmp::Reverse(*at));
+    let mut room: u64 = live.iter().map(Record::stored_bytes).sum();
+    unused.retain(|(_, at)| {
+        let left = room.checked_sub(at.len());
+        let is_kept = packs.is_memo(*at) && left.is_some();
+        room = left.filter(|_| is_kept).unwrap_or(room);
+        !is_kept
+    });
+    unused
+}
+
+/// A step of a batch, and a pack that has it.
+type StoredStep = ((BatchNonce, BatchStep), u32);
+
+/// What a pass over all frames finds.
+#[derive(Default)]
+struct Survey {
+    /// The packs of which more than half is dead.
+    mostly_dead: BTreeSet<u32>,
+    /// A killed prune may have left the same step in two packs.
+    steps: Vec<StoredStep>,
+    /// The tombstones, each with the number of its entries.
+    removals: Vec<(usize, FrameLocation)>,
+}
+
+fn survey(store: &StoreInner, index: &Index) -> Result<Survey, CacheError> {
+    let live = LiveFrames {
+        index,
+        gone: &BTreeSet::new(),
+        older_go: false,
+        remember_from: None,
+    };
+    let mut found = Survey::default();
+    for id in store.layout.pack_ids()? {
+        let (mut dead, mut all) = (0, 0);
+        let visited = each_frame(&store.packs, id, |at, header| {
+            all += at.len();
+            dead += if live.is_dead(at, header) {
+                at.len()
+            } else {
+                0
+            };
+            match &header.content {
+                FrameContent::Journal(nonce, step) => found.steps.push(((*nonce, *step), id)),
+                FrameContent::Remove { keys, .. } => found.removals.push((keys.len(), at)),
+                _ => {}
+            }
+        });
+        visited.map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        if dead * 2 > all {
+            found.mostly_dead.insert(id);
+        }
+    }
+    Ok(found)
+}
+
 /// The first of the remembered removals; `None` if nothing was removed.
-fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheError> {
-    let removals = find_frames(store, |content| match content {
-        FrameContent::Remove { keys, .. } => Some(keys.len()),
-        _ => None,
-    })?;
+fn newest(removals: &[(usize, FrameLocation)]) -> Option<FrameLocation> {
     let mut count = 0;
     let newest = removals.iter().rev().take_while(|(keys, _)| {
         count += keys;
         count <= REMEMBERED
     });
-    Ok(newest.last().map(|(_, at)| *at))
-}
-
-/// The texts that no entry was made from.
-fn unused_texts(store: &StoreInner, live: &[Record]) -> Vec<(Digest, FrameLocation)> {
-    // the sources of a damaged entry are unknown, so every text is kept
-    let Some(used) = used_texts(&store.packs, live) else {
-        return Vec::new();
-    };
-    let tables = store.tables();
-    tables
-        .texts
-        .iter()
-        .filter(|(digest, _)| !used.contains(digest))
-        .map(|(digest, at)| (*digest, *at))
-        .collect()
-}
-
-/// The texts that entries were made from; `None` if a header cannot be read.
-fn used_texts<'r>(
-    packs: &PackFiles,
-    records: impl IntoIterator<Item = &'r Record>,
-) -> Option<HashSet<Digest>> {
-    let mut used = HashSet::new();
-    for record in records {
-        match packs.decoded_header(record).ok()? {
-            DecodedHeader::Whole(header) => used.extend(header.texts()),
-            // nothing can read a text that no entry names any more
-            DecodedHeader::FieldLost => {}
-        }
-    }
-    Some(used)
-}
-
-/// The packs of which more than half is dead.
-fn mostly_dead(store: &StoreInner) -> Result<BTreeSet<u32>, CacheError> {
-    let tables = store.tables();
-    let live = LiveFrames {
-        tables: &tables,
-        older_go: false,
-        remember_from: None,
-    };
-    let mut mostly_dead = BTreeSet::new();
-    for id in store.layout.pack_ids()? {
-        let frames = find_frames_in(&store.packs, id, |at, header| {
-            let dead = if live.is_dead(at, header) {
-                at.len()
-            } else {
-                0
-            };
-            Some((dead, at.len()))
-        });
-        let frames = frames.map_err(CacheError::io("read", &store.layout.pack(id)))?;
-        let (dead, all) = frames
-            .iter()
-            .fold((0, 0), |(dead, all), ((d, a), _)| (dead + d, all + a));
-        if dead * 2 > all {
-            mostly_dead.insert(id);
-        }
-    }
-    Ok(mostly_dead)
-}
-
-/// A step of a batch that a pack has.
-struct StoredStep {
-    nonce: BatchNonce,
-    step: BatchStep,
-    pack: u32,
-}
-
-/// The steps of batches in the packs. A step that the tables have no more may still be in a pack that a killed prune has
-/// left, and an index that is built from the packs would have it again.
-fn stored_steps(store: &StoreInner) -> Result<Vec<StoredStep>, CacheError> {
-    if store.tables().journal.is_empty() {
-        return Ok(Vec::new());
-    }
-    let steps = find_frames(store, |content| match content {
-        FrameContent::Journal(nonce, step) => Some((*nonce, *step)),
-        _ => None,
-    })?;
-    Ok(steps
-        .into_iter()
-        .map(|((nonce, step), at)| StoredStep {
-            nonce,
-            step,
-            pack: at.pack,
-        })
-        .collect())
+    newest.last().map(|(_, at)| *at)
 }
 
 /// The steps of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
 /// steps: without it, the batch would be open again.
-fn removable_steps(steps: Vec<StoredStep>) -> Vec<StoredStep> {
-    let (mut closed, mut opened) = (BTreeSet::new(), BTreeSet::new());
-    for StoredStep { nonce, step, .. } in &steps {
-        let nonces = if *step == BatchStep::Closed {
-            &mut closed
-        } else {
-            &mut opened
-        };
-        nonces.insert(*nonce);
-    }
-    let removable = steps.into_iter().filter(|StoredStep { nonce, step, .. }| {
-        closed.contains(nonce) && (*step != BatchStep::Closed || !opened.contains(nonce))
-    });
-    removable.collect()
+fn removable_steps(steps: &[StoredStep]) -> Vec<StoredStep> {
+    let is_closing = |step: &StoredStep| step.0.1 == BatchStep::Closed;
+    let nonces = |closing: bool| -> BTreeSet<BatchNonce> {
+        let those = steps.iter().filter(|step| is_closing(step) == closing);
+        those.map(|((nonce, _), _)| *nonce).collect()
+    };
+    let (closed, opened) = (nonces(true), nonces(false));
+    let is_removable = |step: &&StoredStep| {
+        let ((nonce, _), _) = step;
+        closed.contains(nonce) && !(is_closing(step) && opened.contains(nonce))
+    };
+    steps.iter().filter(is_removable).copied().collect()
 }
 
-/// What `pick` takes from the frames of all packs, in their order, each with its place.
-fn find_frames<T>(
-    store: &StoreInner,
-    pick: impl Fn(&FrameContent) -> Option<T>,
-) -> Result<Vec<(T, FrameLocation)>, CacheError> {
-    let mut found = Vec::new();
-    for id in store.layout.pack_ids()? {
-        let picked = find_frames_in(&store.packs, id, |_, header| pick(&header.content))
-            .map_err(CacheError::io("read", &store.layout.pack(id)))?;
-        found.extend(picked);
-    }
-    Ok(found)
-}
-
-fn find_frames_in<T>(
+fn each_frame(
     packs: &PackFiles,
     id: u32,
-    pick: impl Fn(FrameLocation, &FrameHeader) -> Option<T>,
-) -> io::Result<Vec<(T, FrameLocation)>> {
+    mut visit: impl FnMut(FrameLocation, &FrameHeader),
+) -> io::Result<()> {
     let file = packs.file(id)?;
     let mut scanner = PackScanner::new(id, &file, 0, file.metadata()?.len());
-    let mut found = Vec::new();
     while let Some(item) = scanner.next()? {
         if let PackItem::Frame(at, header) = item {
-            found.extend(pick(at, &header).map(|picked| (picked, at)));
+            visit(at, &header);
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Appends the live frames of the packs in `ids` to a new pack, then removes these packs. Tombstones before
@@ -299,6 +253,7 @@ fn find_frames_in<T>(
 fn remove_packs(
     store: &StoreInner,
     active: &mut ActivePack,
+    index: &Index,
     ids: &BTreeSet<u32>,
     remember_from: Option<FrameLocation>,
 ) -> Result<(), CacheError> {
@@ -309,16 +264,21 @@ fn remove_packs(
     }
     // the new frames come after all others
     store.start_next_pack(active)?;
-    let mut older_go = true;
-    for id in &all {
-        if ids.contains(id) {
-            append_live(store, active, *id, older_go, remember_from)?;
+    let mut live = LiveFrames {
+        index,
+        gone: ids,
+        older_go: true,
+        remember_from,
+    };
+    for id in all {
+        if ids.contains(&id) {
+            append_live(store, active, id, &live)?;
         } else {
-            older_go = false;
+            live.older_go = false;
         }
     }
     store.sync_pack(active)?;
-    store.flush_tree(active);
+    store.flush_tree(active, &[])?;
     // oldest first, so that a tombstone is removed after what it covers
     for id in &gone {
         let path = store.layout.pack(*id);
@@ -326,63 +286,39 @@ fn remove_packs(
         store.layout.sync_folder(&store.layout.packs())?;
         store.packs.close(*id);
     }
-    store.forget_packs(active, gone);
-    Ok(())
+    store.flush_tree(active, &gone)
 }
 
-/// Appends the live frames of a pack. `older_go` says whether all older packs are removed, too.
+/// Appends the live frames of a pack.
 fn append_live(
     store: &StoreInner,
     active: &mut ActivePack,
     id: u32,
-    older_go: bool,
-    remember_from: Option<FrameLocation>,
+    live: &LiveFrames<'_>,
 ) -> Result<(), CacheError> {
-    const BYTES: u64 = 4 << 20;
+    const BYTES: usize = 4 << 20;
     let path = store.layout.pack(id);
-    let file = store
-        .packs
-        .file(id)
-        .map_err(CacheError::io("read", &path))?;
-    let len = file
-        .metadata()
-        .map_err(CacheError::io("read", &path))?
-        .len();
-    let shared = store
-        .packs
-        .fields(id, len)
-        .map_err(CacheError::io("read", &path))?;
+    let read = || CacheError::io("read", &path);
+    let file = store.packs.file(id).map_err(read())?;
+    let len = file.metadata().map_err(read())?.len();
     let mut scanner = PackScanner::new(id, &file, 0, len);
-    loop {
-        let (mut frames, mut bytes, mut is_end): (Vec<PortableFrame>, u64, bool) =
-            (Vec::new(), 0, false);
-        // held for a part of the pack at a time, because appending changes the tables
-        let tables = store.tables();
-        let live = LiveFrames {
-            tables: &tables,
-            older_go,
-            remember_from,
+    let (mut frames, mut bytes) = (Vec::new(), 0);
+    while let Some(item) = scanner.next().map_err(read())? {
+        let PackItem::Frame(at, header) = item else {
+            continue;
         };
-        while bytes < BYTES && frames.len() < BATCH {
-            match scanner.next().map_err(CacheError::io("read", &path))? {
-                None => {
-                    is_end = true;
-                    break;
-                }
-                Some(PackItem::Frame(at, header)) => {
-                    let taken = live.take_over(at, &header, || read_frame(&file, at), &shared);
-                    frames.extend(taken.map_err(CacheError::io("read", &path))?);
-                    bytes += at.len();
-                }
-                Some(PackItem::Damaged { .. } | PackItem::Torn { .. }) => {}
-            }
+        let taken = live.take_over(at, &header, || read_frame(&file, at));
+        for frame in taken.map_err(read())? {
+            bytes += frame.len();
+            frames.push(frame);
         }
-        drop(tables);
-        if !frames.is_empty() {
-            store.append_portable(active, frames, false)?;
-        }
-        if is_end {
-            return Ok(());
+        if bytes >= BYTES || frames.len() >= BATCH {
+            store.append(active, &std::mem::take(&mut frames), false)?;
+            bytes = 0;
         }
     }
+    if frames.is_empty() {
+        return Ok(());
+    }
+    store.append(active, &frames, false).map(drop)
 }

@@ -7,14 +7,13 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::{newest_removals, remove, remove_packs};
+use super::{newest, remove, remove_packs, survey};
 use crate::cache::entry::{FrameLocation, RemovalReason};
 use crate::cache::error::{CacheError, Damage};
-use crate::cache::index::Tables;
+use crate::cache::index::Index;
+use crate::cache::index::scan::scan;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
-use crate::cache::packs::packed::decode_header;
-use crate::cache::packs::shared_fields::SharedFields;
 use crate::cache::packs::{
     PackFiles, PackItem, PackScanner, decode_body, read_frame, read_pack_header,
 };
@@ -59,6 +58,20 @@ impl DamagedRange {
     fn overlaps(&self, other: &FrameLocation) -> bool {
         other.pack == self.at.pack && other.offset < self.to && other.end() > self.at.offset
     }
+
+    /// Removes the texts and the steps of batches in it from an index.
+    fn forget_in(&self, index: &mut Index) {
+        for (digest, at) in index.texts() {
+            if self.overlaps(&at) {
+                index.forget_text(&digest);
+            }
+        }
+        for ((nonce, step), at) in index.steps() {
+            if self.overlaps(&at) {
+                index.forget_step(nonce, step);
+            }
+        }
+    }
 }
 
 /// Verifies everything and removes what is damaged.
@@ -68,7 +81,7 @@ pub(crate) fn verify(
 ) -> Result<Vec<DamageReport>, CacheError> {
     let mut reports: Vec<DamageReport> = missing(store).into_iter().collect();
     check_packs(store, active, &mut reports)?;
-    check_index(store, active, &mut reports)?;
+    check_index(store, &mut reports)?;
     Ok(reports)
 }
 
@@ -86,15 +99,16 @@ fn missing(store: &StoreInner) -> Option<DamageReport> {
 pub(crate) fn look(
     layout: &Layout,
     packs: &PackFiles,
-    tables: &Tables,
+    index: &Index,
 ) -> Result<Vec<DamageReport>, CacheError> {
+    let records = index.records();
     let mut reports = Vec::new();
     for id in layout.pack_ids()? {
         let path = layout.pack(id);
         let file = packs.file(id).map_err(CacheError::io("read", &path))?;
         for range in check_pack(id, &file).map_err(CacheError::io("read", &path))? {
-            let hit = tables
-                .records()
+            let hit = records
+                .iter()
                 .filter(|record| range.overlaps(&record.location));
             let lost: Vec<ActionKey> = hit.map(|record| record.key).collect();
             reports.push(DamageReport {
@@ -112,26 +126,26 @@ fn check_packs(
     active: &mut ActivePack,
     reports: &mut Vec<DamageReport>,
 ) -> Result<(), CacheError> {
-    let mut damaged = BTreeSet::new();
+    let mut damaged = Vec::new();
     for id in store.layout.pack_ids()? {
         // opened again, to read what is on the disk now
         store.packs.close(id);
-        let file = store
-            .packs
-            .file(id)
-            .map_err(CacheError::io("read", &store.layout.pack(id)))?;
-        for range in
-            check_pack(id, &file).map_err(CacheError::io("read", &store.layout.pack(id)))?
-        {
+        let path = store.layout.pack(id);
+        let read = || CacheError::io("read", &path);
+        let file = store.packs.file(id).map_err(read())?;
+        for range in check_pack(id, &file).map_err(read())? {
             reports.push(remove_damaged(store, active, &range)?);
-            damaged.insert(id);
+            damaged.push(range);
         }
     }
     if damaged.is_empty() {
-        Ok(())
-    } else {
-        remove_packs(store, active, &damaged, newest_removals(store)?)
+        return Ok(());
     }
+    let (mut index, _) = scan(&store.layout, &store.packs)?;
+    damaged.iter().for_each(|range| range.forget_in(&mut index));
+    let removals = survey(store, &index)?.removals;
+    let ids: BTreeSet<u32> = damaged.iter().map(|range| range.at.pack).collect();
+    remove_packs(store, active, &index, &ids, newest(&removals))
 }
 
 /// Copies a damaged range aside and removes what was there from the index.
@@ -141,30 +155,10 @@ fn remove_damaged(
     range: &DamagedRange,
 ) -> Result<DamageReport, CacheError> {
     let kept = copy_damaged(&store.layout, range.at.pack, range.at.offset, range.to)?;
-    let records = store.tables().all_records();
-    let lost: Vec<_> = records
-        .into_iter()
-        .filter(|record| range.overlaps(&record.location))
-        .collect();
+    let mut lost = store.read(Index::records);
+    lost.retain(|record| range.overlaps(&record.location));
     remove(store, active, &lost, RemovalReason::Damaged)?;
-    let mut tables = store.tables_mut();
-    let texts: Vec<_> = tables
-        .texts
-        .iter()
-        .filter(|(_, at)| range.overlaps(at))
-        .map(|(digest, _)| *digest)
-        .collect();
-    texts.iter().for_each(|digest| tables.forget_text(digest));
-    let steps: Vec<_> = tables
-        .journal
-        .iter()
-        .filter(|(_, at)| range.overlaps(at))
-        .map(|(place, _)| *place)
-        .collect();
-    steps
-        .into_iter()
-        .for_each(|(nonce, step)| tables.forget_step(nonce, step));
-    drop(tables);
+    store.change(|index| range.forget_in(index));
     let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
     let damage = store
         .packs
@@ -177,12 +171,8 @@ fn remove_damaged(
 }
 
 /// Compares the index with the packs, which are intact by now.
-fn check_index(
-    store: &StoreInner,
-    active: &mut ActivePack,
-    reports: &mut Vec<DamageReport>,
-) -> Result<(), CacheError> {
-    if store.check_tables(active)? {
+fn check_index(store: &StoreInner, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
+    if store.check_index()? {
         let what = "it does not agree with the packs and was rebuilt from them".to_owned();
         let damage = Damage {
             key: None,
@@ -247,8 +237,7 @@ fn check_frame(
     let bytes = read_frame(file, at)?;
     let head = at.head as usize;
     let is_entry = header.content.summary().is_some();
-    // a shared field that is damaged is reported at its own place
-    if is_entry && decode_header(header, &bytes[..head], &SharedFields::default()).is_none() {
+    if is_entry && header.entry(&bytes).is_none() {
         return Ok(Some("its header cannot be read"));
     }
     let has_body = matches!(

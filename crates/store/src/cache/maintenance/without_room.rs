@@ -6,21 +6,19 @@
 //! tombstones are written: after a crash, a pack that was not emptied yet still has its entries, and the next prune
 //! removes them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 use super::live_frames::LiveFrames;
-use super::{PruneCounts, used_texts};
+use super::{PruneCounts, unused_texts};
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
 use crate::cache::index::index_folder::{fresh_index, ready_index, remove_bad, remove_folder};
 use crate::cache::index::scan::scan;
 use crate::cache::packs::folder::{self, FolderKind, Layout};
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
-use crate::cache::packs::packed::{PortableFrame, pack};
-use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::active_pack::cut;
 use crate::digest::{ActionKey, Digest};
@@ -52,28 +50,18 @@ pub fn prune_without_room(
     }
     remove_bad(&layout)?;
     let packs = PackFiles::new(layout.clone());
-    let (mut tables, _) = scan(&layout, &packs)?;
+    let (mut index, _) = scan(&layout, &packs)?;
     let mut counts = PruneCounts::default();
-    for record in keys
-        .iter()
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .filter_map(|key| tables.forget_record(key))
-    {
-        counts.entries += 1;
-        counts.bytes += record.stored_bytes();
+    for key in keys {
+        if let Some(record) = index.find(key) {
+            counts.entries += 1;
+            counts.bytes += record.stored_bytes();
+            index.forget_record(key);
+        }
     }
-    // the sources of a damaged entry are unknown, so every text is kept
-    if let Some(used) = used_texts(&packs, tables.all_records().iter()) {
-        tables
-            .texts
-            .retain(|digest, _| used.contains(digest) || kept.contains(digest));
+    for (digest, _) in unused_texts(&packs, &index, kept) {
+        index.forget_text(&digest);
     }
-    let live = LiveFrames {
-        tables: &tables,
-        older_go: true,
-        remember_from: None,
-    };
     let ids = layout.pack_ids()?;
     let id = ids.last().map_or(1, |id| id + 1);
     let mut target = CompactedPack {
@@ -81,7 +69,13 @@ pub fn prune_without_room(
         id,
         file: None,
         len: 0,
-        numbers: FieldNumbers::default(),
+    };
+    let gone = ids.iter().copied().collect();
+    let live = LiveFrames {
+        index: &index,
+        gone: &gone,
+        older_go: true,
+        remember_from: None,
     };
     for id in ids {
         empty_pack(&layout, &packs, id, &live, &mut target)?;
@@ -96,21 +90,13 @@ struct CompactedPack<'l> {
     id: u32,
     file: Option<File>,
     len: u64,
-    numbers: FieldNumbers,
 }
 
 impl CompactedPack<'_> {
-    fn append(&mut self, frames: Vec<PortableFrame>) -> io::Result<()> {
-        let bytes = pack(frames, &mut self.numbers)
-            .map_err(io::Error::other)?
-            .frames
-            .concat();
-        let written = self.write(&bytes);
-        if written.is_err() {
-            self.numbers.forget();
-            if self.file.is_some() {
-                cut(&self.layout.pack(self.id), self.len)?;
-            }
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.write(bytes);
+        if written.is_err() && self.file.is_some() {
+            cut(&self.layout.pack(self.id), self.len)?;
         }
         written
     }
@@ -166,9 +152,6 @@ fn empty_pack(
     }
     let shrinking = guarded::open_with(File::options().write(true), &path)
         .map_err(CacheError::io("open", &path))?;
-    let shared = packs
-        .fields(id, len)
-        .map_err(CacheError::io("read", &path))?;
     let mut most = PART;
     while !frames.is_empty() {
         let from = last_part(&frames, most);
@@ -176,11 +159,11 @@ fn empty_pack(
         let size: u64 = moved.iter().map(|(at, _)| at.len()).sum();
         let mut part = Vec::new();
         for (at, header) in moved {
-            let taken = live.take_over(*at, header, || read_frame(&file, *at), &shared);
-            part.extend(taken.map_err(CacheError::io("read", &path))?);
+            let taken = live.take_over(*at, header, || read_frame(&file, *at));
+            part.extend(taken.map_err(CacheError::io("read", &path))?.concat());
         }
         if !part.is_empty()
-            && let Err(error) = target.append(part)
+            && let Err(error) = target.append(&part)
         {
             if !is_out_of_space(&error) || moved.len() == 1 {
                 return Err(CacheError::io("write to", &layout.pack(target.id))(error));

@@ -2,35 +2,27 @@
 //! rebuilt from the packs.
 //!
 //! ```text
-//! version 1:  magic 4 | kind 1 | codec 1 | zero 2 | note_len 4 | body_len 4 | raw_len 4 | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
-//! packed:     magic 4 | kind 1 | codec 1 | note_len | body_len | raw_len | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
-//!             magic 4 | kind 1 | 0x80 | note_len | note | crc 4
+//! magic 4 | kind 1 | codec 1 | zero 2 | note_len 4 | body_len 4 | raw_len 4 | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
 //! ```
-//! Numbers are little-endian, those without a length varints. `crc` covers everything before it, `body_crc` the body as
-//! stored, and `digest` is that of the uncompressed body. A scan reads headers only and skips bodies. The tests pin the
-//! bytes. In a pack, entries and parse results are packed (`packed`); other kinds have version 1.
+//! Numbers are little-endian. `crc` covers everything before it, `body_crc` the body as stored, and `digest` is that of the
+//! uncompressed body. The note of an entry is its whole header, so that an entry is complete by itself. A scan reads headers
+//! only and skips bodies. The tests pin the bytes.
+
+use serde::Serialize;
 
 use super::journal_steps::{BatchNonce, BatchStep};
-use super::provenance::EncodedProvenance;
-use super::shared_fields::NewFields;
 use crate::cache::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult,
-    ParsedBody, Record, RemovalReason, clip, prefix_of,
+    Day, EntryDetails, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames,
+    ParseResult, Record, RemovalReason, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest};
 use base::redaction::redact_bytes;
 
-/// Bytes of a header of version 1 before its note.
+/// Bytes of a header before its note.
 pub(crate) const FIXED: usize = 88;
-/// The least bytes of a packed frame.
-pub(super) const LEAST: usize = 11;
-/// The first bytes of every frame of version 1; after damage, a scan searches for them.
+/// The first bytes of every frame; after damage, a scan searches for them.
 pub(crate) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
-/// The first bytes of every packed frame.
-pub(crate) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
 const CRC: usize = 4;
-/// Stands in place of the codec in a packed frame without key and body.
-const BARE: u8 = 0x80;
 /// A longer note is damage.
 const MAX_NOTE: usize = 64 << 20;
 /// The largest body, compressed or not.
@@ -139,10 +131,6 @@ pub(crate) enum FrameContent {
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
     ParseResult(ParseResult),
-    /// The results of parsing the bodies of several entries.
-    ParseResults(Vec<ParsedBody>),
-    /// Fields that entries of the pack share.
-    Fields(NewFields),
     /// An action failed permanently; there is no body.
     Failure {
         summary: EntrySummary,
@@ -178,10 +166,6 @@ impl FrameContent {
             _ => None,
         }
     }
-
-    pub(crate) fn is_failure(&self) -> bool {
-        matches!(self, FrameContent::Failure { .. })
-    }
 }
 
 /// The first bytes of a key: enough to record the last use of an entry.
@@ -201,7 +185,6 @@ pub(crate) struct FrameHeader {
     pub(super) body_crc: u32,
     pub body_len: u32,
     pub head_len: u32,
-    note_at: usize,
     pub content: FrameContent,
 }
 
@@ -227,68 +210,69 @@ impl FrameHeader {
 
     /// Decodes the header at the beginning of `bytes`.
     pub(crate) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
-        let FrameStart {
-            note_at,
-            note_len,
-            body_len,
-            raw_len,
-            body_crc,
-            codec,
-            key,
-            digest,
-        } = FrameStart::decode(bytes)?;
-        let head_len = note_at + note_len + CRC;
-        let head = bytes
+        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
+        if fixed[..4] != MAGIC {
+            return Err(FrameHeaderError::Damaged("there is no frame"));
+        }
+        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
+        if note_len as usize > MAX_NOTE || body_len.max(raw_len) as usize > MAX_BODY {
+            return Err(FrameHeaderError::Damaged(
+                "its header has impossible lengths",
+            ));
+        }
+        let head_len = FIXED + note_len as usize + CRC;
+        let (covered, crc) = bytes
             .get(..head_len)
-            .ok_or(FrameHeaderError::Short(head_len))?;
-        let (covered, crc) = head
-            .split_last_chunk::<CRC>()
+            .and_then(|head| head.split_last_chunk::<CRC>())
             .ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
             return Err(FrameHeaderError::Damaged(
                 "its header does not match its checksum",
             ));
         }
-        let codec = codec?;
-        let content = covered
-            .get(4)
-            .and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
-        let content = content.ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
-        let head_len = u32::try_from(head_len).map_err(|_| impossible())?;
+        let content = decode_content(fixed[4], &covered[FIXED..]);
+        let [key, digest] = [24, 56].map(|at| {
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(&fixed[at..at + 32]);
+            Digest(bytes)
+        });
         Ok(FrameHeader {
             key,
             digest,
-            codec,
+            codec: Codec::decode(fixed[5])?,
             raw_len,
             body_crc,
             body_len,
-            head_len,
-            note_at,
-            content,
+            head_len: head_len as u32,
+            content: content.ok_or(FrameHeaderError::Damaged("its header cannot be read"))?,
         })
     }
 
     /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begins with
     /// the header.
-    pub(crate) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
-        let note = bytes.get(self.note_at..(self.head_len as usize).checked_sub(CRC)?)?;
-        match self.content {
-            FrameContent::Reply(_) => Some(postcard::take_from_bytes::<EntrySummary>(note).ok()?.1),
-            FrameContent::Failure { .. } => Some(
+    fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let note = bytes.get(FIXED..(self.head_len as usize).checked_sub(CRC)?)?;
+        let rest = match self.content {
+            FrameContent::Reply(_) => postcard::take_from_bytes::<EntrySummary>(note).ok()?.1,
+            FrameContent::Failure { .. } => {
                 postcard::take_from_bytes::<(EntrySummary, &str, &str)>(note)
                     .ok()?
-                    .1,
-            ),
-            _ => None,
-        }
+                    .1
+            }
+            _ => return None,
+        };
+        Some(rest)
     }
 
-    /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
-    pub(crate) fn models(&self, head: &[u8]) -> Option<ModelNames> {
-        let FrameContent::Reply(_) = self.content else {
-            return Some(ModelNames::default());
-        };
-        Some(postcard::take_from_bytes(self.details(head)?).ok()?.0)
+    /// The whole header of an entry, from the bytes of its frame; `None` if it cannot be read, and for other kinds.
+    pub(crate) fn entry(&self, bytes: &[u8]) -> Option<EntryHeader> {
+        let details: EntryDetails = postcard::from_bytes(self.details(bytes)?).ok()?;
+        Some(EntryHeader::new(*self.content.summary()?, details))
+    }
+
+    /// The models of an entry, from the bytes of its frame.
+    pub(crate) fn models(&self, bytes: &[u8]) -> Option<ModelNames> {
+        Some(postcard::take_from_bytes(self.details(bytes)?).ok()?.0)
     }
 
     /// The record of a reply or failure; `None` for other kinds.
@@ -317,115 +301,6 @@ impl FrameHeader {
     }
 }
 
-fn impossible() -> FrameHeaderError {
-    FrameHeaderError::Damaged("its header has impossible lengths")
-}
-
-/// The part of a frame's header before the note.
-struct FrameStart {
-    note_at: usize,
-    note_len: usize,
-    body_len: u32,
-    raw_len: u32,
-    body_crc: u32,
-    /// Its fault is reported only if the checksum matches; otherwise the whole header is damaged.
-    codec: Result<Codec, FrameHeaderError>,
-    key: Digest,
-    digest: Digest,
-}
-
-impl FrameStart {
-    fn decode(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
-        let start = if bytes.starts_with(&PACKED) {
-            FrameStart::packed(bytes)
-        } else {
-            FrameStart::fixed(bytes)
-        }?;
-        let is_possible =
-            start.note_len <= MAX_NOTE && start.body_len.max(start.raw_len) as usize <= MAX_BODY;
-        if is_possible {
-            Ok(start)
-        } else {
-            Err(impossible())
-        }
-    }
-
-    fn packed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
-        let short = || FrameHeaderError::Short((bytes.len() + 1).max(LEAST));
-        let codec = *bytes.get(5).ok_or_else(short)?;
-        let mut rest = bytes.get(6..).unwrap_or_default();
-        let note_len = take_number(&mut rest, short)? as usize;
-        let none = Digest([0; 32]);
-        let mut start = FrameStart {
-            note_at: 0,
-            note_len,
-            body_len: 0,
-            raw_len: 0,
-            body_crc: 0,
-            codec: Ok(Codec::Plain),
-            key: none,
-            digest: none,
-        };
-        if codec != BARE {
-            start.codec = Ok(Codec::decode(codec)?);
-            start.body_len = take_number(&mut rest, short)?;
-            start.raw_len = take_number(&mut rest, short)?;
-            start.body_crc = u32::from_le_bytes(take_array(&mut rest, short)?);
-            start.key = Digest(take_array(&mut rest, short)?);
-            start.digest = Digest(take_array(&mut rest, short)?);
-        }
-        start.note_at = bytes.len() - rest.len();
-        Ok(start)
-    }
-
-    fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
-        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
-        if fixed[..4] != MAGIC {
-            return Err(FrameHeaderError::Damaged("there is no frame"));
-        }
-        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
-        let [key, digest] = [24, 56].map(|at| {
-            let mut bytes = [0; 32];
-            bytes.copy_from_slice(&fixed[at..at + 32]);
-            Digest(bytes)
-        });
-        let (note_len, codec) = (note_len as usize, Codec::decode(fixed[5]));
-        Ok(FrameStart {
-            note_at: FIXED,
-            note_len,
-            body_len,
-            raw_len,
-            body_crc,
-            codec,
-            key,
-            digest,
-        })
-    }
-}
-
-fn take_number(
-    rest: &mut &[u8],
-    short: impl Fn() -> FrameHeaderError,
-) -> Result<u32, FrameHeaderError> {
-    match postcard::take_from_bytes(rest) {
-        Ok((number, after)) => {
-            *rest = after;
-            Ok(number)
-        }
-        Err(postcard::Error::DeserializeUnexpectedEnd) => Err(short()),
-        Err(_) => Err(impossible()),
-    }
-}
-
-fn take_array<const N: usize>(
-    rest: &mut &[u8],
-    short: impl Fn() -> FrameHeaderError,
-) -> Result<[u8; N], FrameHeaderError> {
-    let (array, after) = rest.split_first_chunk().ok_or_else(short)?;
-    *rest = after;
-    Ok(*array)
-}
-
 mod kind {
     pub(super) const REPLY: u8 = 1;
     pub(super) const PARSE_RESULT: u8 = 2;
@@ -436,9 +311,7 @@ mod kind {
     pub(super) const REMOVE: u8 = 7;
     pub(super) const LATEST: u8 = 8;
     pub(super) const JOURNAL: u8 = 9;
-    pub(super) const FIELDS: u8 = 10;
-    pub(super) const PARSE_RESULTS: u8 = 11;
-    pub(super) const MEMO: u8 = 12;
+    pub(super) const MEMO: u8 = 10;
 }
 
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
@@ -465,8 +338,6 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
             FrameContent::Remove { why, keys }
         }
         kind::LATEST => FrameContent::Latest(postcard::from_bytes(bytes).ok()?),
-        kind::FIELDS => FrameContent::Fields(postcard::from_bytes(bytes).ok()?),
-        kind::PARSE_RESULTS => FrameContent::ParseResults(postcard::from_bytes(bytes).ok()?),
         kind::JOURNAL => {
             let (nonce, step) = postcard::from_bytes(bytes).ok()?;
             FrameContent::Journal(nonce, step)
@@ -481,49 +352,20 @@ pub(crate) fn reply(
     header: &EntryHeader,
     body: &EncodedBody,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let note = postcard::to_stdvec(&header.summary())?;
-    Ok(assemble(
-        kind::REPLY,
-        key.0,
-        body,
-        &append_details(note, header)?,
-    ))
+    let note = postcard::to_stdvec(&(header.summary(), header.details()))?;
+    Ok(assemble(kind::REPLY, key.0, body, &note))
 }
 
+/// Encodes a failure. Its body is empty, or says what failed, for another cache.
 pub(crate) fn failure(
     key: ActionKey,
     header: &EntryHeader,
-    class: &str,
-    message: &str,
-) -> Result<Vec<u8>, postcard::Error> {
-    let note = postcard::to_stdvec(&(header.summary(), clip(class), clip(message)))?;
-    Ok(assemble(
-        kind::FAILURE,
-        key.0,
-        &EncodedBody::empty(),
-        &append_details(note, header)?,
-    ))
-}
-
-/// Encodes a failure for another cache; the body says what failed.
-pub(crate) fn packed_failure(
-    key: ActionKey,
-    header: &EntryHeader,
+    (class, message): (&str, &str),
     body: &EncodedBody,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let note = postcard::to_stdvec(&(header.summary(), "", ""))?;
-    Ok(assemble(
-        kind::FAILURE,
-        key.0,
-        body,
-        &append_details(note, header)?,
-    ))
-}
-
-/// Appends the models of an entry and all that it was made from.
-fn append_details(note: Vec<u8>, header: &EntryHeader) -> Result<Vec<u8>, postcard::Error> {
-    let note = postcard::to_extend(&header.models, note)?;
-    EncodedProvenance::new(header)?.encode(note, |_| None)
+    let summary = (header.summary(), clip(class), clip(message));
+    let note = postcard::to_stdvec(&(summary, header.details()))?;
+    Ok(assemble(kind::FAILURE, key.0, body, &note))
 }
 
 /// Encodes the result of parsing the body `raw` of `key`.
@@ -559,41 +401,32 @@ pub(crate) fn memo(name: Digest, body: &EncodedBody) -> Vec<u8> {
 }
 
 pub(crate) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(
-        kind::COUNTS,
-        Digest([0; 32]),
-        &EncodedBody::empty(),
-        &postcard::to_stdvec(counts)?,
-    ))
+    list(kind::COUNTS, &counts)
 }
 
 pub(crate) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(
-        kind::TOUCH,
-        Digest([0; 32]),
-        &EncodedBody::empty(),
-        &postcard::to_stdvec(&(day, keys))?,
-    ))
+    list(kind::TOUCH, &(day, keys))
 }
 
 pub(crate) fn remove(
     why: RemovalReason,
     keys: &[(ActionKey, Option<Digest>)],
 ) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(
-        kind::REMOVE,
-        Digest([0; 32]),
-        &EncodedBody::empty(),
-        &postcard::to_stdvec(&(why, keys))?,
-    ))
+    list(kind::REMOVE, &(why, keys))
 }
 
 pub(crate) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
+    list(kind::LATEST, &places)
+}
+
+/// Encodes a frame without key and body.
+fn list(kind: u8, note: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
+    let note = postcard::to_stdvec(note)?;
     Ok(assemble(
-        kind::LATEST,
+        kind,
         Digest([0; 32]),
         &EncodedBody::empty(),
-        &postcard::to_stdvec(places)?,
+        &note,
     ))
 }
 
@@ -607,53 +440,6 @@ pub(crate) fn journal(
         body,
         &postcard::to_stdvec(place)?,
     ))
-}
-
-/// Encodes fields that entries of a pack share.
-pub(crate) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
-    bare(kind::FIELDS, &postcard::to_stdvec(new)?)
-}
-
-/// Encodes the parse results of several entries.
-pub(crate) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
-    bare(kind::PARSE_RESULTS, &postcard::to_stdvec(results)?)
-}
-
-/// A packed frame without key and body.
-fn bare(kind: u8, note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
-    let mut frame = PACKED.to_vec();
-    frame.extend([kind, BARE]);
-    frame = postcard::to_extend(&(note.len() as u32), frame)?;
-    frame.extend(note);
-    frame.extend(crc32fast::hash(&frame).to_le_bytes());
-    Ok(frame)
-}
-
-/// Encodes a packed entry with the header of the frame that it is from. The checksum of the body is kept, so that a
-/// damaged body stays recognizable. The note was redacted when it was first encoded.
-pub(super) fn packed_entry(
-    header: &FrameHeader,
-    body: &[u8],
-    note: &[u8],
-) -> Result<Vec<u8>, postcard::Error> {
-    let kind = if header.content.is_failure() {
-        kind::FAILURE
-    } else {
-        kind::REPLY
-    };
-    let mut frame = PACKED.to_vec();
-    frame.extend([kind, header.codec as u8]);
-    frame = postcard::to_extend(
-        &(note.len() as u32, body.len() as u32, header.raw_len),
-        frame,
-    )?;
-    frame.extend(header.body_crc.to_le_bytes());
-    frame.extend(header.key.0);
-    frame.extend(header.digest.0);
-    frame.extend(note);
-    frame.extend(crc32fast::hash(&frame).to_le_bytes());
-    frame.extend(body);
-    Ok(frame)
 }
 
 fn assemble(kind: u8, key: Digest, body: &EncodedBody, note: &[u8]) -> Vec<u8> {

@@ -1,6 +1,5 @@
 //! The recorded steps of batches, and where their frames are. No prune removes the steps of an open batch.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +7,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::entry::FrameLocation;
 use crate::cache::error::Damage;
 use crate::digest::{ActionKey, Digest, DigestBuilder};
 
@@ -57,9 +55,6 @@ pub enum BatchStep {
     /// All of its results are stored. Without this step, a batch is open.
     Closed,
 }
-
-/// Where the frame of each step is.
-pub(crate) type JournalPlaces = BTreeMap<(BatchNonce, BatchStep), FrameLocation>;
 
 /// A cache that has steps of batches.
 pub trait StepLog {

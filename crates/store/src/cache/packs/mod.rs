@@ -4,15 +4,12 @@
 pub(super) mod folder;
 pub(super) mod frame;
 pub(super) mod journal_steps;
-pub(super) mod packed;
-pub(super) mod provenance;
-pub(super) mod shared_fields;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
@@ -25,11 +22,9 @@ use base::guarded;
 use base::redaction::redact_bytes;
 use folder::Layout;
 use frame::{
-    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, LEAST, MAGIC, MAX_BODY,
-    PACKED, PackHeader,
+    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, MAGIC, MAX_BODY,
+    PackHeader,
 };
-use packed::{DecodedHeader, decode_header};
-use shared_fields::SharedFields;
 
 const LEVEL: i32 = 3;
 /// A longer file is no pack: a pack is closed long before, after a frame that may be large.
@@ -123,17 +118,6 @@ pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(),
     }
 }
 
-/// A zstd stream to write to, for an entry that is packed for another cache.
-pub(super) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
-    const LEVEL: i32 = 6;
-    zstd::Encoder::new(target, LEVEL)
-}
-
-/// A zstd stream to read from.
-pub(super) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> {
-    zstd::Decoder::new(source)
-}
-
 /// Fills `buffer` from an offset of a file without moving the file's position.
 pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
@@ -183,8 +167,6 @@ pub(super) fn read_pack_header(
 pub(crate) struct PackFiles {
     layout: Layout,
     files: RwLock<HashMap<u32, Arc<File>>>,
-    /// The shared fields of packs, each with the offset up to which they were collected.
-    fields: Mutex<HashMap<u32, (u64, Arc<SharedFields>)>>,
 }
 
 impl PackFiles {
@@ -192,16 +174,11 @@ impl PackFiles {
         PackFiles {
             layout,
             files: RwLock::default(),
-            fields: Mutex::default(),
         }
     }
 
     /// Closes a pack that was replaced, so that its next use opens the new file.
     pub(super) fn close(&self, id: u32) {
-        self.fields
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id);
         self.files
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -227,30 +204,6 @@ impl PackFiles {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(id, file.clone());
         Ok(file)
-    }
-
-    /// The fields that entries before `until` share in a pack.
-    pub(super) fn fields(&self, id: u32, until: u64) -> io::Result<Arc<SharedFields>> {
-        let mut known = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        let (collected, fields) = known.entry(id).or_default();
-        if *collected < until {
-            let file = self.file(id)?;
-            let len = file.metadata()?.len();
-            let mut scanner = PackScanner::new(id, &file, *collected, len);
-            let mut all = SharedFields::clone(fields);
-            let mut end = *collected;
-            while let Some(item) = scanner.next()? {
-                let PackItem::Frame(at, header) = item else {
-                    continue;
-                };
-                end = at.end();
-                if let FrameContent::Fields(new) = header.content {
-                    all.add(new);
-                }
-            }
-            (*collected, *fields) = (end, Arc::new(all));
-        }
-        Ok(fields.clone())
     }
 
     pub(super) fn damage(
@@ -352,28 +305,21 @@ impl PackFiles {
         self.damage(Some(record.key), record.location, what)
     }
 
+    /// The header of an entry.
     pub(super) fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
-        match self.decoded_header(record)? {
-            DecodedHeader::Whole(header) => Ok(*header),
-            DecodedHeader::FieldLost => Err(self.damage_of(
-                record,
-                "what it was made from is lost, and its output is not",
-            )),
-        }
+        let (header, head) = self.head(record)?;
+        header
+            .entry(&head)
+            .ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }
 
-    /// The header of an entry, as far as its shared fields are known.
-    pub(super) fn decoded_header(&self, record: &Record) -> Result<DecodedHeader, Damage> {
-        let (header, head) = self.head(record)?;
+    /// The frame of an entry, verified by the checksum of its body.
+    pub(super) fn whole_frame(&self, record: &Record) -> Result<Vec<u8>, Damage> {
         let at = record.location;
-        let fields = if head.starts_with(&PACKED) {
-            self.fields(at.pack, at.offset)
-        } else {
-            Ok(Arc::default())
-        };
-        let fields = fields.map_err(|error| self.unread(Some(record.key), at, &error))?;
-        decode_header(&header, &head, &fields)
-            .ok_or_else(|| self.damage_of(record, "its header cannot be read"))
+        let (header, bytes) = self.frame(Some(record.key), at, at.len())?;
+        let body = bytes.get(at.head as usize..).unwrap_or_default();
+        verify_checksum(&header, body).map_err(|what| self.damage_of(record, what))?;
+        Ok(bytes)
     }
 
     /// The place of a record.
@@ -523,10 +469,10 @@ impl<'a> PackScanner<'a> {
     /// Searches for the next frame after damage that begins at `from`.
     fn find_next(&mut self, from: u64, what: &'static str) -> io::Result<PackItem> {
         let mut at = from + 1;
-        while at + LEAST as u64 <= self.len {
+        while at + FIXED as u64 <= self.len {
             let window = self.bytes(at, MIN_READ)?;
             let mut starts = window.windows(MAGIC.len());
-            let Some(next) = starts.position(|bytes| bytes == MAGIC || bytes == PACKED) else {
+            let Some(next) = starts.position(|bytes| bytes == MAGIC) else {
                 at += (window.len() - MAGIC.len() + 1) as u64;
                 continue;
             };

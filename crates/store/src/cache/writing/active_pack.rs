@@ -9,7 +9,6 @@ use crate::cache::error::CacheError;
 use crate::cache::index::scan::PackState;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
-use crate::cache::packs::shared_fields::FieldNumbers;
 use base::files::open_options;
 use base::guarded;
 
@@ -25,20 +24,9 @@ pub(crate) struct ActivePack {
     pub len: u64,
     /// How much of it the flushed tree has.
     pub(super) flushed: u64,
-    /// The numbers of its shared fields; `None` until something is written.
-    pub numbers: Option<FieldNumbers>,
 }
 
 impl ActivePack {
-    pub(crate) fn state(&self) -> PackState {
-        PackState {
-            id: self.id,
-            nonce: self.nonce,
-            good: self.len,
-            len: self.len,
-        }
-    }
-
     pub(crate) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
         let path = layout.pack(id);
         let (file, nonce) = create_file(&path, id).map_err(CacheError::io("create", &path))?;
@@ -50,7 +38,6 @@ impl ActivePack {
             nonce,
             len,
             flushed: len,
-            numbers: None,
         })
     }
 
@@ -70,7 +57,6 @@ impl ActivePack {
             nonce,
             len,
             flushed: len,
-            numbers: None,
         })
     }
 

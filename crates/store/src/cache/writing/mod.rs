@@ -1,8 +1,8 @@
-//! The state of an open store: appending to the newest pack, the tables in memory, and the sled tree behind both.
+//! The state of an open store: appending to the newest pack, and the index of all of them.
 //!
-//! Frames go to the pack first, to the tables second and, once the pack is synced, to the tree. After a failed write to
-//! a pack nothing more is written. If the tree fails, the run goes on without it, and it is rebuilt when the cache is
-//! opened next.
+//! Frames go to the pack first, to the memory of the index second and, once the pack is synced, to the tree. After a failed
+//! write to a pack nothing more is written. If the tree fails, the packs are read, the run goes on without the tree, and it
+//! is rebuilt when the cache is opened next.
 
 pub(super) mod active_pack;
 mod recovery;
@@ -10,20 +10,16 @@ pub(super) mod writer;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{
-    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use crate::cache::entry::{FrameLocation, Record};
-use crate::cache::error::{CacheError, IndexFault, IndexResult};
-use crate::cache::index::Tables;
+use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::index::Index;
 use crate::cache::index::index_folder::{OldIndex, replace_index, set_aside};
 use crate::cache::index::scan::{PackState, scan, watermark, watermarks};
-use crate::cache::index::tree::ActionTree;
 use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::{FolderKind, Layout};
-use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
-use crate::cache::packs::shared_fields::{FieldNumbers, SharedFields};
+use crate::digest::ActionKey;
 use active_pack::{ActivePack, cut, locate};
 use base::files::is_at;
 use recovery::{Opened, open_index, remove_leftovers};
@@ -40,9 +36,9 @@ const TREE_LAG: u64 = 16 << 20;
 pub(crate) struct StoreInner {
     pub(super) layout: Layout,
     pub(super) packs: PackFiles,
-    tables: RwLock<Tables>,
-    /// `None` after it failed, or where it cannot be opened.
-    tree: Mutex<Option<ActionTree>>,
+    index: RwLock<Index>,
+    /// Whether the items of the tree were counted.
+    counted: AtomicBool,
     /// Every change on disk is made while holding this.
     active: Mutex<ActivePack>,
     fault: OnceLock<String>,
@@ -67,8 +63,7 @@ impl StoreInner {
         remove_leftovers(&layout)?;
         let packs = PackFiles::new(layout.clone());
         let Opened {
-            tables,
-            tree,
+            index,
             marks,
             active,
             lost,
@@ -76,15 +71,15 @@ impl StoreInner {
         let store = StoreInner {
             layout,
             packs,
-            tables: RwLock::new(tables),
-            tree: Mutex::new(tree),
+            index: RwLock::new(index),
+            counted: AtomicBool::new(false),
             active: Mutex::new(active),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
             lost,
             pending: AtomicBool::new(false),
         };
-        store.with_tree(|tree| tree.update(&mut store.tables_mut(), &marks));
+        store.change(|index| index.write_tree(&marks));
         Ok(store)
     }
 
@@ -92,16 +87,60 @@ impl StoreInner {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
-        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    /// Reads the index. Where its tree fails, it is read again without one.
+    pub(super) fn read<T>(&self, read: impl Fn(&Index) -> T) -> T {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let found = read(&index);
+        if index.fault().is_none() {
+            return found;
+        }
+        drop(index);
+        self.change(|index| read(index))
     }
 
-    pub(super) fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
-        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    /// Changes the index. If its tree fails, it is replaced by what the packs say, and not used any more.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Index) -> T) -> T {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if index.fault().is_some() {
+            self.leave_tree(&mut index);
+        }
+        let changed = change(&mut index);
+        if index.fault().is_some() {
+            self.leave_tree(&mut index);
+        }
+        changed
     }
 
-    fn tree(&self) -> MutexGuard<'_, Option<ActionTree>> {
-        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leave_tree(&self, index: &mut Index) {
+        let why = index.fault().map_or("", IndexFault::text).to_owned();
+        // not dropped: after a panic, sled may panic again when it closes
+        std::mem::forget(index.take_tree());
+        let aside = set_aside(&self.layout)
+            .err()
+            .map(|error| format!("; {error}"))
+            .unwrap_or_default();
+        let root = self.layout.root().display();
+        self.notice(format!("{root}: the index failed ({why}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}"));
+        *index = match scan(&self.layout, &self.packs) {
+            Ok((scanned, _)) => scanned,
+            Err(error) => {
+                self.notice(self.fail(&error).to_string());
+                Index::default()
+            }
+        };
+    }
+
+    /// The current record of a key.
+    pub(super) fn find(&self, key: &ActionKey) -> Option<Record> {
+        let found = self.read(|index| index.find(key));
+        if found.is_some() || self.counted.swap(true, Ordering::AcqRel) {
+            return found;
+        }
+        // before anything is made and paid because the tree lacks it
+        self.read(|index| {
+            index.check_whole();
+            index.find(key)
+        })
     }
 
     pub(super) fn notice(&self, text: String) {
@@ -166,25 +205,12 @@ impl StoreInner {
         frames: &[Vec<u8>],
         durable: bool,
     ) -> Result<Vec<FrameLocation>, CacheError> {
-        let frames = frames
-            .iter()
-            .map(|frame| PortableFrame::read(frame.clone(), &SharedFields::default()));
-        self.append_portable(active, frames.collect(), durable)
-    }
-
-    pub(super) fn append_portable(
-        &self,
-        active: &mut ActivePack,
-        frames: Vec<PortableFrame>,
-        durable: bool,
-    ) -> Result<Vec<FrameLocation>, CacheError> {
         if active.len >= PACK_LIMIT {
             self.start_next_pack(active)?;
         }
         let path = self.layout.pack(active.id);
-        let packed = self.pack(active, frames)?;
-        let located = locate(active, &packed.frames).map_err(CacheError::io("write to", &path))?;
-        if let Err(e) = active.file.write_all(&packed.frames.concat()) {
+        let located = locate(active, frames).map_err(CacheError::io("write to", &path))?;
+        if let Err(e) = active.file.write_all(&frames.concat()) {
             // half a write is cut off now, or when the cache is opened next
             if is_at(&active.file, &path) {
                 let _ = cut(&path, active.len);
@@ -196,43 +222,20 @@ impl StoreInner {
             self.sync_pack(active)?;
             self.check_in_place(active)?;
         }
-        let mut tables = self.tables_mut();
-        located
-            .iter()
-            .for_each(|(at, header)| tables.apply(*at, header));
-        drop(tables);
+        self.change(|index| {
+            located
+                .iter()
+                .for_each(|(at, header)| index.apply(*at, header));
+        });
         self.pending.store(true, Ordering::Release);
         if durable {
-            self.update_tree(active);
+            self.update_tree(active, &[])?;
         }
         if active.len - active.flushed > TREE_LAG {
             self.sync_pack(active)?;
-            self.flush_tree(active);
+            self.flush_tree(active, &[])?;
         }
-        Ok(packed
-            .places
-            .iter()
-            .filter_map(|place| located.get(*place))
-            .map(|(at, _)| *at)
-            .collect())
-    }
-
-    /// Encodes frames for the active pack.
-    fn pack(
-        &self,
-        active: &mut ActivePack,
-        frames: Vec<PortableFrame>,
-    ) -> Result<PackedFrames, CacheError> {
-        let numbers = match &mut active.numbers {
-            Some(numbers) => numbers,
-            numbers => {
-                let fields = self.packs.fields(active.id, active.len);
-                let fields =
-                    fields.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
-                numbers.insert(FieldNumbers::from_shared(&fields))
-            }
-        };
-        pack(frames, numbers).map_err(|error| self.poisoned(&error.to_string()))
+        Ok(located.into_iter().map(|(at, _)| at).collect())
     }
 
     /// Makes everything durable that was written without waiting.
@@ -245,8 +248,7 @@ impl StoreInner {
             return Ok(());
         }
         self.sync_pack(&active).map_err(|error| self.fail(&error))?;
-        self.flush_tree(&mut active);
-        Ok(())
+        self.flush_tree(&mut active, &[])
     }
 
     /// An error if the pack that is written is no longer the one in the folder.
@@ -271,100 +273,72 @@ impl StoreInner {
     /// Closes the active pack and starts the next one. The tree has all of it first.
     pub(super) fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
-        self.flush_tree(active);
+        self.flush_tree(active, &[])?;
         *active = ActivePack::create(&self.layout, active.id.saturating_add(1))?;
         Ok(())
     }
 
-    /// Writes to the tree what changed in the tables. All of the active pack is synced.
-    fn update_tree(&self, active: &ActivePack) {
-        self.with_tree(|tree| {
-            let mark =
-                watermark(&active.file, active.nonce, active.len).map_err(IndexFault::broken)?;
-            tree.update(&mut self.tables_mut(), &[(active.id, Some(mark))])
-        });
+    /// Writes to the tree what it lacks, together with the packs that were removed. All of the active pack is synced.
+    fn update_tree(&self, active: &ActivePack, gone: &[u32]) -> Result<(), CacheError> {
+        let mark = watermark(&active.file, active.nonce, active.len);
+        let mark = mark.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
+        let mut marks = vec![(active.id, Some(mark))];
+        marks.extend(gone.iter().map(|id| (*id, None)));
+        self.change(|index| index.write_tree(&marks));
+        Ok(())
     }
 
     /// As `update_tree`, and makes it durable.
-    pub(super) fn flush_tree(&self, active: &mut ActivePack) {
-        self.update_tree(active);
-        self.with_tree(ActionTree::flush);
+    pub(super) fn flush_tree(
+        &self,
+        active: &mut ActivePack,
+        gone: &[u32],
+    ) -> Result<(), CacheError> {
+        self.update_tree(active, gone)?;
+        self.change(|index| index.flush_tree());
         active.flushed = active.len;
-    }
-
-    /// Writes to the tree that packs were removed, together with what changed in the tables.
-    pub(super) fn forget_packs(&self, active: &ActivePack, ids: impl IntoIterator<Item = u32>) {
-        let packs: Vec<_> = ids.into_iter().map(|id| (id, None)).collect();
-        self.update_tree(active);
-        self.with_tree(|tree| tree.update(&mut self.tables_mut(), &packs));
-    }
-
-    /// Uses the tree, if there is one. If it fails, it is set aside and not used any more.
-    fn with_tree(&self, change: impl FnOnce(&ActionTree) -> IndexResult<()>) {
-        let mut slot = self.tree();
-        let Some(Err(fault)) = slot.as_ref().map(change) else {
-            return;
-        };
-        // not dropped: after a panic, sled may panic again when it closes
-        std::mem::forget(slot.take());
-        let aside = set_aside(&self.layout)
-            .err()
-            .map(|error| format!("; {error}"))
-            .unwrap_or_default();
-        self.notice(format!("{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}",
-            self.layout.root().display(),
-            fault.text()));
+        Ok(())
     }
 
     /// Replaces the tree by one that takes no more space than its records need.
     pub(super) fn shrink_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
-        let states = self.states(active)?;
-        let marks = watermarks(&states, &self.packs)
+        let (scanned, states) = scan(&self.layout, &self.packs)?;
+        self.replace_tree(&scanned, &states, OldIndex::Remove)
+    }
+
+    /// Fills a new tree with what was scanned.
+    fn replace_tree(
+        &self,
+        scanned: &Index,
+        states: &[PackState],
+        old: OldIndex,
+    ) -> Result<(), CacheError> {
+        let marks = watermarks(states, &self.packs)
             .map_err(CacheError::io("read", &self.layout.packs()))?;
-        let mut slot = self.tree();
-        drop(slot.take());
-        match replace_index(&self.layout, &self.tables(), &marks, OldIndex::Remove) {
-            Ok(tree) => *slot = Some(tree),
-            Err(fault) => {
-                let root = self.layout.root().display();
-                self.notice(format!(
-                    "{root}: the index could not be made smaller: {}",
-                    fault.text()
-                ));
+        let replace = |index: &mut Index| {
+            match old {
+                OldIndex::Remove => drop(index.take_tree()),
+                // not dropped: after a panic, sled may panic again when it closes
+                OldIndex::SetAside => std::mem::forget(index.take_tree()),
             }
-        }
+            match replace_index(&self.layout, scanned, &marks, old) {
+                Ok(tree) => *index = Index::of_tree(tree),
+                Err(fault) => index.give_up(fault),
+            }
+        };
+        self.change(replace);
         Ok(())
     }
 
-    /// The states of all packs. The tables have all of their frames.
-    fn states(&self, active: &ActivePack) -> Result<Vec<PackState>, CacheError> {
-        let mut states = scan(&self.layout, &self.packs)?.1;
-        for state in &mut states {
-            if state.id == active.id {
-                *state = active.state();
-            }
-        }
-        Ok(states)
-    }
-
-    /// Compares the tables with the packs, and rebuilds tables and tree if they differ. Returns whether they did.
-    pub(super) fn check_tables(&self, active: &ActivePack) -> Result<bool, CacheError> {
-        let (mut scanned, states) = scan(&self.layout, &self.packs)?;
-        let agrees = self
-            .tables()
-            .agrees_with(&scanned, |record| self.packs.verify_body(record).is_ok());
-        if agrees {
+    /// Compares the index with the packs, and rebuilds it if they differ. Returns whether they did.
+    pub(super) fn check_index(&self) -> Result<bool, CacheError> {
+        let (scanned, states) = scan(&self.layout, &self.packs)?;
+        let is_sound = |record: &Record| self.packs.verify_body(record).is_ok();
+        if self.read(|index| index.agrees_with(&scanned, is_sound)) {
             return Ok(false);
         }
-        let marks = watermarks(&states, &self.packs)
-            .map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
-        let mut slot = self.tree();
-        std::mem::forget(slot.take());
-        scanned.damage.clear();
-        *slot = replace_index(&self.layout, &scanned, &marks, OldIndex::SetAside).ok();
-        scanned.track_changes();
-        *self.tables_mut() = scanned;
+        self.replace_tree(&scanned, &states, OldIndex::SetAside)?;
         Ok(true)
     }
 }

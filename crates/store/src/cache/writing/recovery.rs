@@ -1,13 +1,12 @@
-//! Opening a store: the tables are read from the sled tree and completed from the ends of the packs. If tree and packs
-//! disagree in any other way, the tree is rebuilt from the packs. A killed process never causes that; the rest of an
+//! Opening a store: what the sled tree lacks is read from the ends of the packs. If tree and packs disagree in any other way, the tree is rebuilt from the packs. A killed process never causes that; the rest of an
 //! interrupted write at the end of the newest pack is cut off.
 
 use super::active_pack::ActivePack;
 use crate::cache::entry::Record;
 use crate::cache::error::{CacheError, IndexFault};
-use crate::cache::index::Tables;
+use crate::cache::index::Index;
 use crate::cache::index::index_folder::{OldIndex, finish_index, replace_index};
-use crate::cache::index::item_key::Watermark;
+use crate::cache::index::items::Watermark;
 use crate::cache::index::scan::{PackState, catch_up, scan, watermarks};
 use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::PackFiles;
@@ -18,9 +17,7 @@ use base::units::Usd;
 
 /// What an open store begins with.
 pub(super) struct Opened {
-    pub(super) tables: Tables,
-    /// `None` where sled cannot be used.
-    pub(super) tree: Option<ActionTree>,
+    pub(super) index: Index,
     /// The watermarks that the tree does not have yet; `None` for a pack that is gone.
     pub(super) marks: Vec<(u32, Option<Watermark>)>,
     pub(super) active: ActivePack,
@@ -33,7 +30,7 @@ enum RebuildReason {
     /// There is none, or it cannot be read.
     Unreadable(String),
     /// It is sound, and the packs lack something that it has.
-    OtherPacks(String, Box<Tables>),
+    OtherPacks(String, Box<Index>),
 }
 
 impl From<IndexFault> for RebuildReason {
@@ -49,12 +46,12 @@ pub(super) fn open_index(
 ) -> Result<Opened, CacheError> {
     let ids = usable_packs(layout)?;
     match open_tree(layout, packs, &ids) {
-        Ok((tables, tree, known, states)) => {
+        Ok((index, known, states)) => {
             let active = match states.last() {
                 Some(newest) => ActivePack::resume(layout, *newest)?,
                 None => ActivePack::create(layout, 1)?,
             };
-            notices.extend(tables.damage_notices());
+            notices.extend(index.damage_notices());
             let current =
                 watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
             let gone = known
@@ -65,8 +62,7 @@ pub(super) fn open_index(
                 .chain(current.iter().map(|(id, mark)| (*id, Some(*mark))))
                 .collect();
             Ok(Opened {
-                tables,
-                tree: Some(tree),
+                index,
                 marks,
                 active,
                 lost: Vec::new(),
@@ -76,28 +72,25 @@ pub(super) fn open_index(
     }
 }
 
-/// The tables that the tree has, completed from the packs.
+/// The index that asks the tree, completed from the packs.
 fn open_tree(
     layout: &Layout,
     packs: &PackFiles,
     ids: &[u32],
-) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
+) -> Result<(Index, Watermarks, Vec<PackState>), RebuildReason> {
     if !ActionTree::is_in(&layout.index()) {
         return Err(RebuildReason::Unreadable("it was missing".into()));
     }
-    let tree = ActionTree::open(&layout.index())?;
-    let (mut tables, marks) = match tree.load() {
-        Ok(loaded) => loaded,
-        Err(fault) => {
-            // not dropped: after a panic, sled may panic again when it closes
-            std::mem::forget(tree);
-            return Err(fault.into());
-        }
-    };
-    tables.track_changes();
-    match catch_up(&mut tables, &marks, ids, packs) {
-        Ok(states) => Ok((tables, tree, marks, states)),
-        Err(why) => Err(RebuildReason::OtherPacks(why, Box::new(tables))),
+    let (tree, marks) = ActionTree::open_filled(&layout.index())?;
+    let mut index = Index::of_tree(tree);
+    let caught_up = catch_up(&mut index, &marks, ids, packs);
+    if let Some(fault) = index.fault().cloned() {
+        std::mem::forget(index.take_tree());
+        return Err(fault.into());
+    }
+    match caught_up {
+        Ok(states) => Ok((index, marks, states)),
+        Err(why) => Err(RebuildReason::OtherPacks(why, Box::new(index))),
     }
 }
 
@@ -107,37 +100,38 @@ fn rebuild(
     reason: RebuildReason,
     notices: &mut Vec<String>,
 ) -> Result<Opened, CacheError> {
-    let (mut tables, states) = scan(layout, packs)?;
+    let (scanned, states) = scan(layout, packs)?;
     let active = ActivePack::after_scan(layout, &states, notices)?;
     let marks = watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
-    let tree = match replace_index(layout, &tables, &marks, OldIndex::SetAside) {
-        Ok(tree) => Some(tree),
+    let mut lost = Vec::new();
+    let (why, is_new) = match reason {
+        // a new cache, or what a process left that was killed while it made one
+        RebuildReason::Unreadable(why) => (why, scanned.is_empty() && scanned.damage.is_empty()),
+        RebuildReason::OtherPacks(why, known) => {
+            lost = known.lost_in(&scanned);
+            (why, false)
+        }
+    };
+    notices.extend(scanned.damage_notices());
+    let root = layout.root().display();
+    let entries = scanned.records().len();
+    let index = match replace_index(layout, &scanned, &marks, OldIndex::SetAside) {
+        Ok(tree) => {
+            if !is_new {
+                notices.push(format!(
+                    "{root}: the index was rebuilt from the packs, {entries} entries ({why})"
+                ));
+            }
+            Index::of_tree(tree)
+        }
         Err(fault) => {
-            let root = layout.root().display();
             notices.push(format!(
                 "{root}: works without an index, which cannot be made here: {}",
                 fault.text()
             ));
-            None
+            scanned
         }
     };
-    let mut lost = Vec::new();
-    let (why, is_new) = match reason {
-        // a new cache, or what a process left that was killed while it made one
-        RebuildReason::Unreadable(why) => {
-            (why, tables.item_count() == 0 && tables.damage.is_empty())
-        }
-        RebuildReason::OtherPacks(why, known) => {
-            lost = known.lost_in(&tables);
-            (why, false)
-        }
-    };
-    if tree.is_some() && !is_new {
-        let (root, entries) = (layout.root().display(), tables.record_count());
-        notices.push(format!(
-            "{root}: the index was rebuilt from the packs, {entries} entries ({why})"
-        ));
-    }
     if !lost.is_empty() {
         let cost: f64 = lost
             .iter()
@@ -145,17 +139,13 @@ fn rebuild(
             .map(|cost| cost.0)
             .sum();
         notices.push(format!(
-            "{}: the packs lack {} entries that the index had; they are made again when they are needed, which cost {} before",
-            layout.root().display(),
+            "{root}: the packs lack {} entries that the index had; they are made again when they are needed, which cost {} before",
             lost.len(),
             Usd(cost)
         ));
     }
-    notices.extend(tables.damage_notices());
-    tables.track_changes();
     Ok(Opened {
-        tables,
-        tree,
+        index,
         marks: Vec::new(),
         active,
         lost,
