@@ -21,15 +21,13 @@ pub struct Tag(pub u8);
 /// formats changes.
 pub const FORMAT: u32 = 1;
 
-/// Everything about an entry besides its body.
-#[derive(Clone, Debug, PartialEq)]
+/// Everything about an entry besides its body. It is stored in this order, and begins with an `EntrySummary`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntryHeader {
-    /// The kind of action.
-    pub kind: Tag,
-    /// The format of the body, where there are several.
-    pub format: Option<Tag>,
     /// Milliseconds since 1970 (UTC).
     pub created: u64,
+    /// The kind of action.
+    pub kind: Tag,
     /// The tokens that the call used.
     pub usage: Usage,
     /// `None` if the price is unknown.
@@ -38,6 +36,8 @@ pub struct EntryHeader {
     pub latency_ms: u64,
     /// Identifies what the action was made for. The latest action of a place is found by it, whatever its key.
     pub place: Digest,
+    /// The format of the body, where there are several.
+    pub format: Option<Tag>,
     /// The models of the call.
     pub models: ModelNames,
     /// The URL of the remote that it was pulled from; `None` for an entry made here. Pulling means to trust whoever made
@@ -70,66 +70,6 @@ pub struct Field {
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
 
 impl EntryHeader {
-    pub(super) fn summary(&self) -> EntrySummary {
-        let EntryHeader {
-            kind,
-            format,
-            created,
-            usage,
-            cost,
-            latency_ms,
-            place,
-            ..
-        } = self;
-        EntrySummary {
-            created: *created,
-            kind: *kind,
-            usage: *usage,
-            cost: *cost,
-            latency_ms: *latency_ms,
-            place: *place,
-            format: *format,
-        }
-    }
-
-    /// The header that is stored as these two parts.
-    pub(super) fn new(summary: EntrySummary, details: EntryDetails) -> EntryHeader {
-        let EntrySummary {
-            created,
-            kind,
-            usage,
-            cost,
-            latency_ms,
-            place,
-            format,
-        } = summary;
-        let EntryDetails {
-            models,
-            origin,
-            fields,
-        } = details;
-        EntryHeader {
-            kind,
-            format,
-            created,
-            usage,
-            cost,
-            latency_ms,
-            place,
-            models,
-            origin,
-            fields,
-        }
-    }
-
-    pub(super) fn details(&self) -> EntryDetails {
-        EntryDetails {
-            models: self.models.clone(),
-            origin: self.origin.clone(),
-            fields: self.fields.clone(),
-        }
-    }
-
     /// The digests under which texts may be stored for this entry.
     pub fn texts(&self) -> impl Iterator<Item = Digest> {
         self.fields.iter().filter_map(|field| field.text)
@@ -146,14 +86,6 @@ pub(crate) struct EntrySummary {
     pub(super) latency_ms: u64,
     pub(super) place: Digest,
     pub(super) format: Option<Tag>,
-}
-
-/// The rest of an entry's header.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct EntryDetails {
-    models: ModelNames,
-    origin: Option<String>,
-    fields: Vec<Field>,
 }
 
 /// The result of parsing a stored body. `parser` is the version of the parser.
@@ -316,10 +248,11 @@ pub(super) fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(STORED)]
 }
 
-/// What the sled tree stores about an entry.
-#[derive(Clone, Debug, PartialEq)]
+/// What the sled tree stores about an entry, under its key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The key of the action.
+    #[serde(skip, default = "no_key")]
     pub key: ActionKey,
     /// Where the frame is.
     pub location: FrameLocation,
@@ -343,19 +276,10 @@ pub struct Record {
     pub format: Option<Tag>,
 }
 
-/// The fields of a record on disk, in this order.
-type RecordFields = (
-    FrameLocation,
-    Digest,
-    u32,
-    EntryStatus,
-    u64,
-    Tag,
-    Usage,
-    Option<Usd>,
-    u64,
-    Option<Tag>,
-);
+/// The key is not stored in the record that it leads to.
+fn no_key() -> ActionKey {
+    ActionKey(Digest([0; 32]))
+}
 
 impl Record {
     /// The first byte of each record in the tree. A record of another version is read from the packs again.
@@ -399,43 +323,12 @@ impl Record {
 
     /// Encodes the value for the sled tree: version and fields.
     pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
-        let Record {
-            key: _,
-            location,
-            raw,
-            raw_len,
-            status,
-            created,
-            kind,
-            usage,
-            cost,
-            latency_ms,
-            format,
-        } = self;
-        let fields = (
-            location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format,
-        );
-        postcard::to_extend(&fields, vec![Record::VERSION])
+        postcard::to_extend(self, vec![Record::VERSION])
     }
 
     /// Decodes a value of the tree; `None` if it is of another version.
     pub(super) fn decode(key: ActionKey, bytes: &[u8]) -> Option<Record> {
-        let fields = bytes.strip_prefix(&[Record::VERSION])?;
-        let stored: RecordFields = postcard::from_bytes(fields).ok()?;
-        let (location, raw, raw_len, status, created, kind, usage, cost, latency_ms, format) =
-            stored;
-        Some(Record {
-            key,
-            location,
-            raw,
-            raw_len,
-            status,
-            created,
-            kind,
-            usage,
-            cost,
-            latency_ms,
-            format,
-        })
+        let record = postcard::from_bytes(bytes.strip_prefix(&[Record::VERSION])?).ok()?;
+        Some(Record { key, ..record })
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn import_from_cache<'k>(
         let Ok(frame) = other.packed(&record) else {
             continue;
         };
-        let (entry, _) = verified(key, &frame, target.key_of)?;
+        let (_, entry, _) = verified(key, &frame, target.key_of)?;
         add(frame)?;
         if let Some(result) = ParseResult::from_status(&record.status) {
             add(encoded(frame::parse_result(*key, record.raw, &result))?)?;
@@ -103,12 +103,12 @@ pub(super) fn import_from_cache<'k>(
 }
 
 /// Verifies an entry of another cache: its checksums, its digest, and that its key is that of its inputs. Returns its
-/// header and its body.
+/// headers and its body.
 fn verified(
     key: &ActionKey,
     frame: &[u8],
     key_of: KeyOf,
-) -> Result<(EntryHeader, Bytes), CacheError> {
+) -> Result<(FrameHeader, EntryHeader, Bytes), CacheError> {
     let header = FrameHeader::decode(frame).map_err(|_| bad("it is no entry"))?;
     if header.location(0, 0).len() != frame.len() as u64 {
         return Err(bad("it has another length than it says"));
@@ -125,7 +125,7 @@ fn verified(
     }
     let stored = Bytes::copy_from_slice(frame.get(header.head_len as usize..).unwrap_or_default());
     let body = decode_body(&header, stored).map_err(bad)?;
-    Ok((entry, body))
+    Ok((header, entry, body))
 }
 
 /// Packs a failure for a remote: an entry whose body, `content`, says what failed. It is never an output.
@@ -146,8 +146,7 @@ pub fn pack_failure(
 /// # Errors
 /// If these bytes are not the failure `key`.
 pub fn read_failure(key: &ActionKey, frame: &[u8], key_of: KeyOf) -> Result<Bytes, CacheError> {
-    let (_, body) = verified(key, frame, key_of)?;
-    let header = FrameHeader::decode(frame).map_err(|_| bad("it is no entry"))?;
+    let (header, _, body) = verified(key, frame, key_of)?;
     match header.content {
         FrameContent::Failure { .. } => Ok(body),
         _ => Err(bad("it is no failure")),
@@ -162,8 +161,7 @@ pub(super) fn add_packed(
     frame: &[u8],
     remote: &str,
 ) -> Result<bool, CacheError> {
-    let (entry, body) = verified(key, frame, target.key_of)?;
-    let header = FrameHeader::decode(frame).map_err(|_| bad("it is no entry"))?;
+    let (header, entry, body) = verified(key, frame, target.key_of)?;
     if !matches!(header.content, FrameContent::Reply(_)) {
         return Err(bad("it is no output"));
     }

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::journal_steps::{BatchNonce, BatchStep};
 use crate::cache::entry::{
-    Day, EntryDetails, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames,
-    ParseResult, Record, RemovalReason, clip, prefix_of,
+    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult, Record,
+    RemovalReason, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest};
 use base::redaction::redact_bytes;
@@ -248,31 +248,28 @@ impl FrameHeader {
         })
     }
 
-    /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begins with
-    /// the header.
-    fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+    /// The encoded header of an entry, from the bytes of its frame; `None` for other kinds.
+    fn encoded_entry<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let note = bytes.get(FIXED..(self.head_len as usize).checked_sub(CRC)?)?;
-        let rest = match self.content {
-            FrameContent::Reply(_) => postcard::take_from_bytes::<EntrySummary>(note).ok()?.1,
+        match self.content {
+            FrameContent::Reply(_) => Some(note),
             FrameContent::Failure { .. } => {
-                postcard::take_from_bytes::<(EntrySummary, &str, &str)>(note)
-                    .ok()?
-                    .1
+                Some(postcard::take_from_bytes::<(&str, &str)>(note).ok()?.1)
             }
-            _ => return None,
-        };
-        Some(rest)
+            _ => None,
+        }
     }
 
     /// The whole header of an entry, from the bytes of its frame; `None` if it cannot be read, and for other kinds.
     pub(crate) fn entry(&self, bytes: &[u8]) -> Option<EntryHeader> {
-        let details: EntryDetails = postcard::from_bytes(self.details(bytes)?).ok()?;
-        Some(EntryHeader::new(*self.content.summary()?, details))
+        postcard::from_bytes(self.encoded_entry(bytes)?).ok()
     }
 
     /// The models of an entry, from the bytes of its frame.
     pub(crate) fn models(&self, bytes: &[u8]) -> Option<ModelNames> {
-        Some(postcard::take_from_bytes(self.details(bytes)?).ok()?.0)
+        let (start, _): ((EntrySummary, ModelNames), _) =
+            postcard::take_from_bytes(self.encoded_entry(bytes)?).ok()?;
+        Some(start.1)
     }
 
     /// The record of a reply or failure; `None` for other kinds.
@@ -319,7 +316,7 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
         kind::REPLY => FrameContent::Reply(postcard::take_from_bytes(bytes).ok()?.0),
         kind::PARSE_RESULT => FrameContent::ParseResult(postcard::from_bytes(bytes).ok()?),
         kind::FAILURE => {
-            let (summary, class, message) = postcard::take_from_bytes(bytes).ok()?.0;
+            let (class, message, summary) = postcard::take_from_bytes(bytes).ok()?.0;
             FrameContent::Failure {
                 summary,
                 class,
@@ -352,7 +349,7 @@ pub(crate) fn reply(
     header: &EntryHeader,
     body: &EncodedBody,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let note = postcard::to_stdvec(&(header.summary(), header.details()))?;
+    let note = postcard::to_stdvec(header)?;
     Ok(assemble(kind::REPLY, key.0, body, &note))
 }
 
@@ -363,8 +360,7 @@ pub(crate) fn failure(
     (class, message): (&str, &str),
     body: &EncodedBody,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let summary = (header.summary(), clip(class), clip(message));
-    let note = postcard::to_stdvec(&(summary, header.details()))?;
+    let note = postcard::to_stdvec(&(clip(class), clip(message), header))?;
     Ok(assemble(kind::FAILURE, key.0, body, &note))
 }
 
