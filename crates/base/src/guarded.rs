@@ -268,7 +268,8 @@ fn allocated(meta: &Metadata) -> u64 {
     meta.len()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 

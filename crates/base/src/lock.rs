@@ -129,14 +129,11 @@ fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
     let since = crate::clock::now().strftime("%Y-%m-%d %H:%M:%S UTC");
     let command: String = command.chars().filter(|c| !c.is_control()).collect();
     let emptied = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
+    let process = std::process::id();
     let written = emptied.and_then(|_| {
         write!(
             file,
-            "{}",
-            format!(
-                "process {} (compeval {command}, since {since})",
-                std::process::id()
-            )
+            "process {process} (compeval {command}, since {since})"
         )
     });
     written.or_else(|error| {

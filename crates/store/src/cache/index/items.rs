@@ -94,6 +94,7 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What the index has of an action.
+#[expect(clippy::large_enum_variant, reason = "one at a time, never stored")]
 pub(super) enum ActionItem {
     Entry(Record),
     Removed(RemovalReason),
