@@ -360,7 +360,7 @@ fn change_clauses(
         &change.planted,
         named,
         tr,
-        ["gets more planted items wrong", "植入项出错更多"],
+        ["more planted items go wrong", "植入项出错更多"],
     ));
     clauses.extend(named_clause(
         &change.less_reliable,
