@@ -14,14 +14,15 @@ use super::signs::has_any;
 #[derive(Debug, PartialEq)]
 pub(super) struct OptionalField(pub &'static str, &'static str, Option<&'static str>);
 
-const SCHEMA: &str = "response_format|response format|responseformat|output_config|output_format|text.format|json_schema|json schema|\
+/// The words for a schema of the reply, whatever its field.
+const STRUCTURED: &str = "response_format|response format|responseformat|output_config|output_format|text.format|json_schema|json schema|\
      jsonschema|structured output|structured outputs|guided_json|guided decoding|grammar|requested parameters";
 
 /// Name, words, other name.
 const OPTIONAL: [OptionalField; 11] = [
-    OptionalField("response_format", SCHEMA, None),
-    OptionalField("text", SCHEMA, None),
-    OptionalField("output_config.format", SCHEMA, None),
+    OptionalField("response_format", STRUCTURED, None),
+    OptionalField("text", STRUCTURED, None),
+    OptionalField("output_config.format", STRUCTURED, None),
     OptionalField("max_tokens", "max_tokens", Some("max_completion_tokens")),
     OptionalField(
         "max_completion_tokens",

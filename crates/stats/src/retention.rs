@@ -176,10 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn even_clusters_leave_a_point() {
+    fn equal_clusters_have_a_value_without_an_interval() {
         let retained = retention(&[(1.0, 2.0), (1.0, 2.0), (1.0, 2.0)]);
-        assert!(
-            (retained.value.unwrap() - 0.5).abs() < 1e-12 && retained.ci95.unwrap().width() < 1e-12
+        assert_eq!(
+            (retained.value, retained.ci95, retained.reason),
+            (Some(0.5), None, None)
         );
     }
 }

@@ -247,8 +247,11 @@ impl RateLimiter {
                 }
                 Err(blocker) => blocker,
             };
-            if let Some(wait) = blocker.imposed().filter(|wait| *wait > longest) {
-                return Err(wait);
+            if let Some(wait) = blocker.imposed() {
+                // A probe that comes a minute later would only say the same.
+                if wait > longest || self.state().has_answered_nobody_for(longest) {
+                    return Err(wait.max(longest));
+                }
             }
             match blocker {
                 Blocker::Concurrency => self.changed.notified().await,
@@ -446,6 +449,13 @@ impl LimiterState {
             .is_some_and(|throttle| throttle != Throttle::NoCapacity);
         let asks_too_much = is_limit && error.wait.is_some_and(|asked| asked > policy.wait_budget);
         self.is_given_up |= asks_too_much || now - first > policy.wait_budget;
+    }
+
+    /// Whether all that was asked in this time, and some was, has failed.
+    fn has_answered_nobody_for(&self, longest: Duration) -> bool {
+        let now = Instant::now();
+        self.unanswered
+            .is_some_and(|(first, last)| now - first > longest && now - last <= longest)
     }
 
     /// The length of a pause that we choose. It doubles with each consecutive pause; a failure during a pause starts no new
