@@ -444,7 +444,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "b4796e42c470"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "f944f6508f9d"]);
     }
 
     #[test]
