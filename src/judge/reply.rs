@@ -44,7 +44,7 @@ pub enum ReplyFault {
     #[error("{}", say!("the judge scored `{_0}` more than once, and not alike", "评审给 `{_0}` 多次打分，且不一致"))]
     Contradicted(String),
     /// An object names the same key twice: which of the two values counts is unknown.
-    #[error("the judge's reply has the key `{_0}` twice in one object")]
+    #[error("{}", say!("the judge's reply has the key `{_0}` twice in one object", "评审回复的同一个对象中有两个键 `{_0}`"))]
     Repeated(String),
     #[error("{}", say!("the judge left out `{_0}`", "评审漏掉了 `{_0}`"))]
     Missing(String),
@@ -454,7 +454,6 @@ mod tests {
         assert!(fault(&SOUND.replace("4.0", "4.5")).contains("the score 4.5"));
         assert!(fault(&SOUND.replace("4.0", "6")).contains("the score 6"));
         assert!(fault(&SOUND.replace("4.0", "-1")).contains("the score -1"));
-        assert!(fault(&SOUND.replace("4.0", "\"4\"")).contains("expected a whole number"));
         assert!(fault(&SOUND.replace("\"score\":4.0,", "")).contains("the score null"));
         assert!(
             fault(r#"{"criterionResults":[{"criterionId":"a_one","score":1}]}"#)
