@@ -18,8 +18,7 @@ use super::executed::{ExecutedOutput, ExecutionError};
 use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
-    ActionKey, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn,
-    Stage, Work,
+    Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work,
 };
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
@@ -37,7 +36,7 @@ use models::{
 };
 use sessions::transcript::{Message, Role, count_tokens};
 use store::cache::{CacheError, Damage, Lookup, ParseResult, Record, Store, now_ms};
-use store::remote::{Found, SharedCache};
+use store::remote::SharedCache;
 
 /// Executes actions. All that are under way share one.
 pub struct Executor<'e> {
@@ -61,7 +60,7 @@ pub struct Executor<'e> {
 
 impl Executor<'_> {
     /// Describes the entry of an action that rules or the user's program executed: it used no tokens and cost nothing.
-    fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
+    pub(super) fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
         let pipeline = self.preparer.pipeline();
         EntryMeta {
             stage: action.stage,
@@ -125,19 +124,16 @@ impl Executor<'_> {
         fault: &Unreadable,
         message: String,
     ) -> FailedAction {
-        let blame = match fault {
-            Unreadable::Context(_) => Blame::Method,
-            Unreadable::Reply(_)
-            | Unreadable::Grades(_)
-            | Unreadable::Planted(_)
-            | Unreadable::Search(_)
-            | Unreadable::Place(_) => Blame::Infrastructure,
+        let blame = if matches!(fault, Unreadable::Context(_)) {
+            Blame::Method
+        } else {
+            Blame::Infrastructure
         };
         self.failure(action, blame, message)
     }
 
     /// An input that cannot be read from the cache.
-    fn unavailable(&self, action: &Action, error: &OutputUnavailable) -> FailedAction {
+    pub(super) fn unavailable(&self, action: &Action, error: &OutputUnavailable) -> FailedAction {
         let hint = Some(OutputUnavailable::remedy().to_owned());
         FailedAction {
             hint,
@@ -200,95 +196,6 @@ impl Executor<'_> {
         self.outputs.verify(record)?;
         self.store.touch(record);
         Ok(())
-    }
-
-    /// Whether an output that the cache has is still to be put into the remote.
-    pub(super) fn is_unshared(&self, key: &ActionKey) -> bool {
-        self.shared
-            .is_some_and(|shared| shared.is_written() && shared.may_have(key))
-    }
-
-    /// Asks the remote for the output of an action. With `is_local` the cache has one, which is put into the remote unless
-    /// that has one.
-    pub(super) async fn pull(&self, action: &Action, is_local: bool) -> Result<Found, CacheError> {
-        let (Some(shared), key) = (self.shared, &action.key) else {
-            return Ok(Found::Nothing);
-        };
-        match is_local {
-            true if self.refresh.has(action.stage) => {
-                shared.put(self.store, key, true).await?;
-            }
-            true => shared.reconcile(self.store, key).await?,
-            false if self.takes_failures => return shared.pull_outcome(self.store, key).await,
-            false => return shared.pull(self.store, key).await,
-        }
-        Ok(Found::Output)
-    }
-
-    /// Puts what became of an action into the remote. An output that is there already takes the place of the one that was
-    /// just made, before anything depends on it.
-    pub(super) async fn share(
-        &self,
-        action: &Action,
-        result: Result<ExecutedOutput, ExecutionError>,
-    ) -> Result<ExecutedOutput, ExecutionError> {
-        let Some(shared) = self.shared.filter(|shared| shared.is_written()) else {
-            return result;
-        };
-        match result {
-            Ok(fresh) => {
-                let (key, replaces) = (&fresh.resolved.key, self.refresh.has(action.stage));
-                if shared.put(self.store, key, replaces).await? {
-                    self.theirs(action, fresh)
-                } else {
-                    Ok(fresh)
-                }
-            }
-            Err(ExecutionError::Failed(failure)) => {
-                let header = self.describe(action, Duration::ZERO).header();
-                if let Ok(content) = serde_json::to_vec(&failure) {
-                    shared.put_failure(&action.key, &header, &content).await;
-                }
-                Err(ExecutionError::Failed(failure))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The output of an action that was pulled in place of the one that this run has made and paid for.
-    fn theirs(
-        &self,
-        action: &Action,
-        ours: ExecutedOutput,
-    ) -> Result<ExecutedOutput, ExecutionError> {
-        let status = plan::look_up(self.store, &self.preparer, action, &Refresh::default());
-        let ActionStatus::Cached {
-            resolved, record, ..
-        } = status
-        else {
-            let message = "the output that the remote has of this action cannot be read";
-            return Err(self.failure(action, Blame::Infrastructure, message).into());
-        };
-        let output = self.outputs.read_record(&action.task, &record);
-        Ok(ExecutedOutput {
-            output: output.map_err(|error| self.unavailable(action, &error))?,
-            resolved: Resolved {
-                cost: ours.resolved.cost,
-                ..resolved
-            },
-            ..ours
-        })
-    }
-
-    /// Why an action failed elsewhere, as `share` stored it.
-    pub(super) fn read_failure(&self, action: &Action, content: &[u8]) -> Option<FailedAction> {
-        let failure: FailedAction = serde_json::from_slice(content).ok()?;
-        Some(FailedAction {
-            place: action.task.place(self.preparer.pipeline()),
-            stage: action.task.stage(),
-            key: Some(action.key),
-            ..failure
-        })
     }
 
     /// Does the work of an action and stores the output.

@@ -12,6 +12,7 @@ use super::breakers::CircuitBreakers;
 use super::execute::Executor;
 use super::executed::{ExecutedOutput, ExecutionError};
 use super::qualification::CaseOutcome;
+use super::sharing;
 use crate::action::{ActionKey, Digest};
 use crate::plan::{Action, Task};
 use store::cache::CacheError;
@@ -60,7 +61,7 @@ impl<'r> InFlight<'r> {
         let breakers = breakers.clone();
         self.actions.push(Box::pin(async move {
             let result = executor.execute(&action, &breakers).await;
-            let result = executor.share(&action, result).await;
+            let result = sharing::share(executor, &action, result).await;
             EndedAction::Executed { action, result }
         }));
     }
@@ -73,7 +74,7 @@ impl<'r> InFlight<'r> {
         is_local: bool,
     ) {
         self.pulls.push(Box::pin(async move {
-            let result = executor.pull(&action, is_local).await;
+            let result = sharing::pull(executor, &action, is_local).await;
             EndedAction::Pulled { action, result }
         }));
     }

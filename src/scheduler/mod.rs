@@ -22,6 +22,7 @@ mod program;
 mod qualification;
 mod queue;
 mod run;
+mod sharing;
 mod stats;
 mod supervisor;
 mod tasks;

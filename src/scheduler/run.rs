@@ -17,6 +17,7 @@ use super::executed::{ExecutedOutput, ExecutionError};
 use super::in_flight::{EndedAction, InFlight};
 use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest, stop_requested};
 use super::queue::ModelQueue;
+use super::sharing;
 use super::stats::RunStats;
 use super::tasks::{BegunTask, Tasks};
 use crate::action::{StageName, Work};
@@ -332,7 +333,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             EndedAction::Pulled {
                 action,
                 result: Ok(Found::Failure(content)),
-            } => match self.executor.read_failure(&action, &content) {
+            } => match sharing::read_failure(self.executor, &action, &content) {
                 Some(failure) => self.tasks.fail(&action, &failure, &mut self.stats),
                 None => {
                     self.tasks.put_back(action);
@@ -355,7 +356,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 let shares = lines.into_iter().map(async |EndedLine { action, end }| {
                     let end = match end {
                         LineEnd::Executed(result) => {
-                            LineEnd::Executed(executor.share(&action, result).await)
+                            LineEnd::Executed(sharing::share(executor, &action, result).await)
                         }
                         again => again,
                     };

@@ -11,6 +11,7 @@ use super::execute::Executor;
 use super::executed::ExecutedOutput;
 use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
+use super::sharing;
 use super::stats::RunStats;
 use crate::entries::Refresh;
 use crate::judge::UnqualifiedJudge;
@@ -107,7 +108,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             &action,
             refresh,
         ) {
-            ActionStatus::Cached { .. } if self.executor.is_unshared(&action.key) => {
+            ActionStatus::Cached { .. } if sharing::is_unshared(self.executor, &action.key) => {
                 Ok(BegunTask::Unshared(action))
             }
             ActionStatus::Cached {
