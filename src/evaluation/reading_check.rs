@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use super::error::EvaluationError;
 use super::event::Listening;
 use super::recorder::RunKeys;
-use super::regrade::{Regrader, digest_of_answer, name_of_answer};
+use super::regrade::{Regrader, digest_of_answer, name_of_answer, scores_of};
 use crate::action::Digest;
-use crate::judge::{Dimension, grade};
+use crate::judge::Dimension;
 use crate::pipeline::JudgeIx;
-use crate::plan::{AnswerToRegrade, Output, Task, regrading};
+use crate::plan::{AnswerToRegrade, Task, regrading};
 use crate::results::{AnswerScores, Design, ReadingCheck, ResultsFolder, Row, ScoredRow, SetError};
 use lexical::facts::with_false_value;
 
@@ -61,11 +61,11 @@ pub(super) fn check_reading(
         let grades = regrader.perform(&pairs.concat(), listening, keys)?;
         check.of = 0;
         for pair in grades.chunks(2) {
-            let [Some(unchanged), Some(changed)] = pair else {
-                continue;
-            };
-            let score = |output: &Output| regrader.fact_score(output);
-            let Some((unchanged, changed)) = score(unchanged).zip(score(changed)) else {
+            let mut scores = pair
+                .iter()
+                .map(|output| mean_of_facts(&scores_of(regrader.pipeline, output.as_ref()?)?));
+            let Some((unchanged, changed)) = scores.next().flatten().zip(scores.next().flatten())
+            else {
                 continue;
             };
             check.of += 1;
@@ -137,19 +137,4 @@ fn is_candidate(row: &ScoredRow) -> bool {
 /// The mean of the two dimensions that are about facts.
 fn mean_of_facts(scores: &AnswerScores) -> Option<f64> {
     Some((scores.get(&Dimension::Accuracy)? + scores.get(&Dimension::Completeness)?) / 2.0)
-}
-
-impl Regrader<'_> {
-    fn fact_score(&self, output: &Output) -> Option<f64> {
-        let Output::Grades(grades) = output else {
-            return None;
-        };
-        let scores = grade(&self.pipeline.rubric, grades);
-        mean_of_facts(
-            &scores
-                .iter()
-                .map(|(dimension, score)| (dimension, score.value()))
-                .collect(),
-        )
-    }
 }

@@ -378,26 +378,26 @@ impl RegradableAnswer {
         outputs: &mut impl Iterator<Item = Option<Output>>,
     ) -> Option<(AnswerScores, AnswerScores)> {
         let today: Vec<Option<Output>> = outputs.by_ref().take(self.tasks.len()).collect();
-        let both = self
-            .then
-            .iter()
-            .zip(&today)
-            .filter_map(|(then, today)| match (then, today) {
-                (Some(then), Some(Output::Grades(grades))) => {
-                    let today = grade(&pipeline.rubric, grades);
-                    Some((
-                        then.clone(),
-                        today
-                            .iter()
-                            .map(|(dimension, score)| (dimension, score.value()))
-                            .collect(),
-                    ))
-                }
-                _ => None,
-            });
+        let both = self.then.iter().zip(&today).filter_map(|(then, today)| {
+            Some((then.clone()?, scores_of(pipeline, today.as_ref()?)?))
+        });
         let (then, today): (Vec<AnswerScores>, Vec<AnswerScores>) = both.unzip();
         (!then.is_empty()).then(|| (mean_scores(&then), mean_scores(&today)))
     }
+}
+
+/// The scores of an output that is a judge's.
+pub(super) fn scores_of(pipeline: &Pipeline, output: &Output) -> Option<AnswerScores> {
+    let Output::Grades(grades) = output else {
+        return None;
+    };
+    let scores = grade(&pipeline.rubric, grades);
+    Some(
+        scores
+            .iter()
+            .map(|(dimension, score)| (dimension, score.value()))
+            .collect(),
+    )
 }
 
 fn mean_scores(by_judge: &[AnswerScores]) -> AnswerScores {
