@@ -130,6 +130,9 @@ fn a_prune_that_removes_nothing_changes_nothing_and_memos_of_what_stays_are_kept
     let store = open(dir.path());
     (0..4).for_each(|n| drop(put(&store, n, body(n, 50_000))));
     store.keep_memo(Digest::hash("rows"), b"rows of a context");
+    // rows of small entries are longer than these
+    let page = body(9, 1_000_000);
+    store.keep_memo(Digest::hash("page"), &page);
     store.sync().unwrap();
     let packs = || {
         let entries = std::fs::read_dir(dir.path().join("packs")).unwrap();
@@ -145,6 +148,7 @@ fn a_prune_that_removes_nothing_changes_nothing_and_memos_of_what_stays_are_kept
     assert!(packs() != before);
     let rows = |store: &Store| store.read_memo(&Digest::hash("rows"));
     assert_eq!(rows(&store).unwrap(), "rows of a context");
+    assert_eq!(store.read_memo(&Digest::hash("page")).unwrap(), page);
     let many: Vec<_> = (1..4).map(key).collect();
     store.prune(&many, &HashSet::new()).unwrap();
     assert_eq!(rows(&store), None, "nothing is left that it is made from");

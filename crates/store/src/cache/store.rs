@@ -205,7 +205,7 @@ impl Store {
         }
     }
 
-    /// Stores a memo, in place of the one with this name. A prune keeps the newest memos, as many bytes of them as of
+    /// Stores a memo, in place of the one with this name. A prune keeps the newest memos, up to many times the bytes of all
     /// entries. Does not wait.
     pub fn keep_memo(&self, name: Digest, bytes: &[u8]) {
         if self.read_memo(&name).is_none_or(|known| known != bytes) {
@@ -300,8 +300,8 @@ impl Store {
     }
 
     /// Removes entries; unknown keys are ignored. Also removes the sources that neither an entry nor `kept` names, and the
-    /// memos that are larger than all entries together. If there is nothing to remove, nothing is changed. A crash at any
-    /// point loses nothing else.
+    /// oldest memos, if they take many times the room of all entries. If there is nothing to remove, nothing is changed. A
+    /// crash at any point loses nothing else.
     ///
     /// # Errors
     /// If the cache cannot be read or written; then this store writes nothing more.

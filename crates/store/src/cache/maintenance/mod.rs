@@ -40,6 +40,8 @@ const SMALL_INDEX: u64 = 512 << 10;
 const INDEX_ENTRY: u64 = 300;
 /// The number of entries in one tombstone frame, and of frames that are appended at once.
 const BATCH: usize = 512;
+/// The bytes of memos that are kept for each byte of an entry: rows that were derived from small entries have eight.
+const MEMOS: u64 = 16;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.
 const REMEMBERED: usize = 2 * BATCH;
 
@@ -134,7 +136,8 @@ fn reclaim(
     Ok(())
 }
 
-/// The texts that neither an entry nor `kept` names, and the oldest memos, if all of them take more room than the entries.
+/// The texts that neither an entry nor `kept` names, and the oldest memos, if all of them take many times the room of the
+/// entries.
 fn unused_texts(
     packs: &PackFiles,
     index: &Index,
@@ -152,7 +155,8 @@ fn unused_texts(
     let mut unused = index.texts();
     unused.retain(|(digest, _)| !used.contains(digest));
     unused.sort_unstable_by_key(|(_, at)| std::cmp::Reverse(*at));
-    let mut room: u64 = live.iter().map(Record::stored_bytes).sum();
+    let entries: u64 = live.iter().map(Record::stored_bytes).sum();
+    let mut room = entries.saturating_mul(MEMOS);
     unused.retain(|(_, at)| {
         let left = room.checked_sub(at.len());
         let is_kept = packs.is_memo(*at) && left.is_some();
