@@ -430,6 +430,21 @@ fn verify_reports_damage_and_the_rest_is_intact() {
 }
 
 #[test]
+fn packs_that_are_gone_are_named_before_anything_is_paid_again() {
+    let project = Project::ran("a");
+    let packs = project.0.path().join("cache/packs");
+    for pack in fs::read_dir(packs).unwrap() {
+        fs::remove_file(pack.unwrap().path()).unwrap();
+    }
+    let output = project.run(&["plan"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("its packs are missing"), "{text}");
+    let output = project.run(&["cache", "verify"]);
+    assert_eq!(output.status.code(), Some(1));
+    project.ok(&["run", "--label", "b"]);
+}
+
+#[test]
 fn every_output_of_a_run_is_keyed_in_the_sled_tree() {
     let project = Project::ran("a");
     let index = sled::Config::new()

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
+use super::cache::snapshot;
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
@@ -318,7 +319,7 @@ pub(crate) fn plan_project(
     } else {
         remote.connect_for_plan(&pipeline.remote, console)?
     };
-    let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref())?;
+    let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref(), console)?;
     if let Some(remote) = &remote {
         remote
             .take_warnings()
@@ -384,8 +385,9 @@ fn forecast_project(
     select: &SelectArgs,
     part: Option<&PartOfRun>,
     remote: Option<&RemoteEntries>,
+    console: &Console,
 ) -> Result<Forecast, Failure> {
-    let snapshot = open_snapshot(&pipeline.cache)?;
+    let snapshot = snapshot(&pipeline.cache, console)?;
     let Some(part) = part else {
         return forecast_with(
             pipeline,
