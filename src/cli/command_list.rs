@@ -63,15 +63,6 @@ fn help_page(program: &Command) -> StyledStr {
     page
 }
 
-/// The subcommands of the last known command among these words.
-pub(super) fn commands_at<'p>(program: &'p Command, words: &[String]) -> Vec<&'p str> {
-    let mut at = program;
-    for word in words {
-        at = at.find_subcommand(word).unwrap_or(at);
-    }
-    at.get_subcommands().map(Command::get_name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use crate::cli::findings::render_some;
 use crate::cli::format::money;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::Console;
 use crate::evaluation::{DearestReply, Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
@@ -229,7 +229,7 @@ impl Failure {
             } => {
                 console.error("error:", message);
                 if let Some(hint) = hint {
-                    console.eprint(&console.labelled(TextStyle::Hint, "hint:", hint));
+                    console.eprint(&console.help_line(hint));
                 }
                 *exit
             }

@@ -1,11 +1,8 @@
 //! Findings about the files of a project: drawn at their places, or counted by kind.
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
-
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
-use base::locale::Locale;
 
 /// Lines of a short list: with those around it there are about eight.
 const LINES: usize = 6;
@@ -144,37 +141,23 @@ fn pattern(problem: &Problem) -> String {
         .join(" ")
 }
 
-/// Faults in files, each with its place, as miette draws them.
+/// Faults in files: what is wrong, the place in the file, what to do.
 pub(crate) fn render(problems: &Problems, console: &Console) -> String {
-    let theme = if console.colors {
-        GraphicalTheme::unicode()
-    } else {
-        GraphicalTheme::unicode_nocolor()
-    };
-    let handler = GraphicalReportHandler::new_themed(theme)
-        .with_width(console.width())
-        .with_links(false)
-        // A name such as `format-function` stays in one piece, and so does a path, because commands are copied.
-        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
-        .with_word_separator(match Locale::printed() {
-            Locale::En => textwrap::WordSeparator::AsciiSpace,
-            // Chinese text breaks between characters.
-            Locale::Zh => textwrap::WordSeparator::new(),
-        });
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for (problem, alike) in group_repeated(&problems.0) {
-        if handler
-            .render_report(&mut text, &problem.clone().drawn(console.width()))
-            .is_err()
-        {
-            text.push_str(problem.message());
-            text.push('\n');
-        }
+        let (style, label) = match problem.severity() {
+            Severity::Error => (TextStyle::Bad, "error:"),
+            Severity::Warning => (TextStyle::Warning, "warning:"),
+        };
+        lines.push(console.labelled_prose(style, label, problem));
+        let excerpt = problem.excerpt(console.width(), console.colors);
+        lines.extend(excerpt.map(|excerpt| own_color(&excerpt)));
+        lines.extend(problem.advice().map(|advice| console.help_line(advice)));
         if !alike.is_empty() {
-            text.push_str(&format!("  also: {}\n", places(&alike)));
+            lines.push(format!("also: {}", places(&alike)));
         }
     }
-    own_color(text.trim_end())
+    lines.join("\n")
 }
 
 /// Groups warnings with equal text: the first is rendered, the others are listed by position.
@@ -238,54 +221,27 @@ mod tests {
         let common =
             <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
         insta::assert_snapshot!(render(&Problems(all), &Console::new(&common)), @r#"
-     ⚠ few
-      ╭─[a:2:1]
-    1 │ [1,
-    2 │ 22]
-      · ──
-      ╰────
-     help: ask more
-     also: b:2:1, c:2:1, d:2:1, e:2:1, and 2 more
-     × odd
-      ╭─[a:1:2]
-    1 │ [1,
-      ·  ─
-    2 │ 22]
-      ╰────
-     × odd
-      ╭─[b:1:2]
-    1 │ [1,
-      ·  ─
-    2 │ 22]
-      ╰────
+    warning: few
+       ╭─[a:2:1]
+     1 │ [1,
+     2 │ 22]
+       · ──
+       ╰────
+    help: ask more
+    also: b:2:1, c:2:1, d:2:1, e:2:1, and 2 more
+    error: odd
+       ╭─[a:1:2]
+     1 │ [1,
+       ·  ─
+     2 │ 22]
+       ╰────
+    error: odd
+       ╭─[b:1:2]
+     1 │ [1,
+       ·  ─
+     2 │ 22]
+       ╰────
     "#);
-    }
-
-    #[test]
-    fn names_with_hyphens_are_not_broken() {
-        let error = Problem::error("`format-function` ".repeat(40))
-            .help("see `another-long-name` ".repeat(40));
-        let common =
-            <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
-        let text = render(&Problems(vec![error]), &Console::new(&common));
-        assert!(
-            text.lines().count() > 10 && text.lines().all(|line| !line.trim_end().ends_with('-')),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn paths_in_commands_are_not_broken() {
-        let error = Problem::error("no pipeline")
-            .help("`compeval init -C /home/user/work/agent/evals` ".repeat(20));
-        let common =
-            <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
-        let text = render(&Problems(vec![error]), &Console::new(&common));
-        assert_eq!(
-            text.matches(" /home/user/work/agent/evals`").count(),
-            20,
-            "{text}"
-        );
     }
 
     #[test]

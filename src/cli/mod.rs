@@ -16,17 +16,17 @@ mod screen;
 mod stop_reasons;
 mod system_limits;
 mod terminal;
+mod usage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use clap::FromArgMatches;
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::ErrorKind;
 
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
-use command_list::commands_at;
 use commands::{Cli, dispatch, program};
 use failure::{Exit, Failure};
 use project::folder;
@@ -44,28 +44,10 @@ pub fn main() -> u8 {
     }
     let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {
-            return refuse_command(&error);
-        }
         Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
             return without_command(&error);
         }
-        Err(error) => {
-            // Help and version are not errors; clap knows which stream they go to.
-            let is_requested = matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            );
-            let is_printed = error.print().map_or_else(
-                |error| error.kind() == std::io::ErrorKind::BrokenPipe,
-                |()| true,
-            );
-            return match is_requested {
-                true if is_printed => Exit::Done.code(),
-                true => Exit::Error.code(),
-                false => Exit::BadInput.code(),
-            };
-        }
+        Err(error) => return usage::refuse(&error),
     };
     choose_language(&cli.common);
     let console = Console::new(&cli.common);
@@ -104,30 +86,6 @@ fn choose_language(common: &Common) {
     }
 }
 
-/// The arguments of this process.
-fn typed_words() -> Vec<String> {
-    std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
-}
-
-/// Prints why a command is unknown, and the one with a similar name, or all commands.
-fn refuse_command(error: &clap::Error) -> u8 {
-    let words = typed_words();
-    let console = Console::plain();
-    // Without a standard error there is nobody to tell.
-    let _ = error.print();
-    if error.get(ContextKind::SuggestedSubcommand).is_none() {
-        let program = program();
-        console.eprint(&format!(
-            "commands: {}",
-            commands_at(&program, &words).join(", ")
-        ));
-    }
-    Exit::BadInput.code()
-}
-
 /// What to print for global flags without a command: the introduction where the folder has no project, else clap's error.
 fn without_command(error: &clap::Error) -> u8 {
     let mut program = program().ignore_errors(true);
@@ -146,9 +104,7 @@ fn without_command(error: &clap::Error) -> u8 {
         choose_language(&common);
         return introduce();
     }
-    // Without a standard error there is nobody to tell.
-    let _ = error.print();
-    Exit::BadInput.code()
+    usage::refuse(error)
 }
 
 /// Prints an introduction, for `compeval` without a command where there is no project yet.

@@ -44,7 +44,7 @@ pub use model::{
 };
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};
-pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};
+pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use schema::SCHEMAS;
 pub use select::{EmptySelection, MatrixSelection, Overrides};

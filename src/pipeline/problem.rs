@@ -1,11 +1,11 @@
 //! Problems: a place in a user's file, what was found, what to do. All of a project's problems come at once.
 //!
-//! With `excerpt` and the command line, the only place that knows miette.
+//! With `excerpt`, the only place that knows miette.
 
 use std::fmt;
 use std::ops::Range;
 
-use miette::{Diagnostic, LabeledSpan, SourceCode};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use super::excerpt::SourceExcerpt;
 use super::model::SourceFile;
@@ -132,24 +132,32 @@ impl Problem {
         self.source.as_ref().map(|source| &source.path)
     }
 
-    /// The problem as it is drawn in `width` columns. Of a long line, only the text around its places is shown.
-    pub fn drawn(&self, width: usize) -> RenderedProblem<'_> {
+    /// The lines of its file around its places, marked, in `width` columns. Of a long line, only the text around the
+    /// places is shown.
+    pub fn excerpt(&self, width: usize, has_colors: bool) -> Option<String> {
         /// Columns that go to the number of a line and its frame.
         const MARGIN: usize = 8;
-        let excerpt = self.source.as_ref().map(|source| {
-            let places: Vec<Range<usize>> =
-                self.places.iter().map(|(place, _)| place.clone()).collect();
-            SourceExcerpt::new(
-                &source.path,
-                &source.text,
-                &places,
-                width.saturating_sub(MARGIN).max(40),
-            )
-        });
-        RenderedProblem {
-            problem: self,
-            excerpt,
-        }
+        let source = self.source.as_ref()?;
+        let places: Vec<Range<usize>> =
+            self.places.iter().map(|(place, _)| place.clone()).collect();
+        let room = width.saturating_sub(MARGIN).max(40);
+        let excerpt = SourceExcerpt::new(&source.path, &source.text, &places, room);
+        let labels = self.places.iter().map(|(_, label)| label.clone()).collect();
+        let theme = match has_colors {
+            true => GraphicalTheme::unicode(),
+            false => GraphicalTheme::unicode_nocolor(),
+        };
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(width)
+            .with_links(false);
+        let mut drawn = String::new();
+        handler
+            .render_report(&mut drawn, &MarkedExcerpt { excerpt, labels })
+            .ok()?;
+        // Before the frame stands the message of the report, which here is empty.
+        let frame = drawn.find('╭')?;
+        let start = drawn.get(..frame)?.rfind('\n').map_or(0, |end| end + 1);
+        Some(drawn.get(start..)?.trim_end().to_owned())
     }
 
     /// File, line and column (both from 1) where it is first seen.
@@ -172,45 +180,28 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A problem with the excerpt of its file.
+/// An excerpt of a file with its places and a word beside each, as miette takes it.
 #[derive(Debug)]
-pub struct RenderedProblem<'p> {
-    problem: &'p Problem,
-    excerpt: Option<SourceExcerpt<'p>>,
+struct MarkedExcerpt<'p> {
+    excerpt: SourceExcerpt<'p>,
+    labels: Vec<Option<String>>,
 }
 
-impl fmt::Display for RenderedProblem<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
+impl fmt::Display for MarkedExcerpt<'_> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
     }
 }
 
-impl std::error::Error for RenderedProblem<'_> {}
+impl std::error::Error for MarkedExcerpt<'_> {}
 
-impl Diagnostic for RenderedProblem<'_> {
-    fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.problem.severity {
-            Severity::Error => miette::Severity::Error,
-            Severity::Warning => miette::Severity::Warning,
-        })
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem
-            .help
-            .as_ref()
-            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
+impl Diagnostic for MarkedExcerpt<'_> {
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.excerpt
-            .as_ref()
-            .map(|excerpt| excerpt as &dyn SourceCode)
+        Some(&self.excerpt)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let texts = self.problem.places.iter().map(|(_, text)| text.clone());
-        let labels = self.excerpt.as_ref()?.places().zip(texts);
+        let labels = self.excerpt.places().zip(self.labels.clone());
         Some(Box::new(labels.map(|(place, text)| {
             LabeledSpan::new(text, place.start, place.len())
         })))

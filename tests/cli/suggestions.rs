@@ -23,11 +23,11 @@ fn an_unfinished_run_suggests_the_next_step() {
     assert_eq!(next(&project.expect(0, "plan --runs 1")), "compeval run");
     let run = "run --label a --runs 1 --methods full";
     let ended = project.expect(7, &format!("{run} --offline"));
-    assert_eq!(next(&ended), "compeval run --label a");
+    assert_eq!(next(&ended), format!("compeval {run}"));
     let is_forecast = |ended: &Ended| ended.stdout.contains("Forecast / actual");
     assert!(!is_forecast(&ended), "{}", ended.stdout);
     let ended = project.expect(6, &format!("{run} --max-requests 9"));
-    assert_eq!(next(&ended), "compeval run --label a");
+    assert_eq!(next(&ended), format!("compeval {run} --max-requests 9"));
     assert!(!is_forecast(&ended), "{}", ended.stdout);
     let ended = project.expect(6, &format!("{run} --max-requests 0"));
     assert_eq!(
@@ -41,7 +41,7 @@ fn an_unfinished_run_suggests_the_next_step() {
         }
         _ => Reply::Sensible,
     });
-    assert_eq!(next(&project.expect(5, run)), "compeval run --label a");
+    assert_eq!(next(&project.expect(5, run)), format!("compeval {run}"));
     server.script(|_| Reply::Sensible);
     assert_eq!(
         next(&project.expect(0, run)),

@@ -192,6 +192,11 @@ impl Console {
         self.error_prose(&self.labelled(style, label, text))
     }
 
+    /// The line that says what to do about an error.
+    pub(crate) fn help_line(&self, text: impl fmt::Display) -> String {
+        self.labelled_prose(TextStyle::Hint, "help:", text)
+    }
+
     /// The command to type next, on standard error; dropped by `--quiet`.
     pub(crate) fn next(&self, command: impl fmt::Display) {
         self.note(&self.next_line(Locale::En, command));
@@ -215,7 +220,7 @@ impl Console {
 
     /// An error after a word, on standard error.
     pub(crate) fn error(&self, label: &str, text: impl fmt::Display) {
-        self.eprint(&self.labelled(TextStyle::Bad, label, text));
+        self.eprint(&self.labelled_prose(TextStyle::Bad, label, text));
     }
 
     /// Whether a person can be asked: both ends are terminals, and neither JSON nor silence is wanted.

@@ -7,28 +7,28 @@ use super::{Project, STAGES, listed};
 #[test]
 fn an_unknown_key_is_shown_with_the_nearest() {
     assert_snapshot!(Project::with_settings("fixturs = \"fixtures\"\nprobes = \"probes\"").refusal(), @r#"
-     × unknown key `fixturs`
-      ╭─[pipeline.toml:2:1]
-    1 │ [pipeline]
-    2 │ fixturs = "fixtures"
-      · ───────
-    3 │ probes = "probes"
-      ╰────
-     help: did you mean `fixtures`?
+    error: unknown key `fixturs`
+       ╭─[pipeline.toml:2:1]
+     1 │ [pipeline]
+     2 │ fixturs = "fixtures"
+       · ───────
+     3 │ probes = "probes"
+       ╰────
+    help: did you mean `fixtures`?
     "#);
 }
 
 #[test]
 fn a_wrong_type_is_shown_at_the_value() {
     assert_snapshot!(Project::with_settings("judge_context = \"yes\"").refusal(), @r#"
-     × expected true or false, found a string
-      ╭─[pipeline.toml:2:17]
-    1 │ [pipeline]
-    2 │ judge_context = "yes"
-      ·                 ──┬──
-      ·                   ╰── expected true or false
-    3 │
-      ╰────
+    error: expected true or false, found a string
+       ╭─[pipeline.toml:2:17]
+     1 │ [pipeline]
+     2 │ judge_context = "yes"
+       ·                 ──┬──
+       ·                   ╰── expected true or false
+     3 │
+       ╰────
     "#);
 }
 
@@ -36,22 +36,22 @@ fn a_wrong_type_is_shown_at_the_value() {
 fn two_methods_of_one_name_are_both_shown() {
     let text = format!("{STAGES}\n[[compress]]\nname = \"full\"\nstrategy = \"none\"\n");
     assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × two compress tables are named `full`
-      ╭─[pipeline.toml:3:8]
-    2 │ [[compress]]
-    3 │ name = "full"
-      ·        ───┬──
-      ·           ╰── first here
-    4 │ strategy = "full"
-      ╰────
-       ╭─[pipeline.toml:15:8]
-    14 │ [[compress]]
-    15 │ name = "full"
+    error: two compress tables are named `full`
+       ╭─[pipeline.toml:3:8]
+     2 │ [[compress]]
+     3 │ name = "full"
        ·        ───┬──
-       ·           ╰── again here
-    16 │ strategy = "none"
+       ·           ╰── first here
+     4 │ strategy = "full"
        ╰────
-     help: names identify results: use a different one
+        ╭─[pipeline.toml:15:8]
+     14 │ [[compress]]
+     15 │ name = "full"
+        ·        ───┬──
+        ·           ╰── again here
+     16 │ strategy = "none"
+        ╰────
+    help: names identify results: use a different one
     "#);
 }
 
@@ -59,13 +59,13 @@ fn two_methods_of_one_name_are_both_shown() {
 fn a_fault_in_a_profile_is_reported_also_when_it_is_not_asked_for() {
     let text = format!("{STAGES}\n[profile.ci.pipeline]\nrun = 1\n");
     assert_snapshot!(Project::new(&text).refusal(), @r"
-     × unknown key `run`
-       ╭─[pipeline.toml:15:1]
-    14 │ [profile.ci.pipeline]
-    15 │ run = 1
-       · ───
-       ╰────
-     help: did you mean `runs`?
+    error: unknown key `run`
+        ╭─[pipeline.toml:15:1]
+     14 │ [profile.ci.pipeline]
+     15 │ run = 1
+        · ───
+        ╰────
+    help: did you mean `runs`?
     ");
 }
 

@@ -101,7 +101,7 @@ fn a_fixture_without_a_bank_is_left_out_and_reported() {
         .opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
     assert_snapshot!(render(&warnings_of(&opened)), @r"
-    ⚠ the fixture `lonely` has no bank and is left out
+   warning: the fixture `lonely` has no bank and is left out
     help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
     ");
 }
@@ -198,14 +198,14 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
     let unproven = BANK.replace("[\"8080\"]", "[\"8088\"]");
     let project = Project::new(STAGES).file("probes/tiny.probes.json", &unproven);
     assert_snapshot!(project.refusal(), @r#"
-     × probe `first`: expected fact "8088" occurs nowhere before its point
-      ╭─[probes/tiny.probes.json:4:106]
-    3 │   "probes": [
-    4 │ …": "recall", "point": 1, "question": "Which port at first?", "expected_facts": ["8088"]},
-      ·                                                                                  ──────
-    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
-      ╰────
-     help: quote the transcript, add the spelling it uses, or write "literal": false for a
+    error: probe `first`: expected fact "8088" occurs nowhere before its point
+       ╭─[probes/tiny.probes.json:4:106]
+     3 │   "probes": [
+     4 │ …": "recall", "point": 1, "question": "Which port at first?", "expected_facts": ["8088"]},
+       ·                                                                                  ──────
+     5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
+       ╰────
+    help: quote the transcript, add the spelling it uses, or write "literal": false for a
            paraphrase; `run` continues with --allow-unproven
     "#);
     assert!(

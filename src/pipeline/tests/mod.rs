@@ -13,8 +13,6 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
-
 use super::{OpenError, OpenRequest, Opened, Problem, Problems, Severity, find_pipeline, open};
 
 const STAGES: &str = r#"
@@ -206,14 +204,17 @@ fn warnings_of(opened: &Opened) -> Problems {
 }
 
 fn render(problems: &Problems) -> String {
-    let handler =
-        GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for problem in &problems.0 {
-        handler
-            .render_report(&mut text, &problem.drawn(100))
-            .expect("a report");
+        let label = match problem.severity() {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        lines.push(format!("{label}: {}", problem.message()));
+        lines.extend(problem.excerpt(100, false));
+        lines.extend(problem.advice().map(|advice| format!("help: {advice}")));
     }
+    let text = lines.join("\n");
     text.lines()
         .map(str::trim_end)
         .collect::<Vec<_>>()

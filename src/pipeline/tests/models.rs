@@ -193,14 +193,14 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
     );
     let warned = Project::new(&text("anthropic/small")).opened();
     assert_snapshot!(render(&warnings_of(&warned)), @r#"
-     ⚠ `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
-      ╭─[pipeline.toml:3:12]
-    2 │ name = "block"
-    3 │ strategy = "provider-compaction"
-      ·            ─────────────────────
-    4 │ model = "anthropic/big"
-      ╰────
-     help: the provider binds a block to its model: expect answers to suffer
+    warning: `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
+       ╭─[pipeline.toml:3:12]
+     2 │ name = "block"
+     3 │ strategy = "provider-compaction"
+       ·            ─────────────────────
+     4 │ model = "anthropic/big"
+       ╰────
+    help: the provider binds a block to its model: expect answers to suffer
     "#);
     assert!(
         Project::new(&text("anthropic/big"))

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::Console;
 use crate::pipeline::find_pipeline;
 use base::files::FileError;
 use base::guarded;
@@ -84,7 +84,7 @@ fn remove_project(place: &Path, init: &[&str], console: &Console) {
         command_line(init),
         shell_word(&shown.to_string())
     );
-    console.eprint(&console.labelled(TextStyle::Hint, "hint:", text));
+    console.eprint(&console.help_line(text));
 }
 
 /// Offers the sample project in this folder; then the run continues. A script gets the error of every command.

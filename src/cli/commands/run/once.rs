@@ -157,9 +157,10 @@ fn next_command(
     })
 }
 
-/// This command as it was typed, with the label that was made up for it.
+/// This command as it was typed, with the label that was made up for it, and without what kept it from asking.
 fn same_command(label: Option<&str>) -> String {
-    let typed = std::env::args().skip(1).map(|word| shell_word(&word));
+    let typed = std::env::args().skip(1).filter(|word| word != "--offline");
+    let typed = typed.map(|word| shell_word(&word));
     let named = label.into_iter().map(|label| format!("--label {label}"));
     let words: Vec<String> = typed.chain(named).collect();
     format!("compeval {}", words.join(" "))
