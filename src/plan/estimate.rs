@@ -107,6 +107,7 @@ pub(super) struct Estimates {
     pub(super) worst: WorstCase,
     pub(super) durations: BTreeMap<StageName, StageDuration>,
     pub(super) assumes_latency: bool,
+    pub(super) assumes_lengths: bool,
 }
 
 /// Adds up what the stale and the blocked actions are expected to take.
@@ -125,6 +126,8 @@ pub(super) struct Estimator<'w, L> {
     loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
     /// Compressions that wait for each other, at most.
     longest_chain: f64,
+    /// Whether replies are expected of a model of which the cache has none at a stage.
+    assumes_lengths: bool,
     /// Whether calls are expected to a model of which the cache has no latency.
     assumes_latency: bool,
     total: CostEstimate,
@@ -151,6 +154,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             steps_due: 0.0,
             loads: BTreeMap::new(),
             longest_chain: 1.0,
+            assumes_lengths: false,
             assumes_latency: false,
             total: CostEstimate::nothing(),
             worst,
@@ -301,6 +305,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn add(&mut self, stage: StageName, model: &ModelUse, input: Option<f64>, requests: u64) {
         let count = requests as f64;
         let seen = self.seen(stage, &model.reference);
+        self.assumes_lengths |= seen.is_none() && requests > 0;
         let limit = model.settings.max_output_tokens;
         let longest = longest_reply(model.provider.dialect, &model.reference.model, limit);
         let output = seen
@@ -474,6 +479,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             worst,
             durations,
             assumes_latency: self.assumes_latency,
+            assumes_lengths: self.assumes_lengths,
         }
     }
 

@@ -75,6 +75,8 @@ pub struct Forecast {
     /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), and not only on cached calls.
     #[serde(skip)]
     pub assumes_latency: bool,
+    /// Whether the range of its cost rests on assumed lengths of replies, and not only on replies in the cache.
+    pub assumes_lengths: bool,
 }
 
 impl Forecast {
@@ -272,12 +274,14 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             worst,
             durations,
             assumes_latency,
+            assumes_lengths,
         } = self.estimator.finish();
         Forecast {
             estimate: total,
             worst,
             durations,
             assumes_latency,
+            assumes_lengths,
             ..self.forecast
         }
     }

@@ -81,7 +81,7 @@ fn a_comparison_suggests_the_cell_that_lost_most() {
     assert!(flags.ends_with(" --label b"), "{command}");
     project
         .expect(0, &command.replace("compeval ", ""))
-        .stdout_says(&["lost in compression"]);
+        .stdout_says(&["lost in compression; it stood in message "]);
 }
 
 #[test]

@@ -186,7 +186,7 @@ struct RemoteJson {
 /// Prints the plan, with `all` at full length. What the run sends and costs is the first line.
 pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
     console.report(plan, || {
-        if let Some(price) = estimate_line(&plan.forecast) {
+        if let Some(price) = estimate_line(plan) {
             console.print(&console.prose(&price));
         }
         if !plan.access.is_empty() {
@@ -202,9 +202,6 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         console.print(&render(&plan.forecast, all, console));
         if let Some(line) = change_line(plan) {
             console.print(&line);
-        }
-        if plan.most_checks > 0 {
-            print_note(&checks_note(plan.most_checks), console);
         }
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
             print_note(&regrading_note(most), console);
@@ -222,14 +219,6 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
 
 fn print_note(text: &str, console: &Console) {
     console.note(&console.labelled_prose(TextStyle::Hint, "note:", text));
-}
-
-/// The note on requests that check the judges on answers of the run.
-fn checks_note(most: usize) -> String {
-    format!(
-        "answers of the run are graded again, as they are and with a fact made false, to check the judges: at most {most} more \
-         requests, in no figure above (`regrade = false` in [pipeline] sends none)"
-    )
 }
 
 /// The note on requests that a comparison may add.
@@ -476,7 +465,8 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
     if all && forecast.estimate.requests > 0 {
         let bound = count(forecast.estimate.requests_worst, Noun::Request);
         lines.push(format!(
-            "Upper bound: {bound}, if {}",
+            "Upper bound: {bound}, {}, if {}",
+            cost(forecast.estimate.usd_worst),
             worst_words(&forecast.worst)
         ));
     }
@@ -682,46 +672,36 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     })
 }
 
-/// An upper bound of this many times the estimate says nothing.
-const MEANINGFUL_BOUND: f64 = 20.0;
-
-fn estimate_line(forecast: &Forecast) -> Option<String> {
+/// What the run sends and costs: the requests, and one range of dollars, which says on which lengths it rests.
+fn estimate_line(plan: &ProjectPlan) -> Option<String> {
+    let forecast = &plan.forecast;
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
         return forecast.is_pending().then(|| "No requests.".to_owned());
     }
-    let range = estimate
-        .usd_low
-        .zip(estimate.usd_high)
-        .filter(|(_, high)| high.0 > 0.0);
-    let range =
-        range.map(|(low, high)| format!("likely {} to {}", cost(Some(low)), cost(Some(high))));
-    let most = estimate.usd_worst.filter(|worst| {
-        estimate
-            .usd
-            .is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01))
-    });
-    let most = most.map(|worst| format!("at most {}", cost(Some(worst))));
-    let bounds: Vec<String> = range.into_iter().chain(most).collect();
-    let bounds = bounds.join(", ");
-    let bounds = if bounds.is_empty() {
-        bounds
-    } else {
-        format!(" ({bounds})")
+    let checks = match plan.most_checks {
+        0 => String::new(),
+        most => format!(" and at most {most} more that check the judges"),
+    };
+    let range = estimate.usd_low.zip(estimate.usd_high);
+    let price = match range.filter(|(low, high)| low.0 < high.0) {
+        Some((low, high)) => format!("{} to {}", cost(Some(low)), cost(Some(high))),
+        None => cost(estimate.usd),
+    };
+    let lengths = match forecast.assumes_lengths {
+        true => "assumed",
+        false => "those in the cache",
+    };
+    let latency = match forecast.assumes_latency {
+        true => format!(" if a call takes {USUAL_LATENCY:.0} s"),
+        false => String::new(),
     };
     Some(format!(
-        "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
+        "{}{checks}: {:.0}k tokens in, {:.0}k out, {price} (lengths of replies: {lengths}), {}{latency}.",
         count(estimate.requests, Noun::Request),
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
-        cost(estimate.usd),
-        bounds,
         time_words(estimate),
-        if forecast.assumes_latency {
-            format!(" if a call takes {USUAL_LATENCY:.0} s")
-        } else {
-            String::new()
-        }
     ))
 }
 

@@ -17,7 +17,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{BodyFormat, EntryLookup, EntryRecord};
 use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::measure::{FactClass, FactOutcome};
-use crate::pipeline::{Matrix, Pipeline};
+use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
 use crate::results::Row;
@@ -64,6 +64,7 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
                 probe: pipeline
                     .as_ref()
                     .and_then(|p| probe_today(p, &selected.row)),
+                session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
                 console,
             };
             page(console, &shown.text(context.as_deref()));
@@ -146,6 +147,8 @@ struct Page<'a> {
     selected: &'a SelectedCell,
     /// The probe as it is in the bank today, for other spellings of its facts.
     probe: Option<&'a Probe>,
+    /// The session as it is today.
+    session: Option<&'a LoadedFixture>,
     console: &'a Console,
 }
 
@@ -284,14 +287,35 @@ impl Page<'_> {
             .min(48);
         for fact in &row.facts {
             let (mark, style, what) = fate(fact);
+            let place = self.place_of_lost(fact).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "  {} {:width$}  {}",
+                "  {} {:width$}  {}{place}",
                 self.paint(style, mark),
                 fact.fact,
                 self.paint(style, what)
             );
         }
+    }
+
+    /// The last message before the point in which a lost fact stood, by its index in the fixture.
+    fn place_of_lost(&self, fact: &FactOutcome) -> Option<String> {
+        if fact.class != Some(FactClass::Lost) {
+            return None;
+        }
+        let session = self.session?;
+        let point = (self.selected.row.point as usize).checked_sub(1)?;
+        let end = *session.points.get(point)?;
+        let history = session.history();
+        let spellings = vec![fact.fact.clone()];
+        let finder = FactFinder::within(&Fact { spellings }, history.paths());
+        let message = history
+            .holders(&finder, session.fixture.start()..end)
+            .last()?;
+        Some(say!(
+            "; it stood in message {message}",
+            "；原在第 {message} 条消息"
+        ))
     }
 
     /// The text with expected facts marked in green and superseded ones in yellow.
