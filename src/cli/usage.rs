@@ -19,6 +19,12 @@ pub(super) fn refuse(error: &clap::Error) -> u8 {
             .map_or_else(|why| why.kind() == BrokenPipe, |()| true);
         return if is_printed { Exit::Done } else { Exit::Error }.code();
     }
+    // A group without a command prints its help.
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Without a standard error there is nobody to tell.
+        let _ = error.print();
+        return Exit::BadInput.code();
+    }
     let words: Vec<String> = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())

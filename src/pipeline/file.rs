@@ -498,7 +498,11 @@ fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f
     let (root, faults) = DeTable::parse_recoverable(&file.text);
     for fault in &faults {
         let problem = Problem::error(format!("this is not TOML: {}", fault.message()));
-        problems.push(problem.at(file, fault.span().unwrap_or(0..0)));
+        let help = match fault.message() {
+            "duplicate key" => "a key stands once in its table: remove one of the two",
+            _ => "a line is key = value, [table] or [[table]]; texts are in quotes",
+        };
+        problems.push(problem.at(file, fault.span().unwrap_or(0..0)).help(help));
     }
     faults.is_empty().then(|| root.into_inner())
 }

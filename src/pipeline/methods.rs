@@ -167,7 +167,11 @@ fn reject_foreign_keys(
     for (key, place) in table.value.written() {
         if !kind.all_keys().contains(&key) {
             let message = format!("the strategy `{}` does not take `{key}`", kind.name());
-            context.error(&place, message, format!("it takes {}", list(kind.keys())));
+            context.error(
+                &place,
+                message,
+                format!("it takes {}", list(kind.all_keys())),
+            );
         }
     }
 }

@@ -129,11 +129,7 @@ impl ProjectLoader<'_> {
             providers: self.providers,
             environment: self.environment,
             locale: Locale::default(),
-            main_model: self
-                .table()
-                .model
-                .as_ref()
-                .map(|model| model.value.as_str()),
+            main_model: self.table().model.as_ref(),
             has_focus_topic: self
                 .request
                 .overrides
@@ -267,6 +263,7 @@ impl ProjectLoader<'_> {
             transcripts,
         );
         context.locale = settings.locale;
+        context.check_main_model();
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
         let items = planted::items(

@@ -13,11 +13,11 @@ use super::programs;
 use super::validation::{Asking, ValidationContext};
 use crate::action::Stage;
 use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery};
-use crate::compress::{Method, MethodName, Strategy};
+use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
 use base::units::Tokens;
-use models::{Dialect, ModelUse};
+use models::Dialect;
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;
@@ -257,88 +257,36 @@ pub(super) fn generators(
     generators
 }
 
-/// Reports an answerer that cannot read the contexts of a method, or may read them badly.
+/// Reports an answerer that cannot read the contexts of a method, because only their maker can, or may read them badly.
 pub(super) fn check_answerer(
     context: &mut ValidationContext<'_>,
     method: &Method,
     place: &Range<usize>,
     answerer: &Answerer,
 ) {
-    match &method.strategy {
-        Strategy::Opaque { model } => {
-            check_opaque_reader(context, &method.name, model, place, answerer)
-        }
-        Strategy::ProviderCompaction { model, .. } => {
-            check_block_reader(context, &method.name, model, place, answerer)
-        }
-        _ => {}
-    }
-}
-
-/// Reports an answerer of another provider than that of the opaque items, or of another model.
-fn check_opaque_reader(
-    context: &mut ValidationContext<'_>,
-    method: &MethodName,
-    maker: &ModelUse,
-    place: &Range<usize>,
-    Answerer {
-        name: who,
-        model: reads,
-        ..
-    }: &Answerer,
-) {
-    if !same_endpoint(maker, reads) || reads.provider.dialect != Dialect::OpenaiResponses {
-        let message = format!(
-            "`{who}` ({}) cannot read the opaque context of `{method}`",
-            reads.reference
-        );
+    let (maker, what, is_other_kind) = match &method.strategy {
+        Strategy::Opaque { model } => (
+            model,
+            "opaque items",
+            answerer.model.provider.dialect != Dialect::OpenaiResponses,
+        ),
+        Strategy::ProviderCompaction { model, .. } => (model, "compaction block", false),
+        _ => return,
+    };
+    let (who, reads, of) = (&answerer.name, &answerer.model.reference, &method.name);
+    if is_other_kind || maker.provider.endpoint != answerer.model.provider.endpoint {
         let help = format!(
             "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
             maker.provider.name
         );
+        let message = format!("`{who}` ({reads}) cannot read the {what} of `{of}`");
         context.error(place, message, help);
-    } else if maker.reference.model != reads.reference.model {
+    } else if maker.reference.model != reads.model {
         let message = format!(
-            "`{who}` ({}) answers from opaque items that {} made for `{method}`",
-            reads.reference, maker.reference
+            "`{who}` ({reads}) reads the {what} that {} made for `{of}`",
+            maker.reference
         );
-        let help = "the vendor does not say whether another model can use them: name an answerer of the same model";
+        let help = "the vendor does not say that another model can use them: name an answerer of the same model";
         context.warn(place, message, help);
     }
-}
-
-/// Reports an answerer of another provider than that of the compaction block, or of another model.
-fn check_block_reader(
-    context: &mut ValidationContext<'_>,
-    method: &MethodName,
-    maker: &ModelUse,
-    place: &Range<usize>,
-    Answerer {
-        name: who,
-        model: reads,
-        ..
-    }: &Answerer,
-) {
-    if !same_endpoint(maker, reads) {
-        let message = format!(
-            "`{who}` ({}) cannot read the compaction block of `{method}`",
-            reads.reference
-        );
-        let help = format!(
-            "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
-            maker.provider.name
-        );
-        context.error(place, message, help);
-    } else if maker.reference.model != reads.reference.model {
-        let message = format!(
-            "`{who}` ({}) reads a compaction block that {} made for `{method}`",
-            reads.reference, maker.reference
-        );
-        let help = "the provider binds a block to its model: expect answers to suffer";
-        context.warn(place, message, help);
-    }
-}
-
-fn same_endpoint(one: &ModelUse, other: &ModelUse) -> bool {
-    one.provider.endpoint == other.provider.endpoint
 }

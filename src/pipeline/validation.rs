@@ -24,7 +24,7 @@ pub(super) struct ValidationContext<'a> {
     pub(super) environment: &'a Environment<'a>,
     pub(super) locale: Locale,
     /// The model of all stages that name none.
-    pub(super) main_model: Option<&'a str>,
+    pub(super) main_model: Option<&'a Located<String>>,
     /// Whether `--focus-topic` is given.
     pub(super) has_focus_topic: bool,
     /// `--lane`
@@ -107,63 +107,72 @@ impl ValidationContext<'_> {
     /// Resolves the model of a table, or the override from the command line.
     pub(super) fn model(&mut self, asking: &Asking<'_>) -> Option<ModelUse> {
         let settings = self.check_settings(asking.keys);
-        let model = asking.keys.model.as_ref();
+        let own = asking.keys.model.as_ref();
+        let declared = own.or(self.main_model);
         let written = asking
             .override_model
-            .or(model.map(|model| model.value.as_str()))
-            .or(self.main_model);
+            .or(declared.map(|model| model.value.as_str()));
         let Some(written) = written else {
             let help = "add model = \"PROVIDER/MODEL\" here or under [pipeline], or model = \"lexical\" for the built-in rules";
             let message = format!("this {} table has no model", asking.stage);
             self.error(asking.header, message, help);
             return None;
         };
-        let Some(reference) = ModelRef::parse(written) else {
-            let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
-            let help = format!("write PROVIDER/MODEL; providers: {}", list(names));
-            let message = format!("the model `{written}` has no provider");
-            self.report_model_error(asking, message, help);
-            return None;
-        };
-        match self.providers.find(&reference.provider) {
-            Ok(provider) => {
-                self.require_key(&provider, model.filter(|_| asking.override_model.is_none()));
-                let lane = self.resolve_lane(asking, &provider);
-                Some(ModelUse {
-                    reference,
-                    provider,
-                    settings,
-                    lane,
-                })
-            }
-            Err(Some(help)) => {
-                let provider = &reference.provider;
-                let end = if help.ends_with(['?', '？']) {
-                    ""
-                } else {
-                    "."
-                };
-                let help = format!(
-                    "{help}{end} A provider of your own is declared by [providers.{provider}]"
-                );
-                let message = format!("unknown provider `{provider}` in `{written}`");
-                self.report_model_error(asking, message, help);
-                None
-            }
-            Err(None) => None,
+        // A model from the command line has no place in the file.
+        let declared = declared.filter(|_| asking.override_model.is_none());
+        let (reference, provider) = self.find_model(written, declared)?;
+        self.require_key(&provider, declared.filter(|_| own.is_some()));
+        let lane = self.resolve_lane(asking, &provider);
+        Some(ModelUse {
+            reference,
+            provider,
+            settings,
+            lane,
+        })
+    }
+
+    /// Reports a model of all stages that cannot be used, also where each stage names its own.
+    pub(super) fn check_main_model(&mut self) {
+        if let Some(model) = self.main_model {
+            self.find_model(&model.value, Some(model));
         }
     }
 
-    /// An error about the model that a table or the command line names.
-    fn report_model_error(&mut self, asking: &Asking<'_>, message: String, help: String) {
+    /// The model of this name and its provider. A fault is reported at `declared`.
+    fn find_model(
+        &mut self,
+        written: &str,
+        declared: Option<&Located<String>>,
+    ) -> Option<(ModelRef, Arc<ProviderSpec>)> {
+        let (message, help) = match ModelRef::parse(written) {
+            None => {
+                let names = self.providers.known.keys().map(|name| &*name.0);
+                (
+                    format!("the model `{written}` has no provider"),
+                    format!("write PROVIDER/MODEL; providers: {}", list(names)),
+                )
+            }
+            Some(reference) => match self.providers.find(&reference.provider) {
+                Ok(provider) => return Some((reference, provider)),
+                Err(None) => return None,
+                Err(Some(help)) => {
+                    let provider = &reference.provider;
+                    let end = if help.ends_with('?') { "" } else { "." };
+                    (
+                        format!("unknown provider `{provider}` in `{written}`"),
+                        format!(
+                            "{help}{end} A provider of your own is declared by [providers.{provider}]"
+                        ),
+                    )
+                }
+            },
+        };
         let problem = Problem::error(message).help(help);
-        let model = asking.keys.model.as_ref();
-        let place = model.map_or(asking.header, |model| &model.place);
-        // A model from the command line has no place in the file.
-        self.problems.push(match asking.override_model {
-            Some(_) => problem,
-            None => problem.at(self.file, place.clone()),
+        self.problems.push(match declared {
+            Some(model) => problem.at(self.file, model.place.clone()),
+            None => problem,
         });
+        None
     }
 
     fn check_settings(&mut self, keys: &ModelKeys) -> Settings {

@@ -251,9 +251,10 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
         |label: &str| project.result(label, "manifest.json")["caveats"]["reading"].clone();
     let plan = project.expect(0, "plan");
     assert!(
-        flat(&plan).contains("at most 40 more requests"),
+        plan.stdout
+            .contains("and at most 40 more that check the judges"),
         "{}",
-        plan.stderr
+        plan.stdout
     );
 
     // A judge that reads the facts: 24 answers, and twenty of them again and with a false code.

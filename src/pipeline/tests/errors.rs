@@ -87,12 +87,12 @@ fn mistakes_are_placed_with_what_was_expected() {
     ];
     assert_snapshot!(listed(projects), @r"
     pipeline.toml:1:1: unknown key `runs` -> `runs` belongs under [pipeline]
-    pipeline.toml:1:10: this is not TOML: unclosed table, expected `]`
+    pipeline.toml:1:10: this is not TOML: unclosed table, expected `]` -> a line is key = value, [table] or [[table]]; texts are in quotes
     pipeline.toml:2:8: expected a number from 1 to 1000 for `runs`, found 4294967295
     pipeline.toml:2:18: expected a number from 1 to 1000 for `judge`, found 1001
     pipeline.toml:2:8: a cell has 1000000000 repetitions, and at most 10000 are allowed -> `compress`, `answer` and `judge` of `runs` multiply
     pipeline.toml:4:12: unknown strategy `anchored` -> did you mean `anchored-iterative`?
-    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `timeout_s`, `model`, `protocol`, `workers`, `start_timeout_s`, `target_tokens`
+    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `name`, `strategy`, `answerers`, `command`, `inputs`, `env`, `secrets`, `identity`, `deterministic`, `timeout_s`, `model`, `protocol`, `workers`, `start_timeout_s`, `target_tokens`
     pipeline.toml:4:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     there is no profile `nightl` in pipeline.toml -> did you mean `nightly`?
     ");
@@ -167,7 +167,7 @@ requests_per_minute = -1
     pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
     pipeline.toml:8:12: unknown strategy `sumarize` -> known: `anchored-iterative`, `regenerative`, `opaque`, `provider-compaction`, `command`, `truncate`, `prune`, `mask`, `extract`, `reference-list`, `recorded`, `full`, `none`
     pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
-    pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`
+    pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `name`, `strategy`, `answerers`, `target_tokens`
     pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
     pipeline.toml declares no [[judge]] table -> a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or neither of the two
     pipeline.toml:8:15: expected a number of at least 0 for `temperature`, found -0.5

@@ -43,7 +43,7 @@ fn mistakes_are_placed_with_what_was_expected() {
     pipeline.toml:4:12: `lexical` cannot be an identity -> an identity is what cache keys call this endpoint: any name of your own
     pipeline.toml:8:9: OPENAI_API_KEY is not set, and provider `openai` needs the key in it -> export OPENAI_API_KEY=…, or name another variable: api_key_env in [providers.openai]
     pipeline.toml:2:1: judge_context = true does not go with the opaque method `sealed` -> the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = false under [pipeline] the judge sees no context of any method: every grade is computed again, the judge can no longer check an answer against the context, and new grades do not compare with old ones. Or leave the method out by --methods
-    pipeline.toml:6:12: `agent` (openai/m) cannot read the opaque context of `sealed` -> only openai-responses can: name an answerer of that provider by answerers = ["…"] in this table
+    pipeline.toml:6:12: `agent` (openai/m) cannot read the opaque items of `sealed` -> only openai-responses can: name an answerer of that provider by answerers = ["…"] in this table
     unknown provider `olama` in `olama/x` -> did you mean `ollama`? A provider of your own is declared by [providers.olama]
     "#);
 }
@@ -173,7 +173,7 @@ fn another_model_of_the_provider_answers_from_opaque_items_under_a_warning() {
     let warned = Project::new(&text("openai-responses/other")).opened();
     let words = render(&warnings_of(&warned));
     assert!(
-        words.contains("`agent` (openai-responses/other) answers from opaque items that"),
+        words.contains("`agent` (openai-responses/other) reads the opaque items that"),
         "{words}"
     );
     let same = Project::new(&text("openai-responses/m")).opened();
@@ -193,14 +193,14 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
     );
     let warned = Project::new(&text("anthropic/small")).opened();
     assert_snapshot!(render(&warnings_of(&warned)), @r#"
-    warning: `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
+    warning: `agent` (anthropic/small) reads the compaction block that anthropic/big made for `block`
        ╭─[pipeline.toml:3:12]
      2 │ name = "block"
      3 │ strategy = "provider-compaction"
        ·            ─────────────────────
      4 │ model = "anthropic/big"
        ╰────
-    help: the provider binds a block to its model: expect answers to suffer
+    help: the vendor does not say that another model can use them: name an answerer of the same model
     "#);
     assert!(
         Project::new(&text("anthropic/big"))
