@@ -26,7 +26,7 @@ pub(super) struct AttemptError {
     pub should_retry: Option<bool>,
     /// How far the request got.
     pub delivery: Delivery,
-    /// Whether a reply arrived that lacks the answer but for which the provider counts output.
+    /// Whether a reply arrived that lacks the answer: nobody can read it, or the provider counts output for it.
     pub is_billed: bool,
 }
 
@@ -236,7 +236,9 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     // Google names the limit of a day in the details alone.
     let is_of_day = status == 429
         && has_any(&format!("{lower} {error}").to_lowercase(), OF_A_DAY)
-        && !lower.contains("try again in");
+        && !lower
+            .split_once("try again in")
+            .is_some_and(|(_, wait)| is_soon(wait));
     let class = match class(status, &codes, &lower) {
         ErrorClass::RateLimited if is_of_day => ErrorClass::Quota,
         class => class,
@@ -261,6 +263,12 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     fault.limit = limit_kind(&named, &lower);
     fault.wait = body_wait(error, &named).filter(|_| !is_of_day);
     fault
+}
+
+/// Whether a wait as Groq and OpenAI write it, such as `7m12.5s`, is one of minutes: a limit of a day that rolls.
+fn is_soon(wait: &str) -> bool {
+    let wait = wait.split_whitespace().next().unwrap_or("");
+    !wait.contains(['h', 'd'])
 }
 
 /// The object that describes the error, inside arrays and wrappers.

@@ -15,8 +15,9 @@ use super::signs::has_any;
 pub(super) struct OptionalField(pub &'static str, &'static str, Option<&'static str>);
 
 /// The words for a schema of the reply, whatever its field.
-const STRUCTURED: &str = "response_format|response format|responseformat|output_config|output_format|text.format|json_schema|json schema|\
-     jsonschema|structured output|structured outputs|guided_json|guided decoding|grammar|requested parameters";
+const STRUCTURED: &str = "response_format|response format|responseformat|response_schema|output_config|output_format|text.format|json_schema|\
+     json schema|jsonschema|json mode|structured output|guided_json|guided decoding|constrained decoding|grammar|\
+     requested parameters";
 
 /// Name, words, other name.
 const OPTIONAL: [OptionalField; 11] = [
@@ -43,7 +44,7 @@ pub(super) fn refused_field(
     body: &[u8],
     known: &[&'static OptionalField],
 ) -> Option<&'static OptionalField> {
-    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra";
+    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|not enabled";
     // These blame the value and not the field.
     const VALUE: &str =
         "too large|too small|at most|at least|less than|greater than|maximum|range|exceed";
@@ -61,21 +62,30 @@ pub(super) fn refused_field(
         let is_back = known.iter().any(|known| Some(known.0) == *other);
         sent.contains_key(outer(name))
             && words.split('|').any(|word| has_word(&text, word))
-            && !(other.is_some() && (is_back || has_any(&text, VALUE)))
+            && other.is_none_or(|other| {
+                !is_back && (!has_any(&text, VALUE) || is_other_meant(&text, other))
+            })
     };
     OPTIONAL.iter().find(refused)
+}
+
+/// Whether a message asks for the other name of a field: it may then speak of a maximum without blaming the value.
+fn is_other_meant(text: &str, other: &str) -> bool {
+    has_word(text, other) && has_any(text, "not support|unsupported")
 }
 
 fn outer(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Whether a text has these words whole.
+/// Whether a text has these words whole, or the last of them in the plural.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
         let (before, rest) = text.split_at(at);
-        !before.ends_with(is_part) && !rest.get(word.len()..).unwrap_or("").starts_with(is_part)
+        let after = rest.get(word.len()..).unwrap_or("");
+        let after = after.strip_prefix('s').unwrap_or(after);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
     })
 }
 
@@ -145,6 +155,31 @@ mod tests {
                 "response_format",
                 400,
                 r#"{"error":{"message":"'response_format.type' must be 'text' or 'json_object'"}}"#,
+            ),
+            (
+                "response_format",
+                422,
+                r#"{"detail":[{"loc":["body","response_format","type"],"msg":"Input should be 'text' or 'json_object'"}]}"#,
+            ),
+            (
+                "response_format",
+                400,
+                r#"[{"error":{"message":"Unknown name \"additionalProperties\" at 'generation_config.response_schema'"}}]"#,
+            ),
+            (
+                "response_format",
+                400,
+                r#"{"error":{"message":"Response formats are only available from tier 3 on"}}"#,
+            ),
+            (
+                "response_format",
+                501,
+                r#"{"error":"constrained decoding is not implemented for this model"}"#,
+            ),
+            (
+                "max_tokens",
+                400,
+                r#"{"error":{"message":"'max_tokens' is not supported: 'max_completion_tokens' sets the maximum"}}"#,
             ),
             (
                 "max_tokens",

@@ -28,7 +28,7 @@ pub(super) const OF_A_DAY: &str =
     "per day|per-day|perday|byday|daily|(tpd)|(rpd)|86400s|per month|monthly|每日|今日";
 
 pub(super) const SIGNS: &[Sign] = &[
-    // OpenAI, Anthropic, OpenRouter, LiteLLM, DeepSeek, one-api, Qwen (arrearage), Volcengine (overdue), Moonshot.
+    // OpenAI, Anthropic, OpenRouter, LiteLLM, DeepSeek, xAI, one-api, Qwen (arrearage), Volcengine (overdue), Moonshot.
     Sign {
         class: ErrorClass::Quota,
         statuses: ANY,
@@ -37,8 +37,11 @@ pub(super) const SIGNS: &[Sign] = &[
         phrases: "credit balance is too low|budget has been exceeded|insufficient balance|insufficient credit|\
              insufficient quota|insufficient funds|out of credits|more credits|payment required|spending limit|\
              spend limit|hard limit|余额不足|欠费|额度不足|额度已用",
-        pairs: ("", ""),
-        unless: "",
+        pairs: (
+            "any credits|your credits|usage limit|account balance",
+            "have any|reached|exhausted|used up|run out|ran out|too low",
+        ),
+        unless: "per minute|per second",
     },
     // What a limit of the reply alone says: OpenAI, Anthropic.
     Sign {

@@ -101,45 +101,61 @@ impl Said<'_> {
 }
 
 /// How models write a call where the server does not take it out of the text: Hermes and Qwen, Llama, Mistral, DeepSeek,
-/// GLM, Kimi, gpt-oss, InternLM, MiniMax, Anthropic, LM Studio. Divided by blanks.
+/// GLM, Kimi, gpt-oss, InternLM, MiniMax, Anthropic, LM Studio, Cohere, Google. Divided by blanks.
 const CALLS: &str = "<tool_call <toolcall <tool_use <function_call <function= <invoke <|tool_call \
     <|python_tag|> <|action_start|> <|channel|>commentary <｜tool▁call <minimax:tool_call \
-    <longcat_tool_call [TOOL_CALLS] [TOOL_REQUEST] ✿FUNCTION✿";
+    <longcat_tool_call <｜DSML｜ <|START_ACTION|> [TOOL_CALLS] [TOOL_REQUEST] ✿FUNCTION✿ ```tool_code";
 
 /// The name of the tool that a text calls, if the text ends in a call: markup at the beginning of a line and nothing of
-/// prose after it, or JSON alone. Markup in a code block is only shown.
+/// prose after it, or JSON alone, or a list of Python calls. Markup in a code block is only shown.
 fn called_in(text: &str) -> Option<String> {
     let mut is_fenced = false;
     let mut begins = text.split_inclusive('\n').scan(0, |at, line| {
         let begin = *at;
         *at += line.len();
         is_fenced ^= line.trim_start().starts_with("```");
-        Some((begin, line.trim_start(), is_fenced))
+        let is_shown = is_fenced && !line.trim_start().starts_with("```");
+        Some((begin, line.trim_start(), is_shown))
     });
-    let marked = begins.find(|(_, line, is_fenced)| {
-        !is_fenced && CALLS.split(' ').any(|mark| line.starts_with(mark))
+    let marked = begins.find(|(_, line, is_shown)| {
+        !is_shown && CALLS.split(' ').any(|mark| line.starts_with(mark))
     });
     if let Some((begin, ..)) = marked {
         let call = text.get(begin..)?;
         return call
-            .ends_with(['>', '}', ']', ')', '✿'])
+            .ends_with(['>', '}', ']', ')', '✿', '`'])
             .then(|| name_in(call));
     }
-    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let python = text.strip_prefix('[').filter(|_| text.ends_with(")]"));
+    if let Some((name, _)) = python.and_then(|calls| calls.split_once('(')) {
+        let is_name = name
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+        return (is_name && !name.is_empty()).then(|| name.to_owned());
+    }
+    let fenced = text
+        .strip_prefix("```")
+        .and_then(|text| text.strip_suffix("```"));
+    let json = fenced.map_or(text, |text| text.strip_prefix("json").unwrap_or(text));
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
     let call = value.get("tool_calls").unwrap_or(&value);
     let call = call.get(0).unwrap_or(call);
     let call = call.get("function").unwrap_or(call);
-    let has_arguments = ["arguments", "parameters"]
+    let has_arguments = ["arguments", "parameters", "input", "args"]
         .iter()
         .any(|key| call.get(key).is_some());
-    let name = call.get("name").and_then(|name| name.as_str());
+    let name = ["name", "tool_name", "tool"]
+        .iter()
+        .find_map(|key| call.get(key)?.as_str());
     name.filter(|_| has_arguments).map(str::to_owned)
 }
 
 /// The name in a call's markup; the beginning of the markup where none is found.
 fn name_in(call: &str) -> String {
-    const BEFORE: [&str; 6] = [
+    const BEFORE: [&str; 8] = [
         "\"name\"",
+        "\"tool_name\"",
+        "tool_code\nprint(",
         "name=",
         "function=",
         "to=functions.",
@@ -207,6 +223,13 @@ mod tests {
             "[{\"name\": \"read\", \"parameters\": {}}]",
             "{\"tool_calls\": [{\"function\": {\"name\": \"read\", \"arguments\": \"{}\"}}]}",
             "✿FUNCTION✿: read\n✿ARGS✿: {}",
+            "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"read\">\n</｜DSML｜function_calls>",
+            "<|START_ACTION|>[{\"tool_name\": \"read\", \"parameters\": {}}]<|END_ACTION|>",
+            "```tool_code\nprint(read(path=\"a\"))\n```",
+            "[read(path=\"a\", line=3)]",
+            "```json\n{\"name\": \"read\", \"arguments\": {}}\n```",
+            "{\"type\": \"tool_use\", \"name\": \"read\", \"input\": {}}",
+            "{\"tool\": \"read\", \"args\": {}}",
         ] {
             assert_eq!(called_in(call).as_deref(), Some("read"), "{call}");
         }
@@ -215,6 +238,8 @@ mod tests {
             "```\n<tool_call>\n{\"name\": \"read\"}\n</tool_call>\n```",
             "<tool_call> is the tag that the parser looks for.",
             "{\"name\": \"read\"}",
+            "[see the log](a) and [the test (b)]",
+            "I look.\n```json\n{\"name\": \"read\", \"arguments\": {}}\n```",
             "",
         ] {
             assert_eq!(called_in(answer), None, "{answer}");

@@ -131,11 +131,15 @@ pub(crate) fn error_text(error: &Value) -> String {
                 .find(|value| !value.is_null())
                 .map_or_else(|| error.to_string(), error_text);
             let place = match fields.get("param").or(fields.get("loc")) {
-                Some(Value::Array(path)) => path.iter().filter_map(Value::as_str).next_back(),
-                place => place.and_then(Value::as_str),
+                Some(Value::Array(path)) => {
+                    let names = path.iter().filter_map(Value::as_str);
+                    let inner: Vec<&str> = names.filter(|name| *name != "body").collect();
+                    inner.join(".")
+                }
+                place => place.and_then(Value::as_str).unwrap_or("").to_owned(),
             };
-            match place
-                .filter(|place| !matches!(*place, "" | "None" | "body") && !text.contains(place))
+            match Some(place)
+                .filter(|place| !matches!(&**place, "" | "None") && !text.contains(place))
             {
                 Some(place) => format!("{text} ({place})"),
                 None => text,

@@ -6,8 +6,8 @@
 //! answered, and the reply is as unusable as an empty one.
 
 /// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
-/// OpenThinker, LongCat, and what prompts ask for.
-const TAGS: [(&str, &str); 18] = [
+/// OpenThinker, LongCat, Cohere, Apertus, and what prompts ask for.
+const TAGS: [(&str, &str); 21] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
@@ -28,6 +28,9 @@ const TAGS: [(&str, &str); 18] = [
         "<|start|>assistant<|channel|>analysis",
         "<|channel|>final<|message|>",
     ),
+    ("<|channel>thought", "<channel|>"),
+    ("<|start_thinking|>", "<|end_thinking|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<unused94>", "<unused95>"),
 ];
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '」'];
