@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -70,7 +72,7 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         let id = field(entry, ID)
             .and_then(Value::as_str)
             .ok_or(ReplyFault::NoId(index + 1))?
-            .trim();
+            .trim_matches([' ', '\n', '`', '*', '"', '\'']);
         let known =
             position_of(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
         let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
@@ -103,7 +105,7 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
     let given = field(entry, SCORE).unwrap_or(&Value::Null);
     let whole = given
         .as_f64()
-        .or_else(|| given.as_str()?.trim().parse().ok())
+        .or_else(|| out_of_five(given.as_str()?).parse().ok())
         .filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
     let reasoning = field(
         entry,
@@ -118,30 +120,34 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
     })
 }
 
+/// The figure in `4` and `4/5`.
+fn out_of_five(score: &str) -> &str {
+    let score = score.trim();
+    score.strip_suffix("/5").unwrap_or(score).trim_end()
+}
+
 /// The names that judges give to the list of gradings, and to what an entry of it holds.
 const LIST: &[&str] = &[
     "criterionResults",
-    "criterion_results",
     "criteriaResults",
-    "criteria_results",
     "criteria",
     "results",
     "grades",
     "scores",
     "ratings",
 ];
-const ID: &[&str] = &[
-    "criterionId",
-    "criterion_id",
-    "criterionID",
-    "criterion",
-    "id",
-    "name",
-];
+const ID: &[&str] = &["criterionId", "criterion_id", "criterion", "id", "name"];
 const SCORE: &[&str] = &["score", "points", "grade", "rating"];
 
 fn field<'v>(object: &'v Value, names: &[&str]) -> Option<&'v Value> {
-    names.iter().find_map(|name| object.get(*name))
+    let fields = object.as_object()?;
+    let named = |name: &str| fields.iter().find(|(key, _)| plain(key) == plain(name));
+    names.iter().find_map(|name| Some(named(name)?.1))
+}
+
+/// A key without case and underscores.
+fn plain(key: &str) -> String {
+    key.replace('_', "").to_lowercase()
 }
 
 /// The one list of gradings in the text, as sound JSON or as what was meant to be.
@@ -152,6 +158,9 @@ fn find_grading(text: &str, criteria: &[CriterionId]) -> Result<Value, ReplyFaul
     }
     if gradings.is_empty() {
         gradings.extend(figures_in(text));
+    }
+    if gradings.len() > 1 {
+        gradings.retain(|grading| grading.as_array().is_none_or(|list| !list.is_empty()));
     }
     gradings.dedup();
     match gradings.len() {
@@ -196,7 +205,11 @@ fn grading_of(value: &Value, criteria: &[CriterionId]) -> Option<Value> {
         Value::Array(entries) => {
             return (!entries.is_empty() && entries.iter().all(is_entry)).then(|| value.clone());
         }
-        value => field(value, LIST)?,
+        value => match field(value, LIST) {
+            Some(list) => list,
+            None if criteria.iter().all(|id| value.get(&*id.0).is_some()) => value,
+            None => return None,
+        },
     };
     match list {
         Value::Object(by_criterion)
@@ -257,36 +270,33 @@ fn mended(text: &str) -> String {
     mended
 }
 
-/// The figures alone, where reasons break the JSON: ids and scores in turn, each id with one score.
+/// An id or a score behind its name. Quotes may be of any kind or missing, but an unquoted name stands where a key does.
+static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    const QUOTE: &str = r#"["'`“”‘’]"#;
+    let key = |names: &[&str]| {
+        format!(
+            r"(?:{QUOTE}|[{{,\n]\s*)(?:{}){QUOTE}?\s*:\s*{QUOTE}?",
+            names.join("|")
+        )
+    };
+    let (id, score) = (key(ID), key(SCORE));
+    Regex::new(&format!(
+        r#"(?i){id}(?<id>[^\s,{{}}"'`“”‘’]+)|{score}(?<score>-?[0-9.]+)"#
+    ))
+    .ok()
+});
+
+/// The figures alone, where reasons or quotes break the JSON: ids and scores in turn, each id with one score.
 fn figures_in(text: &str) -> Option<Value> {
-    let (_, list) = LIST
-        .iter()
-        .find_map(|name| text.split_once(&format!("\"{name}\"")))?;
-    let mut found: Vec<(bool, Value)> = Vec::new();
-    for (at, _) in list.match_indices('"') {
-        let rest = list.get(at + 1..)?;
-        let Some((name, value)) = rest
-            .split_once('"')
-            .and_then(|(name, rest)| Some((name, rest.trim_start().strip_prefix(':')?)))
-        else {
-            continue;
-        };
-        let value = value.trim_start();
-        if ID.contains(&name) {
-            let id = value
-                .strip_prefix('"')
-                .and_then(|rest| rest.split('"').next());
-            found.extend(id.map(|id| (true, id.into())));
-        } else if SCORE.contains(&name) {
-            let score = value
-                .split([',', '}', ']', '\n'])
-                .next()
-                .unwrap_or("")
-                .trim()
-                .trim_matches('"');
-            found.extend(score.parse::<f64>().ok().map(|score| (false, score.into())));
-        }
-    }
+    // A grading inside a string has its quotes escaped.
+    let plain = text.replace('\\', "");
+    let figures = FIGURE.as_ref()?.captures_iter(&plain);
+    let found: Vec<(bool, Value)> = figures
+        .filter_map(|figure| match (figure.name("id"), figure.name("score")) {
+            (Some(id), _) => Some((true, id.as_str().into())),
+            (_, score) => Some((false, score?.as_str().parse::<f64>().ok()?.into())),
+        })
+        .collect();
     let pairs = found.chunks(2).map(|pair| match pair {
         [(true, id), (false, score)] | [(false, score), (true, id)] => {
             Some(serde_json::json!({"criterionId": id, "score": score}))
@@ -345,7 +355,7 @@ impl<'de> Deserialize<'de> for UniqueKeys {
                 while let Some(key) = map.next_key::<String>()? {
                     let inner = map.next_value::<UniqueKeys>()?.0;
                     repeated = repeated.or(inner);
-                    if !known.insert(key.clone()) {
+                    if !known.insert(plain(&key)) {
                         repeated.get_or_insert(key);
                     }
                 }
@@ -454,6 +464,11 @@ mod tests {
         assert!(fault(&SOUND.replace("4.0", "4.5")).contains("the score 4.5"));
         assert!(fault(&SOUND.replace("4.0", "6")).contains("the score 6"));
         assert!(fault(&SOUND.replace("4.0", "-1")).contains("the score -1"));
+        assert!(fault(&SOUND.replace("4.0", "\"four\"")).contains("expected a whole number"));
+        assert!(
+            fault(&SOUND.replace("\"score\":4.0", "\"score\":1,\"Score\":4"))
+                .contains("the key `Score` twice")
+        );
         assert!(fault(&SOUND.replace("\"score\":4.0,", "")).contains("the score null"));
         assert!(
             fault(r#"{"criterionResults":[{"criterionId":"a_one","score":1}]}"#)
@@ -520,6 +535,19 @@ mod tests {
             r#"{"criterionResults":{"b_two":{"score":4},"a_one":{"score":0,"reasoning":"x"}}}"#
                 .to_owned(),
             r#"{"scores":{"a_one":0,"b_two":4}}"#.to_owned(),
+            r#"{"b_two":{"score":4},"a_one":{"score":"0/5"}}"#.to_owned(),
+            SOUND.replace('"', "'"),
+            SOUND.replace('"', "”"),
+            SOUND
+                .replace("\"criterionId\"", "criterionId")
+                .replace("\"score\"", "score"),
+            SOUND.replace("4.0", "4 # good\n"),
+            SOUND
+                .replace("criterionR", "CriterionR")
+                .replace("criterionI", "CriterionI"),
+            SOUND.replace("a_one", "`a_one`"),
+            serde_json::json!({ "output": SOUND }).to_string(),
+            format!("The form is {{\"criterionResults\": []}}.\n{SOUND}"),
             with("a \" b")
                 .replace(
                     r#""criterionId":"a_one","score":0,"reasoning""#,
