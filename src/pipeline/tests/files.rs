@@ -101,7 +101,7 @@ fn a_fixture_without_a_bank_is_left_out_and_reported() {
         .opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
     assert_snapshot!(render(&warnings_of(&opened)), @r"
-   warning: the fixture `lonely` has no bank and is left out
+    warning: the fixture `lonely` has no bank and is left out
     help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
     ");
 }
@@ -205,8 +205,7 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
        ·                                                                                  ──────
      5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
        ╰────
-    help: quote the transcript, add the spelling it uses, or write "literal": false for a
-           paraphrase; `run` continues with --allow-unproven
+    help: quote the transcript, add the spelling it uses, or write "literal": false for a paraphrase; `run` continues with --allow-unproven
     "#);
     assert!(
         project
