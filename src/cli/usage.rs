@@ -30,7 +30,15 @@ pub(super) fn refuse(error: &clap::Error) -> u8 {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let console = Console::plain();
-    let (message, tips) = parts_of(&error.render().to_string());
+    let printed = error.render().to_string();
+    let (message, mut tips) = parts_of(&printed);
+    // What is missing is seen best beside what is there.
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        let usage = printed
+            .lines()
+            .find_map(|line| line.strip_prefix("Usage: "));
+        tips.extend(usage.map(|usage| format!("write `{usage}`")));
+    }
     console.error("error:", message);
     console.eprint(&console.help_line(advice(error, &tips, &words)));
     Exit::BadInput.code()
