@@ -78,7 +78,9 @@ fn a_run_whose_judge_keeps_its_contract_at_the_last_attempt_sends_the_worst_case
         .unwrap() as usize;
     let output = project.expect(0, &format!("plan --all {own}")).stdout;
     assert!(
-        output.contains("requests, if each grade needs 4 calls because replies are invalid, and"),
+        output.contains(
+            "requests, cost unknown, if each grade needs 4 calls because replies are invalid, and"
+        ),
         "{output}"
     );
     server.script(|asked| match asked.wanted {
@@ -186,7 +188,7 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
     assert_eq!(reason["actions"], 2, "the second point waits for the first");
     let output = project.expect(0, "plan");
     assert!(
-        output.stdout.starts_with("About "),
+        output.stdout.starts_with("32 requests: "),
         "what it costs is said first: {}",
         output.stdout
     );
