@@ -586,7 +586,6 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
 
 /// The error of a reply that is not an answer.
 fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> AttemptError {
-    let is_unreadable = matches!(fault, ReadFault::Malformed(_));
     let error = match fault {
         ReadFault::Truncated => truncated(usage, limit),
         ReadFault::Upstream(_) => upstream(fault, &dialects::readable(body)),
@@ -598,8 +597,8 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
     };
     let has_output = usage.output.is_some_and(|output| output.0 > 0);
     AttemptError {
-        is_billed: is_unreadable
-            || has_output && matches!(error.class, ErrorClass::Malformed | ErrorClass::Transient),
+        is_billed: has_output
+            && matches!(error.class, ErrorClass::Malformed | ErrorClass::Transient),
         ..error
     }
 }
