@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::methods::StrategyKind;
 use super::model::SourceFile;
 use super::model::TailMode;
-use super::presets::Preset;
 use super::problem::{Problem, Problems, suggest};
+use super::strategies::{Preset, StrategyKind};
 use crate::answer::{SearchProtocol, TruncatedReplies};
 use crate::compress::PromptPlacement;
 use crate::judge::Scope;

@@ -5,116 +5,62 @@ use super::file::{Located, value};
 use super::presets;
 use super::problem::{list, suggest};
 use super::programs;
+use super::strategies::StrategyKind;
 use super::validation::{Asking, ValidationContext, inserts};
 use crate::action::{BuiltInStrategy, Stage, Template, Variable};
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
-use sessions::references::PATTERNS;
 
-/// Tool results that `mask` keeps by default.
-const KEPT_RESULTS: u32 = 10;
+/// The keys that every strategy takes.
+const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
 
-/// The strategies as a file names them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum StrategyKind {
-    Prompted(PromptStyle),
-    Opaque,
-    ProviderCompaction,
-    Command,
-    Rule(BuiltInStrategy),
+/// All keys that it takes.
+pub(super) fn all_keys(kind: StrategyKind) -> Vec<&'static str> {
+    [COMMON_KEYS.to_vec(), keys(kind)].concat()
 }
 
-impl StrategyKind {
-    /// All of them by name.
-    pub(super) const ALL: [(&str, StrategyKind); 13] = [
-        (
-            "anchored-iterative",
-            StrategyKind::Prompted(PromptStyle::Anchored),
-        ),
-        (
-            "regenerative",
-            StrategyKind::Prompted(PromptStyle::Regenerative),
-        ),
-        ("opaque", StrategyKind::Opaque),
-        ("provider-compaction", StrategyKind::ProviderCompaction),
-        ("command", StrategyKind::Command),
-        ("truncate", StrategyKind::Rule(BuiltInStrategy::Truncate)),
-        ("prune", StrategyKind::Rule(BuiltInStrategy::Prune)),
-        (
-            "mask",
-            StrategyKind::Rule(BuiltInStrategy::Mask {
-                keep_results: KEPT_RESULTS,
-            }),
-        ),
-        ("extract", StrategyKind::Rule(BuiltInStrategy::Extract)),
-        (
-            "reference-list",
-            StrategyKind::Rule(BuiltInStrategy::ReferenceList { patterns: PATTERNS }),
-        ),
-        ("recorded", StrategyKind::Rule(BuiltInStrategy::Recorded)),
-        ("full", StrategyKind::Rule(BuiltInStrategy::Full)),
-        ("none", StrategyKind::Rule(BuiltInStrategy::None)),
-    ];
-
-    fn name(self) -> &'static str {
-        let known = StrategyKind::ALL.into_iter();
-        let mut named = known.filter(|(_, kind)| *kind == self);
-        named.next().map_or("", |(name, _)| name)
-    }
-
-    /// The keys that every strategy takes.
-    const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
-
-    /// All keys that it takes.
-    pub(super) fn all_keys(self) -> Vec<&'static str> {
-        [StrategyKind::COMMON_KEYS.to_vec(), self.keys()].concat()
-    }
-
-    /// The keys that it takes and others do not.
-    fn keys(self) -> Vec<&'static str> {
-        match self {
-            StrategyKind::Prompted(_) => {
-                let own = [
-                    "placement",
-                    "preset",
-                    "keep_head",
-                    "keep_tail",
-                    "keep_user",
-                    "append",
-                    "extract",
-                    "target_tokens",
-                ];
-                [ModelKeys::keys(), own.to_vec()].concat()
-            }
-            StrategyKind::ProviderCompaction => {
-                let keys = ModelKeys::keys().into_iter();
-                keys.filter(|key| *key != "lane")
-                    .chain(["target_tokens"])
-                    .collect()
-            }
-            StrategyKind::Opaque => vec!["model"],
-            StrategyKind::Command => {
-                let own = [
-                    "model",
-                    "protocol",
-                    "workers",
-                    "start_timeout_s",
-                    "target_tokens",
-                ];
-                [ProgramKeys::keys(), own.to_vec()].concat()
-            }
-            StrategyKind::Rule(rule) => match rule {
-                BuiltInStrategy::Mask { .. } => vec!["keep_results", "target_tokens"],
-                BuiltInStrategy::Truncate
-                | BuiltInStrategy::Prune
-                | BuiltInStrategy::Extract
-                | BuiltInStrategy::ReferenceList { .. } => vec!["target_tokens"],
-                BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => {
-                    Vec::new()
-                }
-            },
+/// The keys that it takes and others do not.
+fn keys(kind: StrategyKind) -> Vec<&'static str> {
+    match kind {
+        StrategyKind::Prompted(_) => {
+            let own = [
+                "placement",
+                "preset",
+                "keep_head",
+                "keep_tail",
+                "keep_user",
+                "append",
+                "extract",
+                "target_tokens",
+            ];
+            [ModelKeys::keys(), own.to_vec()].concat()
         }
+        StrategyKind::ProviderCompaction => {
+            let keys = ModelKeys::keys().into_iter();
+            keys.filter(|key| *key != "lane")
+                .chain(["target_tokens"])
+                .collect()
+        }
+        StrategyKind::Opaque => vec!["model"],
+        StrategyKind::Command => {
+            let own = [
+                "model",
+                "protocol",
+                "workers",
+                "start_timeout_s",
+                "target_tokens",
+            ];
+            [ProgramKeys::keys(), own.to_vec()].concat()
+        }
+        StrategyKind::Rule(rule) => match rule {
+            BuiltInStrategy::Mask { .. } => vec!["keep_results", "target_tokens"],
+            BuiltInStrategy::Truncate
+            | BuiltInStrategy::Prune
+            | BuiltInStrategy::Extract
+            | BuiltInStrategy::ReferenceList { .. } => vec!["target_tokens"],
+            BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => Vec::new(),
+        },
     }
 }
 
@@ -165,12 +111,12 @@ fn reject_foreign_keys(
     table: &Located<CompressTable>,
 ) {
     for (key, place) in table.value.written() {
-        if !kind.all_keys().contains(&key) {
+        if !all_keys(kind).contains(&key) {
             let message = format!("the strategy `{}` does not take `{key}`", kind.name());
             context.error(
                 &place,
                 message,
-                format!("it takes {}", list(kind.all_keys())),
+                format!("it takes {}", list(all_keys(kind))),
             );
         }
     }

@@ -14,6 +14,7 @@ mod file;
 mod providers;
 mod secrets;
 mod sources;
+mod strategies;
 mod url;
 
 mod access;

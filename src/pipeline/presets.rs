@@ -5,88 +5,8 @@ use std::ops::Range;
 
 use super::file::Located;
 use super::file::tables::{CompressTable, TailValue};
-use super::methods::StrategyKind;
+use super::strategies::StrategyKind;
 use super::validation::ValidationContext;
-use crate::compress::{PromptPlacement, PromptStyle, Tail};
-use base::units::Tokens;
-
-/// How a product compacts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Preset {
-    style: PromptStyle,
-    placement: PromptPlacement,
-    head: Option<u32>,
-    tail: Option<Tail>,
-    user: Option<Tokens>,
-    extract: Option<&'static str>,
-}
-
-const PLAIN: Preset = Preset {
-    style: PromptStyle::Regenerative,
-    placement: PromptPlacement::Last,
-    head: None,
-    tail: None,
-    user: None,
-    extract: None,
-};
-
-impl Preset {
-    /// The presets by name. The source of each shape is in docs/pipeline.md.
-    pub(super) const ALL: [(&str, Preset); 6] = [
-        (
-            "codex",
-            Preset {
-                user: Some(Tokens(20_000)),
-                ..PLAIN
-            },
-        ),
-        (
-            "pi",
-            Preset {
-                style: PromptStyle::Anchored,
-                placement: PromptPlacement::Inline,
-                tail: Some(Tail::Tokens(Tokens(20_000))),
-                ..PLAIN
-            },
-        ),
-        (
-            "hermes",
-            Preset {
-                style: PromptStyle::Anchored,
-                placement: PromptPlacement::Inline,
-                head: Some(3),
-                tail: Some(Tail::Tokens(Tokens(20_000))),
-                ..PLAIN
-            },
-        ),
-        (
-            "openhands",
-            Preset {
-                style: PromptStyle::Anchored,
-                placement: PromptPlacement::Inline,
-                head: Some(2),
-                tail: Some(Tail::Percent(50)),
-                ..PLAIN
-            },
-        ),
-        (
-            "gemini",
-            Preset {
-                placement: PromptPlacement::System,
-                tail: Some(Tail::Percent(30)),
-                extract: Some("state_snapshot"),
-                ..PLAIN
-            },
-        ),
-        (
-            "claude-code",
-            Preset {
-                extract: Some("summary"),
-                ..PLAIN
-            },
-        ),
-    ];
-}
 
 /// The table, with those keys of its preset that it does not set itself; `None` if it names no preset.
 pub(super) fn with_preset(

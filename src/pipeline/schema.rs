@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::file::ReadToml;
 use super::file::tables::Declared;
-use super::methods::StrategyKind;
+use super::methods::all_keys;
+use super::strategies::StrategyKind;
 use crate::judge::Criterion;
 use crate::planted::PlantedSet;
 use crate::probe::Bank;
@@ -46,7 +47,7 @@ fn pipeline() -> Value {
         tables[table]["items"]["required"] = json!(["name"]);
     }
     tables["compress"]["items"]["allOf"] = StrategyKind::ALL
-        .map(|(name, kind)| strategy_rule(name, kind.all_keys()))
+        .map(|(name, kind)| strategy_rule(name, all_keys(kind)))
         .into();
     let names = tables.as_object().into_iter().flat_map(Map::keys);
     let references: Map<String, Value> = names

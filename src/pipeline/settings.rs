@@ -7,10 +7,10 @@ use super::file::tables::{
     CompressTable, GateTable, PipelineTable, PriceTable, RunsByStage, RunsTable,
 };
 use super::file::{Located, Map, value};
-use super::methods::StrategyKind;
 use super::model::{Book, PipelineSettings, Runs};
 use super::problem::Problem;
 use super::select::Overrides;
+use super::strategies::StrategyKind;
 use super::validation::ValidationContext;
 use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;

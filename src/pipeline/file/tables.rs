@@ -12,8 +12,7 @@ use super::{
 use crate::answer::{SearchProtocol, TruncatedReplies};
 use crate::compress::{PromptPlacement, Tail};
 use crate::judge::Scope;
-use crate::pipeline::methods::StrategyKind;
-use crate::pipeline::presets::Preset;
+use crate::pipeline::strategies::{Preset, StrategyKind};
 use crate::pipeline::{Book, TailMode};
 use base::locale::Locale;
 use base::units::Tokens;

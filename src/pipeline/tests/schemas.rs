@@ -10,7 +10,8 @@ use crate::judge::Rubric;
 use crate::pipeline::SCHEMAS;
 use crate::pipeline::file::ReadToml;
 use crate::pipeline::file::tables::CompressTable;
-use crate::pipeline::methods::StrategyKind;
+use crate::pipeline::methods::all_keys;
+use crate::pipeline::strategies::StrategyKind;
 use crate::probe::ParsedBank;
 use base::locale::Locale;
 use sessions::transcript::ParsedFixture;
@@ -98,7 +99,7 @@ fn the_published_schemas_are_those_of_the_program() {
 
 /// The keys of `[[compress]]` as the documentation lists them.
 fn table_of_methods() -> String {
-    let strategies = StrategyKind::ALL.map(|(name, kind)| (name, kind.all_keys()));
+    let strategies = StrategyKind::ALL.map(|(name, kind)| (name, all_keys(kind)));
     let mut lines = vec![
         "| `[[compress]]` key | strategies | meaning |".to_owned(),
         "| --- | --- | --- |".to_owned(),
