@@ -53,6 +53,9 @@ pub fn details(summary: &Summary, manifest: &Manifest, reference: bool) -> Vec<S
         .collect()
 }
 
+/// The section on what a run asked and paid. Another run with equal results has another.
+pub(super) const SPENDING: &str = "spending";
+
 /// A table with a row for each method that has a `part`.
 fn method_table<'s, T: 's>(
     summary: &'s Summary,
@@ -343,7 +346,9 @@ fn spending(manifest: &Manifest, tr: &Translation) -> Option<Section> {
         header: header.map(str::to_owned).into(),
         rows: rows.chain([all.map(plain_cell).into()]).collect(),
     };
-    Section::new("spending", tr.spending, [Block::Table(table)])
+    let offline = manifest.caveats.offline.then(|| Block::dim(tr.offline));
+    let blocks = std::iter::once(Block::Table(table)).chain(offline);
+    Section::new(SPENDING, tr.spending, blocks)
 }
 
 // --- places and notes ---
@@ -386,9 +391,7 @@ fn worst_probes(worst: &[WorstProbe], tr: &Translation) -> Option<Section> {
 fn all_notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<Section> {
     let notes = notes(summary, manifest, tr);
     let title = format!("{} ({})", tr.notes, notes.len());
-    let offline = manifest.caveats.offline.then(|| Block::dim(tr.offline));
-    let blocks = std::iter::once(Block::List(notes)).chain(offline);
-    Section::new("notes", title, blocks)
+    Section::new("notes", title, [Block::List(notes)])
 }
 
 // --- published scores ---

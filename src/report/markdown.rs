@@ -3,7 +3,7 @@
 use base::text::{escape_controls, is_shown_escaped};
 use std::fmt::Write;
 
-use super::details::details;
+use super::details::{SPENDING, details};
 use super::document::Block;
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers};
@@ -21,13 +21,14 @@ const EXTENT: Extent = Extent {
     rows: usize::MAX,
 };
 
-/// The report: what the first screen shows, and everything else folded. No times of the manifest are shown, so that equal
-/// results give equal reports; `reference` appends the published scores.
+/// The report: what the first screen shows, and everything else folded. No times and no spending of the run are shown, so
+/// that equal results give equal reports; `reference` appends the published scores.
 pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> String {
     let tr = translation(manifest.design.locale.of_report());
     let mut out = header(summary, manifest, tr);
     out.push_str(&blocks(&front(summary, manifest, EXTENT)));
-    for section in details(summary, manifest, reference) {
+    let sections = details(summary, manifest, reference).into_iter();
+    for section in sections.filter(|section| section.id != SPENDING) {
         // With the empty lines, the text between the tags is read as Markdown.
         let _ = write!(
             out,

@@ -146,7 +146,7 @@ fn a_suggested_command_with_blanks_can_be_typed() {
     let why = next(&run(&project, 0, "show --run 1", &cell));
     assert_eq!(
         why,
-        "compeval why 'the harbor' --method 'my method' --run 1 --probe 'the port'"
+        "compeval why 'the harbor' --method 'my method' --run 1 --probe 'the port' --label 'my run'"
     );
     type_line(&project, "sh", &why);
 }

@@ -97,7 +97,9 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     }
     // The answers that nobody graded were paid for, too.
     assert!(
-        ended.stdout.contains("facts kept  cost of contexts"),
+        ended
+            .stdout
+            .contains("facts kept  retention  cost of contexts"),
         "{}",
         ended.stdout
     );

@@ -125,7 +125,7 @@ fn answers_without_facts_are_counted_by_what_they_do() {
     );
     let report = project.read("results/a/report.md");
     for line in [
-        "| nothing | 11.1% [0%, 35%] of 18 | 55.6% [32%, 79%] of 18 | 16.7% of 18 | 16.7% of 18 |",
+        "| nothing | 11.1% 0–35% of 18 | 55.6% 32–79% of 18 | 16.7% of 18 | 16.7% of 18 |",
         "| 100.0% of 3 |",
         "- anchored: dimension ",
     ] {

@@ -136,7 +136,7 @@ fn a_shorter_context_that_forgets_fails_the_gate() {
     );
     assert_eq!(compared["pooled"]["resurrected"]["regressed"], false);
     ended.says(&["open tasks and jobs forgotten"]);
-    ended.stdout_says(&["more planted items go wrong: newest"]);
+    ended.stdout_says(&["More planted items go wrong: newest"]);
 }
 
 /// A provider that answers all questions about planted items like this, and everything else by rules.
