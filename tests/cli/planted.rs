@@ -182,11 +182,14 @@ fn leave(asked: &Asked, numbers: &[u32]) -> String {
 fn the_plan_counts_every_request_and_a_control_that_knows_nothing_voids_the_figures() {
     let (server, project) = replying(|asked, numbers| Reply::Text(leave(asked, numbers)));
     let plan = project
-        .expect(0, "plan --planted --json --methods full,none")
+        .expect(0, "plan --planted --json --methods full")
         .json();
-    assert_eq!(plan["estimate"]["requests"], 48, "{plan}");
+    assert_eq!(plan["estimate"]["requests"], 24, "{plan}");
+    project.expect(0, "run --planted --label whole --methods full");
+    assert_eq!(server.count(), 24);
+    // About an empty context the requests of both points are equal, and are sent once.
     project.expect(0, "run --planted --label a --methods full,none");
-    assert_eq!(server.count(), 48);
+    assert_eq!(server.count(), 24 + 12);
     let summary = project.result("a", "summary.json");
     let void = summary["methods"]["none"]["planted_void"]
         .as_str()
