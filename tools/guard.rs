@@ -5,6 +5,12 @@
 //! cargo run --release -p compeval-tools --bin guard -- FOLDER…
 //! ```
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a measurement prints"
+)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -525,8 +525,6 @@ fn no_sentence_contradicts_an_interval_beside_it() {
     for situation in &all {
         let (summary, _, found) = outcome(situation);
         let lines = wrap_lines(&found.text, 80).lines().count();
-        println!("{:40} {}", situation.name, found.text);
-        println!("{:40}   + {}", "", found.more);
         if lines > 2 {
             wrong.push(format!("{}: {lines} lines", situation.name));
         }

@@ -102,7 +102,8 @@ fn objects_that_do_not_verify_are_misses_with_one_warning() {
     first.expect(0, WRITE);
     let objects = remote.objects();
     let sound: Vec<Vec<u8>> = objects.iter().map(|path| fs::read(path).unwrap()).collect();
-    let damage: [(&str, &dyn Fn(usize, &[u8]) -> Vec<u8>); 5] = [
+    type Damage<'d> = (&'d str, &'d dyn Fn(usize, &[u8]) -> Vec<u8>);
+    let damage: [Damage<'_>; 5] = [
         ("cut", &|_, bytes| bytes[..bytes.len() / 2].to_vec()),
         ("empty", &|_, _| Vec::new()),
         ("HTML", &|_, _| b"<html>Sign in</html>".to_vec()),

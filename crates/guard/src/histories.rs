@@ -278,7 +278,7 @@ pub(crate) fn broken_messages(histories: &Histories<'_>) -> Found {
             .iter()
             .any(|message| message.tool_call_id.as_deref() == Some(id))
     };
-    found.extend(open.iter().filter(|id| !is_awaited(**id)).map(|id| {
+    found.extend(open.iter().filter(|id| !is_awaited(id)).map(|id| {
         reject(
             format!("the call `{id}` has no result"),
             after.len().saturating_sub(1),

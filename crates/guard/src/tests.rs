@@ -61,7 +61,7 @@ fn sound_summaries_pass_however_they_are_written() {
         format!("[CONTEXT SUMMARY]: {}", SOUND.replace('\n', " ")),
         format!("[CONTEXT SUMMARY]: {SOUND}"),
         format!("Here is a summary of the conversation to date: {}", SOUND.replace('\n', " ")),
-        format!("{{\"goal\": \"RETRY_LIMIT in src/pool.rs\", \"rules\": [\"legacy_config.toml stays\"]}}"),
+        "{\"goal\": \"RETRY_LIMIT in src/pool.rs\", \"rules\": [\"legacy_config.toml stays\"]}".to_owned(),
         format!("{SOUND}\n\n```rust\nfn retry_limit() {{\n```"),
         format!("{SOUND}\n\n| file | state |\n| --- | --- |\n| src/pool.rs | open |"),
         "Note to yourself: you were making RETRY_LIMIT configurable in src/pool.rs; legacy_config.toml must stay as it is.".to_owned(),

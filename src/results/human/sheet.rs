@@ -4,6 +4,10 @@
 //! other answer in this place has. The lines are in the order of these ids, which mixes the methods. `judge agreement`
 //! finds the places again from the results. Ceiling and floor are left out, as in the comparison. An answer that several
 //! places share occurs once.
+#![allow(
+    clippy::result_large_err,
+    reason = "a sheet is read once, and its problems are shown whole"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

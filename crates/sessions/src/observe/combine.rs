@@ -150,13 +150,13 @@ fn copies(sessions: &[(String, SessionFindings)]) -> BTreeMap<usize, String> {
             let Some((_, one)) = sessions.get(*place) else {
                 continue;
             };
-            let longer = places.iter().rev().filter_map(|other| {
+            let mut longer = places.iter().rev().filter_map(|other| {
                 let (file, found) = sessions.get(*other)?;
                 let is_copied = one.fingerprint.is_copied_in(&found.fingerprint);
                 let is_back = found.fingerprint.is_copied_in(&one.fingerprint);
                 (other != place && is_copied && (!is_back || other < place)).then_some(file)
             });
-            if let Some(file) = longer.last() {
+            if let Some(file) = longer.next_back() {
                 copies.insert(*place, file.clone());
             }
         }

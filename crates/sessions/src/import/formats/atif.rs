@@ -35,7 +35,7 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
     }
     let blocks = message_blocks(step, draft);
     let is_frame = blocks.text.trim().is_empty() && blocks.calls.is_empty();
-    if !(is_frame && !results.is_empty()) {
+    if !is_frame || results.is_empty() {
         add_blocks(speaker, blocks, draft);
     }
     for result in results {

@@ -41,7 +41,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 
 fn is_body(item: &Value) -> bool {
     let has_list = |key: &&str| item.get(*key).is_some_and(Value::is_array);
-    LISTS.iter().any(|key| has_list(&key)) || has_list(&"input")
+    LISTS.iter().any(&has_list) || has_list(&"input")
 }
 
 /// A request body, with its response where one is logged.
