@@ -93,9 +93,10 @@ impl LimitGroup {
             .iter_mut()
             .zip(amounts)
             .map(|(estimator, amount)| estimator.wait(amount, now));
-        let wait = waits.fold(0.0, f64::max);
-        if wait > 0.0 {
-            return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
+        // A wait of less than a nanosecond is none: it would be waited for again and again.
+        let wait = Duration::try_from_secs_f64(waits.fold(0.0, f64::max)).unwrap_or(Duration::MAX);
+        if !wait.is_zero() {
+            return Err(wait);
         }
         let sent = estimators
             .iter_mut()

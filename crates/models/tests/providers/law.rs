@@ -108,11 +108,6 @@ fn what_fits_into_a_minute_is_sent_at_once_in_each() {
         ] {
             let minute =
                 || World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);
-            // One that asks for two seconds, whatever is left of its window, is believed too long.
-            let (hundred, many) = match asks {
-                Asks::Seconds(_) => (hundred + 30.0, many + 30.0),
-                _ => (hundred, many),
-            };
             let (seconds, refused) = takes(minute(), 108);
             assert!(
                 seconds < hundred && refused < 0.25,

@@ -111,14 +111,15 @@ impl Window {
         let wait = if asked > 0.0 && streak <= NOTHING_LEFT + 1 {
             asked
         } else {
-            asked.max(0.5 * (now - self.began)).max(round_trip)
+            asked.max(0.4 * (now - self.began)).max(round_trip)
         };
         let known = self.known.map(|(_, period)| period);
         let ends = WINDOWS
             .into_iter()
             .chain(known)
             .map(|period| self.began + period - now);
-        ends.filter(|left| *left > asked.max(round_trip))
+        ends.filter(|left| *left > 0.0)
+            .map(|left| left.max(asked).max(round_trip))
             .fold(wait, f64::min)
     }
 
