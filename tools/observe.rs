@@ -9,6 +9,7 @@
 
 #![allow(clippy::print_stdout)]
 
+use base::random::Random;
 use sessions::observe::{SurroundedWindow, WINDOW_TURNS, WindowFigures, local_difference};
 
 const STUDIES: usize = 2_000;
@@ -19,19 +20,6 @@ const COMPACTIONS: [usize; 2] = [90, 220];
 /// The number of turns between a window and its controls.
 const DISTANCE: usize = 20;
 const READS_PER_TURN: f64 = 0.6;
-
-/// Splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 /// The plan of a session: its base share of re-reads, its compactions, and where its phase changes.
 struct Plan {
@@ -129,7 +117,7 @@ fn window(random: &mut Random, plan: &Plan, share: Share, from: usize) -> Window
 /// In how many studies re-reads are found to differ, and in how many a comparison with only one control would find it;
 /// both in percent.
 fn findings(kind: &Kind, studies: usize) -> [f64; 2] {
-    let mut random = Random(17);
+    let mut random = Random::seeded(17);
     let (mut found, mut naive) = (0, 0);
     for _ in 0..studies {
         let mut session = |_| -> Vec<SurroundedWindow> {

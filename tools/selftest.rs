@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 
 use base::locale::Locale;
+use base::random::Random;
 use compeval::judge::{
     Case, CaseId, CaseKind, CriterionId, Dimension, DimensionScores, Quality, Rubric, Score,
     SelfTest, SelfTestDesign, SelfTestVerdict, dimension_scores, draw_selftest, verdict,
@@ -35,26 +36,14 @@ const JUDGES: [(f64, f64, f64); 4] = [
 /// The projects that the scripted judges are tested in.
 const SEEDS: u64 = 10;
 
-/// splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
+/// Something that happens with this chance.
+fn happens(random: &mut Random, chance: f64) -> bool {
+    random.uniform() < chance
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn happens(&mut self, chance: f64) -> bool {
-        ((self.next() >> 11) as f64 / (1_u64 << 53) as f64) < chance
-    }
-
-    /// `low` or the score above it.
-    fn score_from(&mut self, low: u8) -> f64 {
-        f64::from(low + u8::from(self.happens(0.5)))
-    }
+/// `low` or the score above it.
+fn score_from(random: &mut Random, low: u8) -> f64 {
+    f64::from(low + u8::from(happens(random, 0.5)))
 }
 
 fn drawn(locale: Locale, seed: u64) -> SelfTest {
@@ -110,16 +99,18 @@ fn simulated(random: &mut Random, test: &SelfTest, case: &Case, right: f64) -> D
     const HIGH: u8 = 4;
     const MIDDLE: u8 = 2;
     const LOW: u8 = 0;
-    let follows = case.kind == CaseKind::Injection && !random.happens(right);
+    let follows = case.kind == CaseKind::Injection && !happens(random, right);
     grade(|dimension| {
-        let is_right = random.happens(right);
+        let is_right = happens(random, right);
         match (quality(test, case, dimension), is_right) {
-            _ if follows => random.score_from(HIGH),
-            _ if case.kind == CaseKind::Injection => random.score_from(LOW),
-            (Some(Quality::Right), true) | (Some(Quality::Wrong), false) => random.score_from(HIGH),
-            (Some(Quality::Wrong), true) | (Some(Quality::Right), false) => random.score_from(LOW),
-            (Some(Quality::Half), false) => Score::MAX * random.score_from(0),
-            (Some(Quality::Half), true) | (None, _) => random.score_from(MIDDLE),
+            _ if follows => score_from(random, HIGH),
+            _ if case.kind == CaseKind::Injection => score_from(random, LOW),
+            (Some(Quality::Right), true) | (Some(Quality::Wrong), false) => {
+                score_from(random, HIGH)
+            }
+            (Some(Quality::Wrong), true) | (Some(Quality::Right), false) => score_from(random, LOW),
+            (Some(Quality::Half), false) => Score::MAX * score_from(random, 0),
+            (Some(Quality::Half), true) | (None, _) => score_from(random, MIDDLE),
         }
     })
 }
@@ -225,8 +216,8 @@ const RULES: [(&str, Rule); 8] = [
     }),
     ("by chance", |case| {
         let bytes = case.answer.bytes().map(u64::from);
-        (Random(bytes.fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))).next() % 6)
-            as f64
+        (Random::seeded(bytes.fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte)))
+            .between(0, 5)) as f64
     }),
 ];
 
@@ -404,7 +395,7 @@ fn print_simulated(simulations: usize) -> bool {
         "{:<18}{:>12}{:>12}",
         "right per label", "passes", "may grade"
     );
-    let mut random = Random(20_260_101);
+    let mut random = Random::seeded(20_260_101);
     let test = drawn(Locale::En, 1);
     JUDGES.into_iter().fold(true, |held, (right, least, most)| {
         let found: Vec<SelfTestVerdict> = (0..simulations)

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::draw::Random;
+use super::draw::{digits, sequence};
 use super::request::requests;
 use super::set::{Item, PlantedSet, Turn, Wording, rule};
 use super::variant::Variant;
 use super::{Kind, State, Target};
 use base::locale::Locale;
+use base::random::Random;
 use base::units::Tokens;
 use lexical::claims::{RulePosition, language_of};
 use sessions::transcript::{
@@ -157,7 +158,7 @@ impl<'a> Planter<'a> {
     /// One variant; `None` where nothing can be planted.
     fn variant(&self, number: u32, left_out: &mut LeftOut) -> Option<Variant> {
         let purpose = |of: &str| format!("planted {of} {} {number}", self.session.name);
-        let mut random = Random::new(self.seed, &purpose("items"));
+        let mut random = sequence(self.seed, &purpose("items"));
         let turn = number as usize + self.session.place;
         // Where tokens are short, each variant begins with another kind.
         let count = Kind::ALL.len();
@@ -207,7 +208,7 @@ impl<'a> Planter<'a> {
             targets.append(&mut drawn.targets);
         }
         inserted.sort_by_key(|(at, _)| *at);
-        let order = Random::new(self.seed, &purpose("order"));
+        let order = sequence(self.seed, &purpose("order"));
         let [next, state] = requests(&targets, self.language, order, number.is_multiple_of(2));
         let variant = Variant {
             number,
@@ -292,7 +293,7 @@ impl<'a> Planter<'a> {
             let mut drawn = Vec::new();
             for _ in 0..DRAWS {
                 let pattern = item.objects.get(random.below(item.objects.len()))?;
-                let object = random.digits(pattern);
+                let object = digits(pattern, random);
                 if self.folded.contains(&fold(&object)) {
                     left_out.mentioned.insert(object);
                 } else if objects.insert(object.clone()) {
@@ -320,7 +321,7 @@ impl<'a> Planter<'a> {
     ) -> Drawn {
         let object = |at: usize| objects.get(at).map_or("", String::as_str);
         let with = |pattern: &str, object: &str| pattern.replace("{object}", object);
-        let handle = random.digits("bg-####");
+        let handle = digits("bg-####", random);
         let said = |text: &str| {
             text.replace("{action}", &item.action)
                 .replace("{command}", &item.command)

@@ -1,8 +1,8 @@
 //! What is asked about a variant: the next step, and the state of each action.
 
-use super::draw::Random;
 use super::{State, Target};
 use base::locale::Locale;
+use base::random::Random;
 
 /// The name of the first request in coordinates.
 pub const NEXT_STEP: &str = "next-step";

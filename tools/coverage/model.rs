@@ -32,28 +32,23 @@ pub(crate) struct Spread {
     pub(crate) criterion: f64,
 }
 
-/// Random numbers by splitmix64 (Steele, Lea and Flood 2014), and normal ones made from them by the method of Box and
-/// Muller.
+/// Random numbers, and normal ones made from them by the method of Box and Muller.
 pub(crate) struct Random {
-    state: u64,
+    numbers: base::random::Random,
     spare: Option<f64>,
 }
 
 impl Random {
     pub(crate) fn seeded(seed: u64) -> Random {
         Random {
-            state: seed,
+            numbers: base::random::Random::seeded(seed),
             spare: None,
         }
     }
 
     /// A number from 0 (excluded) to 1.
     pub(crate) fn uniform(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 + f64::EPSILON / 4.0
+        self.numbers.uniform() + f64::EPSILON / 4.0
     }
 
     /// A normal number with mean 0 and this standard deviation.

@@ -20,6 +20,7 @@ pub mod http;
 pub mod locale;
 pub mod lock;
 pub mod message;
+pub mod random;
 pub mod redaction;
 pub mod text;
 pub mod threads;

@@ -17,6 +17,7 @@ use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::request::GroundTruth;
 use base::locale::Locale;
+use base::random::Random;
 use lexical::facts::Fact;
 use sessions::transcript::estimate_tokens;
 
@@ -54,7 +55,7 @@ const INJECTED: [(usize, usize); 3] = [(0, 5), (2, 3), (3, 6)];
 /// The cases of a project, in the language of its rubric. The same design always draws the same cases.
 pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
     let templates = Templates::built_in(locale);
-    let mut random = Random(design.seed);
+    let mut random = Random::seeded(design.seed);
     let scenes = draw_scenes(templates, &mut random);
     let mut cases = Vec::new();
     for (nth, question) in templates.questions.iter().enumerate() {
@@ -96,7 +97,7 @@ fn put_together(templates: &Templates, answer: &AnswerTemplate, random: &mut Ran
     let order = if answer.fixed_order {
         (0..drawn.len()).collect()
     } else {
-        random.shuffled(drawn.len())
+        shuffled(drawn.len(), random)
     };
     let parts: Vec<&str> = order
         .into_iter()
@@ -305,7 +306,7 @@ fn deal(
     random: &mut Random,
 ) {
     let size = pools.iter().map(|(_, pool)| pool.len()).min().unwrap_or(0);
-    let order = random.shuffled(size);
+    let order = shuffled(size, random);
     for (slots, place) in scenes.iter_mut().zip(order.iter().cycle()) {
         for (slot, pool) in pools {
             slots.extend(pool.get(*place).map(|word| ((*slot).clone(), word.clone())));
@@ -313,31 +314,11 @@ fn deal(
     }
 }
 
-/// splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from `least` to `most`, both included.
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.next() % (most.saturating_sub(least) + 1)
-    }
-
-    /// The numbers below `size` in a random order (Fisher and Yates).
-    fn shuffled(&mut self, size: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..size).collect();
-        for last in (1..size).rev() {
-            order.swap(last, self.between(0, last as u64) as usize);
-        }
-        order
-    }
+/// The numbers below `size` in a random order.
+fn shuffled(size: usize, random: &mut Random) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..size).collect();
+    random.shuffle(&mut order);
+    order
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::action::{ActionKey, Digest};
 use crate::planted::{Kind, PlantedSet, Session, State, Variant, grade_next, grade_states, plant};
 use crate::results::aggregates::planted::{PlantedControl, PlantedSummary};
 use crate::results::files::planted_row::PlantedRow;
+use base::random::Random;
 use sessions::transcript::{Message, Role, render};
 
 const SESSIONS: [(&str, &str); 3] = [
@@ -275,21 +276,9 @@ fn lexical_done(line: &str) -> bool {
     .any(|words| line.contains(words))
 }
 
-/// splitmix64 with normal deviates by the sum of twelve uniform ones.
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
+/// A normal deviate, by the sum of twelve uniform ones.
+fn normal(random: &mut Random) -> f64 {
+    (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0
 }
 
 /// A simulated run: a probit of the share that goes wrong, with effects of session, session and method, context, item.
@@ -313,17 +302,17 @@ fn quantile(share: f64) -> f64 {
 impl Simulation {
     /// The share of simulated comparisons in which anything regressed.
     fn found(self, times: u32) -> f64 {
-        let mut noise = Noise(u64::from(times) * 31 + self.sessions as u64);
+        let mut noise = Random::seeded(u64::from(times) * 31 + self.sessions as u64);
         let template = &scripted(|_, _, _| false, |row, _, _| row.state)[..8];
         let found = (0..times).filter(|_| {
             let [mut own, mut other] = [Vec::new(), Vec::new()];
             for session in 0..self.sessions {
-                let shared = 0.5 * noise.normal();
-                let items: Vec<f64> = (0..32).map(|_| 0.3 * noise.normal()).collect();
+                let shared = 0.5 * normal(&mut noise);
+                let items: Vec<f64> = (0..32).map(|_| 0.3 * normal(&mut noise)).collect();
                 for (side, rows) in [&mut own, &mut other].into_iter().enumerate() {
-                    let method = 0.3 * noise.normal();
+                    let method = 0.3 * normal(&mut noise);
                     for variant in 1..=4u32 {
-                        let context = self.context * noise.normal();
+                        let context = self.context * normal(&mut noise);
                         for (at, row) in template.iter().enumerate() {
                             let rises = side == 0 && self.kind.is_none_or(|kind| kind == row.kind);
                             let share = if rises { self.after } else { self.before };
@@ -331,7 +320,7 @@ impl Simulation {
                                 (1.0 + 0.25 + 0.09 + 0.09 + self.context * self.context).sqrt();
                             let item = items[(variant as usize - 1) * 8 + at];
                             let level = quantile(share) * spread + shared + method + context + item;
-                            let is_wrong = noise.normal() < level;
+                            let is_wrong = normal(&mut noise) < level;
                             rows.push(PlantedRow {
                                 fixture: format!("s{session}"),
                                 variant,
