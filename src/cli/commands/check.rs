@@ -70,14 +70,10 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
         model,
         ..SelectArgs::default()
     };
-    let paths = match project_paths_of(common) {
-        Ok(paths) => paths,
-        Err(Failure::Problems(problems)) => {
-            return Ok(CheckResult {
-                problems,
-                ..CheckResult::default()
-            });
-        }
+    let audited = match project_paths_of(common) {
+        Ok(paths) => audit_all(&paths).0,
+        // Reading the project reports these, and all others with them.
+        Err(Failure::Problems(_)) => Vec::new(),
         Err(other) => return Err(other),
     };
     let opening = ProjectOptions {
@@ -117,7 +113,7 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
         }
         Err(other) => return Err(other),
     }
-    result.problems.0.extend(audit_all(&paths).0);
+    result.problems.0.extend(audited);
     Ok(result)
 }
 
