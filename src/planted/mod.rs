@@ -8,6 +8,8 @@
 //! Deliberately absent: asking models; names of methods.
 
 mod draw;
+#[cfg(test)]
+pub(crate) mod fakes;
 mod grade;
 mod plant;
 mod request;

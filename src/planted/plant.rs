@@ -408,19 +408,8 @@ fn shell_of(messages: &[Message]) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::planted::fakes::session;
     use crate::planted::{ReplyFault, grade_next, grade_states};
-
-    fn session(words: &str, messages: usize) -> Vec<Message> {
-        let message = |at: usize| {
-            let role = if at.is_multiple_of(2) {
-                Role::User
-            } else {
-                Role::Assistant
-            };
-            Message::text(role, format!("{at}: {}", words.repeat(60)))
-        };
-        (0..messages).map(message).collect()
-    }
 
     fn planted(messages: &[Message], place: usize) -> Planting {
         let session = Session {

@@ -1,5 +1,48 @@
 use super::*;
 
+/// A model with its prices, and requests that may get a long reply.
+struct Priced {
+    prices: Prices,
+    model: ModelRef,
+}
+
+impl Priced {
+    fn new() -> Priced {
+        Priced {
+            prices: Prices::default(),
+            model: ModelRef::parse("openai/gpt-5.2").unwrap(),
+        }
+    }
+
+    fn worst_case(&self) -> Usd {
+        let worst = self
+            .prices
+            .worst_case(&self.model, Tokens(2000), Tokens(128_000));
+        worst.unwrap()
+    }
+
+    fn lease<'b>(&'b self, budget: &'b Budget, stage: StageName) -> BudgetLease<'b> {
+        BudgetLease::new(
+            budget,
+            &self.prices,
+            stage,
+            &self.model,
+            Lane::Live,
+            Tokens(1000),
+            Tokens(128_000),
+        )
+    }
+}
+
+/// What a request with a short reply uses.
+fn short_reply() -> Usage {
+    Usage {
+        input: Some(Tokens(1000)),
+        output: Some(Tokens(200)),
+        ..Usage::default()
+    }
+}
+
 #[test]
 fn the_worst_case_is_reserved_until_settled() {
     let budget = Budget::new(BudgetLimits {
@@ -23,32 +66,15 @@ fn the_worst_case_is_reserved_until_settled() {
 
 #[test]
 fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
-    let prices = Prices::default();
-    let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-    let worst = prices
-        .worst_case(&model, Tokens(2000), Tokens(128_000))
-        .unwrap();
+    let priced = Priced::new();
+    let worst = priced.worst_case();
     let budget = Budget::new(BudgetLimits {
         usd: Some(Usd(2.0 * worst.0)),
         requests: None,
     });
-    let lease = |stage| {
-        BudgetLease::new(
-            &budget,
-            &prices,
-            stage,
-            &model,
-            Lane::Live,
-            Tokens(1000),
-            Tokens(128_000),
-        )
-    };
-    let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
-    let used = Usage {
-        input: Some(Tokens(1000)),
-        output: Some(Tokens(200)),
-        ..Usage::default()
-    };
+    let [answer, judge] =
+        [StageName::Answer, StageName::Judge].map(|stage| priced.lease(&budget, stage));
+    let used = short_reply();
     for _ in 0..ENOUGH_REPLIES {
         answer.settle(
             answer.reserve().unwrap(),
@@ -80,32 +106,15 @@ fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
 
 #[test]
 fn the_first_replies_let_twice_as_many_requests_begin_also_in_another_stage() {
-    let prices = Prices::default();
-    let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-    let worst = prices
-        .worst_case(&model, Tokens(2000), Tokens(128_000))
-        .unwrap();
+    let priced = Priced::new();
+    let worst = priced.worst_case();
     let budget = Budget::new(BudgetLimits {
         usd: Some(Usd(2.5 * worst.0)),
         requests: None,
     });
-    let lease = |stage| {
-        BudgetLease::new(
-            &budget,
-            &prices,
-            stage,
-            &model,
-            Lane::Live,
-            Tokens(1000),
-            Tokens(128_000),
-        )
-    };
-    let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
-    let used = Usage {
-        input: Some(Tokens(1000)),
-        output: Some(Tokens(200)),
-        ..Usage::default()
-    };
+    let [answer, judge] =
+        [StageName::Answer, StageName::Judge].map(|stage| priced.lease(&budget, stage));
+    let used = short_reply();
     let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> {
         (0..64).map_while(|_| lease.reserve()).collect()
     };

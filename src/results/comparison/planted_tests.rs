@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use super::planted::{PlantedComparison, of_pairs, test_family};
 use crate::action::{ActionKey, Digest};
+use crate::planted::fakes::session;
 use crate::planted::{Kind, PlantedSet, Session, State, Variant, grade_next, grade_states, plant};
 use crate::results::aggregates::planted::{PlantedControl, PlantedSummary};
 use crate::results::files::planted_row::PlantedRow;
 use base::random::Random;
-use sessions::transcript::{Message, Role, render};
+use sessions::transcript::{Message, render};
 
 const SESSIONS: [(&str, &str); 3] = [
     ("one", "go on with it "),
@@ -17,22 +18,10 @@ const SESSIONS: [(&str, &str); 3] = [
     ("three", "继续检查这个文件，"),
 ];
 
-fn messages(words: &str) -> Vec<Message> {
-    let message = |at: usize| {
-        let role = if at.is_multiple_of(2) {
-            Role::User
-        } else {
-            Role::Assistant
-        };
-        Message::text(role, format!("{at}: {}", words.repeat(60)))
-    };
-    (0..40).map(message).collect()
-}
-
 fn variants() -> Vec<(&'static str, Vec<Message>, Vec<Variant>)> {
     let sessions = SESSIONS.iter().enumerate();
     let planted = sessions.map(|(place, (name, words))| {
-        let messages = messages(words);
+        let messages = session(words, 40);
         let session = Session {
             name,
             messages: &messages,
