@@ -62,7 +62,7 @@ fn missing_in_remote(
 ) -> Option<String> {
     (*requests > 0).then(|| {
         let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
-        format!("{url} has not all of it: this run sends about {asked}, for about {usd}.")
+        format!("{url} lacks some outputs: this run sends about {asked}, for about {usd}.")
     })
 }
 

@@ -23,10 +23,10 @@ pub enum ReplyFault {
     #[error("{}", say!("the judge's reply holds no JSON object with `criterionResults`; it begins: {_0}", "评审的回复中没有含 `criterionResults` 的 JSON 对象；开头为：{_0}"))]
     NoGrading(String),
     /// There is one, and it cannot be read.
-    #[error("{}", say!("the judge's grading is not sound JSON: {_0}", "评审的评分不是有效的 JSON：{_0}"))]
+    #[error("{}", say!("the judge's grading is not valid JSON: {_0}", "评审的评分不是有效的 JSON：{_0}"))]
     Unsound(String),
     /// More than one, and they differ.
-    #[error("{}", say!("the judge's reply holds {_0} gradings that differ; expected one", "评审的回复中有 {_0} 份不同的评分；应只有一份"))]
+    #[error("{}", say!("the judge's reply holds {_0} different sets of grades; expected one", "评审的回复中有 {_0} 份不同的评分；应只有一份"))]
     SeveralGradings(usize),
     /// It is not a list.
     #[error(
@@ -42,8 +42,8 @@ pub enum ReplyFault {
     NoId(usize),
     #[error("{}", say!("the judge scored `{_0}`, which is not among the criteria it was given", "评审给 `{_0}` 打了分，而它不在所给的准则之中"))]
     Invented(String),
-    /// Scored twice, and not alike.
-    #[error("{}", say!("the judge scored `{_0}` more than once, and not alike", "评审给 `{_0}` 多次打分，且不一致"))]
+    /// Scored twice, with different scores.
+    #[error("{}", say!("the judge scored `{_0}` more than once, with different scores", "评审给 `{_0}` 多次打分，且不一致"))]
     Contradicted(String),
     /// An object names the same key twice: which of the two values counts is unknown.
     #[error("{}", say!("the judge's reply has the key `{_0}` twice in one object", "评审回复的同一个对象中有两个键 `{_0}`"))]
@@ -490,7 +490,7 @@ mod tests {
         assert!(fault(&reply(&counting)).contains("the score 6"));
         assert!(
             fault(&reply(&[entry("a_one", 3), entry("a_one", 4)]))
-                .contains("`a_one` more than once, and not")
+                .contains("`a_one` more than once, with different scores")
         );
         assert!(fault(&reply(&[entry("a_one", 7), entry("b_two", 8)])).contains("the score 7"));
         assert!(fault(&reply(&[entry("a_one", 2)])).contains("left out `b_two`"));
@@ -562,7 +562,7 @@ mod tests {
         }
         let cut = with("he said \"x").replace("\"score\":0", "\"score\":");
         assert!(
-            fault(&cut).contains("not sound JSON: ") && fault(&cut).contains("column"),
+            fault(&cut).contains("not valid JSON: ") && fault(&cut).contains("column"),
             "{}",
             fault(&cut)
         );
@@ -579,7 +579,7 @@ mod tests {
         let quoted = SOUND.replace("\"score\":0", "\"score\":5");
         assert!(
             fault(&format!("It says {quoted}, but I say {SOUND}"))
-                .contains("2 gradings that differ")
+                .contains("2 different sets of grades")
         );
     }
 

@@ -241,7 +241,7 @@ impl Pattern {
         let glob = GlobBuilder::new(&rest.to_string_lossy().replace('\\', "/"))
             .literal_separator(true)
             .build();
-        let glob = glob.map_err(|e| format!("`{pattern}` is no pattern: {}", e.kind()))?;
+        let glob = glob.map_err(|e| format!("`{pattern}` is not a valid pattern: {}", e.kind()))?;
         Ok(Pattern {
             plain,
             matcher: Some(glob.compile_matcher()),

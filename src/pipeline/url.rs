@@ -42,7 +42,7 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
     };
     if url.query().is_some_and(|query| !is_plain_query(query)) {
         return refuse(
-            "base_url has a parameter that may be a key, or is none that an API has",
+            "base_url has a parameter that may be a key, or is not a known API parameter",
             "only parameters such as Azure's `?api-version=…` may follow the address; a key that travels as one is named in \
              api_key_env, and its parameter in key_parameter",
         );

@@ -172,7 +172,7 @@ pub(super) fn read_entry<L: Lookup>(
 /// Why an output that the cache had cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputUnavailable {
-    #[error("the cache entry {} is gone; run again to make it anew", _0.0.short())]
+    #[error("the cache entry {} is gone; run again to recreate it", _0.0.short())]
     Gone(ActionKey),
     #[error(transparent)]
     Damaged(#[from] Damage),

@@ -303,7 +303,7 @@ fn basis(levels: &MainLevels, tr: &Translation) -> String {
     };
     match levels.fixtures {
         1 => tr.locale.pick(
-            format!(" on one fixture{once}, which shows no order"),
+            format!(" on one fixture{once}, too few to rank methods"),
             format!("，只有一个样本{once}，不能排序"),
         ),
         few if few < MIN_CLUSTERS => tr.locale.pick(

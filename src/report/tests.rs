@@ -591,7 +591,7 @@ fn dimensions_that_a_judge_is_not_qualified_in_are_one_note() {
     assert_eq!(
         crate::report::notes::excluded_dimensions(&excluded, translation(Locale::En)),
         [
-            "overall and the gate leave out accuracy, continuity: grader has not passed its self-test there \
+            "overall and the gate do not count accuracy, continuity: grader has not passed its self-test there \
              (`compeval judge selftest`)."
         ]
     );

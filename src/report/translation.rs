@@ -46,26 +46,25 @@ texts! {
     kept_verbatim: "{} (kept {})", "{}（保留 {}）";
     not_compressed_title: "Not compressed", "未压缩";
     not_compressed_note:
-        "Contexts in which a method kept all that it was to replace. They say nothing of how it compresses: they are in no \
-         other figure, and methods are compared on the other points alone.",
+        "Contexts that a method left uncompressed. They do not show how it compresses, so no other figure counts them.",
         "方法保留了本应替换的全部内容的上下文。它们不反映压缩效果，不计入其他任何数字；各方法只在其余压缩点上比较。";
     not_compressed_line: "not compressed, and in no figure: {}", "未压缩，不计入任何数字：{}";
     not_compressed_part: "{} {} of {} contexts", "{} {}/{} 个上下文";
     in_context_title: "What contexts say of the facts", "上下文对事实的表述";
     in_context_note:
-        "By literal rules, without a judge. Placed: with a word of its question; sound: kept less denied, contradicted and \
+        "By literal rules, without a judge. Placed: with a word of its question; sound: kept minus denied, contradicted and \
          stale ones. Invented: references (paths, names, numbers) per 1,000 tokens of the context that the transcript before \
-         the point does not have. A copy has none, so this figure warns and ranks nothing.",
+         the point does not have. A copy has none: read it as a warning, not as a ranking.",
         "按字面规则，不用评审。对应保留：与问题中的词同处一处；无误保留：保留的事实减去被否认、自相矛盾和过时的。臆造：每千词元中压缩点之前的\
          记录里没有的引用（路径、名称、数字）。照抄不会臆造，因此该数字只作警示，不作排名。";
     invented_note:
-        "references in contexts that their transcripts do not have: {}. Look whether they are made up; `contexts.jsonl` lists \
+        "references in contexts that their transcripts do not have: {}. Check whether they are made up; `contexts.jsonl` lists \
          them by context.",
         "上下文中有而记录中没有的引用：{}。请查看是否为臆造；`contexts.jsonl` 按上下文列出。";
     invented_part: "{} {} ({} per 1,000 tokens: {})", "{} {} 个（每千词元 {} 个：{}）";
     literal_check:
         "judge and literal rules differ by more than 5 points on which answers have their facts: {}. Read some of these \
-         answers: either they say the facts in other words, or the judge passes what lacks them.",
+         answers: either they state the facts in other words, or the judge accepts answers without them.",
         "评审与字面规则对哪些回答包含事实的判断相差超过 5 个百分点：{}。请阅读其中一些回答：要么它们换了说法，要么评审放过了缺失的事实。";
     literal_check_part: "{} judge {}, rules {} (of {} answers)", "{} 评审 {}，规则 {}（共 {} 个回答）";
     invented_midway:
@@ -77,7 +76,7 @@ texts! {
     without_facts: "Answers whose context lost every expected fact", "上下文丢失全部预期事实时的回答";
     admissions: "do not know", "承认不知";
     vague: "vague", "含糊";
-    right_anyway: "right all the same", "仍然正确";
+    right_anyway: "right anyway", "仍然正确";
     overclaim_change:
         "overclaims (another value where the context lost every expected fact): {} → {}",
         "妄称（上下文丢失全部预期事实时给出别的值）：{} → {}";
@@ -88,7 +87,7 @@ texts! {
     share_difference: ", difference {} percentage points", "，差 {} 个百分点";
     and_comma: ", ", "、";
     single_run:
-        "One repetition only: such a run cannot tell an edit from chance between repetitions (`runs = 3` can).",
+        "One repetition cannot tell an edit from chance; use `runs = 3`.",
         "只有一次重复：无法区分改动的影响与重复之间的偶然差异（`runs = 3` 可以）。";
     weakest_title: "Where each method is weakest", "各方法的薄弱之处";
     weakest: "{}: {}.", "{}：{}。";
@@ -134,13 +133,13 @@ texts! {
         "weak judge: {} failed its self-test but is used (--allow-weak-judge).",
         "评审不可靠：{} 未通过自检，但仍被采用。";
     weak_judge_stopped:
-        "weak judge: {} failed its self-test, so it graded nothing more.",
+        "weak judge: {} failed its self-test, so it was not used further.",
         "评审不可靠：{} 未通过自检，因此不再请它评分。";
     unqualified:
-        "overall and the gate leave out {}: {} has not passed its self-test there (`compeval judge selftest`).",
+        "overall and the gate do not count {}: {} has not passed its self-test there (`compeval judge selftest`).",
         "总分和门禁不计入{}：{} 尚未在其中通过自检（`compeval judge selftest`）。";
     narrow_dimension:
-        "{} leaves overall and the gate: full − none is only {} in it, over {} probes.",
+        "{} is left out of overall and the gate: full − none is only {} in it, over {} probes.",
         "{}不计入总分和门禁：在这一维度上 full − none 仅为 {}（{} 个问题）。";
     unproven:
         "some expected facts do not occur in the transcript (--allow-unproven).",
@@ -165,18 +164,18 @@ texts! {
     truncated_graded: "graded as they are", "按原样评分";
     truncated_failed: "their cells failed", "其单元失败";
     one_probe:
-        "one probe: every figure is that of a single question, so methods are not compared. 8 to 12 a session are usual.",
+        "one probe: every figure is that of a single question, so methods are not compared. Use 8 to 12 per session.",
         "只有一个问题：每个数字都只反映这一个问题，因此不比较各方法。通常每个会话 8 至 12 个。";
     few_probes:
-        "{} probes in all: a single question weighs much in every figure. 8 to 12 a session are usual.",
+        "{} probes in all: each one has a large effect on every figure. Use 8 to 12 per session.",
         "总共只有 {} 个问题：单个问题对每个数字影响很大。通常每个会话 8 至 12 个。";
     other_language:
-        "{} of {} sessions are in {}, but judges were tested in {} alone: whether they can grade these is not known \
+        "{} of {} sessions are in {}, but judges were tested in {} alone: they may not be able to grade these \
          (`locale` in pipeline.toml sets the language of the test).",
         "{}/{} 个会话使用{}，而评审只用{}测试过：能否为这些会话评分尚不清楚（pipeline.toml 的 `locale` 决定测试所用的语言）。";
     english: "English", "英文";
     chinese: "Chinese", "中文";
-    one_fixture: "one fixture: there is a value but no interval.", "只有一个样本：有数值，没有区间。";
+    one_fixture: "one fixture: no interval.", "只有一个样本：有数值，没有区间。";
     few_fixtures:
         "fewer than 3 fixtures: intervals are very wide, and there is no verdict.",
         "样本不足 3 个：区间很宽，且不下结论。";
@@ -208,11 +207,10 @@ texts! {
          more than the method.",
         "没有任何上下文、只靠检索得 {} 分，与完整会话（{}）相差不到 1.0：开卷得分更多反映的是存档，而不是方法。";
     archive_unmeasured:
-        "No method of the strategy `none` was answered with a search, so it is not known how much of the open scores is \
-         the archive's: add one.",
+        "No `none` method was answered with a search, so the share due to the archive is unknown: add one.",
         "没有策略为 `none` 的方法做过检索回答，因此无法知道开卷得分有多少来自存档：请添加一个。";
     full_unmeasured:
-        "Without a method of the strategy `full` it is not known how near a search alone comes to the whole transcript.",
+        "Add a `full` method to compare a search alone with the whole transcript.",
         "没有策略为 `full` 的方法，因此无法知道只靠检索与完整会话相差多少。";
     not_above_archive:
         "With a search no better than a search without any context: {}.",
@@ -240,7 +238,7 @@ texts! {
         "{} 个样本重新请求过（请求相同，评分不同）：{}。";
     edited: "edited ({}): {}.", "改动（{}）：{}。";
     edited_all: "edited for all methods ({}): {}.", "对所有方法的改动（{}）：{}。";
-    not_comparable: "no cell in common in {} fixtures: {}.", "{} 个样本没有两侧共有的单元：{}。";
+    not_comparable: "no shared cells in {} fixtures: {}.", "{} 个样本没有两侧共有的单元：{}。";
     only_judged:
         "cells that only this side has, of {} probes: {}.",
         "仅本侧有的单元，涉及 {} 个问题：{}。";
@@ -255,11 +253,12 @@ texts! {
         "constraints lost in most distinct chains ({}): {}.",
         "在多数不同压缩链中丢失的约束（{}）：{}。";
     above_full:
-        "graded above the whole transcript, which has all of it: {}. Look at what the judge rewards there: length, form, or \
+        "graded above the whole transcript, although that contains everything: {}. Look at what the judge rewards there: \
+         length, form, or \
          the absence of what misleads.",
         "评分高于包含全部内容的完整记录：{}。请查看评审在此奖励什么：长度、形式，还是没有误导内容。";
     no_constraints:
-        "rules kept: no probe has the tag `constraint`, so nothing is known of what the user forbade or demanded.",
+        "no question has the tag `constraint`, so the user's rules are not measured.",
         "规则保留：没有问题带有 `constraint` 标签，因此用户禁止或要求的内容无从得知。";
     facts_gained: "facts gained in the context ({}): {}.", "上下文中新增的事实（{}）：{}。";
     tested_fixtures:
@@ -270,8 +269,8 @@ texts! {
         "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
         "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
     hardly_reads:
-        "The judge {} hardly reads what it grades: of {} answers of this run, each also graded with one fact made false, the \
-         changed copy got less in {} and more in {} (8 more are needed). Its grades mean little.",
+        "The judge {} may not read what it grades: of {} answers of this run, graded again with one fact made false, {} \
+         scored lower and {} higher (at least 8 more must score lower). Its grades mean little.",
         "评审 {} 几乎不看所评内容：本次运行的 {} 个回答，各另评一份改错一个事实的副本，副本得分较低的有 {} 个，较高的有 {} 个\
          （须多出 8 个）。其评分意义不大。";
     not_checked:
@@ -309,7 +308,7 @@ texts! {
         "{} is less reliable on these fixtures: {} of {} chains (fixture and run) failed, in the baseline {} of {}.",
         "{} 在这些样本上更不可靠：{}/{} 条链（样本与运行）失败，基线为 {}/{}。";
     narrow_span:
-        "ceiling and floor are less than 1 point apart: these probes hardly measure anything.",
+        "ceiling and floor are less than 1 point apart: these questions measure almost nothing.",
         "上限与下限相差不足 1 分：这些问题几乎测不出什么。";
     alpha:
         "agreement of the judges: Krippendorff's alpha {} over {} scores.",
@@ -322,13 +321,14 @@ texts! {
          above 0 are needed. Figures between them mean little. {}",
         "上限与下限没有明显分开：full − none 为 {}（{} 个问题{}）；至少需要 1.0，且下界须大于 0。其间的数字意义不大。{}";
     narrow_by_judge:
-        "The answers of full have the facts and those of none do not, so suspect the judge.",
+        "The answers of full have the facts and those of none do not, so the judge is the likely cause.",
         "事实出现在 full 的回答中而不在 none 的回答中：请怀疑评审。";
     narrow_by_bank:
-        "The answers of both have the facts, so suspect the bank: its probes can be answered without the transcript.",
+        "The answers of both have the facts, so the bank is the likely cause: its probes can be answered without the \
+         transcript.",
         "事实在两者的回答中都出现：请怀疑题库，这些问题不看记录也能回答。";
     narrow_by_answerer:
-        "The answers of neither have the facts, so suspect the answerer: it does not find them in the whole \
+        "The answers of neither have the facts, so the answerer is the likely cause: it does not find them in the whole \
          transcript.",
         "事实在两者的回答中都没有出现：请怀疑作答模型，它在完整记录中也找不到。";
     narrow_by_unknown:

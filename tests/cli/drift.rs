@@ -306,7 +306,7 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     );
     let report = project.read("results/likes/report.md");
     let warning = report
-        .find("hardly reads what it grades: of 20 answers of this run")
+        .find("may not read what it grades: of 20 answers of this run")
         .expect("the warning");
     assert!(warning < report.find("| ").expect("a table"), "{report}");
 

@@ -136,7 +136,7 @@ fn eight_sessions_give_a_bill_a_back_test_and_cost_against_threshold() {
         &ended,
         &[
             "8 sessions, 268 requests: $",
-            "The worst 3 of 23 recorded compactions made the provider process 27,000 tokens anew",
+            "The worst 3 of 23 recorded compactions made the provider process 27,000 tokens again",
             "claude-code: 0% in 8 sessions",
             "Cost against threshold; flat is where it is within 2% of the least",
             "At your trigger as recorded: $",
@@ -256,7 +256,7 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
             "left out: counters, uncounted: the log counts no tokens",
             "left out: times: the log has no times",
             "left out: model: no price is known for `mystery-1`; price it as another with --price-as MODEL",
-            "Nothing is said of other policies: no session has counters, times and prices",
+            "Other policies were not simulated: no session has counters, times and prices",
             "1 file of other formats",
             "text.jsonl` is in no known format",
         ],
@@ -309,12 +309,12 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     assert!(
         project
             .read("odd.html")
-            .contains("in the median of 1 session, so nothing is said of these")
+            .contains("in the median of 1 session, too far off to simulate")
     );
     shows(
         &odd,
         &[
-            "so nothing is said of these",
+            "too far off to simulate",
             "more than 10% off the logged one",
             "0 of",
         ],

@@ -212,7 +212,8 @@ fn a_dimension_in_which_the_judge_is_blind_leaves_overall_and_the_gate() {
         "{averaged:?}"
     );
     assert_eq!(summary["excluded"][0]["reason"], "unqualified");
-    let said = "overall and the gate leave out context: grader has not passed its self-test there";
+    let said =
+        "overall and the gate do not count context: grader has not passed its self-test there";
     assert!(project.read("results/a/report.md").contains(said));
     project.expect(0, "run --label b --runs 1");
     let compared = project.expect(0, "compare a b --json").json();
@@ -339,14 +340,18 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    let warning = output.find("suspect the judge").expect("the warning");
+    let warning = output
+        .find("the judge is the likely cause")
+        .expect("the warning");
     assert!(
         warning < output.find("anchored").expect("the table"),
         "above all figures: {output}"
     );
     for report in ["results/a/report.md", "results/a/report.html"] {
         assert!(
-            project.read(report).contains("suspect the judge"),
+            project
+                .read(report)
+                .contains("the judge is the likely cause"),
             "{report}"
         );
     }
@@ -477,7 +482,7 @@ fn a_gate_refuses_a_scale_that_is_too_narrow_and_names_each_cause() {
                 .collect::<Vec<_>>()
                 .join(" ");
             assert!(
-                shown.contains(&format!("suspect {suspect}")),
+                shown.contains(&format!("{suspect} is the likely cause")),
                 "{suspect}: {shown}"
             );
         }

@@ -35,7 +35,7 @@ fn a_bank_without_constraint_tags_knows_nothing_of_rules() {
     both_say(
         &project,
         "a",
-        "no probe has the tag constraint, so nothing is known of what the user forbade or demanded",
+        "no question has the tag constraint, so the user's rules are not measured",
     );
     assert_eq!(
         project.result("a", "summary.json")["methods"]["m1"]["constraints_kept"],
@@ -183,7 +183,7 @@ fn three_fixtures_of_which_one_changed_are_not_tested_and_a_small_loss_is_no_ver
 fn one_run_of_a_model_cannot_tell_an_edit_from_chance() {
     let server = Server::start();
     let project = Project::new(&server);
-    let note = "such a run cannot tell an edit from chance between repetitions";
+    let note = "One repetition cannot tell an edit from chance";
     project.expect(0, "run --label a --runs 1");
     both_say(&project, "a", note);
     let all = project
@@ -225,11 +225,7 @@ fn one_probe_is_too_little_to_compare_methods() {
         "a",
         "one probe: every figure is that of a single question, so methods are not compared",
     );
-    both_say(
-        &project,
-        "a",
-        "one fixture: there is a value but no interval",
-    );
+    both_say(&project, "a", "one fixture: no interval");
     let summary = project.result("a", "summary.json");
     assert_eq!(
         (
@@ -243,6 +239,6 @@ fn one_probe_is_too_little_to_compare_methods() {
     both_say(
         &project,
         "b",
-        "4 probes in all: a single question weighs much in every figure",
+        "4 probes in all: each one has a large effect on every figure",
     );
 }

@@ -129,17 +129,15 @@ fn the_report_says_which_reference_is_missing_and_who_does_not_beat_the_search_a
     server.script(searches_when_it_misses);
     let project = project(&server, "");
     let without_none = project.expect(0, "run --label a --runs 1 --methods full,anchored");
-    assert!(
-        flat(&without_none).contains("No method of the strategy `none` was answered with a search")
-    );
+    assert!(flat(&without_none).contains("No `none` method was answered with a search"));
     assert!(
         project
             .read("results/a/report.md")
-            .contains("No method of the strategy `none`")
+            .contains("No `none` method")
     );
     let without_full = project.expect(0, "run --label b --runs 1 --methods nothing,anchored");
     assert!(
-        flat(&without_full).contains("Without a method of the strategy `full`"),
+        flat(&without_full).contains("Add a `full` method"),
         "{}",
         without_full.stdout
     );

@@ -131,7 +131,7 @@ fn missing_parts_are_missing_cells_that_one_process_can_do() {
     assert_eq!(part(&project, &remote, 1, "").code, 0);
     merge(&project, &remote, 7, "");
     let paying = project.expect(0, &format!("run --label x --remote {}", remote.url()));
-    paying.says(&["has not all of it: this run sends about"]);
+    paying.says(&["lacks some outputs: this run sends about"]);
     assert_eq!(server.count(), calls, "nothing is asked twice");
     assert_eq!(
         published(&one).get("cells.jsonl"),

@@ -234,7 +234,7 @@ fn a_project_of_logs_that_are_all_too_short_is_not_left_behind() {
     assert!(
         code == 2
             && screen.contains("no fixture was written")
-            && screen.contains("was removed again"),
+            && screen.contains("was removed because"),
         "{screen}"
     );
     let left: Vec<_> = std::fs::read_dir(folder.path())

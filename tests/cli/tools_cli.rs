@@ -166,7 +166,7 @@ fn a_compressor_of_another_program_is_added_to_a_project_and_runs() {
     project.write("compressors/compeval_method.py", "# mine");
     let other = project.run(&["init", "--compressor", "hermes"]);
     assert!(
-        other.code == 2 && other.err.contains("another content"),
+        other.code == 2 && other.err.contains("different content"),
         "{}",
         other.err
     );

@@ -129,7 +129,7 @@ fn described(report: &Report) -> String {
     }));
     if !report.not_applicable.is_empty() {
         lines.push(format!(
-            "  nothing to look at: {}",
+            "  not applicable: {}",
             report.not_applicable.join(", ")
         ));
     }

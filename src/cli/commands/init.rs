@@ -252,7 +252,7 @@ fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>,
             missing.push((path, text));
         } else if read_text(&place).ok().as_ref() != Some(&text) {
             let message = format!(
-                "{} is there with another content; nothing was written",
+                "{} exists with different content; nothing was written",
                 shown(&place)
             );
             return Err(Failure::input(message).hinted("move it away, or use it as it is"));

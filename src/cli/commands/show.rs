@@ -374,7 +374,7 @@ impl Page<'_> {
         };
         for (number, search) in (1..).zip(&open.searches) {
             let query = if search.query.is_empty() {
-                localized("(asked for wrongly)", "（请求有误）")
+                localized("(invalid call)", "（请求有误）")
             } else {
                 &search.query
             };

@@ -365,7 +365,7 @@ impl ProgressModel {
         let spent = self.snapshot.spent;
         let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
         Some(format!(
-            "the budget: {} spent, {} set aside for what is under way, of {}",
+            "the budget: {} spent, {} reserved for what is in flight, of {}",
             spent
                 .usd
                 .map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
@@ -423,7 +423,7 @@ fn trouble_words(status: &ProviderStatus) -> Option<String> {
     let wait = duration(wait.as_secs_f64().ceil().max(1.0));
     let why: String = why.chars().take(90).collect();
     Some(match is_away {
-        true => format!("{name} to come back, tried again in {wait} ({why})"),
+        true => format!("{name} to recover, tried again in {wait} ({why})"),
         false => format!("{name}, paused for {wait} more ({why})"),
     })
 }

@@ -159,7 +159,7 @@ fn what_is_waited_for_is_reported_the_heaviest_first() {
     )));
     assert_eq!(
         away.wait_words().unwrap(),
-        "waits for openai/gpt-5.2 to come back, tried again in 8 s (cannot connect: refused)"
+        "waits for openai/gpt-5.2 to recover, tried again in 8 s (cannot connect: refused)"
     );
     assert!(away.is_held_up());
 }
@@ -179,7 +179,7 @@ fn a_budget_that_holds_calls_back_is_reported() {
     );
     snapshot.spent.is_waiting = true;
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
-    let words = "the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00";
+    let words = "the budget: $0.70 spent, $0.29 reserved for what is in flight, of $1.00";
     assert_eq!(model.wait_words().unwrap(), format!("waits for {words}"));
     snapshot.statuses = vec![status(60, Some(WaitReason::Rate))];
     model.update(snapshot, Instant::now() + Duration::from_secs(32));

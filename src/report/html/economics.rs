@@ -44,7 +44,7 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
     out.extend(clock_faults(economics.clock_faults));
     if let Some(why) = &economics.withheld {
         let said = say!(
-            "Nothing is said of other policies: {}.",
+            "Other policies were not simulated: {}.",
             "对其他策略不作判断：{}。",
             why.message()
         );
@@ -131,7 +131,7 @@ fn back_test(economics: &Economics) -> String {
         );
         let consequence = match one.holds {
             true => localized(".", "。"),
-            false => localized(", so nothing is said of these.", "，因此对其不作判断。"),
+            false => localized(", too far off to simulate.", "，因此对其不作判断。"),
         };
         let _ = writeln!(table, "<p>{said}{consequence}</p>");
     }

@@ -96,7 +96,7 @@ fn tail(stderr: &str) -> String {
     if last.is_empty() {
         String::new()
     } else {
-        format!("; its last words:\n  {}", last.join("\n  "))
+        format!("; its last output:\n  {}", last.join("\n  "))
     }
 }
 

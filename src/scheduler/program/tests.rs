@@ -86,7 +86,7 @@ async fn a_breach_fails_its_own_request_and_the_next_is_answered_by_another_work
     let (programs, mut spec) = (Programs::default(), spec(WORKER));
     spec.timeout = Duration::from_secs(3);
     for (word, expected) in [
-        ("crash", "ended with exit status: 3; its last words:"),
+        ("crash", "ended with exit status: 3; its last output:"),
         ("quit", "ended during a request"),
         ("hang", "did not answer within 3 s"),
         (

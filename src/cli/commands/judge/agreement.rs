@@ -155,7 +155,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         ),
         None if judge.judge.is_none() => String::new(),
         None => localized(
-            "against itself: nothing was graded twice; runs = { judge = 2 } under [pipeline] would",
+            "against itself: no answer was graded twice; set runs = { judge = 2 } under [pipeline]",
             "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = { judge = 2 } 即可",
         )
         .to_owned(),

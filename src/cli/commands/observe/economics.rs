@@ -26,7 +26,7 @@ pub(super) fn describe(economics: &Economics, others: usize, console: &Console) 
     match &economics.withheld {
         Some(why) => {
             let text = say!(
-                "Nothing is said of other policies: {}.",
+                "Other policies were not simulated: {}.",
                 "对其他策略不作判断：{}。",
                 why.message()
             );
@@ -128,7 +128,7 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
     });
     let table = render_table(&columns, rows, console.width());
     let text = say!(
-        "{head} made the provider process {} tokens anew{cost}:",
+        "{head} made the provider process {} tokens again{cost}:",
         "{head}使服务商重新处理了 {} 词元{cost}：",
         grouped(tokens)
     );
@@ -141,7 +141,7 @@ fn back_test(economics: &Economics) -> Option<String> {
         let use_of = if one.holds {
             ""
         } else {
-            localized(", so nothing is said of these", "，因此对其不作判断")
+            localized(", too far off to simulate", "，因此对其不作判断")
         };
         say!(
             "  {}: {} in {}{use_of}",
@@ -309,7 +309,7 @@ fn expiries(economics: &Economics) -> Option<String> {
     let recorded = economics.as_recorded;
     (recorded.expiries > 0).then(|| {
         say!(
-            "The cache had expired before {}, with {} tokens: pauses, which no threshold changes.",
+            "The cache had expired before {} ({} tokens) because of pauses, which no threshold changes.",
             "在 {}之前缓存已过期（{} 词元）：这是停顿所致，任何触发大小都无法改变。",
             count(recorded.expiries, Noun::Request),
             short(Some(recorded.expired))

@@ -297,7 +297,7 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
     );
     let unanswered = (unanswered > 0).then(|| {
         locale.pick(
-            format!("{were} never answered and may be billed all the same"),
+            format!("{were} never answered and may still be billed"),
             format!("{unanswered} 次请求没有得到回复，是否计费不得而知"),
         )
     });

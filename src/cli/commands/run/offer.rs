@@ -80,7 +80,7 @@ fn remove_project(place: &Path, init: &[&str], console: &Console) {
         return;
     }
     let text = format!(
-        "{shown} was removed again, as it has no session; to import one all the same:\n  {}\n  compeval -C {} fixture import LOG…",
+        "{shown} was removed because it has no session; to import one anyway:\n  {}\n  compeval -C {} fixture import LOG…",
         command_line(init),
         shell_word(&shown.to_string())
     );
