@@ -88,7 +88,12 @@ fn without_bank_and_judge_the_control_is_right_and_nothing_is_no_knowledge() {
     assert_eq!(share(&summary, "none", "obeyed"), json!(0.5));
     assert_eq!(share(&summary, "none", "forgotten"), json!(1.0));
     assert!(summary["methods"]["full"].get("planted_void").is_none());
-    ended.stdout_says(&["whole transcript: 0 of", "forgotten", "decoys done"]);
+    ended.stdout_says(&[
+        "whole transcript: 0 of",
+        "forgotten",
+        "decoys done",
+        "next: compeval show one --planted --label a",
+    ]);
     let page = project.read("results/a/report.html");
     assert!(
         page.contains("\"id\":\"planted\""),

@@ -7,7 +7,7 @@ use super::cache::snapshot;
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, cost, count, duration, left, money, right, short_tokens};
+use crate::cli::format::{Noun, cost, count, duration, left, money, right, short, short_tokens};
 use crate::cli::notices::{access_line, access_list};
 use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot, selection_of};
@@ -697,10 +697,10 @@ fn estimate_line(plan: &ProjectPlan) -> Option<String> {
         false => String::new(),
     };
     Some(format!(
-        "{}{checks}: {:.0}k tokens in, {:.0}k out, {price} (lengths of replies: {lengths}), {}{latency}.",
+        "{}{checks}: {} tokens in, {} out, {price} (lengths of replies: {lengths}), {}{latency}.",
         count(estimate.requests, Noun::Request),
-        estimate.input_tokens / 1000.0,
-        estimate.output_tokens / 1000.0,
+        short(Some(estimate.input_tokens as u64)),
+        short(Some(estimate.output_tokens as u64)),
         time_words(estimate),
     ))
 }

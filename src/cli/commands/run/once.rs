@@ -149,6 +149,12 @@ fn next_command(
         (Exit::Pending | Exit::Error | Exit::Interrupted | Exit::Incomplete | Exit::Budget, _) => {
             again()
         }
+        (_, Some(fixture)) if !is_judged && manifest.design.planted.is_some() => {
+            format!(
+                "compeval show {} --planted --label {label}",
+                shell_word(fixture)
+            )
+        }
         (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
             let shown = first_to_show(summary, manifest).unwrap_or_else(|| shell_word(fixture));
             format!("compeval show {shown} --label {label}")
