@@ -160,6 +160,11 @@ fn a_list_of_entries_stays_json_whatever_a_server_sends() {
     let server = Server::start();
     server.script(|_| Reply::Raw(200, format!("\u{7f}{HOSTILE}\u{200b}\u{e0041}")));
     let project = Project::new(&server);
+    project.edit(
+        "pipeline.toml",
+        "max_in_flight = 16",
+        "max_in_flight = 16\nmax_attempts = 1",
+    );
     project.compeval("run --label a --runs 1 --methods full");
     let listed = project.expect(0, "cache ls --json");
     assert_harmless(&listed.stdout, "cache ls --json");
