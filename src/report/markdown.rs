@@ -11,7 +11,7 @@ use super::numbers::verdict_mark;
 use super::screen::{Extent, SHOWN_QUESTIONS, front};
 use super::styled::{TableCell, TextStyle, TextTable};
 use super::translation::{Translation, translation};
-use crate::results::{Manifest, ModelInfo, Summary};
+use crate::results::{Headline, Manifest, ModelInfo, Summary};
 use base::text::{grouped, one_line};
 
 /// What the report shows of the first screen.
@@ -25,8 +25,9 @@ const EXTENT: Extent = Extent {
 /// that equal results give equal reports; `reference` appends the published scores.
 pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> String {
     let tr = translation(manifest.design.locale.of_report());
-    let mut out = header(summary, manifest, tr);
-    out.push_str(&blocks(&front(summary, manifest, EXTENT)));
+    let found = headline(summary, manifest);
+    let mut out = header(&found, summary, manifest, tr);
+    out.push_str(&blocks(&front(&found, summary, manifest, EXTENT)));
     let sections = details(summary, manifest, reference).into_iter();
     for section in sections.filter(|section| section.id != SPENDING) {
         // With the empty lines, the text between the tags is read as Markdown.
@@ -110,9 +111,8 @@ fn table_cell(at: usize, cell: &TableCell) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
+fn header(headline: &Headline, summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
     let design = &manifest.design;
-    let headline = headline(summary, manifest);
     let mark = verdict_of(&headline.result)
         .map(verdict_mark)
         .unwrap_or_default();

@@ -14,8 +14,8 @@ use super::planted::planted_line;
 use super::styled::{StyledText, TableCell, TextStyle, TextTable, plain_cell};
 use super::translation::{Translation, translation};
 use crate::results::{
-    Comparison, Figure, FigureTableId, LossCause, Manifest, MethodComparison, MethodSummary,
-    QuestionChange, Summary, TextEdit, first_questions,
+    Comparison, Figure, FigureTableId, Headline, LossCause, Manifest, MethodComparison,
+    MethodSummary, QuestionChange, Summary, TextEdit, first_questions,
 };
 
 /// How much of each part is shown.
@@ -29,25 +29,30 @@ pub(super) struct Extent {
 /// Questions that a report shows at first.
 pub(super) const SHOWN_QUESTIONS: usize = 3;
 
-/// The lines of a diff, the questions and the rows that are tried in turn until the lines fit.
-const EXTENTS: [(usize, usize, usize); 5] = [
-    (8, SHOWN_QUESTIONS, usize::MAX),
-    (3, SHOWN_QUESTIONS, usize::MAX),
-    (3, 1, usize::MAX),
-    (3, 1, 8),
-    (3, 1, 5),
+/// What is tried in turn until the lines fit.
+const EXTENTS: [Extent; 5] = [
+    extent(8, SHOWN_QUESTIONS, usize::MAX),
+    extent(3, SHOWN_QUESTIONS, usize::MAX),
+    extent(3, 1, usize::MAX),
+    extent(3, 1, 8),
+    extent(3, 1, 5),
 ];
 
-/// The results in at most `lines` lines, or few more where names are long.
-pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
-    let rendered = EXTENTS.map(|(diff, questions, rows)| Extent {
+const fn extent(diff: usize, questions: usize, rows: usize) -> Extent {
+    Extent {
         diff,
         questions,
         rows,
-    });
-    let mut tried = rendered.iter().map(|extent| {
-        let mut blocks = sentences(summary, manifest);
-        blocks.extend(front(summary, manifest, *extent));
+    }
+}
+
+/// The results in at most `lines` lines, or few more where names are long.
+pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
+    let found = headline(summary, manifest);
+    let sentences = sentences(&found, summary, manifest);
+    let mut tried = EXTENTS.into_iter().map(|extent| {
+        let mut blocks = sentences.clone();
+        blocks.extend(front(&found, summary, manifest, extent));
         for block in &mut blocks {
             if let Block::Table(table) = block {
                 *table = std::mem::take(table).narrowed(width);
@@ -66,19 +71,26 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
 }
 
 /// The sentence, what it had no room for, and the warnings without which the figures mislead.
-fn sentences(summary: &Summary, manifest: &Manifest) -> Vec<Block> {
+fn sentences(found: &Headline, summary: &Summary, manifest: &Manifest) -> Vec<Block> {
     let tr = translation(manifest.design.locale.of_report());
-    let found = headline(summary, manifest);
     let style = verdict_of(&found.result).map_or(TextStyle::Strong, TextStyle::from_verdict);
     let warnings = critical_warnings(summary, manifest, tr).into_iter();
-    [Block::Sentence(style, found.text), Block::plain(found.more)]
-        .into_iter()
+    let said = [
+        Block::Sentence(style, found.text.clone()),
+        Block::plain(&found.more),
+    ];
+    said.into_iter()
         .chain(warnings.map(|text| Block::Sentence(TextStyle::Warning, text)))
         .collect()
 }
 
 /// What stands below the sentence.
-pub(super) fn front(summary: &Summary, manifest: &Manifest, extent: Extent) -> Vec<Block> {
+pub(super) fn front(
+    found: &Headline,
+    summary: &Summary,
+    manifest: &Manifest,
+    extent: Extent,
+) -> Vec<Block> {
     let tr = translation(manifest.design.locale.of_report());
     let comparison = summary.comparison.as_ref();
     let (table, left_out) = main_table(summary, manifest, extent.rows, tr);
@@ -93,7 +105,7 @@ pub(super) fn front(summary: &Summary, manifest: &Manifest, extent: Extent) -> V
     let lines = [
         more,
         same,
-        planted.filter(|line| *line != headline(summary, manifest).text),
+        planted.filter(|line| *line != found.text),
         not_compressed_line(summary, tr),
         open_book_line(summary, tr),
     ];

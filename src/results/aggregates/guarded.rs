@@ -25,11 +25,10 @@ impl GuardSummary {
     pub(crate) fn new(set: &ResultSet, method: &str) -> Option<GuardSummary> {
         let guarded = contexts(set, method).into_iter();
         let guarded: Vec<_> = guarded.filter_map(|row| row.guard.as_ref()).collect();
-        let is_rejected = |found: &&&_| -> bool {
-            let found: &std::collections::BTreeMap<String, Verdict> = found;
-            found.values().any(|verdict| *verdict == Verdict::Reject)
-        };
-        let rejected = guarded.iter().filter(is_rejected).count();
+        let rejected = guarded
+            .iter()
+            .filter(|found| found.values().any(|verdict| *verdict == Verdict::Reject))
+            .count();
         let findings = Options::KINDS.into_iter().filter_map(|kind| {
             let count = guarded
                 .iter()

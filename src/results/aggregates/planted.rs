@@ -177,11 +177,7 @@ impl PlantedSummary {
             state_right: share(&rows, PlantedRow::is_state_right),
             state_harmful: share(&rows, PlantedRow::is_harmful),
             by_kind: by(&rows, |row| row.kind, PlantedRow::is_right),
-            wrong_by_kind: by(
-                &rows,
-                |row| row.kind,
-                |row| row.is_right().map(|right| !right),
-            ),
+            wrong_by_kind: by(&rows, |row| row.kind, PlantedRow::is_wrong),
             by_position: by(&rows, |row| row.position, PlantedRow::is_right),
             by_compressions: by(&rows, |row| row.point, PlantedRow::is_right),
             states: states

@@ -114,8 +114,8 @@ pub(super) fn planted_comparison(
     let (own, other): (Vec<&PlantedRow>, Vec<&PlantedRow>) = pairs
         .filter(|(row, there)| {
             !left_alone.contains(&row.kind)
-                && row.is_right().is_some()
-                && there.is_right().is_some()
+                && row.is_wrong().is_some()
+                && there.is_wrong().is_some()
         })
         .unzip();
     of_pairs(&own, &other)
@@ -139,11 +139,7 @@ pub(super) fn of_pairs(own: &[&PlantedRow], other: &[&PlantedRow]) -> Option<Pla
         .filter_map(|(name, test)| Some((name.to_owned(), test?)));
     found.pooled.extend(tested);
     for kind in crate::planted::Kind::ALL {
-        let is_wrong = |row: &PlantedRow| {
-            row.is_right()
-                .filter(|_| row.kind == kind)
-                .map(|right| !right)
-        };
+        let is_wrong = |row: &PlantedRow| row.is_wrong().filter(|_| row.kind == kind);
         if let Some(test) = PlantedTest::new(own, other, is_wrong) {
             found.by_kind.insert(kind.to_string(), test);
         }

@@ -82,11 +82,14 @@ impl PlantedRow {
         }
     }
 
+    /// Whether it is resurrected or forgotten.
+    pub(crate) fn is_wrong(&self) -> Option<bool> {
+        self.is_resurrected().or_else(|| self.is_forgotten())
+    }
+
     /// Whether the next step, and of a job the handle, are right.
     pub fn is_right(&self) -> Option<bool> {
-        self.is_resurrected()
-            .or_else(|| self.is_forgotten())
-            .map(|wrong| !wrong)
+        self.is_wrong().map(|wrong| !wrong)
     }
 
     /// Whether the state is right.
