@@ -5,7 +5,7 @@
 //! dimensions. Each question labels its answers in two dimensions, as in a ring, so each dimension gets sixteen labels,
 //! two for each scene. Three scenes have an outdated context, with which the wrong answers agree: a judge that compares
 //! answers with the context instead of the ground truth misses them. One case of each scene has a context of the size
-//! of the run's longest contexts, with the scene at its beginning, in the middle or at its end. Half of the answers are put
+//! of the run's longest contexts, with the scene at its beginning, in the middle or at its end. Most answers are put
 //! together anew: the seed draws a phrasing of each part, and their order.
 
 use std::collections::{BTreeMap, HashMap};
