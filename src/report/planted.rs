@@ -52,7 +52,7 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
         .flat_map(|(group, names)| names.iter().map(move |name| (group, name)))
         .collect();
     let heading = |(group, name): &(usize, &String)| match group {
-        0 => kind(name, tr),
+        0 => kind_or_state(name, tr),
         1 => position(name, tr),
         _ => tr
             .locale
@@ -94,14 +94,15 @@ pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
                 let count = said.get(state.name());
                 plain_cell(count.map_or_else(|| UNKNOWN.to_owned(), u64::to_string))
             });
-            std::iter::once(vec![(TextStyle::Strong, format!("{name} · {truth}"))])
+            let row = format!("{name} · {}", kind_or_state(truth, tr));
+            std::iter::once(vec![(TextStyle::Strong, row)])
                 .chain(counts)
                 .collect()
         })
     });
     let table = TextTable {
         header: std::iter::once(tr.method.to_owned())
-            .chain(State::ALL.map(|state| state.to_string()))
+            .chain(State::ALL.map(|state| kind_or_state(state.name(), tr)))
             .collect(),
         rows: rows.collect(),
     };
@@ -110,8 +111,8 @@ pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
         "植入项：真实状态与所说状态",
     );
     let lead = tr.locale.pick(
-        "The row is the truth, the column what was said. Decoys are `not in the context`.",
-        "行是真实状态，列是所说状态。诱饵项为 `not in the context`。",
+        "The row is the truth, the column what was said. Decoys are not in the context.",
+        "行是真实状态，列是所说状态。诱饵项不在上下文中。",
     );
     let blocks = [Block::Table(table.without_void()?), Block::dim(lead)];
     Section::new("planted-states", title, blocks)
@@ -296,7 +297,7 @@ fn figure(name: &str, tr: &Translation) -> String {
     match name {
         "resurrected" => tr.locale.pick("came back", "又回来").to_owned(),
         "forgotten" => tr.locale.pick("forgotten", "遗忘").to_owned(),
-        name => kind(name, tr),
+        name => kind_or_state(name, tr),
     }
 }
 
@@ -311,7 +312,8 @@ fn came_back(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-fn kind(name: &str, tr: &Translation) -> String {
+/// The word for a kind of item, or for a state.
+fn kind_or_state(name: &str, tr: &Translation) -> String {
     let chinese = match name {
         "open" => "未办",
         "done" => "已办",
@@ -320,6 +322,10 @@ fn kind(name: &str, tr: &Translation) -> String {
         "rule" => "规则",
         "quoted" => "引文",
         "running" => "在跑",
+        "forbidden" => "禁止",
+        "started" => "已启动",
+        "nobody asked us" => "无人要求",
+        "not in the context" => "上下文中没有",
         other => other,
     };
     tr.locale.pick(name, chinese).to_owned()
