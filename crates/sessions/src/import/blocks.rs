@@ -89,11 +89,7 @@ fn holds_results(message: &Value) -> bool {
 /// Adds what a message consists of.
 pub(super) fn add_blocks(speaker: Speaker, blocks: Blocks, draft: &mut ConversationDraft) {
     if let Some(summary) = &blocks.summary {
-        draft.note_compaction(
-            Some(summary)
-                .filter(|text| !text.is_empty())
-                .map(String::as_str),
-        );
+        draft.note_compaction(summary);
     }
     let says_nothing = blocks.text.trim().is_empty();
     let does_more = blocks.summary.is_some() || !blocks.results.is_empty();

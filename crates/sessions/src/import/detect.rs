@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::content::{list_of, str_of};
 use super::format::Format;
 
 /// How many records are read to detect a format.
@@ -71,24 +72,12 @@ pub(super) fn detect(shape: LogShape, records: &[&Value]) -> Option<Format> {
     }
 }
 
-fn text<'a>(record: &'a Value, key: &str) -> Option<&'a str> {
-    record.get(key).and_then(Value::as_str)
-}
-
 fn has(record: &Value, key: &str) -> bool {
     record.get(key).is_some()
 }
 
 fn has_list(record: &Value, key: &str) -> bool {
     record.get(key).is_some_and(Value::is_array)
-}
-
-/// The list under `key`; empty if there is none.
-fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
-    record
-        .get(key)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
 }
 
 /// Whether a JSON value has the marks of a format.
@@ -106,12 +95,12 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     ),
     (
         2,
-        |r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd"),
+        |r| str_of(r, "type") == "session" && has(r, "timestamp") && has(r, "cwd"),
         Format::Pi,
     ),
     (
         LOOKED_AT,
-        |r| matches!(text(r, "type"), Some("session.start" | "assistant.message")),
+        |r| matches!(str_of(r, "type"), "session.start" | "assistant.message"),
         Format::CopilotCli,
     ),
     (
@@ -121,13 +110,13 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     ),
     (
         2,
-        |r| text(r, "type") == Some("session_start") && has(r, "id"),
+        |r| str_of(r, "type") == "session_start" && has(r, "id"),
         Format::Droid,
     ),
     (LOOKED_AT, is_pi_message, Format::Pi),
     (
         LOOKED_AT,
-        |r| matches!(text(r, "type"), Some("thread.started" | "item.completed")),
+        |r| matches!(str_of(r, "type"), "thread.started" | "item.completed"),
         Format::Codex,
     ),
     (LOOKED_AT, is_gemini_stream, Format::Gemini),
@@ -138,7 +127,7 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     ),
     (
         LOOKED_AT,
-        |r| text(r, "type") == Some("tool_call") && has(r, "tool_call"),
+        |r| str_of(r, "type") == "tool_call" && has(r, "tool_call"),
         Format::Cursor,
     ),
     (
@@ -151,12 +140,12 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     (LOOKED_AT, is_openhands_evaluation, Format::OpenHands),
     (
         LOOKED_AT,
-        |r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source"),
+        |r| str_of(r, "kind").ends_with("Event") && has(r, "source"),
         Format::OpenHands,
     ),
     (
         LOOKED_AT,
-        |r| text(r, "role") == Some("session_meta"),
+        |r| str_of(r, "role") == "session_meta",
         Format::Hermes,
     ),
     (
@@ -174,7 +163,7 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
     (
         |d| {
             has(d, "info")
-                && list(d, "messages")
+                && list_of(d, "messages")
                     .first()
                     .is_some_and(|m| has(m, "info") && has(m, "parts"))
         },
@@ -185,7 +174,7 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
         Format::Gemini,
     ),
     (
-        |d| text(d, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent")),
+        |d| str_of(d, "trajectory_format").starts_with("mini-swe-agent"),
         Format::MiniSweAgent,
     ),
     (
@@ -264,7 +253,7 @@ fn detect_document(document: &Value) -> Option<Format> {
         .iter()
         .find(|(marks, _)| marks(document))
         .map(|(_, format)| *format);
-    let messages = list(document, "messages");
+    let messages = list_of(document, "messages");
     let has_speaker = messages.iter().any(|message| has(message, "role"));
     found.or_else(|| has_speaker.then(|| anthropic_or_openai(document, messages)))
 }
@@ -286,8 +275,8 @@ fn detect_list(items: &[Value]) -> Option<Format> {
 
 fn is_codex(record: &Value) -> bool {
     matches!(
-        text(record, "type"),
-        Some("session_meta" | "response_item" | "turn_context" | "event_msg")
+        str_of(record, "type"),
+        "session_meta" | "response_item" | "turn_context" | "event_msg"
     ) && record.get("payload").is_some_and(Value::is_object)
 }
 
@@ -306,7 +295,7 @@ fn is_claude(record: &Value) -> bool {
         "queue-operation",
         "ai-title",
     ];
-    let known = text(record, "type").is_some_and(|kind| KINDS.contains(&kind));
+    let known = KINDS.contains(&str_of(record, "type"));
     let is_streamed = has(record, "session_id") && has(record, "uuid") && known;
     is_streamed
         || (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))
@@ -316,7 +305,7 @@ fn is_claude(record: &Value) -> bool {
 
 /// A message of pi's family in its envelope, where the header is missing.
 fn is_pi_message(record: &Value) -> bool {
-    text(record, "type") == Some("message")
+    str_of(record, "type") == "message"
         && has(record, "id")
         && has(record, "parentId")
         && record.pointer("/message/role").is_some()
@@ -324,9 +313,9 @@ fn is_pi_message(record: &Value) -> bool {
 
 /// A record of Gemini CLI's stream: those of a session have other kinds.
 fn is_gemini_stream(record: &Value) -> bool {
-    let is_call = text(record, "type") == Some("tool_use") && has(record, "tool_name");
-    let is_text = text(record, "type") == Some("message") && has(record, "delta");
-    is_call || is_text || text(record, "type") == Some("tool_result") && has(record, "tool_id")
+    let is_call = str_of(record, "type") == "tool_use" && has(record, "tool_name");
+    let is_text = str_of(record, "type") == "message" && has(record, "delta");
+    is_call || is_text || str_of(record, "type") == "tool_result" && has(record, "tool_id")
 }
 
 /// A trajectory as Hermes exports it.
@@ -339,8 +328,7 @@ fn is_openhands_evaluation(record: &Value) -> bool {
 }
 
 fn is_atif(record: &Value) -> bool {
-    has_list(record, "steps")
-        && text(record, "schema_version").is_some_and(|version| version.starts_with("ATIF"))
+    has_list(record, "steps") && str_of(record, "schema_version").starts_with("ATIF")
 }
 
 /// A span, or a record that contains spans. Attributes are an object, or OTLP's list of keys and values.
@@ -351,11 +339,11 @@ fn is_span(record: &Value) -> bool {
         Some(Value::Object(object)) => object.keys().any(|key| names_model(key)),
         Some(Value::Array(entries)) => entries
             .iter()
-            .any(|entry| text(entry, "key").is_some_and(names_model)),
+            .any(|entry| names_model(str_of(entry, "key"))),
         _ => false,
     };
     has_list(record, "resourceSpans")
-        || is_trace && (is_of_model || text(record, "type") == Some("GENERATION"))
+        || is_trace && (is_of_model || str_of(record, "type") == "GENERATION")
 }
 
 /// Whether this is the name of an attribute of a model call.
@@ -370,13 +358,12 @@ fn is_message(record: &Value) -> bool {
 }
 
 fn is_returncode(item: &Value) -> bool {
-    text(item, "role") == Some("user")
-        && text(item, "content").is_some_and(|text| text.starts_with("<returncode>"))
+    str_of(item, "role") == "user" && str_of(item, "content").starts_with("<returncode>")
 }
 
 /// Which of the two APIs a list of messages is for. Where both readings agree, OpenAI's.
 fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
-    let anthropic_tools = list(document, "tools")
+    let anthropic_tools = list_of(document, "tools")
         .iter()
         .any(|tool| has(tool, "input_schema"));
     if messages.iter().any(is_anthropic_message) {
@@ -391,16 +378,15 @@ fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
 }
 
 fn is_openai_message(message: &Value) -> bool {
-    has(message, "tool_calls")
-        || matches!(text(message, "role"), Some("tool" | "system" | "function"))
+    has(message, "tool_calls") || matches!(str_of(message, "role"), "tool" | "system" | "function")
 }
 
 fn is_anthropic_message(message: &Value) -> bool {
-    let mut kinds = list(message, "content")
+    let mut kinds = list_of(message, "content")
         .iter()
-        .map(|block| text(block, "type"));
+        .map(|block| str_of(block, "type"));
     !has(message, "tool_calls")
-        && kinds.any(|kind| matches!(kind, Some("tool_use" | "tool_result" | "thinking")))
+        && kinds.any(|kind| matches!(kind, "tool_use" | "tool_result" | "thinking"))
 }
 
 #[cfg(test)]

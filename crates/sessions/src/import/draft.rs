@@ -364,11 +364,23 @@ impl ConversationDraft {
     }
 
     /// Notes that the agent compacted its history here. The summary that replaces it is not part of the history.
-    pub(super) fn note_compaction(&mut self, summary: Option<&str>) {
+    pub(super) fn note_compaction(&mut self, summary: &str) {
         self.compactions.push(self.entries.len());
         self.record(CompactionKind::Summary);
-        if let Some(summary) = summary {
+        if !summary.is_empty() {
             self.add_summary(summary);
+        }
+    }
+
+    /// Notes when the newest compaction was made, and the sizes before and after it.
+    pub(super) fn describe_compaction(
+        &mut self,
+        time: Option<String>,
+        before: Option<u64>,
+        after: Option<u64>,
+    ) {
+        if let Some(last) = self.recorded.last_mut() {
+            (last.time, last.tokens_before, last.tokens_after) = (time, before, after);
         }
     }
 
@@ -658,7 +670,7 @@ mod tests {
         draft.add_reply("a", vec![call("1"), call("2")]);
         draft.add_result("2", "two");
         draft.say(Role::User, "hm");
-        draft.note_compaction(None);
+        draft.note_compaction("");
         draft.add_result("1", "one");
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=one", "2=two", "user:hm"]);

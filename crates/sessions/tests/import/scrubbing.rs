@@ -521,3 +521,38 @@ proptest! {
         prop_assert!(open.is_empty());
     }
 }
+
+/// Secrets in prose and on command lines, and words beside them that are none. `@` stands for the secret.
+#[test]
+fn a_secret_goes_in_any_notation_and_the_facts_beside_it_stay() {
+    let secret = ["h0rse-", "Battery7"].concat();
+    for text in [
+        "user deploy and password @",
+        "wifi: guest / @ (password)",
+        "export DB_PASSWORD=@ && ./run.sh",
+        "I changed the admin password to @ so you can log in.",
+        "gpg --batch --passphrase @ -d x.gpg",
+        "管理员密码改成了 @ 。",
+    ] {
+        let found = scrubbed(&text.replace('@', &secret));
+        assert!(!found.contains(&secret), "{text}: {found}");
+    }
+    let token = ["fjgvq4.", "k7bn7xj8b7tfq7xk"].concat();
+    let joined = scrubbed(&format!("kubeadm join 10.0.0.1:6443 --token {token} --v=5"));
+    assert!(
+        !joined.contains(&token) && joined.ends_with("--v=5"),
+        "{joined}"
+    );
+    for fact in [
+        "token => 401",
+        "auth process completed",
+        "echo \"=== PWD ===\" && pwd",
+        "user name and password fields",
+        "the map (password) is empty",
+        "mysql -u root -p",
+        "TOKEN_LIMIT = 4096",
+        "密码长度至少 8 位",
+    ] {
+        assert_eq!(scrubbed(fact), fact);
+    }
+}

@@ -138,7 +138,7 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         "user" => return read_user(record, draft),
         "assistant" => read_assistant(record, draft),
         "system" if str_of(record, "subtype") == "compact_boundary" => {
-            draft.note_compaction(None);
+            draft.note_compaction("");
             note_metadata(record, draft);
         }
         "system" if str_of(record, "subtype") == "microcompact_boundary" => {
@@ -254,7 +254,7 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
             last.kind == CompactionKind::Summary && last.summary.is_none() && last.message == here
         });
         if !is_noted {
-            draft.note_compaction(None);
+            draft.note_compaction("");
         }
         draft.add_summary(&text);
         return false;

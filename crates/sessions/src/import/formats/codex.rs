@@ -92,9 +92,7 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
         }
         "compacted" => {
             items.flush(draft);
-            draft.note_compaction(
-                Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()),
-            );
+            draft.note_compaction(str_of(payload, "message"));
             let replacement = list_of(payload, "replacement_history").iter();
             let texts: Vec<String> = replacement.map(|item| content_of(item, draft)).collect();
             if let Some(last) = draft.last_compaction() {
@@ -190,7 +188,7 @@ impl CodexItems {
             }
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.flush(draft);
-                draft.note_compaction(None);
+                draft.note_compaction("");
             }
             kind @ ("web_search_call" | "ghost_snapshot") => draft.count_bookkeeping(kind),
             kind => draft.count_unknown(format!("item {kind}")),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::blocks::{call_of, message_blocks, output_of, read_message};
-use super::super::content::{content_of, list_of, non_empty, result_text, str_of, time_of};
+use super::super::content::{content_of, list_of, result_text, str_of, time_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -139,11 +139,12 @@ impl GeminiSession {
         let mut compactions = self.compactions.into_iter().peekable();
         for (index, message) in self.messages.iter().enumerate() {
             while let Some((_, summary)) = compactions.next_if(|(before, _)| *before == index) {
-                draft.note_compaction(summary.as_deref());
+                draft.note_compaction(summary.as_deref().unwrap_or_default());
             }
             write_message(message, draft);
         }
-        compactions.for_each(|(_, summary)| draft.note_compaction(summary.as_deref()));
+        compactions
+            .for_each(|(_, summary)| draft.note_compaction(summary.as_deref().unwrap_or_default()));
     }
 }
 
@@ -193,7 +194,7 @@ fn result_of_call(call: &Value, draft: &mut ConversationDraft) -> Option<String>
 fn read_checkpoint(content: &Value, draft: &mut ConversationDraft) {
     let text = message_blocks(content, &mut ConversationDraft::new("")).text;
     if text.contains("<state_snapshot>") && str_of(content, "role") != "model" && draft.len() > 0 {
-        draft.note_compaction(non_empty(&text).as_deref());
+        draft.note_compaction(&text);
     } else {
         read_message(content, "", draft);
     }

@@ -135,17 +135,15 @@ impl Gateway {
 
     /// Notes that a compaction inserted this row and those that follow.
     fn begin_context(&mut self, message: &Value) {
-        self.note_compaction(message, None);
+        self.note_compaction(message, "");
         self.next_kept = 0;
     }
 
     /// Notes a compaction. Without the rows that it replaced, the log begins with the context after it.
-    fn note_compaction(&mut self, message: &Value, summary: Option<&str>) {
+    fn note_compaction(&mut self, message: &Value, summary: &str) {
         self.draft.begins_midway |= self.compacted.is_empty();
         self.draft.note_compaction(summary);
-        if let Some(last) = self.draft.last_compaction() {
-            last.time = time_of(message);
-        }
+        self.draft.describe_compaction(time_of(message), None, None);
     }
 
     fn read_row(&mut self, message: &Value, is_marked: bool) {
@@ -181,7 +179,7 @@ impl Gateway {
         if !self.summaries.insert(content.to_owned()) {
             return self.draft.count(DropReason::Duplicate);
         }
-        self.note_compaction(message, Some(summary));
+        self.note_compaction(message, summary);
         let message = with_content(message, rest.into());
         let row = row_of(&message);
         let [_, rest, ..] = &row;

@@ -61,7 +61,7 @@ pub(crate) fn read_sample(
     }
     // The messages are the final state; the log does not say where in them the history was cut.
     if events(sample).any(|event| str_of(event, "event") == "compaction") {
-        draft.note_compaction(None);
+        draft.note_compaction("");
     }
     draft
 }

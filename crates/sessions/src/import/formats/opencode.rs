@@ -56,7 +56,7 @@ fn read_user(parts: &[Value], draft: &mut ConversationDraft) {
         match str_of(part, "type") {
             "text" => texts.push(str_of(part, "text").to_owned()),
             "file" => texts.push(file(part)),
-            "compaction" => draft.note_compaction(None),
+            "compaction" => draft.note_compaction(""),
             kind => draft.count_bookkeeping(format!("part {kind}")),
         }
     }

@@ -45,9 +45,7 @@ impl EventView {
             draft.forget_entry(entry);
         }
         draft.keep_entries(0..from);
-        if let Some(last) = draft.last_compaction() {
-            last.time = non_empty(str_of(event, "timestamp"));
-        }
+        draft.describe_compaction(non_empty(str_of(event, "timestamp")), None, None);
     }
 
     /// Takes out the entries of the events that a condensation names, and returns them.
@@ -139,8 +137,7 @@ fn read_action(name: &str, event: &Value, draft: &mut ConversationDraft) {
             draft.say(Role::System, str_of(args, "content"));
         }
         "message" => read_message(event, args, draft),
-        "condensation" => draft
-            .note_compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
+        "condensation" => draft.note_compaction(str_of(args, "summary")),
         "recall" | "null" | "change_agent_state" | "condensation_request" => {
             draft.count_bookkeeping(format!("action {name}"));
         }

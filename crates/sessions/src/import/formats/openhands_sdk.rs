@@ -49,8 +49,7 @@ pub(super) fn read_event(event: &Value, draft: &mut ConversationDraft) {
             str_of(event, "tool_call_id"),
             str_of(event, "rejection_reason"),
         ),
-        "Condensation" => draft
-            .note_compaction(Some(str_of(event, "summary")).filter(|summary| !summary.is_empty())),
+        "Condensation" => draft.note_compaction(str_of(event, "summary")),
         kind @ ("CondensationRequest"
         | "ConversationStateUpdateEvent"
         | "PauseEvent"

@@ -115,13 +115,9 @@ impl Row {
                 draft.add_call_result(result);
             }
             Row::Compaction(summary, before, after) => {
-                let summary = first_at(record, summary);
-                draft.note_compaction(Some(summary).filter(|text| !text.is_empty()));
-                if let Some(last) = draft.last_compaction() {
-                    last.time = non_empty(str_of(record, "timestamp"));
-                    last.tokens_before = number_at(record, before);
-                    last.tokens_after = number_at(record, after);
-                }
+                draft.note_compaction(first_at(record, summary));
+                let [before, after] = [before, after].map(|place| number_at(record, place));
+                draft.describe_compaction(non_empty(str_of(record, "timestamp")), before, after);
             }
             Row::Noise => draft.count_bookkeeping(kind),
             Row::Hook(read) => read(record, draft),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::blocks::{call_of, output_of, result_of};
-use super::super::content::{first_at, list_of, number_at, str_at, str_of};
+use super::super::content::{first_at, list_of, non_empty, number_at, str_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::{CallResult, ConversationDraft};
 use super::table::Row::{Call, Compaction, Hook, Message, Noise, Result, Says};
@@ -43,12 +43,10 @@ fn copilot_compaction(record: &Value, draft: &mut ConversationDraft) {
     if data.get("success").and_then(Value::as_bool) == Some(false) {
         return draft.count_bookkeeping("session.compaction_complete");
     }
-    draft.note_compaction(Some(str_of(data, "summaryContent")).filter(|text| !text.is_empty()));
-    if let Some(last) = draft.last_compaction() {
-        last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
-        last.tokens_before = number_at(data, "/preCompactionTokens");
-        last.tokens_after = number_at(data, "/postCompactionTokens");
-    }
+    draft.note_compaction(str_of(data, "summaryContent"));
+    let sizes = ["/preCompactionTokens", "/postCompactionTokens"];
+    let [before, after] = sizes.map(|place| number_at(data, place));
+    draft.describe_compaction(non_empty(str_of(record, "timestamp")), before, after);
 }
 
 /// `gemini --output-format stream-json`.

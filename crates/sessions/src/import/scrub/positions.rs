@@ -436,6 +436,17 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["login", "user", "account", "ssid"],
         r#"(?i)\b(?:login|user(?:name)?|account|ssid)[ \t]+\S+\s+(?:privilege\s+\d+\s+)?(?:password|passwd|secret)\s+(?:[0-9]\s+)?["']?([^\s"']+)"#,
     ),
+    strong(
+        "password",
+        &["and pass"],
+        r#"(?i)\b(?:user(?:name)?|login|account)[ \t:=]+\S+[ \t]+and[ \t]+(?:the[ \t]+)?pass(?:word|wd|phrase)?[ \t]+["'`]?([^\s"'`]{5,64})"#,
+    ),
+    strong(
+        "password",
+        &["(pass", "(pw"],
+        r#"(?i)[ \t/:,]([^\s"'/,;:()]{5,64})[ \t]*\((?:the )?(?:pass(?:word|phrase)?|pwd?)\)"#,
+    ),
+    at(&["kubeadm"], r"\bkubeadm\b[^\n;|&]*--token[ =]+{V}"),
     at(
         &["bindpw", "rootpw"],
         r#"(?m)^[ \t]*(?:bindpw|rootpw)[ \t]+{V}"#,
