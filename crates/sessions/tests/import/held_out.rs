@@ -1,5 +1,5 @@
-//! Secrets and personal data of kinds that the rules were written for, in sentences and files that they were not: the
-//! texts were written before the rules, and no rule was fitted to one that it missed.
+//! Secrets and personal data of kinds that the rules were written for, in sentences, commands and files that they were
+//! not: the texts were written without a look at the rules, before those that read them now.
 
 use super::scrubbing_settings::{scrubbed, unfolded};
 
@@ -82,7 +82,12 @@ fn secret(kind: &str, turn: usize) -> String {
             .to_owned(),
         "phone-zh" => ["13800138000", "18612345678", "15900001234"][turn % 3].to_owned(),
         "private-key-zh" => hex(64),
-        "token-en" => letters(40),
+        "token-en" | "token-zh" | "token-flag" | "token-conf" => letters(40),
+        "door" => ["482913", "7731", "905512", "66148"][turn % 4].to_owned(),
+        "mail-zh" => "kqzvwmtrjxhpdnbc".to_owned(),
+        "kubeadm" => join(&["fjgvq4.", "k7bn7xj8b7tfq7xk"]),
+        "swarm" => join(&["SWM", "TKN-1-", &hex(50), "-", &hex(25)]),
+        "sentry" => join(&[&hex(32), ":", &hex(30)]),
         _ => passwords[turn % passwords.len()].clone(),
     }
 }
@@ -110,12 +115,11 @@ fn at_least_97_of_100_held_out_secrets_are_removed_and_at_most_1_of_100_decoys_c
         .iter()
         .filter(|text| scrubbed(text).contains("REDACTED_"))
         .collect();
-    assert!(cases.len() >= 60 && decoys.len() >= 99);
+    assert!(cases.len() >= 200 && decoys.len() >= 280);
     assert!(
-        missed.len() * 100 <= cases.len() * 3,
-        "{} of {}: {missed:#?}",
+        missed.len() * 100 <= cases.len() * 3 && harmed.len() * 100 <= decoys.len(),
+        "{} of {}: {missed:#?}; {harmed:#?}",
         missed.len(),
         cases.len()
     );
-    assert!(harmed.len() * 100 <= decoys.len(), "{harmed:#?}");
 }

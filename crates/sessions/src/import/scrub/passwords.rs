@@ -22,7 +22,7 @@ use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
 use super::patterns::{HintedRules, ascii, compiled};
 use super::positions::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut_value, trimmed, value_after, value_at};
-use super::shape::is_identifier;
+use super::shape::{is_identifier, is_path};
 use super::values::{
     ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge,
 };
@@ -67,7 +67,7 @@ static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 /// (`是`, `改成了`, `ist`) or a note in brackets.
 static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r#"(?i)(密码|密碼|口令|密钥|密鑰|令牌|秘钥|私钥|私鑰|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
+        r#"(?i)(密码|密碼|口令|授权码|授權碼|密钥|密鑰|令牌|秘钥|私钥|私鑰|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
     )
 });
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
@@ -277,9 +277,10 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         let is_attribute = inside
             .split_once('=')
             .is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase()));
-        let is_path = ["/", "./", "~/"]
-            .iter()
-            .any(|start| inside.starts_with(start));
+        let is_path = is_path(inside)
+            || ["/", "./", "~/"]
+                .iter()
+                .any(|start| inside.starts_with(start));
         let is_value = inside.len() >= 3
             && !is_path
             && !is_attribute

@@ -374,11 +374,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["assword", "assphrase"],
         r#"(?i)ass(?:word|phrase)[^\n]{0,40}\n?[^\n]{0,40}?\bsend\s+(?:--\s+)?\{?["']([^"'\n]{3,60})["'\n]"#,
     ),
-    // Mail services call the password of a program so: letters alone.
-    at(
-        &["授权码", "授權碼"],
-        r#"(?:授权码|授權碼)(?:是|为|為|就是|：|“|「)?[ \t]*[:=]?[ \t]*["'`]?([A-Za-z0-9]{12,32})\b"#,
-    ),
     at(
         &["验证码", "驗證碼"],
         r"(?:验证码|驗證碼)[ \t]*(?:是|为|為|：|:)?[ \t]*([0-9]{4,8})(?:[^0-9.]|$)",
@@ -407,10 +402,17 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["pw "],
         r#"(?i)\b(?:root|admin|the|my|our|user|login)\s+pw\s+(?:is|was|=|:)\s*["'`]?([^\s"'`<>,;]{4,64})"#,
     ),
+    // The value before the word: `X as the password`, `X is the root password.`, `guest / X (password)`.
     strong(
         "password",
-        &["as password", "as the password"],
-        r#"(?i)\b(?:use|used|set|enter|type|with)\s+["'`]?([^\s"'`<>,;]{4,64})["'`]?\s+as\s+(?:the\s+)?password\b"#,
+        &["pass", "pw"],
+        r#"(?im)(?:^|[\s/:,"'`])([^\s"'`/,;:()<>]{5,64})["'`]?[ \t]*(?:\((?:the )?(?:\w+ )?(?:password|passphrase|pwd?)\)|\s(?:as|for|is)\s+(?:(?:the|my|our|your|its)\s+)?(?:\w+\s+)?(?:password|passphrase|passcode)(?:[ \t]*[.,;!)]|[ \t]*$|\s+(?:on|for|of|to|in|at|there|now)\b))"#,
+    ),
+    // `its password, X, is`.
+    strong(
+        "password",
+        &["password,", "passphrase,"],
+        r#"(?i)\b(?:its|the|my|our|your)\s+(?:password|passphrase),[ \t]+["'`]?([^\s"'`,;()<>]{5,64})["'`]?[,.]"#,
     ),
     strong(
         "password",
@@ -442,11 +444,10 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"(?i)\b(?:user(?:name)?|login|account)[ \t:=]+\S+[ \t]+and[ \t]+(?:the[ \t]+)?pass(?:word|wd|phrase)?[ \t]+["'`]?([^\s"'`]{5,64})"#,
     ),
     strong(
-        "password",
-        &["(pass", "(pw"],
-        r#"(?i)[ \t/:,]([^\s"'/,;:()]{5,64})[ \t]*\((?:the )?(?:pass(?:word|phrase)?|pwd?)\)"#,
+        "token",
+        &["token"],
+        r"(?i)\btoken\b[^\n;|&]{0,12}?[ =]([a-z0-9]{6}\.[a-z0-9]{16})\b",
     ),
-    at(&["kubeadm"], r"\bkubeadm\b[^\n;|&]*--token[ =]+{V}"),
     at(
         &["bindpw", "rootpw"],
         r#"(?m)^[ \t]*(?:bindpw|rootpw)[ \t]+{V}"#,
@@ -667,8 +668,12 @@ pub(super) const POSITIONS: &[PositionRule] = &[
             "admin",
             "default user",
             "root",
+            "登录",
+            "登陆",
+            "账号",
+            "帐号",
         ],
-        r#"(?i)\b(?:creds?|credentials?|log\s?in(?:\s+(?:with|as|using))?|logged\s+in\s+(?:with|as)|sign(?:ed)?\s+in\s+(?:with|as)|account|defaults?|admin|root)\b(?:\s+(?:are|is|was))?(?:\s*[:=]\s*|\s+)["'`(]?[\w.@+-]{2,40}["'`]?\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{5,64})"#,
+        r#"(?i)(?:登录用?|登陆用?|账号|帐号|\b(?:creds?|credentials?|log\s?in(?:\s+(?:with|as|using))?|logged\s+in\s+(?:with|as)|sign(?:ed)?\s+in\s+(?:with|as)|account|defaults?|admin|root)\b)(?:\s+(?:are|is|was)|是|为)?(?:\s*(?:：|[:=])\s*|\s+)["'`(]?[\w.@+-]{2,40}["'`]?\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{5,64})"#,
     ),
     strong(
         "password",

@@ -121,6 +121,7 @@ pub(super) const RULES: &[TokenRule] = &[
     form("pypi-token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
     form("rubygems-token", r"\brubygems_[a-f0-9]{48}\b"),
     form("crates-token", r"\bcio[A-Za-z0-9]{32}\b"),
+    form("swarm-token", r"\bSWMTKN-1-[0-9a-z]{40,}-[0-9a-z]{20,}"),
     form("docker-token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
     form(
         "buildkite-token",

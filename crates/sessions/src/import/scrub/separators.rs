@@ -197,8 +197,14 @@ fn in_prose(
     class: KeywordClass,
     is_quoted: bool,
 ) -> Option<ValuePlace> {
-    const AFTER: [&str; 15] = [
+    const AFTER: [&str; 21] = [
         "as ",
+        "was changed from ",
+        "was changed to ",
+        "changed from ",
+        "changed to ",
+        "stays ",
+        "remains ",
         "is set to ",
         "was set to ",
         "set to ",

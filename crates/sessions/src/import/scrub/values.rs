@@ -389,5 +389,13 @@ fn is_identifier_like(value: &str) -> bool {
         && value.len() < 40
         && is_identifier(value)
         && !is_placeholder(value)
+        && !value.split(['_', '.', '-', ':']).any(is_respelled)
         && entropy(value) < 3.6
+}
+
+/// Whether a digit stands for a letter inside a word, as in `tr4in`; not `i18n`, `utf8`, `v2beta`.
+fn is_respelled(word: &str) -> bool {
+    let inner = word.trim_matches(|c: char| c.is_ascii_digit());
+    let letters = inner.bytes().filter(u8::is_ascii_alphabetic).count();
+    letters >= 4 && letters < inner.len() && !inner.starts_with('v')
 }
