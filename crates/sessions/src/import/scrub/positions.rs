@@ -132,10 +132,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     at(&["lftp"], r#"\blftp\b[^\n]*?\s-u\s*["']?[^\s,"']+,{V}"#),
     at(
-        &["input_pw", "owner_pw", "user_pw"],
-        r#"\b(?:input|owner|user)_pw\s+{V}"#,
-    ),
-    at(
         &["mc alias", "mc config"],
         r#"\bmc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+\s+{V}"#,
     ),
@@ -228,10 +224,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"(?i)\bcred(?:s|entials?)?\b(?:\s+\w+){0,3}\s*(?:[:=]|are|is)\s*["'`(]?[\w.@+-]{2,40}\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{4,64})"#,
     ),
     at(
-        &["storepass", "keypass"],
-        r#"(?i)\s-(?:src|dest)?(?:store|key)pass(?:wd)?[ =]+{V}"#,
-    ),
-    at(
         &["jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"],
         r#"\bjwt\.(?:sign|verify|encode|decode)\([^()\n]*?,\s*{Q}"#,
     ),
@@ -272,10 +264,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"\b(?:add_user|change_password|authenticate_user)\s+["']?[\w.@-]+["']?\s+{V}"#,
     ),
     at(
-        &["expect"],
-        r#"(?i)expect[^\n]*(?:password|passphrase)[^\n]*["'}]\s*;?\s*\n?\s*(?:exp_)?send(?:\s+--)?\s+["']([^"'\n\\]+)"#,
-    ),
-    at(
         &["configure set"],
         r#"\bconfigure\s+set\s+\S*(?:secret|token|key)\S*\s+{V}"#,
     ),
@@ -296,15 +284,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     at(
         &["identified"],
         r#"\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+(?:PASSWORD\s+)?{V}"#,
-    ),
-    at(
-        &["password"],
-        r#"(?i)\b(?:user|role|login|with|encrypted|unencrypted)\b[^\n;]{0,80}?\bpassword\s*=?\s*(?:N)?{Q}"#,
-    ),
-    at(&["password"], r#"(?i)\bpassword\s*\(\s*{Q}\s*\)"#),
-    at(
-        &["set password"],
-        r#"(?i)\bset\s+password\s+(?:for\s+[^=\n]{1,80}?)?=?\s*(?:password\s*\(\s*)?{Q}"#,
     ),
     strong(
         "password",
@@ -341,10 +320,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         "secret",
         &["secretid", "secret_id"],
         r#"(?i)\bsecret_?id["']?\s*[:=]\s*["']?([A-Za-z0-9-]{24,})"#,
-    ),
-    at(
-        &["private key", "privatekey", "private_key"],
-        r#"(?i)\bprivate[ _]?key\b["']?[^\n:=]{0,20}[:=]\s*["']?(?:0x)?([0-9a-f]{32,})"#,
     ),
     strong(
         "secret",
@@ -397,11 +372,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["wifi", "wlan", "wi-fi", "ssid", "network"],
         r#"(?i)\b(?:wifi|wi-fi|wlan|ssid|network)\b[^\n.]{0,40}?\s(?:with|using|by|key|psk)\s+(?:the\s+key\s+|the\s+password\s+)?["'`]?([^\s"'`<>,;]{6,64})"#,
     ),
-    strong(
-        "password",
-        &["pw "],
-        r#"(?i)\b(?:root|admin|the|my|our|user|login)\s+pw\s+(?:is|was|=|:)\s*["'`]?([^\s"'`<>,;]{4,64})"#,
-    ),
     // The value before the word: `X as the password`, `X is the root password.`, `guest / X (password)`.
     strong(
         "password",
@@ -437,11 +407,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     at(
         &["login", "user", "account", "ssid"],
         r#"(?i)\b(?:login|user(?:name)?|account|ssid)[ \t]+\S+\s+(?:privilege\s+\d+\s+)?(?:password|passwd|secret)\s+(?:[0-9]\s+)?["']?([^\s"']+)"#,
-    ),
-    strong(
-        "password",
-        &["and pass"],
-        r#"(?i)\b(?:user(?:name)?|login|account)[ \t:=]+\S+[ \t]+and[ \t]+(?:the[ \t]+)?pass(?:word|wd|phrase)?[ \t]+["'`]?([^\s"'`]{5,64})"#,
     ),
     strong(
         "token",
@@ -674,20 +639,6 @@ pub(super) const POSITIONS: &[PositionRule] = &[
             "帐号",
         ],
         r#"(?i)(?:登录用?|登陆用?|账号|帐号|\b(?:creds?|credentials?|log\s?in(?:\s+(?:with|as|using))?|logged\s+in\s+(?:with|as)|sign(?:ed)?\s+in\s+(?:with|as)|account|defaults?|admin|root)\b)(?:\s+(?:are|is|was)|是|为)?(?:\s*(?:：|[:=])\s*|\s+)["'`(]?[\w.@+-]{2,40}["'`]?\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{5,64})"#,
-    ),
-    strong(
-        "password",
-        &["password", "passphrase", "passcode"],
-        r#"(?i)\b(?:with|the|my|your|its|our|using|by)\s+(?:the\s+)?(?:password|passphrase|passcode|pin)\s+(?:of\s+|to\s+|is\s+)?(?:["'`]|“)?([^\s"'`<>]{4,64})"#,
-    ),
-    at(
-        &["passcode", "pin"],
-        r"(?i)\b(?:passcode|pin(?:\s+code)?)\s*(?:is|:|=)\s*([0-9]{4,8})\b",
-    ),
-    strong(
-        "session-id",
-        &["PHPSESSID", "JSESSIONID", "connect.sid"],
-        r"(?i)\b(?:connect\.sid|PHPSESSID|JSESSIONID|ASP\.NET_SessionId)=([A-Za-z0-9%._-]{16,})",
     ),
 ];
 
