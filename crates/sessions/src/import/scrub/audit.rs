@@ -113,46 +113,29 @@ static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}")
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     let mut suspicions = Vec::new();
-    add_suspicions(
-        &fixture.description,
-        None,
-        Field::Description,
-        &mut suspicions,
-    );
-    add_suspicions(&fixture.model, None, Field::Model, &mut suspicions);
+    let mut look = |text: &str, message, field| {
+        add_suspicions(text, message, field, &mut suspicions);
+    };
+    look(&fixture.description, None, Field::Description);
+    look(&fixture.model, None, Field::Model);
     if !fixture.notes.is_null() {
-        add_suspicions(
-            &fixture.notes.to_string(),
-            None,
-            Field::Notes,
-            &mut suspicions,
-        );
+        look(&fixture.notes.to_string(), None, Field::Notes);
     }
     if !fixture.tools.is_empty() {
-        add_suspicions(
-            &Value::from(fixture.tools.clone()).to_string(),
-            None,
-            Field::Tools,
-            &mut suspicions,
-        );
+        let tools = Value::from(fixture.tools.clone()).to_string();
+        look(&tools, None, Field::Tools);
     }
     for (index, message) in fixture.messages.iter().enumerate() {
-        add_suspicions(
-            &message.content,
-            Some(index),
-            Field::Content,
-            &mut suspicions,
-        );
+        look(&message.content, Some(index), Field::Content);
         for (number, call) in message.tool_calls.iter().enumerate() {
-            add_suspicions(
+            look(
                 &call.function.arguments,
                 Some(index),
                 Field::Arguments(number),
-                &mut suspicions,
             );
         }
         let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
-        add_suspicions(&recorded, Some(index), Field::References, &mut suspicions);
+        look(&recorded, Some(index), Field::References);
     }
     suspicions
 }

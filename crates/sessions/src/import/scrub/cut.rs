@@ -45,11 +45,9 @@ pub(crate) fn shorten_while_reading(text: String) -> String {
             tail = found.range.start;
         }
     }
-    let placed = secrets
+    let passwords: Vec<Range<usize>> = secrets
         .into_iter()
-        .filter(|found| !found.by_form)
-        .map(|found| found.range);
-    let passwords: Vec<Range<usize>> = placed
+        .map(|found| found.range)
         .filter(|range| head <= range.start && range.end <= tail)
         .collect();
     match (text.get(..head), text.get(tail..)) {

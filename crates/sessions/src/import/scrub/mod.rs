@@ -240,7 +240,7 @@ impl Scrubber {
         for found in secrets(text) {
             let secret = text.get(found.range).unwrap_or("").to_owned();
             let name = self.name_for(&secret, found.kind);
-            if found.by_form || is_distinctive(&secret) {
+            if is_distinctive(&secret) {
                 self.known.push((secret, name));
             }
         }

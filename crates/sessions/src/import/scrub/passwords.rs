@@ -32,10 +32,19 @@ use super::values::{
 pub(super) struct FoundSecret {
     pub(super) kind: &'static str,
     pub(super) range: Range<usize>,
-    /// Whether its shape alone makes it a secret: then the same string is a secret wherever it occurs.
-    pub(super) by_form: bool,
     /// Whether it may be an ordinary word: then it stays, and the audit lists it for a person to check.
     pub(super) is_doubtful: bool,
+}
+
+impl FoundSecret {
+    /// A value that is certainly a secret.
+    pub(super) fn new(kind: &'static str, range: Range<usize>) -> FoundSecret {
+        FoundSecret {
+            kind,
+            range,
+            is_doubtful: false,
+        }
+    }
 }
 
 static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -124,12 +133,7 @@ fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
             let is_value =
                 inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
             if is_value && (!rule.must_be_strong || is_strong(inside)) {
-                found.push(FoundSecret {
-                    by_form: false,
-                    kind: rule.kind,
-                    range,
-                    is_doubtful: false,
-                });
+                found.push(FoundSecret::new(rule.kind, range));
             }
         }
     }
@@ -171,12 +175,7 @@ fn add_cookies(text: &str, found: &mut Vec<FoundSecret>) {
             } && is_strong(value);
             if is_secret && !is_blank(value) && !is_reference(value) {
                 let start = begin + name.len() + 1;
-                found.push(FoundSecret {
-                    by_form: false,
-                    kind: "cookie",
-                    range: start..start + value.len(),
-                    is_doubtful: false,
-                });
+                found.push(FoundSecret::new("cookie", start..start + value.len()));
             }
         }
     }
@@ -305,7 +304,6 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         if is_value && (is_strong(inside) || is_plain) {
             let is_doubtful = !is_strong(inside) && !is_assigned && !is_last;
             found.push(FoundSecret {
-                by_form: false,
                 kind: kind_of(class),
                 range,
                 is_doubtful,
@@ -373,7 +371,6 @@ fn push_if_secret(
 ) {
     if let Some(verdict) = judge(text, class, value, &range, notation) {
         found.push(FoundSecret {
-            by_form: false,
             kind: kind_of(class),
             range,
             is_doubtful: verdict == ValueVerdict::Doubtful,

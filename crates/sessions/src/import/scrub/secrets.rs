@@ -41,16 +41,15 @@ pub(super) fn secrets(text: &str) -> Vec<FoundSecret> {
 pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     let text = &*unescaped(text);
     let mut found = by_rules(text);
-    found.extend(by_gitleaks(text));
     found.extend(private_keys(text));
     found.extend(in_base64(text));
+    found.extend(by_gitleaks(text));
     found.extend(passwords(text));
     found.sort_by_key(|found| {
         (
             found.is_doubtful,
             found.range.start,
             std::cmp::Reverse(found.range.end),
-            !found.by_form,
         )
     });
     let (mut sure, mut doubtful): (Vec<FoundSecret>, Vec<FoundSecret>) = (Vec::new(), Vec::new());
@@ -81,29 +80,25 @@ fn by_rules(text: &str) -> Vec<FoundSecret> {
             continue;
         };
         for captures in regex.captures_iter(text) {
-            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else {
-                continue;
-            };
-            let range = trimmed(secret.range(), secret.as_str());
-            let value = text.get(range.clone()).unwrap_or("");
-            let by_form = rule.by_form;
-            if !is_placeholder(value)
-                && if by_form {
-                    !is_words(value)
-                } else {
-                    is_value(value)
-                }
-            {
-                secrets.push(FoundSecret {
-                    kind: rule.kind,
-                    range,
-                    by_form,
-                    is_doubtful: false,
-                });
-            }
+            let secret = captures.get(1).or_else(|| captures.get(0));
+            let range = secret.and_then(|secret| token_at(text, secret.range(), 0.0));
+            secrets.extend(range.map(|range| FoundSecret::new(rule.kind, range)));
         }
     }
     secrets
+}
+
+/// The token that a rule found, without a delimiter at its end; `None` if it is a placeholder, words or a reference, or
+/// less random than the rule demands.
+fn token_at(text: &str, range: Range<usize>, entropy_of_rule: f64) -> Option<Range<usize>> {
+    let range = trimmed(range.clone(), text.get(range)?);
+    let value = text.get(range.clone())?;
+    let is_token = value.len() >= 8
+        && entropy(value) >= entropy_of_rule
+        && !is_placeholder(value)
+        && !is_words(value)
+        && is_value(value);
+    is_token.then_some(range)
 }
 
 #[derive(Deserialize)]
@@ -141,31 +136,10 @@ fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
                 Some(group) => captures.get(group),
                 None => captures.iter().skip(1).flatten().next(),
             };
-            let Some(range) = secret
-                .or_else(|| captures.get(0))
-                .map(|secret| secret.range())
-            else {
-                continue;
-            };
-            let Some(value) = text.get(range.clone()) else {
-                continue;
-            };
-            let range = trimmed(range, value);
-            let value = text.get(range.clone()).unwrap_or("");
-            let is_random = rule.entropy.is_none_or(|least| entropy(value) >= least);
-            if value.len() >= 8
-                && is_random
-                && !is_placeholder(value)
-                && !is_words(value)
-                && is_value(value)
-            {
-                secrets.push(FoundSecret {
-                    kind: &rule.id,
-                    range,
-                    by_form: false,
-                    is_doubtful: false,
-                });
-            }
+            let found = secret.or_else(|| captures.get(0));
+            let least = rule.entropy.unwrap_or_default();
+            let range = found.and_then(|found| token_at(text, found.range(), least));
+            secrets.extend(range.map(|range| FoundSecret::new(&rule.id, range)));
         }
     }
     secrets
@@ -202,12 +176,7 @@ fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
         .count();
     let range = begin.start..begin.end + end.unwrap_or(key.trim_end().len());
     let is_key = letters >= SHORTEST && !is_placeholder(key);
-    is_key.then_some(FoundSecret {
-        kind: "private-key",
-        range,
-        by_form: true,
-        is_doubtful: false,
-    })
+    is_key.then_some(FoundSecret::new("private-key", range))
 }
 
 /// Whether a character is base64, or can stand between lines of it.
@@ -241,12 +210,7 @@ fn in_base64(text: &str) -> Vec<FoundSecret> {
             .flatten()
             .next()
             .map(|secret| secret.kind);
-        Some(FoundSecret {
-            kind: formed.or(sure)?,
-            range: run.range(),
-            by_form: true,
-            is_doubtful: false,
-        })
+        Some(FoundSecret::new(formed.or(sure)?, run.range()))
     });
     found.collect()
 }
