@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::Ranking;
-use super::terms::{Term, each_term};
+use super::{Ranking, Term, each_term};
 
 /// Marks what was left out.
 const GAP: &str = "[…]";

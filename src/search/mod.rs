@@ -7,19 +7,42 @@
 //! The inverted index and the ranking are here.
 
 mod excerpt;
-mod terms;
 
 pub use excerpt::excerpt;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use terms::{Term, distinct_terms, each_term};
+use base::words::{self, TextTerm, hash_of};
 
 /// How quickly further occurrences of a term in a text count less (k1 of BM25).
 const SATURATION: f64 = 1.2;
 /// How far long texts are marked down (b of BM25).
 const LENGTH_WEIGHT: f64 = 0.75;
+
+/// A term by its hash: terms are compared, never shown.
+type Term = u64;
+
+/// Calls `each` with every term of `text`, repeats included.
+fn each_term(text: &str, mut each: impl FnMut(Term)) {
+    words::each_term(text, |term| match term {
+        TextTerm::Word(text)
+        | TextTerm::Name(text)
+        | TextTerm::Pair(text)
+        | TextTerm::Single(text) => each(hash_of(text)),
+    });
+}
+
+/// The distinct terms of `text`, in order of appearance.
+fn distinct_terms(text: &str) -> Vec<Term> {
+    let mut terms = Vec::new();
+    each_term(text, |term| {
+        if !terms.contains(&term) {
+            terms.push(term);
+        }
+    });
+    terms
+}
 
 /// An index of texts, built once and searched in any range of positions: a search in a range ranks as an index of that
 /// range alone would.
@@ -129,6 +152,31 @@ mod tests {
 
     use super::*;
 
+    fn share(a: &str, b: &str) -> bool {
+        let of_b = distinct_terms(b);
+        distinct_terms(a).iter().any(|term| of_b.contains(term))
+    }
+
+    #[test]
+    fn identifiers_meet_whole_and_in_parts() {
+        assert!(
+            share("lease_until", "the lease")
+                && share("leaseUntil", "UNTIL")
+                && share("RETRY_COUNT", "retry_count")
+        );
+        assert!(share("jobq/store.py", "the store module") && share("port 8081", "(8081)"));
+        assert!(!share("port", "report") && !share("a", "b"));
+        assert!(distinct_terms("__ -- !").is_empty());
+        assert_eq!(distinct_terms("retry retry").len(), 1);
+    }
+
+    #[test]
+    fn scripts_without_blanks_meet_in_pairs() {
+        assert!(share("端口号是多少", "改端口为 8081"));
+        assert!(!share("端口", "口端"));
+        assert!(share("库", "第 库 页"), "a character by itself is a term");
+        assert!(share("改为8081", "8081"));
+    }
     const TEXTS: [&str; 5] = [
         "The server listens on port 8080.",
         "Retry failed: ValueError, delay must not be negative.",

@@ -51,6 +51,78 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
+/// What texts are matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextTerm<'t> {
+    /// A word in lower case; of an identifier, a path or a file name each part.
+    Word(&'t str),
+    /// Such a name as a whole, in lower case.
+    Name(&'t str),
+    /// Two neighbours in a Chinese, Japanese or Korean text.
+    Pair(&'t str),
+    /// Such a character without a neighbour.
+    Single(&'t str),
+}
+
+/// Hands every term of a text to `each`, repeats included.
+pub fn each_term(text: &str, mut each: impl FnMut(TextTerm<'_>)) {
+    let (mut word, mut name, mut parts) = (String::new(), String::new(), 0);
+    let (mut wide, mut after_lower) = (String::new(), false);
+    for c in text.chars().chain([' ']) {
+        let is_wide = is_east_asian(c);
+        let is_letter = c.is_alphanumeric() && !is_wide;
+        // `UnicodeDecodeError` has the term `error`.
+        let begins_part = after_lower && c.is_uppercase();
+        if !word.is_empty() && (begins_part || !is_letter) {
+            parts += 1;
+            each(TextTerm::Word(&word));
+            word.clear();
+        }
+        after_lower = c.is_lowercase();
+        if is_wide {
+            wide.push(c);
+        } else {
+            end_wide(&wide, &mut each);
+            wide.clear();
+        }
+        if is_letter {
+            word.extend(c.to_lowercase());
+            name.extend(c.to_lowercase());
+        } else if matches!(c, '_' | '.' | '/' | '-') && !name.is_empty() {
+            name.push(c);
+        } else {
+            if parts > 1 {
+                each(TextTerm::Name(name.trim_end_matches(['.', '/', '-', '_'])));
+            }
+            name.clear();
+            parts = 0;
+        }
+    }
+}
+
+/// Hands the pairs of a run to `each`, or its only character.
+fn end_wide(run: &str, each: &mut impl FnMut(TextTerm<'_>)) {
+    let mut ends = run.char_indices().map(|(at, c)| at + c.len_utf8());
+    let (Some(first), None) = (ends.next(), ends.next()) else {
+        let starts = run.char_indices().map(|(at, _)| at);
+        let ends = run.char_indices().skip(1).map(|(at, c)| at + c.len_utf8());
+        return starts
+            .zip(ends)
+            .filter_map(|(start, end)| run.get(start..end))
+            .for_each(|pair| each(TextTerm::Pair(pair)));
+    };
+    run.get(..first)
+        .into_iter()
+        .for_each(|alone| each(TextTerm::Single(alone)));
+}
+
+/// A text as a number: FNV-1a, the same on every machine.
+pub fn hash_of(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// The runs of a text that could be paths or file names: with a slash or an inner dot, without the punctuation of
 /// the sentence around them. A run that begins with `//` is the rest of an address and left out.
 pub fn paths(text: &str) -> impl Iterator<Item = &str> {

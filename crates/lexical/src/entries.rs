@@ -212,6 +212,8 @@ fn bullet(line: &str) -> Option<&str> {
     rest.and_then(|rest| rest.strip_prefix(' ')).map(str::trim)
 }
 
+/// Sentences that may go on in the next line and be of one word, unlike those of [`base::words::sentences`]: an entry is
+/// one statement, however it is broken or short.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split_inclusive(['。', '！', '？']).flat_map(|part| {
         let mut ends: Vec<usize> = [". ", "! ", "? ", ".\n"]

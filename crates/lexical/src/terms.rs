@@ -1,7 +1,7 @@
 //! Terms, by which two texts are compared: lightly stemmed words, identifiers whole and in parts, and pairs of Chinese
 //! characters.
 
-use base::words::is_east_asian;
+use base::words::{self, TextTerm, hash_of};
 
 /// The hash of a term, since terms are compared and never shown.
 pub(super) type Term = u64;
@@ -28,71 +28,17 @@ const STOP_PAIRS: &[&str] = &[
 
 /// Calls `each` with every term of `text`, repeats included.
 pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
-    let mut word = String::new();
-    let mut compound = String::new();
-    let mut parts = 0usize;
-    let mut before: Option<char> = None;
-    let mut after_lower = false;
-    for c in text.chars().chain([' ']) {
-        // `UnicodeDecodeError` has the term `error`.
-        if after_lower && c.is_uppercase() {
-            parts += 1;
-            emit_word(&word, &mut each);
-            word.clear();
-        }
-        after_lower = c.is_lowercase();
-        if is_east_asian(c) {
-            if let Some(first) = before {
-                emit_pair(first, c, &mut each);
-            }
-            before = Some(c);
-        } else {
-            before = None;
-        }
-        if c.is_alphanumeric() && !is_east_asian(c) {
-            word.extend(c.to_lowercase());
-            compound.extend(c.to_lowercase());
-            continue;
-        }
-        if !word.is_empty() {
-            parts += 1;
-            emit_word(&word, &mut each);
-            word.clear();
-        }
-        if matches!(c, '_' | '.' | '/' | '-') && !compound.is_empty() {
-            compound.push(c);
-        } else {
-            if parts > 1 {
-                each(hash(compound.trim_end_matches(['.', '/', '-', '_'])));
-            }
-            compound.clear();
-            parts = 0;
-        }
-    }
+    words::each_term(text, |term| match term {
+        TextTerm::Word(word) if is_telling(word) => each(hash_of(stem(word))),
+        TextTerm::Pair(pair) if !STOP_PAIRS.contains(&pair) => each(hash_of(pair)),
+        TextTerm::Name(name) => each(hash_of(name)),
+        TextTerm::Word(_) | TextTerm::Pair(_) | TextTerm::Single(_) => {}
+    });
 }
 
-fn emit_pair(first: char, second: char, each: &mut impl FnMut(Term)) {
-    let mut buffer = [0; 8];
-    let length = first.encode_utf8(&mut buffer).len();
-    let whole = length
-        + second
-            .encode_utf8(buffer.get_mut(length..).unwrap_or_default())
-            .len();
-    let text = buffer
-        .get(..whole)
-        .and_then(|bytes| std::str::from_utf8(bytes).ok())
-        .unwrap_or_default();
-    if !STOP_PAIRS.contains(&text) {
-        each(hash(text));
-    }
-}
-
-fn emit_word(word: &str, each: &mut impl FnMut(Term)) {
-    if STOP.binary_search(&word).is_err()
+fn is_telling(word: &str) -> bool {
+    STOP.binary_search(&word).is_err()
         && (word.len() > 1 || word.starts_with(|c: char| c.is_ascii_digit()))
-    {
-        each(hash(stem(word)));
-    }
 }
 
 /// The commonest English endings, each with the fewest letters that must be before it.
@@ -129,13 +75,6 @@ fn stem(word: &str) -> &str {
     } else {
         base
     }
-}
-
-/// FNV-1a: small, and the same on every machine.
-fn hash(text: &str) -> Term {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// The distinct terms of `text`, in order of appearance.

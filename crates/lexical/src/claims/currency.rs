@@ -47,7 +47,7 @@ pub fn stated_as_current(
 
 /// The sentences of a text, folded, one a line, with words for old and new values that only its layout tells apart.
 pub fn statements(text: &str) -> String {
-    sentences(&mark_states(text))
+    clauses(&mark_states(text))
         .map(fold)
         .collect::<Vec<_>>()
         .join("\n")
@@ -77,8 +77,9 @@ fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The parts of a text between sentence ends, semicolons and line breaks.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+/// The parts of a text between sentence ends, semicolons and line breaks: what is said of a fact in one of them says
+/// nothing of the next.
+fn clauses(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .flat_map(|line| line.split(['。', '！', '？', '；', ';']))
         .flat_map(|part| part.split(". "))

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::transcript::{Fixture, Message, Role, file_operation};
 use base::units::Tokens;
+use base::words::{is_han, is_hangul, is_kana};
 
 /// The figures of one fixture.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -76,12 +77,12 @@ fn languages(messages: &[Message]) -> Vec<&'static str> {
 }
 
 fn language_of(letter: char) -> Option<(&'static str, usize)> {
-    match u32::from(letter) {
-        0x41..=0x5A | 0x61..=0x7A => Some(("en", 1)),
-        0x4E00..=0x9FFF | 0x3400..=0x4DBF => Some(("zh", 3)),
-        0x3040..=0x30FF => Some(("ja", 3)),
-        0xAC00..=0xD7A3 => Some(("ko", 3)),
-        0x0400..=0x04FF => Some(("ru", 1)),
+    match letter {
+        'A'..='Z' | 'a'..='z' => Some(("en", 1)),
+        c if is_han(c) => Some(("zh", 3)),
+        c if is_kana(c) => Some(("ja", 3)),
+        c if is_hangul(c) => Some(("ko", 3)),
+        '\u{400}'..='\u{4ff}' => Some(("ru", 1)),
         _ => None,
     }
 }
