@@ -124,7 +124,7 @@ fn describe(call: &ToolCall) -> String {
         .map(|operation| operation.path)
         .or_else(|| {
             targets(call).into_iter().next().map(|target| match target {
-                Target::File { path, .. } => path,
+                Target::File(file) => file.path,
                 Target::Search(search) => search
                     .lines()
                     .skip(1)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::errors::{error_of, is_failed_read};
 use crate::import::full_length;
-use crate::references::{Lines, Target, command_of, targets};
+use crate::references::{FileLines, Lines, Target, command_of, targets};
 use crate::transcript::{
     FileAction, Message, Role, ShellCommand, ToolCall, file_operations, is_failed_result,
     shell_commands,
@@ -17,11 +17,9 @@ pub(super) struct FileAccess {
     /// The place among all calls of the session.
     order: usize,
     pub(super) turn: usize,
-    pub(super) path: String,
-    pub(super) lines: Lines,
+    pub(super) file: FileLines,
     /// Tokens of the result, for a read.
     pub(super) tokens: u64,
-    target: Target,
     is_change: bool,
 }
 
@@ -48,8 +46,8 @@ pub(super) struct SessionActions {
     pub(super) failures: Vec<FailedCommand>,
     /// Turns that change a file, rising.
     pub(super) edits: Vec<usize>,
-    /// Reads and changes by the name of the file, in order.
-    by_name: HashMap<String, Vec<FileAccess>>,
+    /// Reads and changes, in order.
+    accesses: Vec<FileAccess>,
     /// Calls that may have changed any file: their places, rising.
     any_change: Vec<usize>,
     /// Searches and commands, with the first turn of each.
@@ -128,86 +126,72 @@ impl SessionActions {
             self.edits.push(turn);
         }
         for path in paths {
-            self.access(turn, &path, Lines::ALL, true);
+            let lines = Lines::ALL;
+            self.access(turn, FileLines { path, lines }, true);
         }
     }
 
     fn look(&mut self, turn: usize, target: Target, result: &str) {
         match target {
-            Target::File { path, lines } if !is_failed_read(result) => {
-                let read = self.access(turn, &path, lines, false);
+            Target::File(file) if !is_failed_read(result) => {
+                let read = self.access(turn, file, false);
                 self.reads.push(FileAccess {
                     tokens: tokens_of(result),
                     ..read
                 });
             }
-            Target::File { .. } => {}
+            Target::File(_) => {}
             other => {
                 self.looks.entry(other).or_insert(turn);
             }
         }
     }
 
-    fn access(&mut self, turn: usize, path: &str, lines: Lines, is_change: bool) -> FileAccess {
-        let target = Target::File {
-            path: path.to_owned(),
-            lines,
-        };
-        let path = path.to_owned();
+    fn access(&mut self, turn: usize, file: FileLines, is_change: bool) -> FileAccess {
         let access = FileAccess {
             order: self.order,
             turn,
-            path,
-            lines,
+            file,
             tokens: 0,
-            target,
             is_change,
         };
-        self.by_name
-            .entry(name_of(&access.path))
-            .or_default()
-            .push(access.clone());
+        self.accesses.push(access.clone());
         access
     }
 
     /// Whether the lines were read before turn `point`, and nothing changed the file between then and now.
     pub(super) fn is_re_read(&self, read: &FileAccess, point: usize) -> bool {
-        let Some(accesses) = self.by_name.get(&name_of(&read.path)) else {
-            return false;
-        };
         // What was read before a call that may have changed any file does not count.
-        let changes = self
-            .any_change
-            .partition_point(|order| *order <= read.order);
-        let changed = changes
-            .checked_sub(1)
-            .and_then(|at| self.any_change.get(at))
-            .copied()
-            .unwrap_or(0);
-        let from = accesses.partition_point(|access| access.order <= changed);
-        let until = accesses.partition_point(|access| access.order < read.order);
-        let mut earlier = accesses.get(from..until).unwrap_or_default().iter().rev();
+        let mut changes = self.any_change.iter().rev();
+        let changed = changes.find(|order| **order <= read.order);
+        let changed = changed.copied().unwrap_or_default();
+        let earlier = self.accesses.iter().rev();
+        let mut earlier = earlier
+            .skip_while(|access| access.order >= read.order)
+            .take_while(|access| access.order > changed);
         let decisive = earlier.find(|access| {
-            (access.is_change || access.turn < point) && access.target.overlaps(&read.target)
+            (access.is_change || access.turn < point) && access.file.overlaps(&read.file)
         });
         decisive.is_some_and(|access| !access.is_change)
     }
 
     /// Whether a read is of a file that was read before turn `point`, in whichever lines.
     pub(super) fn is_known_file(&self, read: &FileAccess, point: usize) -> bool {
-        let mut accesses = self.by_name.get(&name_of(&read.path)).into_iter().flatten();
-        accesses
-            .find(|access| !access.is_change)
-            .is_some_and(|first| first.turn < point)
+        let earlier = self.accesses.iter().filter(|one| !one.is_change);
+        earlier
+            .take_while(|access| access.turn < point)
+            .any(|access| name_of(&access.file.path) == name_of(&read.file.path))
     }
 
     /// Whether what a call looks at was looked at before turn `point`, even if it has changed since.
     pub(super) fn was_looked_at(&self, call: &ToolCall, point: usize) -> bool {
         targets(call).iter().any(|target| match target {
-            Target::File { path, .. } => self.by_name.get(&name_of(path)).is_some_and(|accesses| {
-                let mut earlier = accesses.iter().take_while(|access| access.turn < point);
-                earlier.any(|access| !access.is_change && access.target.overlaps(target))
-            }),
+            Target::File(file) => {
+                let earlier = self.accesses.iter().filter(|one| !one.is_change);
+                earlier
+                    .take_while(|access| access.turn < point)
+                    .any(|access| access.file.overlaps(file))
+            }
             other => self.looks.get(other).is_some_and(|turn| *turn < point),
         })
     }
@@ -234,8 +218,8 @@ pub(super) fn results_after(messages: &[Message], at: usize) -> HashMap<&str, &M
         .collect()
 }
 
-fn name_of(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or(path).to_owned()
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Sub-agents change files unseen.
@@ -311,9 +295,10 @@ mod tests {
 
     /// Whether some read before turn `point` shows a line of `read`, with no change between the two.
     fn is_searched(actions: &SessionActions, read: &FileAccess, point: usize) -> bool {
-        let accesses = actions.by_name[&name_of(&read.path)].iter();
-        let earlier =
-            accesses.filter(|one| one.order < read.order && one.target.overlaps(&read.target));
+        let earlier = actions
+            .accesses
+            .iter()
+            .filter(|one| one.order < read.order && one.file.overlaps(&read.file));
         let earlier: Vec<&FileAccess> = earlier.collect();
         earlier
             .iter()

@@ -1,6 +1,6 @@
 //! Which details of the old history a session used after a compaction, and where it got them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use serde::Serialize;
@@ -63,82 +63,47 @@ impl CompactionWindow<'_> {
                 .copied()
                 .unwrap_or(count)
     }
-
-    fn is_readable(self) -> bool {
-        self.compaction.kind == CompactionKind::Summary && self.compaction.summary.is_some()
-    }
 }
 
-/// Counts the old references that are used in each window; `None` after a compaction without a readable summary. The
-/// compactions are in the order of the log.
+/// Counts the old references that are used in a window; `None` after a compaction without a readable summary.
 pub(super) fn reference_uses(
     conversation: &Conversation,
     actions: &SessionActions,
-    windows: &[CompactionWindow<'_>],
-    noise: &SessionNoise,
-) -> Vec<Option<ReferenceUses>> {
-    let messages = conversation.messages.as_slice();
-    let used = windows.iter().map(|one| {
-        let turns = actions
-            .turns
-            .get(one.window.from..one.window.until)
-            .unwrap_or_default();
-        one.is_readable()
-            .then(|| UsedReferences::from_turns(messages, turns, noise))
-    });
-    let used: Vec<Option<UsedReferences>> = used.collect();
-    let end = windows.last().map_or(0, |last| last.compaction.message);
-    let all = used
-        .iter()
-        .flatten()
-        .flat_map(|used| used.references.iter().cloned())
-        .collect();
-    let mut history = ReferenceHistory::new(messages.get(..end).unwrap_or(messages), all);
-    let counted = windows.iter().zip(&used).map(|(one, used)| {
-        used.as_ref()
-            .map(|used| count_uses(conversation, actions, *one, used, &mut history))
-    });
-    counted.collect()
-}
-
-fn count_uses(
-    conversation: &Conversation,
-    actions: &SessionActions,
     one: CompactionWindow<'_>,
-    used: &UsedReferences,
-    history: &mut ReferenceHistory,
-) -> ReferenceUses {
-    let mut uses = ReferenceUses::default();
-    if used.references.is_empty() {
-        return uses;
+    noise: &SessionNoise,
+) -> Option<ReferenceUses> {
+    let summary = one.compaction.summary.as_deref()?;
+    if one.compaction.kind != CompactionKind::Summary {
+        return None;
     }
-    let (messages, compaction) = (conversation.messages.as_slice(), one.compaction);
+    let messages = conversation.messages.as_slice();
+    let turns = actions.turns.get(one.window.from..one.window.until);
+    let used = UsedReferences::from_turns(messages, turns.unwrap_or_default(), noise);
     let index = ReferenceIndex::new(&used.references);
-    let mut replaced_by = index.occurrences_in(compaction.summary.as_deref().unwrap_or_default());
-    replaced_by.extend(index.occurrences_in(&compaction.replacement));
-    let shown = shown_in(
-        messages,
-        actions,
-        one.messages(actions, messages.len()),
-        one.window.from,
-        &index,
-    );
-    for (place, (reference, first_use)) in used.references.iter().zip(&used.first_use).enumerate() {
-        if !history.has_before(reference, compaction.message) {
-            continue;
-        }
-        if replaced_by.contains(&place)
-            || history.is_kept(reference, compaction, &conversation.forgotten)
-        {
-            uses.in_context += 1;
-            continue;
-        }
-        match is_fetched_again(&shown, place, *first_use) {
+    let found_in = |message: &Message| index.occurrences_in(&readable_text(message));
+    let before = messages.iter().take(one.compaction.message);
+    let old: BTreeSet<usize> = before
+        .filter(|message| message.role != Role::System)
+        .flat_map(found_in)
+        .collect();
+    let kept = conversation.kept_at(one.compaction).into_iter();
+    let mut context: BTreeSet<usize> = kept.flat_map(found_in).collect();
+    context.extend(index.occurrences_in(summary));
+    context.extend(index.occurrences_in(&one.compaction.replacement));
+    let range = one.messages(actions, messages.len());
+    let shown = shown_in(messages, actions, range, one.window.from, &index);
+    let mut uses = ReferenceUses {
+        in_context: old.intersection(&context).count(),
+        ..ReferenceUses::default()
+    };
+    for place in old.difference(&context) {
+        let first_use = used.first_use.get(*place).copied().unwrap_or_default();
+        match is_fetched_again(&shown, *place, first_use) {
             None => uses.unexplained += 1,
             Some(is_again) => uses.fetched_again += usize::from(is_again),
         }
     }
-    uses
+    Some(uses)
 }
 
 /// Whether only calls that look at the same again show a reference before it is used; `None` if nothing shows it.
@@ -178,86 +143,6 @@ impl UsedReferences {
             }
         }
         used
-    }
-}
-
-/// Where references occur in the history. All of them are found in one pass: a search of the whole history for each of
-/// thousands of compactions would take quadratic time.
-struct ReferenceHistory {
-    /// The references, sorted.
-    references: Vec<Reference>,
-    /// The first message with each that is not the system's.
-    first: Vec<Option<usize>>,
-    /// The messages with each that no compaction so far has forgotten. A result counts as a part of its call.
-    messages: Vec<BTreeSet<usize>>,
-}
-
-impl ReferenceHistory {
-    fn new(messages: &[Message], mut references: Vec<Reference>) -> ReferenceHistory {
-        references.sort_unstable();
-        references.dedup();
-        let messages: &[Message] = if references.is_empty() { &[] } else { messages };
-        let index = ReferenceIndex::new(&references);
-        let (first, occurrences) = (
-            vec![None; references.len()],
-            vec![BTreeSet::new(); references.len()],
-        );
-        let mut history = ReferenceHistory {
-            references,
-            first,
-            messages: occurrences,
-        };
-        let mut call = 0;
-        for (at, message) in messages.iter().enumerate() {
-            if message.role != Role::Tool {
-                call = at;
-            }
-            for place in index.occurrences_in(&readable_text(message)) {
-                history.add(place, at, call, message.role);
-            }
-        }
-        history
-    }
-
-    /// Notes that message `at`, which belongs to message `call`, has the reference at `place`.
-    fn add(&mut self, place: usize, at: usize, call: usize, role: Role) {
-        if let Some(first) = self.first.get_mut(place).filter(|_| role != Role::System) {
-            first.get_or_insert(at);
-        }
-        if let Some(messages) = self.messages.get_mut(place) {
-            messages.insert(call);
-        }
-    }
-
-    /// Whether a reference occurs before message `at`, but for messages of the system.
-    fn has_before(&self, reference: &Reference, at: usize) -> bool {
-        let place = self.references.binary_search(reference).ok();
-        place
-            .and_then(|place| *self.first.get(place)?)
-            .is_some_and(|first| first < at)
-    }
-
-    /// Whether a reference occurs in a message that a compaction kept. The compactions must come in order: what one has
-    /// forgotten is not looked at again, since no later one keeps it.
-    fn is_kept(
-        &mut self,
-        reference: &Reference,
-        compaction: &RecordedCompaction,
-        forgotten: &BTreeMap<usize, usize>,
-    ) -> bool {
-        let place = self.references.binary_search(reference).ok();
-        let Some(messages) = place.and_then(|place| self.messages.get_mut(place)) else {
-            return false;
-        };
-        for range in &compaction.kept {
-            while let Some(at) = messages.range(range.clone()).next_back().copied() {
-                if forgotten.get(&at).is_none_or(|by| *by > compaction.message) {
-                    return true;
-                }
-                messages.remove(&at);
-            }
-        }
-        false
     }
 }
 
@@ -304,140 +189,57 @@ fn shown_in(
 mod tests {
     use super::*;
     use crate::transcript::ToolCall;
-    use proptest::prelude::*;
 
-    /// Adds a message of one of four kinds that names a file; a call is followed by its result.
-    fn add(kind: usize, file: usize, messages: &mut Vec<Message>) {
-        let text = format!("see src/f{file}.rs");
-        match kind {
-            0 => messages.push(Message::text(Role::User, text)),
-            1 => messages.push(Message::text(Role::System, text)),
-            2 => messages.push(Message::text(Role::Assistant, text)),
-            _ => {
-                let id = format!("c{}", messages.len());
-                let mut call = Message::text(Role::Assistant, "");
-                call.tool_calls.push(ToolCall::new(
-                    &id,
-                    "read_file",
-                    format!(r#"{{"path":"src/f{file}.rs"}}"#),
-                ));
-                messages.push(call);
-                messages.push(Message::result(
-                    &id,
-                    format!("use src/f{}.rs", (file + 1) % 6),
-                ));
-            }
-        }
+    /// A call that reads a file, and its result.
+    fn reads(file: &str, result: &str) -> [Message; 2] {
+        let mut call = Message::text(Role::Assistant, "");
+        let arguments = format!(r#"{{"path":"{file}"}}"#);
+        call.tool_calls
+            .push(ToolCall::new(file, "read_file", arguments));
+        [call, Message::result(file, result)]
     }
 
-    /// A conversation of `steps`: each has a kind and a file. A compaction has a place, a mask of the steps that it keeps,
-    /// and the file in its summary. Of what is forgotten there are the step and the compaction.
-    fn conversation(
-        steps: &[(usize, usize)],
-        compactions: &[(usize, u16, usize)],
-        forgotten: &[(usize, usize)],
-    ) -> Conversation {
-        let (mut messages, mut starts) = (Vec::new(), vec![0]);
-        for (kind, file) in steps {
-            add(*kind, *file, &mut messages);
-            starts.push(messages.len());
+    #[test]
+    fn what_is_used_later_was_kept_fetched_again_or_is_unexplained() {
+        let mut messages = vec![Message::text(Role::User, "see src/kept.rs and src/lost.rs")];
+        messages.extend(reads("src/old.rs", "it calls src/again.rs"));
+        messages.push(Message::text(Role::User, "src/stays.rs"));
+        let at = messages.len();
+        messages.extend(reads("src/old.rs", "it calls src/again.rs"));
+        for used in ["kept", "lost", "again", "stays", "new"] {
+            messages.push(Message::text(Role::Assistant, format!("src/{used}.rs")));
         }
-        let recorded = compactions.iter().map(|(at, mask, file)| {
-            let at = at % starts.len();
-            let kept = (0..at)
-                .filter(|step| (*mask >> (step % 16)) & 1 == 1)
-                .map(|step| starts[step]..starts[step + 1]);
-            let summary = Some(format!("It is in src/f{file}.rs."));
-            RecordedCompaction {
-                message: starts[at],
-                kept: kept.collect(),
-                summary,
+        let conversation = Conversation {
+            recorded: vec![RecordedCompaction {
+                message: at,
+                summary: Some("It is in src/kept.rs and src/old.rs.".to_owned()),
+                kept: vec![at - 1..at],
                 ..RecordedCompaction::default()
-            }
-        });
-        let mut recorded: Vec<RecordedCompaction> = recorded.collect();
-        recorded.sort_by_key(|one| one.message);
-        let forgotten = forgotten
-            .iter()
-            .map(|(step, by)| {
-                (
-                    starts[step % starts.len()],
-                    recorded[by % recorded.len()].message,
-                )
-            })
-            .collect();
-        Conversation {
+            }],
             messages,
-            recorded,
-            forgotten,
             ..Conversation::default()
-        }
-    }
-
-    /// The same by definition: the whole history is searched for one compaction.
-    fn searched(
-        conversation: &Conversation,
-        actions: &SessionActions,
-        one: CompactionWindow<'_>,
-        noise: &SessionNoise,
-    ) -> ReferenceUses {
-        let messages = conversation.messages.as_slice();
-        let used = UsedReferences::from_turns(
-            messages,
-            &actions.turns[one.window.from..one.window.until],
-            noise,
-        );
-        let index = ReferenceIndex::new(&used.references);
-        let history = messages
-            .iter()
-            .take(one.compaction.message)
-            .filter(|message| message.role != Role::System);
-        let old: BTreeSet<usize> = history
-            .flat_map(|message| index.occurrences_in(&readable_text(message)))
-            .collect();
-        let kept = conversation.kept_at(one.compaction).into_iter();
-        let mut context: BTreeSet<usize> = kept
-            .flat_map(|message| index.occurrences_in(&readable_text(message)))
-            .collect();
-        context.extend(index.occurrences_in(one.compaction.summary.as_deref().unwrap()));
-        let shown = shown_in(
-            messages,
-            actions,
-            one.messages(actions, messages.len()),
-            one.window.from,
-            &index,
-        );
-        let mut uses = ReferenceUses {
-            in_context: old.intersection(&context).count(),
-            ..ReferenceUses::default()
         };
-        for place in old.difference(&context) {
-            match is_fetched_again(&shown, *place, used.first_use[*place]) {
-                None => uses.unexplained += 1,
-                Some(is_again) => uses.fetched_again += usize::from(is_again),
-            }
-        }
-        uses
-    }
-
-    proptest! {
-        #[test]
-        fn one_pass_finds_what_a_search_for_each_compaction_finds(
-            steps in prop::collection::vec((0..4_usize, 0..6_usize), 1..30),
-            compactions in prop::collection::vec((0..30_usize, any::<u16>(), 0..6_usize), 1..6),
-            forgotten in prop::collection::vec((0..30_usize, 0..6_usize), 0..8),
-        ) {
-            let conversation = conversation(&steps, &compactions, &forgotten);
-            let actions = SessionActions::from_messages(&conversation.messages);
-            let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
-            let windows = conversation.recorded.iter().zip(&borders).map(|(compaction, from)| {
-                CompactionWindow { compaction, window: Window::new(*from, &borders, actions.turns.len()) }
-            });
-            let windows: Vec<CompactionWindow<'_>> = windows.collect();
-            let noise = SessionNoise::from_messages(&conversation.messages);
-            let found = reference_uses(&conversation, &actions, &windows, &noise);
-            let expected = windows.iter().map(|one| Some(searched(&conversation, &actions, *one, &noise)));
-            prop_assert_eq!(found, expected.collect::<Vec<_>>());
-        }
+        let actions = SessionActions::from_messages(&conversation.messages);
+        let compaction = conversation.recorded.first().expect("one");
+        let from = actions.turn_at(at);
+        let window = Window::new(from, &[from], actions.turns.len());
+        let one = CompactionWindow { compaction, window };
+        let noise = SessionNoise::default();
+        let uses = reference_uses(&conversation, &actions, one, &noise).expect("a summary");
+        let expected = ReferenceUses {
+            in_context: 3,
+            fetched_again: 1,
+            unexplained: 1,
+        };
+        assert_eq!(uses, expected);
+        let silent = RecordedCompaction {
+            summary: None,
+            ..compaction.clone()
+        };
+        let one = CompactionWindow {
+            compaction: &silent,
+            window,
+        };
+        assert_eq!(reference_uses(&conversation, &actions, one, &noise), None);
     }
 }

@@ -1,7 +1,6 @@
 //! One session: its compactions with their controls, and what is known about it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Range;
 
 use serde::Serialize;
 
@@ -137,68 +136,6 @@ struct Session<'s> {
     start: usize,
 }
 
-/// What is known of each message, so that no message is read again for each of thousands of compactions.
-struct MessageFacts {
-    /// The characters before each message, and of all.
-    characters: Vec<usize>,
-    /// The messages that follow summaries, rising.
-    summarized: Vec<usize>,
-    /// Messages of the user that read like corrections, rising.
-    corrections: Vec<usize>,
-}
-
-impl MessageFacts {
-    fn new(conversation: &Conversation) -> MessageFacts {
-        let messages = &conversation.messages;
-        let mut characters = vec![0];
-        characters.extend(messages.iter().scan(0, |sum, message| {
-            *sum += characters_of(message);
-            Some(*sum)
-        }));
-        let summaries = conversation
-            .recorded
-            .iter()
-            .filter(|one| one.kind == CompactionKind::Summary);
-        let corrections = messages.iter().enumerate().filter(|(_, message)| {
-            message.role == Role::User && reads_like_correction(&message.content)
-        });
-        MessageFacts {
-            characters,
-            summarized: summaries.map(|one| one.message).collect(),
-            corrections: corrections.map(|(at, _)| at).collect(),
-        }
-    }
-
-    /// A rough count of the tokens since the summary before message `at`: four characters per token.
-    fn tokens_since_summary(&self, at: usize) -> u64 {
-        let before = self.summarized.partition_point(|message| *message < at);
-        let start = before
-            .checked_sub(1)
-            .and_then(|last| self.summarized.get(last))
-            .copied()
-            .unwrap_or(0);
-        let characters = self
-            .characters
-            .get(at)
-            .zip(self.characters.get(start))
-            .map_or(0, |(all, old)| all - old);
-        characters as u64 / 4
-    }
-
-    /// The first few messages in a range that read like corrections.
-    fn corrections_in(&self, range: Range<usize>) -> impl Iterator<Item = usize> {
-        /// A rule of thumb gives no rate.
-        const MOST: usize = 5;
-        let first = self.corrections.partition_point(|at| *at < range.start);
-        self.corrections
-            .iter()
-            .skip(first)
-            .copied()
-            .take_while(move |at| *at < range.end)
-            .take(MOST)
-    }
-}
-
 impl ObservedCompaction {
     /// Its window with both controls; `None` if it is not counted or lacks a control.
     pub(super) fn surrounded(&self) -> Option<SurroundedWindow> {
@@ -220,6 +157,7 @@ impl Session<'_> {
         &self,
         recorded: impl Iterator<Item = &'c RecordedCompaction>,
     ) -> Vec<ObservedCompaction> {
+        let noise = SessionNoise::from_messages(&self.conversation.messages);
         let windows = recorded.map(|compaction| {
             let from = self.actions.turn_at(compaction.message);
             CompactionWindow {
@@ -227,30 +165,18 @@ impl Session<'_> {
                 window: Window::new(from, self.borders, self.actions.turns.len()),
             }
         });
-        let windows: Vec<CompactionWindow<'_>> = windows.collect();
-        if windows.is_empty() {
-            return Vec::new();
-        }
-        let noise = SessionNoise::from_messages(&self.conversation.messages);
-        let uses = reference_uses(self.conversation, self.actions, &windows, &noise);
-        let facts = MessageFacts::new(self.conversation);
-        windows
-            .into_iter()
-            .zip(uses)
-            .map(|(one, uses)| self.compaction(one, uses, &facts))
-            .collect()
+        windows.map(|one| self.compaction(one, &noise)).collect()
     }
 
-    fn compaction(
-        &self,
-        one: CompactionWindow<'_>,
-        references: Option<ReferenceUses>,
-        facts: &MessageFacts,
-    ) -> ObservedCompaction {
+    fn compaction(&self, one: CompactionWindow<'_>, noise: &SessionNoise) -> ObservedCompaction {
         let (messages, recorded) = (&self.conversation.messages, one.compaction);
         let findings = findings(self.actions, one.window);
         let controls = surrounded(self.actions, one.window, self.borders, self.start);
-        let corrections = facts.corrections_in(one.messages(self.actions, messages.len()));
+        let references = reference_uses(self.conversation, self.actions, one, noise);
+        let following = messages.get(one.messages(self.actions, messages.len()));
+        let corrections = following.into_iter().flatten().filter(|message| {
+            message.role == Role::User && reads_like_correction(&message.content)
+        });
         let mut hasher = DefaultHasher::new();
         (
             identity(messages, recorded.message),
@@ -275,27 +201,36 @@ impl Session<'_> {
             figures: findings.figures,
             control_before: controls.map(|controls| controls.before),
             control_after: controls.map(|controls| controls.after),
-            corrections: corrections
-                .filter_map(|at| messages.get(at))
-                .map(quoted)
-                .collect(),
+            corrections: corrections.take(MOST_CORRECTIONS).map(quoted).collect(),
             re_read: findings.re_read,
             repeated: findings.repeated,
-            not_counted: self.reason_not_to_count(recorded, findings.figures, facts),
+            not_counted: self.reason_not_to_count(recorded, findings.figures),
             summary: recorded.summary.clone(),
             identity: hasher.finish(),
         }
+    }
+
+    /// A rough count of the tokens since the summary before message `at`: four characters per token.
+    fn tokens_since_summary(&self, at: usize) -> u64 {
+        let summaries = self
+            .conversation
+            .recorded
+            .iter()
+            .filter(|one| one.kind == CompactionKind::Summary && one.message < at);
+        let start = summaries.map(|one| one.message).max().unwrap_or(0);
+        let since = self.conversation.messages.get(start..at);
+        let characters: usize = since.into_iter().flatten().map(characters_of).sum();
+        characters as u64 / 4
     }
 
     fn reason_not_to_count(
         &self,
         recorded: &RecordedCompaction,
         figures: WindowFigures,
-        facts: &MessageFacts,
     ) -> Option<NotCounted> {
         /// A log that holds less than one part in this many of the recorded tokens lacks most of what was compacted.
         const PARTS: u64 = 10;
-        let tokens = facts.tokens_since_summary(recorded.message);
+        let tokens = self.tokens_since_summary(recorded.message);
         if recorded.kind == CompactionKind::Clearing {
             Some(NotCounted::Clearing)
         } else if self.conversation.begins_midway {
@@ -314,6 +249,9 @@ impl Session<'_> {
         }
     }
 }
+
+/// The most corrections that are listed: a rule of thumb gives no rate.
+const MOST_CORRECTIONS: usize = 5;
 
 /// The characters of a message and of the arguments of its calls.
 fn characters_of(message: &Message) -> usize {

@@ -133,8 +133,8 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
     let re_read: Vec<ReRead> = repeated_reads
         .iter()
         .map(|read| ReRead {
-            path: read.path.clone(),
-            lines: bounds(read.lines),
+            path: read.file.path.clone(),
+            lines: bounds(read.file.lines),
             turn: window.number_of(read.turn),
         })
         .collect();

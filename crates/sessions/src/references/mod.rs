@@ -18,7 +18,7 @@ mod target;
 pub use index::ReferenceIndex;
 pub use scan::{find_references, references_in};
 pub use session::{SessionNoise, command_of, readable_text, used_in};
-pub use target::{Lines, Target, targets};
+pub use target::{FileLines, Lines, Target, targets};
 
 use std::borrow::Cow;
 

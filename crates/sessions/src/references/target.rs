@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::session::command_of;
-use crate::transcript::{FileAction, ShellCommand, ToolCall, file_operation, shell_commands};
+use crate::transcript::{
+    FileAction, ShellCommand, ToolCall, file_operation, is_same_file, shell_commands,
+};
 use base::text::one_line;
 
 /// A range of lines, both ends included.
@@ -48,49 +50,31 @@ impl Lines {
     }
 }
 
-/// What a call looks at.
+/// Lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FileLines {
+    /// The path, as the call has it.
+    pub path: String,
+    /// The lines.
+    pub lines: Lines,
+}
+
+impl FileLines {
+    /// Whether some line is in both. A path is the same with and without the folders in front of it.
+    pub fn overlaps(&self, other: &FileLines) -> bool {
+        is_same_file(&self.path, &other.path) && self.lines.overlaps(other.lines)
+    }
+}
+
+/// What a call looks at. Two calls with an equal search or command, or with lines that overlap, show the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Lines of a file.
-    File {
-        /// The path, as the call has it.
-        path: String,
-        /// The lines.
-        lines: Lines,
-    },
+    File(FileLines),
     /// A search: the tool, the pattern and the places.
     Search(String),
     /// A command line that reads no file, with single blanks.
     Command(String),
-}
-
-impl Target {
-    /// Whether both show the same: overlapping lines of one file, the same search, the same command.
-    ///
-    /// A path is the same with and without the folders in front of it.
-    pub fn overlaps(&self, other: &Target) -> bool {
-        match (self, other) {
-            (
-                Target::File { path, lines },
-                Target::File {
-                    path: other,
-                    lines: others,
-                },
-            ) => is_same_file(path, other) && lines.overlaps(*others),
-            (this, other) => this == other,
-        }
-    }
-}
-
-/// Whether two paths name the same file, one perhaps written from another folder.
-fn is_same_file(a: &str, b: &str) -> bool {
-    let (a, b) = (a.trim_start_matches("./"), b.trim_start_matches("./"));
-    !a.is_empty() && !b.is_empty() && (ends_with_path(a, b) || ends_with_path(b, a))
-}
-
-fn ends_with_path(long: &str, short: &str) -> bool {
-    long.strip_suffix(short)
-        .is_some_and(|folders| folders.is_empty() || folders.ends_with('/'))
 }
 
 /// What a call looks at; nothing if it changes things, or does something else.
@@ -105,10 +89,10 @@ pub fn targets(call: &ToolCall) -> Vec<Target> {
         let lines = lines_of(&arguments);
         let is_read = operation.action == FileAction::Read;
         return is_read
-            .then_some(Target::File {
+            .then_some(Target::File(FileLines {
                 path: operation.path,
                 lines,
-            })
+            }))
             .into_iter()
             .collect();
     }
@@ -170,18 +154,20 @@ fn targets_of_command(command: &str) -> Vec<Target> {
             .iter()
             .filter(|operation| operation.action == FileAction::Read);
         let before = targets.len();
-        targets.extend(reads.map(|read| Target::File {
-            path: read.path.clone(),
-            lines: lines.unwrap_or(Lines::ALL),
+        targets.extend(reads.map(|read| {
+            Target::File(FileLines {
+                path: read.path.clone(),
+                lines: lines.unwrap_or(Lines::ALL),
+            })
         }));
         // `nl file | sed -n '10,20p'` shows only these lines.
-        if let (true, true, Some(lines), Some(Target::File { lines: shown, .. })) = (
+        if let (true, true, Some(lines), Some(Target::File(file))) = (
             part.is_piped,
             targets.len() == before,
             lines,
             targets.last_mut(),
         ) {
-            *shown = lines;
+            file.lines = lines;
         }
     }
     if targets.is_empty() {
@@ -279,7 +265,11 @@ mod tests {
     }
 
     fn file(path: &str, first: u64, last: u64) -> Target {
-        Target::File {
+        Target::File(lines_of_file(path, first, last))
+    }
+
+    fn lines_of_file(path: &str, first: u64, last: u64) -> FileLines {
+        FileLines {
             path: path.into(),
             lines: Lines { first, last },
         }
@@ -332,33 +322,35 @@ mod tests {
             shell("cargo  test --lib"),
             [Target::Command("cargo test --lib".into())]
         );
-        assert!(shell("tail -n 5 a.rs")[0].overlaps(&file("a.rs", 1, u64::MAX)));
-        assert!(!shell("tail -n 5 a.rs")[0].overlaps(&file("a.rs", 1, 50)));
+        let Some(Target::File(end)) = shell("tail -n 5 a.rs").pop() else {
+            panic!("a file")
+        };
+        assert!(end.overlaps(&lines_of_file("a.rs", 1, u64::MAX)));
+        assert!(!end.overlaps(&lines_of_file("a.rs", 1, 50)));
     }
 
     #[test]
     fn targets_overlap_by_lines_searches_by_pattern_and_place() {
-        assert!(file("/p/src/a.rs", 1, 10).overlaps(&file("src/a.rs", 10, 12)));
-        assert!(!file("src/a.rs", 1, 10).overlaps(&file("src/a.rs", 11, 12)));
-        assert!(!file("src/a.rs", 1, 10).overlaps(&file("src/ba.rs", 1, 10)));
+        assert!(lines_of_file("/p/src/a.rs", 1, 10).overlaps(&lines_of_file("src/a.rs", 10, 12)));
+        assert!(!lines_of_file("src/a.rs", 1, 10).overlaps(&lines_of_file("src/a.rs", 11, 12)));
+        assert!(!lines_of_file("src/a.rs", 1, 10).overlaps(&lines_of_file("src/ba.rs", 1, 10)));
         let search = |pattern: &str| {
             of(
                 "Grep",
                 &format!(r#"{{"pattern":"{pattern}","path":"src","-n":true}}"#),
             )
         };
-        assert!(
-            search("foo")[0].overlaps(&search("foo")[0])
-                && !search("foo")[0].overlaps(&search("bar")[0])
-        );
+        assert!(search("foo")[0] == search("foo")[0] && search("foo")[0] != search("bar")[0]);
     }
 
     proptest! {
         #[test]
         fn no_command_panics_and_each_overlaps_itself(command in "(sed|head|tail|cat|nl|\\| )?[ -~]{0,50}") {
             let found = shell(&command);
-            let is_empty = |target: &Target| matches!(target, Target::File { lines, .. } if lines.first > lines.last);
-            let overlaps = found.iter().all(|target| target.overlaps(target) || is_empty(target));
+            let overlaps = found.iter().all(|target| match target {
+                Target::File(file) => file.lines.first > file.lines.last || file.overlaps(file),
+                _ => true,
+            });
             prop_assert!(overlaps);
         }
     }
