@@ -19,7 +19,7 @@ pub use read::{Answer, SearchFault, excerpts_digest, read, read_excerpts};
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::action::{BuiltInTemplate, Prompt, Template, TemplateFault};
 use crate::compress::CommandSpec;
@@ -75,6 +75,19 @@ pub struct Recovery {
     /// Whether the steps after the first go by batch, too, where the first does.
     pub batches_steps: bool,
     pub locale: Locale,
+}
+
+impl Recovery {
+    /// What decides its searches, by the names of the pipeline.
+    pub fn settings(&self) -> Value {
+        json!({
+            "calls": self.calls,
+            "results": self.results,
+            "excerpt_tokens": self.excerpt_tokens.0,
+            "protocol": self.protocol,
+            "program": self.command.as_ref().map(CommandSpec::settings),
+        })
+    }
 }
 
 named_enum! {

@@ -1,7 +1,10 @@
 //! Methods: the ways to compress that a pipeline declares, checked and resolved.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
 
 use super::shape::Shape;
 use crate::action::{BuiltInStrategy, Digest, Template};
@@ -129,7 +132,52 @@ impl Protocol {
     }
 }
 
+impl Method {
+    /// What decides its contexts besides its strategy, model and prompt, by the names of the pipeline; `kept` is what stays
+    /// verbatim besides the summary.
+    pub fn settings(&self) -> Map<String, Value> {
+        let mut settings = Map::new();
+        let tokens = self.target_tokens.map(|tokens| Value::from(tokens.0));
+        settings.extend(tokens.map(|tokens| ("target_tokens".to_owned(), tokens)));
+        let kept = self.strategy.shape().map(|shape| Value::from(shape.name()));
+        settings.extend(kept.map(|kept| ("kept".to_owned(), kept)));
+        match &self.strategy {
+            Strategy::Prompted {
+                placement, extract, ..
+            } => {
+                settings.insert("placement".to_owned(), placement.name().into());
+                settings.insert("extract".to_owned(), extract.clone().into());
+            }
+            Strategy::Rule(BuiltInStrategy::Mask { keep_results }) => {
+                settings.insert("keep_results".to_owned(), (*keep_results).into());
+            }
+            Strategy::Command(spec) => {
+                settings.insert("program".to_owned(), spec.settings());
+            }
+            _ => {}
+        }
+        settings
+    }
+}
+
 impl CommandSpec {
+    /// What decides its output, by the names of the pipeline. The values of its variables are in cache keys alone, because
+    /// this is written to files that are shared, and a short secret can be guessed from its digest.
+    pub fn settings(&self) -> Value {
+        let inputs: BTreeMap<&String, &Digest> = self
+            .files
+            .iter()
+            .map(|(path, digest)| (path, digest))
+            .collect();
+        json!({
+            "command": self.argv,
+            "model": self.model,
+            "inputs": inputs,
+            "variables": self.variables().collect::<BTreeSet<_>>(),
+            "deterministic": self.deterministic,
+        })
+    }
+
     /// The variables that the program sees besides `PATH` and `HOME`: those that keys depend on, then the secrets.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.environment

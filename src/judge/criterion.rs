@@ -1,6 +1,7 @@
 //! A criterion: the dimension it belongs to, its weight, and what its scale means.
 
 use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::probe::ProbeType;
 use base::locale::Locale;
@@ -47,7 +48,7 @@ text_name! {
 }
 
 /// What three points of the scale look like; 1, 2 and 4 lie between.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Anchors {
     #[schemars(rename = "0", length(min = 1))]
@@ -59,7 +60,7 @@ pub struct Anchors {
     pub five: String,
 }
 
-#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Criterion {
     pub id: CriterionId,

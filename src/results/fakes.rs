@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::files::design::{
-    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo,
-};
+use super::files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
 use super::files::edits::TextEdit;
 use super::files::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
@@ -38,25 +36,15 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
         name: name.into(),
         strategy: strategy.into(),
         model: None,
-        target_tokens: None,
-        placement: None,
-        kept: None,
-        extract: None,
-        keep_results: None,
+        settings: Default::default(),
         deterministic: true,
         readers: vec!["agent".into()],
-        program: None,
     }
 }
 
 /// A design of these methods (name, strategy) on these fixtures (name, number of recall probes).
 pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u32) -> Design {
     let rubric = Rubric::built_in(Locale::En);
-    let criteria = rubric.criteria().iter().map(|c| CriterionWeight {
-        id: c.id.clone(),
-        dimension: c.dimension,
-        weight: c.weight,
-    });
     Design {
         runs: Runs {
             compress: runs,
@@ -77,7 +65,7 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         rubric: RubricInfo {
             digest: rubric.digest(),
             scope: Scope::ByType,
-            criteria: criteria.collect(),
+            criteria: rubric.criteria().to_vec(),
         },
         fixtures: fixtures
             .iter()

@@ -58,12 +58,8 @@ pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
 pub use files::context_row::ContextRow;
 pub use files::corrections::{AnswerScores, Regraded, Regradings};
-pub use files::design::{
-    CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo,
-    RecoveryInfo, RubricInfo,
-};
-pub use files::design_change::DesignChange;
-pub use files::edits::{FindTextEdit, TextEdit};
+pub use files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
 pub use files::find::{
     NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results,
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,

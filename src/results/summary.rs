@@ -355,7 +355,7 @@ impl SummaryBuilder<'_> {
         Some(MethodSummary {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
-            kept: info.kept.clone(),
+            kept: info.kept().map(str::to_owned),
             answerer,
             overall: overall_level(runs),
             dimensions,

@@ -82,7 +82,7 @@ fn a_label_of_another_design_is_refused_and_both_remedies_are_named() {
     let ended = project.expect(2, "run --label a --runs 1");
     ended.says(&[
         "the results `a` are of another design",
-        "the answerers: model, settings, prompt or endpoint",
+        ": prompt",
         "another --label keeps both; --replace keeps the old results as `a~1`",
     ]);
     assert!(

@@ -22,7 +22,7 @@ use crate::plan::{
     TooLong, USUAL_LATENCY, WorstCase, forecast, reachable,
 };
 use crate::results::{
-    Design, DesignChange, Label, ReadingCheck, ResultsFolder, all_sets, unfinished_refresh,
+    Design, Label, ReadingCheck, ResultsFolder, all_sets, design_conflicts, unfinished_refresh,
 };
 use base::locale::Locale;
 use base::text::shell_word;
@@ -351,13 +351,13 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     else {
         return;
     };
-    let change = DesignChange::between(&manifest.design, &Design::from_pipeline(pipeline));
+    let conflicts = design_conflicts(&manifest.design, &Design::from_pipeline(pipeline));
     let obstacle = if published.is_protected() {
         format!(
             "the results `{label}` are protected; `compeval labels protect --off {}` lifts the protection",
             shell_word(label.as_str())
         )
-    } else if published.has_rows() && !change.conflicts.is_empty() {
+    } else if published.has_rows() && !conflicts.is_empty() {
         let earlier = label.earlier(1);
         format!(
             "the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`"

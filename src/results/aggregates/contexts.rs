@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::Digest;
 use crate::measure::compression_ratio;
 use crate::results::files::context_row::ContextRow;
+use crate::results::files::edits::differing_settings;
 use crate::results::result_set::ResultSet;
 use base::units::Tokens;
 use stats::{self, Interval};
@@ -270,7 +271,7 @@ pub(crate) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
             pairs.push(IdenticalContexts {
                 methods: [info.name.clone(), other_info.name.clone()],
                 contexts: own.len() as u64,
-                settings: info.differing_settings(other_info),
+                settings: differing_settings(info, other_info),
             });
         }
     }

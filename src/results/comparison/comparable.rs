@@ -1,5 +1,6 @@
 //! Whether two result sets may be compared: by digests, not by names.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::action::Digest;
@@ -8,7 +9,6 @@ use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::{MethodVariant, ResultSet, VariantRef};
 use base::fault::suggestion;
-use base::locale::localized;
 use base::say;
 
 /// What differs between two result sets.
@@ -30,11 +30,6 @@ impl Incompatibility {
             allowed_from: None,
             excluded_fixture: None,
         }
-    }
-
-    /// A difference within a fixture that both sides have.
-    fn for_fixture(what: &str, fixture: &str) -> Incompatibility {
-        Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{fixture}`"))
     }
 
     fn allowed_from(scope: ComparisonScope, what: String) -> Incompatibility {
@@ -67,10 +62,7 @@ pub struct Incomparable {
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(localized(
-            "the two sides cannot be compared; what differs:",
-            "两侧不能比较；差异：",
-        ))?;
+        f.write_str("the two sides cannot be compared; what differs:")?;
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
@@ -79,10 +71,7 @@ impl fmt::Display for Incomparable {
             .iter()
             .all(|difference| difference.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
-            f.write_str(localized(
-                "\n`--only-common` compares the cells that do match",
-                "\n`--only-common` 只比较相符的单元",
-            ))?;
+            f.write_str("\n`--only-common` compares the cells that do match")?;
         }
         Ok(())
     }
@@ -100,11 +89,12 @@ impl Incomparable {
             .iter()
             .map(|variant| variant.key.as_str())
             .collect();
-        let what = say!(
-            "`{label}` has no method `{method}`; {}",
-            "`{label}` 没有方法 `{method}`；{}",
-            suggestion(method, &known)
-        );
+        let suggestion = suggestion(method, &known);
+        Incomparable::by(format!("`{label}` has no method `{method}`; {suggestion}"))
+    }
+
+    /// By something that no comparison may leave out.
+    pub(super) fn by(what: impl Into<String>) -> Incomparable {
         Incomparable {
             differences: vec![Incompatibility::new(what)],
             scope: ComparisonScope::All,
@@ -151,10 +141,8 @@ pub(super) fn incompatibilities(
         .clone()
         .all(|(own, other)| own.digests.transcript != other.digests.transcript)
     {
-        found.push(Incompatibility::new(localized(
-            "the fixtures: none has the same messages on both sides",
-            "样本：没有一个在两侧有相同的消息",
-        )));
+        let what = "the fixtures: none has the same messages on both sides";
+        found.push(Incompatibility::new(what));
     }
     found.extend(
         both.filter_map(|(own, other)| {
@@ -167,11 +155,7 @@ pub(super) fn incompatibilities(
             .iter()
             .filter(|info| other.fixture(&info.name).is_none());
         found.extend(lone.map(|info| {
-            let what = say!(
-                "fixture `{}`, which only one side has",
-                "样本 `{}`（仅一侧有）",
-                info.name
-            );
+            let what = format!("fixture `{}`, which only one side has", info.name);
             Incompatibility::allowed_from(ComparisonScope::Selected, what)
         }));
     }
@@ -189,61 +173,43 @@ fn compare_grading(
     pairs: &[VariantPair<'_>],
 ) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
-    let mut found = Vec::new();
-    if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
-        found.push(Incompatibility::new(localized("the rubric", "评分细则")));
-    }
-    if left.judges.len() != right.judges.len()
-        || left
-            .judges
-            .iter()
-            .zip(&right.judges)
-            .any(|(a, b)| !a.is_same(b))
-    {
-        let how = versus(&model_names(&left.judges), &model_names(&right.judges));
-        found.push(Incompatibility::new(say!(
-            "the judges ({how})",
-            "评审（{how}）"
-        )));
-    } else if let Some(how) = compare_panels(a, b) {
-        found.push(Incompatibility::new(say!(
-            "the judges that gave grades ({how})",
-            "给出评分的评审（{how}）"
-        )));
-    }
-    if left.judge_context != right.judge_context {
-        found.push(Incompatibility::new(localized(
+    let are_same_judges = left.judges.len() == right.judges.len()
+        && (left.judges.iter().zip(&right.judges)).all(|(a, b)| a.is_same(b));
+    let judges = match are_same_judges {
+        false => {
+            let how = versus(&model_names(&left.judges), &model_names(&right.judges));
+            Some(format!("the judges ({how})"))
+        }
+        true => compare_panels(a, b).map(|how| format!("the judges that gave grades ({how})")),
+    };
+    let settings = [
+        (
+            (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope),
+            "the rubric",
+        ),
+        (
+            left.judge_context != right.judge_context,
             "whether judges see the context (`judge_context`)",
-            "评审是否看到上下文（`judge_context`）",
-        )));
-    }
-    if left.tail != right.tail {
-        found.push(Incompatibility::new(localized(
+        ),
+        (
+            left.tail != right.tail,
             "what answerers see after the point (`tail`)",
-            "作答模型在压缩点之后看到的内容（`tail`）",
-        )));
-    }
-    if left.primary != right.primary {
-        let how = say!(
-            "`[gate] primary`: {} against {}",
-            "`[gate] primary`：{} 对比 {}",
-            left.primary,
-            right.primary
-        );
-        found.push(Incompatibility::new(say!(
-            "which answers are tested ({how})",
-            "检验哪些回答（{how}）"
-        )));
-    }
-    if left.primary == Book::Open && recoveries_differ(pairs) {
-        found.push(Incompatibility::new(localized(
+        ),
+        (
+            left.primary != right.primary,
+            "which answers are tested (`[gate] primary`)",
+        ),
+        (
+            left.primary == Book::Open && recoveries_differ(pairs),
             "how answerers may search (`[answer.recovery]`)",
-            "作答模型如何检索（`[answer.recovery]`）",
-        )));
-    }
-    found.extend(compare_answerers(pairs));
-    found.extend(compare_truncated_replies(pairs));
-    found
+        ),
+    ];
+    let settings = settings.into_iter().filter(|(differs, _)| *differs);
+    let all = settings.map(|(_, what)| what.to_owned()).chain(judges);
+    let all = all
+        .chain(compare_answerers(pairs))
+        .chain(compare_truncated_replies(pairs));
+    all.map(Incompatibility::new).collect()
 }
 
 /// How the panels of two sets with grades differ, if one lacks a judge that graded nothing there: a median over other
@@ -272,36 +238,27 @@ fn compare_fixtures(
     b: &FixtureInfo,
     has_answers: bool,
 ) -> Option<Incompatibility> {
+    let of_fixture = |scope, what: &str| {
+        Incompatibility::allowed_from(scope, format!("{what} of fixture `{}`", a.name))
+    };
     if a.digests.transcript != b.digests.transcript {
-        let difference = Incompatibility::for_fixture(
-            localized("the messages of fixture", "样本的消息："),
-            &a.name,
-        );
         Some(Incompatibility {
             excluded_fixture: Some(a.name.clone()),
-            ..difference
+            ..of_fixture(ComparisonScope::Common, "the messages")
         })
     } else if a.digests.points != b.digests.points {
-        Some(Incompatibility::for_fixture(
-            localized("the compression points of fixture", "样本的压缩点："),
-            &a.name,
+        Some(of_fixture(
+            ComparisonScope::Common,
+            "the compression points",
         ))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(Incompatibility::for_fixture(
-            localized("the probes of fixture", "样本的问题："),
-            &a.name,
-        ))
+        Some(of_fixture(ComparisonScope::Common, "the probes"))
     } else if !probe_identities(a).eq(probe_identities(b)) {
-        let what = say!(
-            "the selection of probes of fixture `{}`",
-            "样本 `{}` 所选的问题",
-            a.name
-        );
-        Some(Incompatibility::allowed_from(
+        Some(of_fixture(
             ComparisonScope::Selected,
-            what,
+            "the selection of probes",
         ))
     } else {
         None
@@ -323,25 +280,20 @@ fn recoveries_differ(pairs: &[VariantPair<'_>]) -> bool {
 }
 
 /// Answerers that differ, unless the user named both methods.
-fn compare_answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
-    let mut differences: Vec<Incompatibility> = Vec::new();
-    for pair in pairs
+fn compare_answerers(pairs: &[VariantPair<'_>]) -> BTreeSet<String> {
+    let differing = pairs
         .iter()
-        .filter(|pair| !pair.explicit && !pair.has_same_answerer())
-    {
+        .filter(|pair| !pair.explicit && !pair.has_same_answerer());
+    let lines = differing.map(|pair| {
         let [own, other] = [pair.a, pair.b]
             .map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
-        let how = versus(own, other);
-        let difference = Incompatibility::new(say!("the answerer ({how})", "作答模型（{how}）"));
-        if !differences.contains(&difference) {
-            differences.push(difference);
-        }
-    }
-    differences
+        format!("the answerer ({})", versus(own, other))
+    });
+    lines.collect()
 }
 
 /// Answerers of which one fails what the other grades, even if the user named both methods.
-fn compare_truncated_replies(pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
+fn compare_truncated_replies(pairs: &[VariantPair<'_>]) -> Option<String> {
     let mut both = pairs.iter().filter_map(|pair| {
         Some((
             pair.a.answerer?.truncated_replies?,
@@ -349,14 +301,9 @@ fn compare_truncated_replies(pairs: &[VariantPair<'_>]) -> Option<Incompatibilit
         ))
     });
     let (own, other) = both.find(|(own, other)| own != other)?;
-    let how = say!(
-        "`truncated_replies`: {own} against {other}",
-        "`truncated_replies`：{own} 对比 {other}"
-    );
-    Some(Incompatibility::new(say!(
-        "what is done with truncated answers ({how})",
-        "如何处理截断的回答（{how}）"
-    )))
+    Some(format!(
+        "what is done with truncated answers (`truncated_replies`: {own} against {other})"
+    ))
 }
 
 fn model_names(asked: &[ModelInfo]) -> String {
@@ -369,12 +316,9 @@ fn model_names(asked: &[ModelInfo]) -> String {
 
 fn versus(a: &str, b: &str) -> String {
     if a == b {
-        say!(
-            "{a}, with other settings or another prompt",
-            "{a}，设置或提示词不同"
-        )
+        format!("{a}, with other settings or another prompt")
     } else {
-        say!("{a} against {b}", "{a} 对比 {b}")
+        format!("{a} against {b}")
     }
 }
 

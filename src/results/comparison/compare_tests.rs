@@ -337,8 +337,10 @@ fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
         manifest("a", &[("mine", "command")]),
         manifest("b", &[("mine", "command")]),
     );
-    now.design.methods[0].target_tokens = Some(150);
-    then.design.methods[0].target_tokens = Some(2000);
+    for (design, tokens) in [(&mut now.design, 150), (&mut then.design, 2000)] {
+        let settings = &mut design.methods[0].settings;
+        settings.insert("target_tokens".into(), tokens.into());
+    }
     let model = |prompt: &str, effort: Option<&str>| {
         let mut info = crate::results::fakes::model_info("mine", "test/agent-1");
         info.prompt = Some(Digest::hash(prompt));
@@ -361,9 +363,9 @@ fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
     assert_eq!(
         *edits,
         [
-            "target_tokens: 2000 → 150",
-            "effort: not set → \"high\"",
-            "prompts/mine.md"
+            "prompts/mine.md",
+            "effort: not set → high",
+            "target_tokens: 2000 → 150"
         ]
     );
     assert!(

@@ -40,8 +40,6 @@ use super::result_set::selection::{Selection, Subset};
 use super::result_set::{ProbeAt, ResultSet, VariantRef};
 use crate::action::Digest;
 use crate::judge::Dimension;
-use base::locale::localized;
-use base::say;
 use stats::{
     self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts,
     NoRerun, Paired, RunValues,
@@ -78,14 +76,7 @@ pub fn compare(
         excluded.iter().map(|excluded| excluded.dimension).collect();
     let rows = pair_rows(judged.set, baseline.set, &probes, &left_out, &pairs, find);
     if !rows.iter().any(PairRow::has_common_part) {
-        let nothing = Incompatibility::new(localized(
-            "no cell was judged on both sides",
-            "没有两侧都已评分的单元",
-        ));
-        return Err(Incomparable {
-            differences: vec![nothing],
-            scope,
-        });
+        return Err(Incomparable::by("no cell was judged on both sides"));
     }
     let whole = verdicts(&rows);
     let tested = whole.tested;
@@ -236,15 +227,10 @@ fn pair_variants<'s>(
             .map(|b| b.variant.key.clone()),
     );
     if pairs.is_empty() {
-        let what = say!(
-            "the methods: none has the same name ({})",
-            "方法：没有同名的（{}）",
-            unmatched.join(", ")
-        );
-        return Err(Incomparable {
-            differences: vec![Incompatibility::new(what)],
-            scope: ComparisonScope::All,
-        });
+        let unmatched = unmatched.join(", ");
+        return Err(Incomparable::by(format!(
+            "the methods: none has the same name ({unmatched})"
+        )));
     }
     // If a side names a method, only this method is wanted, so the others are not missing.
     let named = judged.method.is_some() || baseline.method.is_some();

@@ -1,14 +1,13 @@
 //! The design of a result set: the pipeline as resolved, with the digests that make two result sets comparable.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::row::Row;
 use crate::action::{BuiltInStrategy, Digest};
-use crate::answer::{Recovery, SearchProtocol, TruncatedReplies};
-use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
-use crate::judge::{CriterionId, Dimension, Rubric, Scope};
+use crate::answer::{Recovery, TruncatedReplies};
+use crate::compress::{Method, Strategy};
+use crate::judge::{Criterion, Scope};
 use crate::pipeline::{
     AnswererIx, Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode,
 };
@@ -68,56 +67,12 @@ pub struct MethodInfo {
     pub strategy: String,
     /// The model that compresses, if one does.
     pub model: Option<ModelInfo>,
-    /// The size that the compression aims at.
-    pub target_tokens: Option<u64>,
-    /// Where its prompt is in the request, if not inline: `system`, `last`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<String>,
-    /// What it keeps verbatim besides its summary, as in `20k`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<String>,
-    /// The tag of the reply that its summary is taken from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extract: Option<String>,
-    /// How many of the newest tool results stay, if old ones are masked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_results: Option<u32>,
+    /// What else decides its contexts, by the names of the pipeline; see [`Method::settings`].
+    pub settings: Map<String, Value>,
     /// Whether one compression serves all runs.
     pub deterministic: bool,
     /// The names of the answerers that answer from its contexts.
     pub readers: Vec<String>,
-    /// The user's own program, if one compresses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<ProgramInfo>,
-}
-
-/// The parts of a user's program that decide its output, and by which a comparison names edits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ProgramInfo {
-    /// The program and its arguments, as the pipeline gives them.
-    pub command: Vec<String>,
-    /// The model that it was asked to use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Its declared input files.
-    pub inputs: BTreeMap<String, Digest>,
-    /// The names of its declared variables. Their values are part of the cache key only, because a manifest is shared,
-    /// and a short secret can be guessed from its digest.
-    pub variables: BTreeSet<String>,
-    /// Whether one execution serves all runs.
-    pub deterministic: bool,
-}
-
-impl ProgramInfo {
-    fn from_spec(spec: &CommandSpec) -> ProgramInfo {
-        ProgramInfo {
-            command: spec.argv.clone(),
-            model: spec.model.clone(),
-            inputs: spec.files.iter().cloned().collect(),
-            variables: spec.variables().map(str::to_owned).collect(),
-            deterministic: spec.deterministic,
-        }
-    }
 }
 
 /// A model with its settings and prompt.
@@ -140,37 +95,9 @@ pub struct ModelInfo {
     /// What is done with an answerer's replies that the token limit cut off; `None` for other models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_replies: Option<TruncatedReplies>,
-    /// How an answerer may search in its second answers; `None` if it may not.
+    /// How an answerer may search in its second answers ([`Recovery::settings`]); `None` if it may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovery: Option<RecoveryInfo>,
-}
-
-/// How an answerer may search in the replaced messages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecoveryInfo {
-    /// The most searches per answer.
-    pub calls: u32,
-    /// The most messages that a search returns.
-    pub results: u32,
-    /// The most tokens of each message.
-    pub excerpt_tokens: u64,
-    /// How a model asks for one.
-    pub protocol: SearchProtocol,
-    /// The product's own search; `None` for the built-in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<ProgramInfo>,
-}
-
-impl RecoveryInfo {
-    fn new(recovery: &Recovery) -> RecoveryInfo {
-        RecoveryInfo {
-            calls: recovery.calls,
-            results: recovery.results,
-            excerpt_tokens: recovery.excerpt_tokens.0,
-            protocol: recovery.protocol,
-            program: recovery.command.as_ref().map(ProgramInfo::from_spec),
-        }
-    }
+    pub recovery: Option<Value>,
 }
 
 /// The parts of the rubric that grades depend on.
@@ -180,19 +107,8 @@ pub struct RubricInfo {
     pub digest: Digest,
     /// Which criteria grade a probe.
     pub scope: Scope,
-    /// Weights, so that panels can be averaged without the rubric's file.
-    pub criteria: Vec<CriterionWeight>,
-}
-
-/// A criterion's part in its dimension.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CriterionWeight {
-    /// The criterion's id in the rubric.
-    pub id: CriterionId,
-    /// The dimension that its points count towards.
-    pub dimension: Dimension,
-    /// Its weight there, above 0.
-    pub weight: f64,
+    /// Its criteria, with their weights, so that panels can be averaged without the rubric's file.
+    pub criteria: Vec<Criterion>,
 }
 
 /// A fixture with the probes that were selected from its bank.
@@ -267,7 +183,11 @@ impl Design {
                     ModelInfo::new(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone())
                 })
                 .collect(),
-            rubric: RubricInfo::new(&pipeline.rubric, settings.rubric_scope),
+            rubric: RubricInfo {
+                digest: pipeline.rubric.digest(),
+                scope: settings.rubric_scope,
+                criteria: pipeline.rubric.criteria().to_vec(),
+            },
             fixtures: pipeline
                 .fixtures
                 .iter()
@@ -395,13 +315,13 @@ fn reader_names(pipeline: &Pipeline, readers: &[AnswererIx]) -> Vec<String> {
 }
 
 /// How the answerer of this name may search in its second answers.
-fn recovery_of(pipeline: &Pipeline, closed: &str) -> Option<RecoveryInfo> {
+fn recovery_of(pipeline: &Pipeline, closed: &str) -> Option<Value> {
     let all = pipeline
         .answerers
         .iter()
         .filter_map(|answerer| answerer.recovery.as_ref());
     all.filter(|recovery| *recovery.closed == *closed)
-        .map(RecoveryInfo::new)
+        .map(Recovery::settings)
         .next()
 }
 
@@ -430,63 +350,15 @@ impl MethodInfo {
                 .strategy
                 .model()
                 .map(|model| ModelInfo::new(&method.name.0, model, template, path)),
-            target_tokens: method.target_tokens.map(|tokens| tokens.0),
-            placement: match &method.strategy {
-                Strategy::Prompted { placement, .. } if *placement != PromptPlacement::Inline => {
-                    Some(placement.name().to_owned())
-                }
-                _ => None,
-            },
-            kept: method.strategy.shape().map(|shape| shape.name()),
-            extract: match &method.strategy {
-                Strategy::Prompted { extract, .. } => extract.clone(),
-                _ => None,
-            },
-            keep_results: match &method.strategy {
-                Strategy::Rule(BuiltInStrategy::Mask { keep_results }) => Some(*keep_results),
-                _ => None,
-            },
+            settings: method.settings(),
             deterministic: method.strategy.is_deterministic(),
             readers,
-            program: match &method.strategy {
-                Strategy::Command(spec) => Some(ProgramInfo::from_spec(spec)),
-                _ => None,
-            },
         }
     }
 
-    /// The settings in which two methods of one strategy differ, by their names in a pipeline.
-    pub(crate) fn differing_settings(&self, other: &MethodInfo) -> Vec<String> {
-        if self.strategy != other.strategy {
-            return Vec::new();
-        }
-        let differs = [
-            (
-                "model",
-                self.model.as_ref().map(|asked| &asked.model)
-                    != other.model.as_ref().map(|asked| &asked.model),
-            ),
-            (
-                "settings",
-                self.model.as_ref().map(|a| &a.settings)
-                    != other.model.as_ref().map(|a| &a.settings),
-            ),
-            (
-                "prompt",
-                self.model.as_ref().map(|a| a.prompt) != other.model.as_ref().map(|a| a.prompt),
-            ),
-            ("target_tokens", self.target_tokens != other.target_tokens),
-            ("placement", self.placement != other.placement),
-            ("keep_*", self.kept != other.kept),
-            ("extract", self.extract != other.extract),
-            ("keep_results", self.keep_results != other.keep_results),
-            ("command", self.program != other.program),
-        ];
-        differs
-            .into_iter()
-            .filter(|(_, differs)| *differs)
-            .map(|(name, _)| name.to_owned())
-            .collect()
+    /// What it keeps verbatim besides its summary, as in `20k`.
+    pub fn kept(&self) -> Option<&str> {
+        self.settings.get("kept")?.as_str()
     }
 
     /// Whether it keeps everything: the ceiling.
@@ -550,21 +422,6 @@ impl ModelInfo {
             .take_while(char::is_ascii_alphabetic)
             .collect::<String>()
             .to_lowercase()
-    }
-}
-
-impl RubricInfo {
-    fn new(rubric: &Rubric, scope: Scope) -> RubricInfo {
-        let criteria = rubric.criteria().iter().map(|criterion| CriterionWeight {
-            id: criterion.id.clone(),
-            dimension: criterion.dimension,
-            weight: criterion.weight,
-        });
-        RubricInfo {
-            digest: rubric.digest(),
-            scope,
-            criteria: criteria.collect(),
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! What was edited between two designs, in the words of `plan`: `target_tokens: 2000 → 150`, `prompts/anchored.md:14`.
+//! Designs are compared as the documents that manifests have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::design::{Design, MethodInfo, ModelInfo, ProgramInfo};
+use super::design::{Design, MethodInfo};
 use crate::action::Digest;
 
 /// How a text differs from an earlier one.
@@ -34,6 +35,89 @@ impl TextEdit {
 /// Finds how a text differs from an earlier one: path as shown, digest before, digest after.
 pub type FindTextEdit<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> TextEdit;
 
+/// A value in which two documents differ.
+struct Difference {
+    /// The names that lead to it.
+    path: Vec<String>,
+    /// `None` where it is not set.
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+impl Difference {
+    /// Its name in the innermost object.
+    fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    fn digests(&self) -> [Option<Digest>; 2] {
+        [&self.before, &self.after].map(|side| serde_json::from_value(side.clone()?).ok())
+    }
+
+    fn is_rise(&self) -> bool {
+        let [before, after] = [&self.before, &self.after].map(|side| side.as_ref()?.as_u64());
+        before < after
+    }
+
+    /// The difference in words; of a text, only what it is.
+    fn line(&self) -> String {
+        match self.digests() {
+            [None, None] => format!(
+                "{}: {} → {}",
+                self.name(),
+                shown(self.before.as_ref()),
+                shown(self.after.as_ref())
+            ),
+            [None, Some(_)] => format!("{}: new", self.name()),
+            [Some(_), None] => format!("{}: removed", self.name()),
+            [Some(_), Some(_)] => self.name().to_owned(),
+        }
+    }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    match value {
+        None => "not set".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => {
+            let items: Vec<String> = items.iter().map(|item| shown(Some(item))).collect();
+            items.join(" ")
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
+/// All values in which two documents differ. Objects are compared name by name; null is not set.
+fn differences(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare(&[], Some(before), Some(after), &mut found);
+    found
+}
+
+fn compare(
+    path: &[String],
+    before: Option<&Value>,
+    after: Option<&Value>,
+    found: &mut Vec<Difference>,
+) {
+    let [before, after] = [before, after].map(|side| side.filter(|value| !value.is_null()));
+    match [before, after] {
+        [before, after] if before == after => {}
+        [Some(Value::Object(old)), Some(Value::Object(new))] => {
+            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                let path = [path, std::slice::from_ref(name)].concat();
+                compare(&path, old.get(name), new.get(name), found);
+            }
+        }
+        [before, after] => found.push(Difference {
+            path: path.to_vec(),
+            before: before.cloned(),
+            after: after.cloned(),
+        }),
+    }
+}
+
 /// What was edited in a method.
 #[derive(Debug, Default)]
 pub(crate) struct MethodEdits {
@@ -41,6 +125,34 @@ pub(crate) struct MethodEdits {
     pub lines: Vec<String>,
     /// Prompts and inputs that differ.
     pub texts: Vec<TextEdit>,
+}
+
+/// The differences of two methods that decide their contexts. Of different strategies everything differs, so they have
+/// none.
+fn method_differences(before: &MethodInfo, after: &MethodInfo) -> Vec<Difference> {
+    if before.strategy != after.strategy {
+        return Vec::new();
+    }
+    let [old, new] = [before, after].map(|method| serde_json::to_value(method).unwrap_or_default());
+    let mut found = differences(&old, &new);
+    found.retain(|difference| {
+        let path: Vec<&str> = difference.path.iter().map(String::as_str).collect();
+        !matches!(
+            path.as_slice(),
+            ["name" | "readers" | "deterministic"]
+                | ["model", "name" | "endpoint" | "lexical" | "prompt_path"]
+        )
+    });
+    found
+}
+
+/// The settings in which two methods of one strategy differ.
+pub(crate) fn differing_settings(one: &MethodInfo, other: &MethodInfo) -> Vec<String> {
+    let differences = method_differences(one, other);
+    differences
+        .iter()
+        .map(|difference| difference.name().to_owned())
+        .collect()
 }
 
 /// The edits of a method. Those of another method of the same strategy are how the two differ; with another strategy
@@ -51,145 +163,139 @@ pub(crate) fn method_edits(
     find: FindTextEdit<'_>,
 ) -> MethodEdits {
     let mut edits = MethodEdits::default();
-    if before.name != after.name && before.strategy != after.strategy {
-        return edits;
+    if before.name == after.name && before.strategy != after.strategy {
+        let line = format!("strategy: {} → {}", before.strategy, after.strategy);
+        edits.lines.push(line);
     }
-    edits.compare("strategy", Some(&before.strategy), Some(&after.strategy));
-    edits.compare(
-        "target_tokens",
-        before.target_tokens.as_ref(),
-        after.target_tokens.as_ref(),
-    );
-    edits.compare(
-        "placement",
-        before.placement.as_ref(),
-        after.placement.as_ref(),
-    );
-    edits.compare("kept", before.kept.as_ref(), after.kept.as_ref());
-    edits.compare("extract", before.extract.as_ref(), after.extract.as_ref());
-    edits.compare_models(before.model.as_ref(), after.model.as_ref(), find);
-    edits.compare_programs(before.program.as_ref(), after.program.as_ref(), find);
+    let asked = after.model.as_ref();
+    let prompt = asked.and_then(|asked| asked.prompt_path.as_deref());
+    for difference in method_differences(before, after) {
+        let path = match difference.name() {
+            "prompt" => prompt.unwrap_or("the built-in prompt"),
+            name => name,
+        };
+        match difference.digests() {
+            [Some(old), Some(new)] => {
+                let edit = find(path, &old, &new);
+                edits.lines.extend(edit.places.iter().cloned());
+                edits.texts.push(edit);
+            }
+            _ => edits.lines.push(difference.line()),
+        }
+    }
     edits
 }
 
 /// Edits of the pipeline as a whole that do not prevent a comparison.
 pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
-    let mut edits = MethodEdits::default();
-    edits.compare(
-        "focus topic",
-        before.focus_topic.as_ref(),
-        after.focus_topic.as_ref(),
-    );
-    edits.lines
+    let [before, after] = [before, after].map(|design| design.focus_topic.clone().map(Value::from));
+    let topic = Difference {
+        path: vec!["focus topic".to_owned()],
+        before,
+        after,
+    };
+    let is_edited = topic.before != topic.after;
+    is_edited.then(|| topic.line()).into_iter().collect()
 }
 
-impl MethodEdits {
-    fn compare<T: ToString + PartialEq>(
-        &mut self,
-        name: &str,
-        before: Option<&T>,
-        after: Option<&T>,
-    ) {
-        if before != after {
-            let [before, after] = [before, after]
-                .map(|value| value.map_or_else(|| "not set".to_owned(), T::to_string));
-            self.lines.push(format!("{name}: {before} → {after}"));
-        }
-    }
-
-    fn compare_models(
-        &mut self,
-        before: Option<&ModelInfo>,
-        after: Option<&ModelInfo>,
-        find: FindTextEdit<'_>,
-    ) {
-        self.compare(
-            "model",
-            before.map(|asked| &asked.model),
-            after.map(|asked| &asked.model),
-        );
-        let settings = [before, after]
-            .map(|asked| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok()));
-        let objects = settings.iter().flatten().filter_map(Value::as_object);
-        let names: BTreeSet<&String> = objects.flat_map(|settings| settings.keys()).collect();
-        for name in names {
-            let [old, new] = settings.each_ref().map(|settings| {
-                settings
-                    .as_ref()?
-                    .get(name)
-                    .filter(|value| !value.is_null())
-            });
-            self.compare(name, old, new);
-        }
-        if let [Some(old), Some(new)] = [before, after].map(|asked| asked?.prompt) {
-            let path = after
-                .and_then(|asked| asked.prompt_path.clone())
-                .unwrap_or_else(|| "the built-in prompt".to_owned());
-            self.compare_texts(&path, &old, &new, find);
-        }
-    }
-
-    fn compare_programs(
-        &mut self,
-        before: Option<&ProgramInfo>,
-        after: Option<&ProgramInfo>,
-        find: FindTextEdit<'_>,
-    ) {
-        let (Some(before), Some(after)) = (before, after) else {
-            return;
-        };
-        self.compare(
-            "command",
-            Some(&before.command.join(" ")),
-            Some(&after.command.join(" ")),
-        );
-        self.compare("model", before.model.as_ref(), after.model.as_ref());
-        for (path, old, new) in differing(&before.inputs, &after.inputs) {
-            match (old, new) {
-                (Some(old), Some(new)) => self.compare_texts(path, old, new, find),
-                (None, _) => self.lines.push(format!("{path}: new input")),
-                (_, None) => self.lines.push(format!("{path}: no longer an input")),
+/// The differences by which rows of an earlier design would be lost or changed, in words; what only the later design has
+/// is none. Paths of prompts and the order of lists do not matter.
+pub fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
+    let mut conflicts = Vec::new();
+    let mut probes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for difference in differences(&document(before), &document(after)) {
+        let path: Vec<&str> = difference.path.iter().map(String::as_str).collect();
+        let is_new = difference.before.is_none();
+        let line = match path.as_slice() {
+            ["planted"] | ["fixtures" | "methods", _] | ["fixtures", _, "probes", _] if is_new => {
+                continue;
             }
+            // Which answers are tested is decided when rows are read.
+            [.., "prompt_path"] | ["primary"] => continue,
+            ["fixtures", fixture, "probes", _] => {
+                let id = difference.before.as_ref().and_then(|probe| probe.get("id"));
+                let ids = probes.entry((*fixture).to_owned()).or_default();
+                ids.push(shown(id));
+                continue;
+            }
+            ["fixtures", fixture, "digests", "transcript"] => {
+                format!("the messages of fixture {fixture}")
+            }
+            // Tags, and the rest of a bank.
+            ["fixtures", _, _, ..] => continue,
+            ["methods", name, _, ..] => describe_edit(before, after, name),
+            ["runs", _] if difference.is_rise() => continue,
+            ["runs", stage] => {
+                let name = match *stage {
+                    "compress" => "runs",
+                    "answer" => "answers in a run",
+                    _ => "judgements of an answer",
+                };
+                let [old, new] = [&difference.before, &difference.after];
+                format!("{name}: {} → {}", shown(old.as_ref()), shown(new.as_ref()))
+            }
+            ["planted", ..] => {
+                "what is planted in the sessions (`planted`), or who is asked about it".to_owned()
+            }
+            ["rubric", ..] => "the rubric".to_owned(),
+            [list, name] => match is_new {
+                true => format!("{} {name} is new", list.trim_end_matches('s')),
+                false => format!("{} {name} is not in this run", list.trim_end_matches('s')),
+            },
+            [list, name, ..] => {
+                format!(
+                    "{} {name}: {}",
+                    list.trim_end_matches('s'),
+                    difference.line()
+                )
+            }
+            _ => difference.line(),
+        };
+        if !conflicts.contains(&line) {
+            conflicts.push(line);
         }
-        let added = after
-            .variables
-            .difference(&before.variables)
-            .map(|name| format!("variable {name}: new"));
-        let removed = before
-            .variables
-            .difference(&after.variables)
-            .map(|name| format!("variable {name}: removed"));
-        self.lines.extend(added.chain(removed));
-        self.compare(
-            "deterministic",
-            Some(&before.deterministic),
-            Some(&after.deterministic),
-        );
     }
+    conflicts.extend(probes.into_iter().map(|(fixture, ids)| {
+        let ids = match ids.len() {
+            1..=3 => ids.join(", "),
+            number => format!("{number} of them"),
+        };
+        format!("probes of fixture {fixture} that this run does not ask: {ids}")
+    }));
+    conflicts
+}
 
-    fn compare_texts(
-        &mut self,
-        path: &str,
-        before: &Digest,
-        after: &Digest,
-        find: FindTextEdit<'_>,
-    ) {
-        if before != after {
-            let edit = find(path, before, after);
-            self.lines.extend(edit.places.iter().cloned());
-            self.texts.push(edit);
-        }
+fn describe_edit(before: &Design, after: &Design, name: &str) -> String {
+    let edits = before
+        .method(name)
+        .zip(after.method(name))
+        .map(|(old, new)| method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).lines);
+    match edits.unwrap_or_default() {
+        edits if edits.is_empty() => format!("method {name}"),
+        edits => format!("method {name}: {}", edits.join(", ")),
     }
 }
 
-/// The entries of two maps that differ.
-fn differing<'m, T: PartialEq>(
-    before: &'m BTreeMap<String, T>,
-    after: &'m BTreeMap<String, T>,
-) -> Vec<(&'m String, Option<&'m T>, Option<&'m T>)> {
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let both = names
-        .into_iter()
-        .map(|name| (name, before.get(name), after.get(name)));
-    both.filter(|(_, before, after)| before != after).collect()
+/// A design as a document in which what is in its lists has a name.
+fn document(design: &Design) -> Value {
+    let mut document = serde_json::to_value(design).unwrap_or_default();
+    for list in ["methods", "answerers", "judges", "fixtures"] {
+        name_items(document.get_mut(list), "name");
+    }
+    let fixtures = document.get_mut("fixtures").and_then(Value::as_object_mut);
+    for fixture in fixtures.into_iter().flat_map(Map::values_mut) {
+        name_items(fixture.get_mut("probes"), "digest");
+    }
+    document
+}
+
+/// Turns a list into an object, by a field that is different in each item.
+fn name_items(list: Option<&mut Value>, field: &str) {
+    let Some(list) = list else { return };
+    let items = list.as_array_mut().map(std::mem::take).unwrap_or_default();
+    let named = items.into_iter().filter_map(|item| {
+        let name = item.get(field)?.as_str()?.to_owned();
+        Some((name, item))
+    });
+    *list = Value::Object(named.collect());
 }

@@ -17,7 +17,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::design_change::DesignChange;
+use super::edits::design_conflicts;
 use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, Outcome};
@@ -165,10 +165,7 @@ impl LabelFolders {
         if current.outcome == Outcome::Complete {
             return false;
         }
-        if !DesignChange::between(&current.design, &manifest.design)
-            .conflicts
-            .is_empty()
-        {
+        if !design_conflicts(&current.design, &manifest.design).is_empty() {
             return true;
         }
         match (self.incomplete().row_count(), self.published().row_count()) {
@@ -221,9 +218,7 @@ impl LabelFolders {
                     .ok()
                     .zip(new.manifest().ok())
                     .is_none_or(|(old, new)| {
-                        !DesignChange::between(&old.design, &new.design)
-                            .conflicts
-                            .is_empty()
+                        !design_conflicts(&old.design, &new.design).is_empty()
                     });
             if is_kept {
                 self.shift(&old)?;

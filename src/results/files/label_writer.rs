@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::design::Design;
-use super::design_change::DesignChange;
+use super::edits::design_conflicts;
 use super::folder::{FolderError, ResultsFolder, names};
 use super::keys_file::KeysFile;
 use super::label::Label;
@@ -35,12 +35,15 @@ pub enum LabelWriterError {
     #[error("`{_0}` is the label of results that were replaced; choose one without `~`")]
     Numbered(Label),
     /// The label has results of another design.
-    #[error("the results `{label}` are of another design, and this run would replace them; what differs:{}", list(&change.conflicts))]
+    #[error(
+        "the results `{label}` are of another design, and this run would replace them; what differs:{}",
+        list(conflicts)
+    )]
     OtherDesign {
         /// The label.
         label: Label,
         /// How the designs differ.
-        change: DesignChange,
+        conflicts: Vec<String>,
     },
     /// The results of the label cannot be read.
     #[error(transparent)]
@@ -123,11 +126,11 @@ impl LabelWriter {
                 return Err(LabelWriterError::Protected(label));
             }
         } else if published.has_rows() && !is_without_reply(&published)? {
-            let change = DesignChange::between(&published.manifest()?.design, design);
-            if !change.conflicts.is_empty() {
+            let conflicts = design_conflicts(&published.manifest()?.design, design);
+            if !conflicts.is_empty() {
                 return Err(LabelWriterError::OtherDesign {
                     label: label.clone(),
-                    change,
+                    conflicts,
                 });
             }
         }

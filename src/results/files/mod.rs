@@ -3,7 +3,6 @@
 pub(super) mod context_row;
 pub(super) mod corrections;
 pub(super) mod design;
-pub(super) mod design_change;
 pub(super) mod edits;
 pub(super) mod find;
 pub(super) mod folder;

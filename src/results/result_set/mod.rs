@@ -14,14 +14,14 @@ use self::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
 use self::scores::Scores;
 use self::selection::Subset;
 use super::files::context_row::ContextRow;
-use super::files::design::{CriterionWeight, Design, MethodInfo, ModelInfo};
+use super::files::design::{Design, MethodInfo, ModelInfo};
 use super::files::folder::{FolderError, ResultsFolder};
 use super::files::manifest::Manifest;
 use super::files::planted_row::PlantedRow;
 use super::files::row::{Row, RowKeys};
 use super::files::rows_file::RowError;
 use crate::action::{Digest, KeyHalf, StageName};
-use crate::judge::Score;
+use crate::judge::{Criterion, Score};
 use crate::probe::ProbeType;
 
 /// A method with one of its answerers: what a table has a line for.
@@ -603,7 +603,7 @@ struct DesignIndex<'m> {
     variants: HashMap<(&'m str, &'m str), usize>,
     probes: HashMap<(&'m str, u32, &'m str), usize>,
     judges: HashMap<&'m str, usize>,
-    criteria: &'m [CriterionWeight],
+    criteria: &'m [Criterion],
 }
 
 impl<'m> DesignIndex<'m> {

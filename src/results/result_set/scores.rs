@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::grade::{AnswerAt, ByDimension, Grade, equal_range, place};
 use crate::action::KeyHalf;
-use crate::judge::Dimension;
-use crate::results::files::design::{CriterionWeight, Design};
+use crate::judge::{Criterion, Dimension};
+use crate::results::files::design::Design;
 use stats::{self, MissingCounts};
 
 /// The scores of one answer in one repetition of the judgement, by dimension: the medians of its panel.
@@ -148,11 +148,7 @@ fn whole_panels(grades: &[Grade], judges: usize) -> impl Iterator<Item = &[Grade
 }
 
 /// Merges the grades of a panel into one: the median of each criterion, weighted as in the rubric.
-fn merge_panels(
-    grades: &[Grade],
-    judges: usize,
-    criteria: &[CriterionWeight],
-) -> Vec<MergedScores> {
+fn merge_panels(grades: &[Grade], judges: usize, criteria: &[Criterion]) -> Vec<MergedScores> {
     let merged = whole_panels(grades, judges).filter_map(|panel| {
         let first = panel.first()?;
         let dimensions = if panel.len() == 1 {
@@ -170,7 +166,7 @@ fn merge_panels(
     all
 }
 
-fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
+fn weigh(panel: &[Grade], criteria: &[Criterion]) -> ByDimension {
     let mut by_criterion: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
     for (criterion, points) in panel.iter().flat_map(|grade| &grade.points) {
         by_criterion
@@ -178,7 +174,7 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
             .or_default()
             .push(f64::from(*points));
     }
-    let medians: Vec<(&CriterionWeight, f64)> = (by_criterion.iter())
+    let medians: Vec<(&Criterion, f64)> = (by_criterion.iter())
         .filter_map(|(criterion, points)| {
             Some((
                 criteria.get(usize::from(*criterion))?,

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use base::locale::Locale;
 use compeval::action::{ActionKey, Digest};
-use compeval::answer::SearchProtocol;
 use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
@@ -15,9 +14,8 @@ use compeval::report::html::{
 };
 use compeval::report::{Block, Section, TextStyle, TextTable};
 use compeval::results::{
-    ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo,
-    ModelInfo, ProbeInfo, RecoveryInfo, ResultSet, Row, RubricInfo, Side, Summary, TextEdit,
-    compare, summarize,
+    ComparisonScope, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
+    ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
 };
 use models::Settings;
 use sessions::transcript::{Message, Role};
@@ -458,35 +456,15 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
     }
 }
 
-fn recovery() -> RecoveryInfo {
-    RecoveryInfo {
-        calls: 2,
-        results: 4,
-        excerpt_tokens: 600,
-        protocol: SearchProtocol::Tool,
-        program: None,
-    }
-}
-
 fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
     let rubric = Rubric::built_in(options.locale);
-    let weight = |c: &compeval::judge::Criterion| CriterionWeight {
-        id: c.id.clone(),
-        dimension: c.dimension,
-        weight: c.weight,
-    };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
-        placement: None,
-        kept: None,
-        extract: None,
         name: format!("{name}{}", options.injection),
         strategy: (*strategy).into(),
         model: None,
-        target_tokens: None,
-        keep_results: None,
+        settings: Default::default(),
         deterministic: false,
         readers: vec![format!("agent{}", options.injection)],
-        program: None,
     };
     Design {
         runs: Runs {
@@ -501,14 +479,14 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),
         answerers: vec![ModelInfo {
-            recovery: options.searched.then(recovery),
+            recovery: options.searched.then(|| serde_json::json!({ "calls": 2 })),
             ..asked("agent", options.injection)
         }],
         judges: vec![asked("judge", options.injection)],
         rubric: RubricInfo {
             digest: rubric.digest(),
             scope: Scope::ByType,
-            criteria: rubric.criteria().iter().map(weight).collect(),
+            criteria: rubric.criteria().to_vec(),
         },
         planted: None,
         fixtures: fixtures(options)
