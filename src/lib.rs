@@ -8,8 +8,8 @@
 //! This runs the whole matrix of the sample project, offline, and reads its scores:
 //!
 //! ```
-//! use compeval::evaluation::{Ending, Event, Request, evaluate};
-//! use compeval::results::Label;
+//! use compeval::evaluation::{Event, Request, evaluate};
+//! use compeval::results::{Label, Outcome};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
@@ -23,7 +23,7 @@
 //! let mut steps = 0;
 //! let outcome = evaluate(request, &mut |event| steps += usize::from(matches!(event, Event::Step { .. })))?;
 //!
-//! assert_eq!(outcome.ending, Ending::Complete);
+//! assert_eq!(outcome.ending, Outcome::Complete);
 //! assert!(steps > 0 && outcome.folder().path().join("cells.jsonl").exists());
 //! let summary = outcome.summary.ok_or("a part of a matrix has no summary")?;
 //! for (method, scores) in &summary.methods {

@@ -6,9 +6,9 @@ use std::process::ExitStatus;
 use crate::cli::findings::render_some;
 use crate::cli::format::money;
 use crate::cli::terminal::Console;
-use crate::evaluation::{DearestReply, Ending, EvaluationError};
+use crate::evaluation::{DearestReply, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
-use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
+use crate::results::{FolderError, LabelLockError, LabelWriterError, Outcome, SetError};
 use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
 use base::text::shell_word;
@@ -87,15 +87,15 @@ impl Exit {
     }
 }
 
-impl From<Ending> for Exit {
-    fn from(ending: Ending) -> Exit {
+impl From<Outcome> for Exit {
+    fn from(ending: Outcome) -> Exit {
         match ending {
-            Ending::Complete => Exit::Done,
-            Ending::Pending => Exit::Pending,
-            Ending::Incomplete => Exit::Incomplete,
-            Ending::Budget => Exit::Budget,
-            Ending::Interrupted => Exit::Interrupted,
-            Ending::Broken => Exit::Error,
+            Outcome::Complete => Exit::Done,
+            Outcome::Pending => Exit::Pending,
+            Outcome::Incomplete => Exit::Incomplete,
+            Outcome::Budget => Exit::Budget,
+            Outcome::Interrupted => Exit::Interrupted,
+            Outcome::Running | Outcome::Broken => Exit::Error,
         }
     }
 }

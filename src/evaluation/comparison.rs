@@ -148,10 +148,13 @@ pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) ->
 }
 
 /// The comparison with the baseline of the run and the folder of the baseline; `None` if the run has no baseline.
-pub(super) fn compared_to_baseline(
+///
+/// # Errors
+/// The baseline cannot be read, or does not measure the same.
+pub fn compared_to_baseline<C: Lookup>(
     pipeline: &Pipeline,
     set: &ResultSet,
-    lines: FindTextEdit<'_>,
+    cache: &C,
 ) -> Result<Option<(Comparison, ResultsFolder)>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else {
         return Ok(None);
@@ -164,7 +167,8 @@ pub(super) fn compared_to_baseline(
     };
     let judged = Side { set, method: None };
     let scope = set.manifest.compared_scope;
-    let comparison = compare_in(pipeline, judged, baseline, &folder, scope, lines)?;
+    let lines = text_edits_in(Some(cache));
+    let comparison = compare_in(pipeline, judged, baseline, &folder, scope, &lines)?;
     Ok(Some((comparison, folder)))
 }
 

@@ -6,19 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::comparison::{check_baseline, compared_to_baseline, scope, text_edits_in};
+use super::comparison::{check_baseline, compared_to_baseline, scope};
 use super::cost_limit::{check_cost_limit, require_prices};
 use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
-use super::line_files::LineFiles;
-use super::outcome::{Ended, Ending, EvaluationOutcome};
+use super::outcome::{Ended, EvaluationOutcome};
 use super::part::PartOfRun;
 use super::project::{
     commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project,
     report_notices, stage_models,
 };
-use super::publish::{PublishedResults, gather, publish};
+use super::publish::{PublishedResults, publish};
 use super::reading_check::check_reading;
 use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
@@ -30,8 +29,8 @@ use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable};
 use crate::results::{
-    Design, ForecastTotals, KeysFile, Label, LabelLockError, LabelWriter, LabelWriterError,
-    ListedRow, Manifest, Outcome, Publication, Regradings, Summary, names, unfinished_refresh,
+    Comparison, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
+    Manifest, Outcome, ResultSet, names, unfinished_refresh,
 };
 use crate::scheduler::{Budget, RunOutcome};
 use lexical::claims::language_of;
@@ -93,7 +92,7 @@ fn run_and_publish(
     let ExecutedRun {
         mut manifest,
         ending,
-        rows,
+        compared,
         is_broken,
     } = prepared.execute(&store, listening)?;
     let Prepared {
@@ -112,17 +111,23 @@ fn run_and_publish(
     }
     let synced = store.sync();
     report_notices(&store, listening);
-    let published = match part {
-        Some(_) => publish_part(manifest, writer)?,
-        None => publish_set(&pipeline, manifest, rows, store, writer)?,
+    let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
+    let (manifest, summary, refused) = match compared {
+        // A part has no reports: these are made from all parts together.
+        None => (manifest, None, None),
+        Some((mut set, compared)) => {
+            set.manifest = manifest;
+            let PublishedResults {
+                manifest,
+                summary,
+                refused,
+            } = publish(&pipeline, &folder, set, compared, &store, reference)?;
+            (manifest, Some(summary), refused)
+        }
     };
+    let staged = folder.stage_json(names::MANIFEST, &manifest)?;
+    let publication = writer.publish(staged, &manifest)?;
     drop(files);
-    let PublishedRun {
-        manifest,
-        summary,
-        refused,
-        publication,
-    } = published;
     // If the cache failed, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
     Ok(EvaluationOutcome {
@@ -133,58 +138,6 @@ fn run_and_publish(
         ending,
         unpushed,
         unsynced,
-    })
-}
-
-/// A run with its files.
-struct PublishedRun {
-    manifest: Manifest,
-    summary: Option<Summary>,
-    refused: Option<EvaluationError>,
-    publication: Publication,
-}
-
-/// Publishes a part of the matrix, without reports: these are made from all parts together.
-fn publish_part(manifest: Manifest, writer: LabelWriter) -> Result<PublishedRun, EvaluationError> {
-    let staged = writer.folder().stage_json(names::MANIFEST, &manifest)?;
-    let publication = writer.publish(staged, &manifest)?;
-    Ok(PublishedRun {
-        manifest,
-        summary: None,
-        refused: None,
-        publication,
-    })
-}
-
-/// Writes all files that are made from the rows, which are given if they are few.
-fn publish_set(
-    pipeline: &Pipeline,
-    manifest: Manifest,
-    rows: Option<Vec<ListedRow>>,
-    store: Store,
-    writer: LabelWriter,
-) -> Result<PublishedRun, EvaluationError> {
-    let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
-    // Without rows in memory no context is needed, so the memory of the store is freed.
-    let store = rows.is_some().then_some(store);
-    let PublishedResults {
-        manifest,
-        summary,
-        refused,
-    } = publish(
-        pipeline,
-        &folder,
-        manifest,
-        rows.zip(store.as_ref()),
-        reference,
-    )?;
-    let staged = folder.stage_json(names::MANIFEST, &manifest)?;
-    let publication = writer.publish(staged, &manifest)?;
-    Ok(PublishedRun {
-        manifest,
-        summary: Some(summary),
-        refused,
-        publication,
     })
 }
 
@@ -202,9 +155,9 @@ struct Prepared {
 /// A run whose actions have ended and whose files are not yet published.
 struct ExecutedRun {
     manifest: Manifest,
-    ending: Ending,
-    /// The rows, if they are few.
-    rows: Option<Vec<ListedRow>>,
+    ending: Outcome,
+    /// Its scores, with what they were compared with or why they were not; `None` for a part.
+    compared: Option<(ResultSet, Result<Option<Comparison>, EvaluationError>)>,
     /// Whether the cache failed, so that nothing more could be stored.
     is_broken: bool,
 }
@@ -318,7 +271,7 @@ impl Prepared {
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
         let began = Instant::now();
-        let (ended, rows, mut keys) = self.run(store, listening)?;
+        let (ended, mut keys) = self.run(store, listening)?;
         let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
@@ -330,7 +283,7 @@ impl Prepared {
             options,
             left_out: Cell::new(false),
         };
-        let checks = regrader.has_judge() && ending <= Ending::Incomplete && self.part.is_none();
+        let checks = regrader.has_judge() && ending <= Outcome::Incomplete && self.part.is_none();
         if checks && pipeline.settings.regrade {
             // A selection has other longest contexts: it is checked by what the whole run paid for.
             let only_known = !request.project.selection.is_whole();
@@ -338,19 +291,30 @@ impl Prepared {
             manifest.caveats.reading =
                 check_reading(&regrader, folder, design, only_known, listening, &mut keys)?;
         }
-        if checks && request.baseline.is_some() {
-            let compared = Manifest {
+        let mut compared = None;
+        if self.part.is_none() {
+            let so_far = Manifest {
                 failures: listening.totals().failures.clone(),
                 ..manifest.clone()
             };
-            manifest.regradings =
-                self.check_drift(&regrader, rows.as_deref(), compared, listening, &mut keys)?;
+            let set = ResultSet::read_as(folder, so_far)?;
+            // The manifest keeps the regradings, on which verdicts depend besides the rows, so making a report again sends
+            // nothing.
+            let comparison = match compared_to_baseline(pipeline, &set, store) {
+                Ok(Some((comparison, other))) if checks => {
+                    manifest.regradings =
+                        regrader.check_drift(&comparison, folder, &other, listening, &mut keys)?;
+                    Ok(Some(comparison.with_regradings(&manifest.regradings)))
+                }
+                compared => compared.map(|found| found.map(|(comparison, _)| comparison)),
+            };
+            compared = Some((set, comparison));
         }
         if regrader.left_out.get() {
             listening.report(&Event::ChecksLeftOut);
-            ending = Ending::Interrupted;
+            ending = Outcome::Interrupted;
         }
-        keys.0.finish()?;
+        folder.write_keys(&keys)?;
         self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
         if let Some(shared) = &options.shared {
             listening.report_warnings(shared);
@@ -367,17 +331,17 @@ impl Prepared {
         Ok(ExecutedRun {
             manifest,
             ending,
-            rows,
+            compared,
             is_broken,
         })
     }
 
-    /// Runs the matrix, with its rows, if they are few, and counts.
+    /// Runs the matrix, and writes its rows.
     fn run(
         &self,
         store: &Store,
         listening: &Listening<'_>,
-    ) -> Result<(Ended, Option<Vec<ListedRow>>, RunKeys), EvaluationError> {
+    ) -> Result<(Ended, RunKeys), EvaluationError> {
         let Prepared {
             pipeline,
             options,
@@ -386,10 +350,7 @@ impl Prepared {
             ..
         } = self;
         let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
-        let mut recorder = Recorder {
-            lines: LineFiles::begin(pipeline, folder, cells.judge)?,
-            keys: RunKeys(KeysFile::create(&folder.file(names::KEYS))?),
-        };
+        let mut recorder = Recorder::begin(pipeline, folder, cells.judge)?;
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),
@@ -402,8 +363,7 @@ impl Prepared {
                 Some(&mut recorder),
             )?,
         };
-        let Recorder { lines, keys } = recorder;
-        let rows = lines.finish()?;
+        let keys = recorder.finish()?;
         let allow_weak_judge = options.allow_weak_judge;
         let refreshes = !request.refresh.is_empty();
         let ended = Ended {
@@ -413,32 +373,7 @@ impl Prepared {
             refreshes,
         };
         listening.report(&Event::Ended(&ended));
-        Ok((ended, rows, keys))
-    }
-
-    /// Compares a run whose rows are finished with its baseline, and checks its judges for drift. The manifest keeps the
-    /// result, on which verdicts depend besides the rows. So making a report again sends nothing. `rows` are given if they
-    /// are few. A comparison that is refused is reported with the results.
-    ///
-    /// # Errors
-    /// Rows cannot be read; the cache or a file cannot be written.
-    fn check_drift(
-        &self,
-        regrader: &Regrader<'_>,
-        rows: Option<&[ListedRow]>,
-        manifest: Manifest,
-        listening: &Listening<'_>,
-        keys: &mut RunKeys,
-    ) -> Result<Regradings, EvaluationError> {
-        let folder = self.writer.folder();
-        let set = gather(folder, manifest, rows)?;
-        let lines = text_edits_in(Some(regrader.store));
-        match compared_to_baseline(&self.pipeline, &set, &lines) {
-            Ok(Some((comparison, other))) => {
-                regrader.check_drift(&comparison, folder, &other, listening, keys)
-            }
-            Ok(None) | Err(_) => Ok(Regradings::default()),
-        }
+        Ok((ended, keys))
     }
 
     /// The manifest at the start of the run. Stores the texts that can later explain a change.

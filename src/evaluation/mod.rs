@@ -14,7 +14,6 @@ mod engine;
 mod error;
 mod evaluate;
 mod event;
-mod line_files;
 mod outcome;
 mod part;
 mod project;
@@ -27,7 +26,9 @@ mod request;
 mod rows;
 mod totals;
 
-pub use comparison::{ComparedSets, check_baseline, compare_sides, text_edits_in};
+pub use comparison::{
+    ComparedSets, check_baseline, compare_sides, compared_to_baseline, text_edits_in,
+};
 pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
 pub use cost_limit::require_prices;
@@ -36,7 +37,7 @@ pub use engine::{EngineOptions, RequestLog, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
-pub use outcome::{Ended, Ending, EvaluationOutcome};
+pub use outcome::{Ended, EvaluationOutcome};
 pub use part::PartOfRun;
 pub use project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys,

@@ -2,7 +2,7 @@
 
 use super::error::EvaluationError;
 use super::totals::RunTotals;
-use crate::results::{self, Manifest, Publication, ResultsFolder, Summary};
+use crate::results::{Manifest, Outcome, Publication, ResultsFolder, Summary};
 use crate::scheduler::RunOutcome;
 use store::cache::CacheError;
 use store::remote::RemoteError;
@@ -18,7 +18,8 @@ pub struct EvaluationOutcome {
     pub refused: Option<EvaluationError>,
     /// Where the files are.
     pub publication: Publication,
-    pub ending: Ending,
+    /// How the run ended.
+    pub ending: Outcome,
     /// Why not all outputs of a part are in the remote.
     pub unpushed: Option<RemoteError>,
     /// Why the cache is not on disk, unless the run already ended because of that.
@@ -31,23 +32,6 @@ impl EvaluationOutcome {
         let (Publication::Published(folder) | Publication::Beside(folder)) = &self.publication;
         folder
     }
-}
-
-/// How a run ended, the gravest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ending {
-    /// All cells have their results.
-    Complete,
-    /// Work is left, because the run was offline or batches are open.
-    Pending,
-    /// Some cells failed or are missing.
-    Incomplete,
-    /// A budget stopped the run.
-    Budget,
-    /// The run was asked to stop.
-    Interrupted,
-    /// A judge failed its self-test, or the cache could keep nothing more.
-    Broken,
 }
 
 /// A run whose actions have ended.
@@ -66,18 +50,18 @@ pub struct Ended {
 impl Ended {
     /// How the run ended. Failures and an exceeded budget are final only if no batch is open. A run that has all of its
     /// outputs is complete, even if a batch of another edit is open.
-    pub fn ending(&self) -> Ending {
+    pub fn ending(&self) -> Outcome {
         let ending = self.gravest();
-        let may_go_on = ending != Ending::Complete && ending < Ending::Interrupted;
+        let may_go_on = ending != Outcome::Complete && ending < Outcome::Interrupted;
         if may_go_on && !self.run.batches.is_empty() {
-            Ending::Pending
+            Outcome::Pending
         } else {
             ending
         }
     }
 
     /// The gravest way in which the run ended, without regard to open batches.
-    fn gravest(&self) -> Ending {
+    fn gravest(&self) -> Outcome {
         let RunOutcome {
             untested,
             unaccounted,
@@ -92,34 +76,26 @@ impl Ended {
             !untested.is_empty() || !unaccounted.is_empty() || !self.totals.failures.is_empty();
         let is_broken = broken.is_some() || (!weak_judges.is_empty() && !self.allow_weak_judge);
         let found = [
-            (is_broken, Ending::Broken),
-            (*interrupted, Ending::Interrupted),
-            (budget.is_some(), Ending::Budget),
-            (is_incomplete, Ending::Incomplete),
-            (*skipped > 0, Ending::Pending),
+            (is_broken, Outcome::Broken),
+            (*interrupted, Outcome::Interrupted),
+            (budget.is_some(), Outcome::Budget),
+            (is_incomplete, Outcome::Incomplete),
+            (*skipped > 0, Outcome::Pending),
         ];
         found
             .into_iter()
             .find_map(|(is_so, ending)| is_so.then_some(ending))
-            .unwrap_or(Ending::Complete)
+            .unwrap_or(Outcome::Complete)
     }
 
-    /// The outcome that the manifest records.
-    pub(super) fn recorded(&self) -> results::Outcome {
+    /// The outcome that the manifest records. A judge may fail its self-test while all its grades are in the cache.
+    pub(super) fn recorded(&self) -> Outcome {
+        let is_whole =
+            self.run.skipped == 0 && self.totals.failures.is_empty() && self.run.broken.is_none();
         match self.ending() {
-            Ending::Complete => results::Outcome::Complete,
-            Ending::Pending => results::Outcome::Pending,
-            Ending::Budget => results::Outcome::Budget,
-            Ending::Interrupted => results::Outcome::Interrupted,
-            // A judge failed its self-test, but all its grades were in the cache.
-            Ending::Broken
-                if self.run.skipped == 0
-                    && self.totals.failures.is_empty()
-                    && self.run.broken.is_none() =>
-            {
-                results::Outcome::Complete
-            }
-            Ending::Incomplete | Ending::Broken => results::Outcome::Incomplete,
+            Outcome::Broken if is_whole => Outcome::Complete,
+            Outcome::Broken => Outcome::Incomplete,
+            ending => ending,
         }
     }
 }
@@ -152,31 +128,31 @@ mod tests {
             skipped: 1,
             ..RunOutcome::default()
         };
-        assert_eq!(ended(RunOutcome::default()).ending(), Ending::Complete);
-        assert_eq!(ended(skipped.clone()).ending(), Ending::Pending);
+        assert_eq!(ended(RunOutcome::default()).ending(), Outcome::Complete);
+        assert_eq!(ended(skipped.clone()).ending(), Outcome::Pending);
         let interrupted = RunOutcome {
             interrupted: true,
             unaccounted: vec!["cells".to_owned()],
             ..skipped.clone()
         };
-        assert_eq!(ended(interrupted.clone()).ending(), Ending::Interrupted);
+        assert_eq!(ended(interrupted.clone()).ending(), Outcome::Interrupted);
         let open = RunOutcome {
             batches: vec![batch()],
             ..interrupted
         };
-        assert_eq!(ended(open).ending(), Ending::Interrupted);
+        assert_eq!(ended(open).ending(), Outcome::Interrupted);
         let unaccounted = RunOutcome {
             unaccounted: vec!["cells".to_owned()],
             ..skipped
         };
-        assert_eq!(ended(unaccounted.clone()).ending(), Ending::Incomplete);
+        assert_eq!(ended(unaccounted.clone()).ending(), Outcome::Incomplete);
         assert_eq!(
             ended(RunOutcome {
                 batches: vec![batch()],
                 ..unaccounted
             })
             .ending(),
-            Ending::Pending
+            Outcome::Pending
         );
     }
 
@@ -189,17 +165,17 @@ mod tests {
         let judged = ended(weak.clone());
         assert_eq!(
             (judged.ending(), judged.recorded()),
-            (Ending::Broken, results::Outcome::Complete)
+            (Outcome::Broken, Outcome::Complete)
         );
         let waiting = ended(RunOutcome { skipped: 1, ..weak });
-        assert_eq!(waiting.recorded(), results::Outcome::Incomplete);
+        assert_eq!(waiting.recorded(), Outcome::Incomplete);
         assert_eq!(
             Ended {
                 allow_weak_judge: true,
                 ..waiting
             }
             .ending(),
-            Ending::Pending
+            Outcome::Pending
         );
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::comparison::{compared_to_baseline, text_edits_in};
 use super::contexts::{find_contexts, page_contexts};
 use super::error::EvaluationError;
 use crate::action::{Digest, DigestBuilder};
@@ -12,8 +11,8 @@ use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
 use crate::report::{headline, markdown};
 use crate::results::{
-    Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names,
-    run_files, summarize, worst_rows,
+    Comparison, Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary,
+    WorstProbe, names, run_files, summarize, worst_rows,
 };
 use base::threads::both;
 use store::cache::{CacheSnapshot, Lookup, Store};
@@ -30,64 +29,52 @@ pub struct PublishedResults {
     pub refused: Option<EvaluationError>,
 }
 
-/// Writes every file of a label that is made from its rows. If the rows are few, `at_hand` has them and the cache with
-/// their contexts. Otherwise they are read from the folder one by one, and the page has only the summary. The files of
-/// runs are half of the work, so they are written in parallel to the others. `reference` is whether the reports show
-/// the published scores.
+/// Writes every file of a label that is made from its rows, with what it was compared with or why it was not. If the rows
+/// are many, the page has only the summary. The files of runs are half of the work, so they are written in parallel to the
+/// others. `reference` is whether the reports show the published scores.
 ///
 /// # Errors
 /// Rows cannot be read, or a file cannot be written.
 pub fn publish<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
-    manifest: Manifest,
-    at_hand: Option<(Vec<ListedRow>, &C)>,
+    set: ResultSet,
+    compared: Result<Option<Comparison>, EvaluationError>,
+    cache: &C,
     reference: bool,
 ) -> Result<PublishedResults, EvaluationError> {
-    let at_hand = at_hand
-        .as_ref()
-        .map(|(rows, cache)| (rows.as_slice(), *cache));
-    let (rows, cache) = at_hand.unzip();
-    let design = manifest.design.clone();
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    let (found, summed_up) = both(
+    let rows = folder
+        .few_rows()
+        .map_err(SetError::from)?
+        .unwrap_or_default();
+    let (comparison, refused) = match compared {
+        Ok(comparison) => (comparison, None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    let (found, summary) = both(
+        || find_contexts(&rows, set.design(), preparer, cache),
         || {
-            at_hand.map_or_else(BTreeMap::new, |(rows, cache)| {
-                find_contexts(rows, &design, preparer, cache)
-            })
-        },
-        || {
-            let set = gather(folder, manifest, rows)?;
-            // A summary needs some large pieces, and what reading the rows left is in small ones.
-            let lines = text_edits_in(cache);
-            // The manifest has the regradings from the end of the run.
-            let (comparison, refused) = match compared_to_baseline(pipeline, &set, &lines) {
-                Ok(compared) => (compared.map(|(comparison, _)| comparison), None),
-                Err(refusal) => (None, Some(refusal)),
-            };
             let mut summary = summarize(&set, comparison);
             summary.headline = Some(headline(&summary, &set.manifest));
-            summary.worst = worst(folder, &set, rows)?;
-            Ok::<_, EvaluationError>((set, summary, refused))
+            summary.worst = worst(folder, &set)?;
+            Ok::<_, EvaluationError>(summary)
         },
     );
-    let (set, summary, refused) = summed_up?;
+    let summary = summary?;
     let (run_files, others) = both(
         || write_run_files(folder, &set),
         || {
-            write_summary(folder, &set, &summary, reference)?;
-            let contexts = cache.map_or_else(BTreeMap::new, |cache| {
-                page_contexts(&found, preparer, cache)
-            });
-            let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
+            folder.write_json(names::SUMMARY, &summary)?;
+            let text = markdown(&summary, &set.manifest, reference);
+            folder.write(names::MARKDOWN, text)?;
             let read_rows = |at| folder.rows_at(at);
-            let rows = rows.unwrap_or_default();
-            let page = page_input(pipeline, &summary, &set.manifest, rows, &read_rows);
+            let page = page_input(pipeline, &summary, &set.manifest, &rows, &read_rows);
             let published = reference.then(|| crate::report::reference(page.locale));
             let page = html::render(&PageInput {
-                contexts,
-                chunks,
+                contexts: page_contexts(&found, preparer, cache),
+                chunks: cache,
                 sections: page
                     .sections
                     .iter()
@@ -124,57 +111,14 @@ impl ChunkCache for CacheSnapshot {
     }
 }
 
-/// Writes `summary.json` and `report.md`.
-fn write_summary(
-    folder: &ResultsFolder,
-    set: &ResultSet,
-    summary: &Summary,
-    reference: bool,
-) -> Result<(), EvaluationError> {
-    folder.write_json(names::SUMMARY, summary)?;
-    let text = markdown(summary, &set.manifest, reference);
-    Ok(folder.write(names::MARKDOWN, text)?)
-}
-
 /// The worst probes. Only their rows are read with their texts.
-fn worst(
-    folder: &ResultsFolder,
-    set: &ResultSet,
-    rows: Option<&[ListedRow]>,
-) -> Result<Vec<WorstProbe>, SetError> {
-    let (design, apart) = (set.design(), set.contexts_apart());
-    let places = match rows {
-        Some(rows) => worst_rows(
-            design,
-            rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)),
-            &apart,
-            WORST,
-        )?,
-        None => worst_rows(design, folder.rows()?.scored(), &apart, WORST)?,
-    };
+fn worst(folder: &ResultsFolder, set: &ResultSet) -> Result<Vec<WorstProbe>, SetError> {
+    let places = worst_rows(set, WORST);
     let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
     Ok(places
         .iter()
-        .filter_map(|(at, score)| Some(WorstProbe::new(design, rows.get(at)?, *score)))
+        .filter_map(|(at, score)| Some(WorstProbe::new(set.design(), rows.get(at)?, *score)))
         .collect())
-}
-
-pub(super) fn gather(
-    folder: &ResultsFolder,
-    manifest: Manifest,
-    rows: Option<&[ListedRow]>,
-) -> Result<ResultSet, EvaluationError> {
-    let set = match rows {
-        Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
-        None => ResultSet::gather(
-            manifest,
-            folder
-                .rows()?
-                .scored()
-                .map(|row| row.map_err(SetError::from)),
-        )?,
-    };
-    Ok(set.with_compressions(folder)?)
 }
 
 fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), EvaluationError> {

@@ -1,25 +1,104 @@
-//! Records a run: its rows as they are made, and the keys of its outputs.
+//! Records a run: its rows, contexts and planted items as they are made, and the keys of its outputs.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::{Event, Listening};
-use super::line_files::LineFiles;
-use crate::pipeline::CompressCell;
-use crate::results::{KeysFile, PlantedRow};
+use crate::action::ActionKey;
+use crate::pipeline::{CompressCell, Pipeline};
+use crate::results::{FEW, LinesFile, PlantedRow, ResultsFolder, RowsForm, names};
 use crate::scheduler::{Listener, RunEvent};
 use base::files::FileError;
 
-/// The recorder of a run.
+/// The keys of the outputs of a run. They go on after its rows are finished.
+pub(super) type RunKeys = BTreeSet<ActionKey>;
+
+/// The files of lines of a run under construction, and its keys so far.
 pub(crate) struct Recorder {
-    pub(super) lines: LineFiles,
-    pub(super) keys: RunKeys,
+    rows: LinesFile<u64>,
+    contexts: LinesFile<CompressCell>,
+    /// The lines of planted items, if any are planted: those of a context are complete when both requests have replies.
+    planted: Option<PlantedLines>,
+    keys: RunKeys,
 }
 
-/// The list of the outputs of a run, which goes on after its rows are finished.
-pub(super) struct RunKeys(pub(super) KeysFile);
+/// The file of planted items, and its rows by context.
+type PlantedLines = (
+    LinesFile<CompressCell>,
+    BTreeMap<CompressCell, Vec<PlantedRow>>,
+);
 
-impl RunKeys {
-    /// Lists the output of an event, if it has one.
-    pub(super) fn note(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
-        event.key().map_or(Ok(()), |key| self.0.push(key))
+impl Recorder {
+    /// Begins the files of a result set of at most `rows` rows in `folder`.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn begin(
+        pipeline: &Pipeline,
+        folder: &ResultsFolder,
+        rows: u64,
+    ) -> Result<Recorder, FileError> {
+        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
+        let form = if is_compressed {
+            RowsForm::Compressed
+        } else {
+            RowsForm::Plain
+        };
+        let plants = pipeline
+            .fixtures
+            .iter()
+            .any(|fixture| !fixture.variants.is_empty());
+        let planted = plants
+            .then(|| folder.begin_lines(names::PLANTED))
+            .transpose()?;
+        Ok(Recorder {
+            planted: planted.map(|file| (file, BTreeMap::new())),
+            rows: folder.begin_rows(form)?,
+            contexts: folder.begin_lines(names::CONTEXTS)?,
+            keys: RunKeys::new(),
+        })
+    }
+
+    /// Adds the line of a context, which has no end of line.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
+        self.contexts.append(&[cell], &format!("{line}\n"))
+    }
+
+    /// The rows of the items planted in the session of a context.
+    pub(super) fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
+        let (_, rows) = self.planted.as_mut()?;
+        Some(rows.entry(cell).or_default())
+    }
+
+    /// Adds rows; `places` are the places of the `lines` among all rows.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
+        self.rows.append(places, lines)
+    }
+
+    /// Finishes the files, which puts their lines in order. Returns the keys.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn finish(self) -> Result<RunKeys, FileError> {
+        self.rows.finish()?;
+        self.contexts.finish()?;
+        if let Some((mut file, contexts)) = self.planted {
+            for (cell, rows) in contexts {
+                let lines: Result<String, serde_json::Error> = rows
+                    .iter()
+                    .map(|row| Ok(serde_json::to_string(row)? + "\n"))
+                    .collect();
+                // Names, numbers and truth values are always JSON.
+                file.append(&[cell], &lines.unwrap_or_default())?;
+            }
+            file.finish()?;
+        }
+        Ok(self.keys)
     }
 }
 
@@ -32,23 +111,17 @@ pub(super) struct Forwarder<'f, 'l> {
 }
 
 impl Forwarder<'_, '_> {
-    /// Records the line of a context, which has no end of line.
-    pub(super) fn add_context(&mut self, cell: CompressCell, line: &str) -> Result<(), FileError> {
-        self.recorder
-            .as_mut()
-            .map_or(Ok(()), |recorder| recorder.lines.add_context(cell, line))
+    /// Records something, if the run is recorded.
+    pub(super) fn record(
+        &mut self,
+        write: impl FnOnce(&mut Recorder) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        self.recorder.as_deref_mut().map_or(Ok(()), write)
     }
 
     /// The rows of the items planted in the session of a context, if they are recorded.
     pub(super) fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
-        self.recorder.as_mut()?.lines.planted(cell)
-    }
-
-    /// Records rows; `places` are the places of the `lines` among all rows.
-    pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
-        self.recorder
-            .as_mut()
-            .map_or(Ok(()), |recorder| recorder.lines.add_rows(places, lines))
+        self.recorder.as_mut()?.planted(cell)
     }
 }
 
@@ -58,8 +131,9 @@ impl Listener for Forwarder<'_, '_> {
         if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event) {
             self.listening.report(&Event::RemoteLacks { url, estimate });
         }
-        self.recorder
-            .as_mut()
-            .map_or(Ok(()), |recorder| recorder.keys.note(event))
+        if let Some(recorder) = &mut self.recorder {
+            recorder.keys.extend(event.key());
+        }
+        Ok(())
     }
 }

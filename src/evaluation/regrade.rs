@@ -423,6 +423,7 @@ struct Steps<'s, 'l> {
 impl Listener for Steps<'_, '_> {
     fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
         self.listening.step(event);
-        self.keys.note(event)
+        self.keys.extend(event.key());
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::action::StageName;
 use crate::parts::PartNumber;
 use crate::pipeline::starter_files;
-use crate::results::{self, Label};
+use crate::results::{Label, Outcome};
 use crate::scheduler::{BudgetLimits, StopRequest};
 use base::units::Usd;
 use store::remote::GivenRemote;
@@ -45,7 +45,7 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
             "ended Complete"
         ]
     );
-    assert_eq!(outcome.manifest.outcome, results::Outcome::Complete);
+    assert_eq!(outcome.manifest.outcome, Outcome::Complete);
     let executed =
         |outcome: &EvaluationOutcome| outcome.manifest.stages[&StageName::Judge].executed;
     assert!(executed(&outcome) > 0 && outcome.unsynced.is_none());
@@ -106,7 +106,7 @@ fn parts_meet_in_a_folder_and_the_results_of_all_ask_no_model() {
         assert!(!outcome.folder().path().join("report.md").exists());
     }
     let merged = evaluate(part_request(&folder, &shared, None), &mut |_| {}).unwrap();
-    assert_eq!(merged.ending, Ending::Complete);
+    assert_eq!(merged.ending, Outcome::Complete);
     let rows = |folder: &tempfile::TempDir| {
         std::fs::read_to_string(folder.path().join("results/parts/cells.jsonl")).unwrap()
     };
@@ -149,7 +149,7 @@ fn what_cannot_be_compared_is_published_where_nothing_is_sent_and_else_refused()
     let merged = evaluate(merged, &mut |_| {}).unwrap();
     assert!(
         matches!(merged.refused, Some(EvaluationError::Incomparable(_)))
-            && merged.ending == Ending::Complete
+            && merged.ending == Outcome::Complete
     );
     assert!(merged.folder().path().join("report.md").exists());
 }
@@ -176,7 +176,7 @@ fn a_run_that_is_asked_to_stop_keeps_what_is_done() {
     .unwrap();
     assert_eq!(
         (outcome.ending, outcome.manifest.outcome),
-        (Ending::Interrupted, results::Outcome::Interrupted)
+        (Outcome::Interrupted, Outcome::Interrupted)
     );
 }
 
@@ -208,7 +208,7 @@ fn what_is_wrong_with_a_request_is_said_before_anything_is_written() {
     );
     assert_eq!(
         free.unwrap().ending,
-        Ending::Complete,
+        Outcome::Complete,
         "built-in rules cost nothing"
     );
     assert!(!folder.path().join("results/first").exists());

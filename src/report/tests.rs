@@ -87,13 +87,7 @@ fn compared(manifest_a: Manifest) -> Summary {
 }
 
 fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
-    let places = worst_rows(
-        &manifest.design,
-        rows.iter().map(Ok::<&Row, SetError>),
-        &ContextPlaces::new(),
-        2,
-    )
-    .unwrap();
+    let places = worst_rows(&set(manifest.clone(), rows.clone()), 2);
     let worst = places
         .into_iter()
         .map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score))

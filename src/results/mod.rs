@@ -16,7 +16,6 @@ mod comparison;
 mod files;
 mod result_set;
 
-mod cause;
 mod figures;
 mod headline;
 mod human;
@@ -41,7 +40,6 @@ pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
-pub use cause::LossCause;
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::collapse::Collapse;
 pub use comparison::comparable::{Incomparable, Incompatibility};
@@ -65,7 +63,6 @@ pub use files::find::{
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{FolderError, ResultsFolder, names};
-pub use files::keys_file::KeysFile;
 pub use files::label::{Label, LabelError};
 pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
@@ -78,7 +75,7 @@ pub use files::planted_row::PlantedRow;
 pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
 };
-pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
+pub use files::rows_file::{FEW, ListedRow, RowError, Rows};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
     MethodChange, MissingCells, Trend,
@@ -89,7 +86,7 @@ pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
-pub use worst::{WorstProbe, worst_rows};
+pub use worst::{LossCause, WorstProbe, worst_rows};
 
 #[cfg(test)]
 pub(crate) mod fakes;

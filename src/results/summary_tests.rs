@@ -565,23 +565,16 @@ fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
         row("f2", "mine", 1, &[(ACCURACY, 4.0)]),
         row("f1", "nothing", 1, &[(ACCURACY, 0.0)]),
     ];
-    let design = manifest(
-        &[("mine", "extract"), ("nothing", "none")],
-        &[("f1", 1), ("f2", 1)],
-        2,
-    )
-    .design;
     let found = |rows: Vec<Row>| -> Vec<WorstProbe> {
-        let places = worst_rows(
-            &design,
-            rows.iter().map(Ok::<&Row, SetError>),
-            &ContextPlaces::new(),
-            1,
-        )
-        .unwrap();
+        let manifest = manifest(
+            &[("mine", "extract"), ("nothing", "none")],
+            &[("f1", 1), ("f2", 1)],
+            2,
+        );
+        let set = ResultSet::gather(manifest, rows.iter().map(Ok)).unwrap();
+        let places = worst_rows(&set, 1).into_iter();
         places
-            .into_iter()
-            .map(|(at, score)| WorstProbe::new(&design, &rows[at], score))
+            .map(|(at, score)| WorstProbe::new(set.design(), &rows[at], score))
             .collect()
     };
     let first = found(rows.clone());

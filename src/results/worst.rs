@@ -1,16 +1,54 @@
-//! The worst probes, with the judge's own words.
-
-use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::Hash;
+//! The worst probes, with the judge's own words, and what lost them: the compression, the answerer, or nothing that was
+//! there.
 
 use serde::{Deserialize, Serialize};
 
-use super::cause::LossCause;
 use super::files::design::Design;
 use super::files::row::Row;
-use super::result_set::ContextPlaces;
+use super::result_set::ResultSet;
+use super::result_set::grade::equal_range;
 use crate::judge::{CriterionId, Score};
+use crate::measure::FactClass;
+use base::named_enum;
+
+named_enum! {
+    /// What lost a question.
+    pub enum LossCause {
+        /// The context lacks a fact that the answer needs.
+        Compression = "compression",
+        /// The context has the facts, and the answer does not.
+        Answerer = "answerer",
+        /// The transcript does not say, and the answer does.
+        MadeUp = "made up",
+    }
+}
+
+impl LossCause {
+    /// The cause of a bad answer, from what became of its facts; `None` where that does not show it.
+    pub(crate) fn from_classes(
+        mut facts: impl Iterator<Item = Option<FactClass>> + Clone,
+        fabricated: Option<bool>,
+    ) -> Option<LossCause> {
+        match fabricated {
+            Some(true) => Some(LossCause::MadeUp),
+            _ if facts.clone().any(|class| class == Some(FactClass::Lost)) => {
+                Some(LossCause::Compression)
+            }
+            _ => facts
+                .any(|class| class.is_some())
+                .then_some(LossCause::Answerer),
+        }
+    }
+
+    /// Its place: what the compression lost comes first, what it did not lose last.
+    pub(crate) fn rank(cause: Option<LossCause>) -> u8 {
+        match cause {
+            Some(LossCause::Compression) => 0,
+            None => 1,
+            Some(LossCause::Answerer | LossCause::MadeUp) => 2,
+        }
+    }
+}
 
 /// A probe on which a method does badly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,124 +75,45 @@ pub struct WorstProbe {
     pub cause: Option<LossCause>,
 }
 
-/// All grades of one probe of one method.
-struct ProbeScores {
-    scores: Vec<(GradeId, f64)>,
-    /// The lowest score (of equals that of the first grade), its grade, and the place of its row.
-    worst: (f64, GradeId, usize),
-    /// What lost the answer of that grade.
-    cause: Option<LossCause>,
-}
-
-impl ProbeScores {
-    /// The row of the worst grade, and the mean score. Scores are summed in the order of their grades, so that the
-    /// order of rows does not matter.
-    fn mean(mut self) -> Option<(usize, f64, Option<LossCause>)> {
-        self.scores.sort_by_key(|(grade, _)| *grade);
-        let scores: Vec<f64> = self.scores.iter().map(|(_, score)| *score).collect();
-        Some((self.worst.2, stats::mean(&scores)?, self.cause))
+/// The `count` probes on which methods do worst, those first that the compression lost; of equals the first of the matrix.
+/// Ceiling and floor are left out, and so are perfect scores. Each entry is the place of the row with the worst grade,
+/// counted from 0, and the probe's score over all grades; [`WorstProbe::new`] adds the rest.
+pub fn worst_rows(set: &ResultSet, count: usize) -> Vec<(usize, f64)> {
+    let candidates = (0..set.variants.len()).filter(|variant| set.is_candidate(*variant));
+    let candidates: Vec<usize> = candidates.collect();
+    let mut worst = Vec::new();
+    for probe in 0..set.probes.len() {
+        worst.extend(
+            candidates
+                .iter()
+                .filter_map(|variant| worst_row(set, *variant, probe)),
+        );
     }
-}
-
-/// Run, answer, judgement, judge: identifies a grade of a probe, so that the order of rows does not matter.
-type GradeId = (u32, u32, u32, usize);
-
-/// The `count` probes on which methods do worst, those first that the compression lost; of equals the first by name. Ceiling and floor are left out, and so
-/// are perfect scores and answers from the contexts `apart`. Each entry is the place of the row with the worst grade,
-/// counted from 0, and the probe's score; [`WorstProbe::new`] adds the rest. Rows may come in any order. A row with a
-/// name that the design does not know is skipped. Memory grows with methods × probes, and with the number of rows.
-///
-/// # Errors
-/// The first row that is an error.
-pub fn worst_rows<T, E>(
-    design: &Design,
-    rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, E>>,
-    apart: &ContextPlaces<'_>,
-    count: usize,
-) -> Result<Vec<(usize, f64)>, E> {
-    let order = NameOrder::from_design(design);
-    let mut probes: BTreeMap<(usize, usize), ProbeScores> = BTreeMap::new();
-    for (at, row) in rows.into_iter().enumerate() {
-        let row = row?;
-        let row: &Row<T> = row.borrow();
-        let is_apart = apart.contains(&(
-            row.method.as_str(),
-            row.fixture.as_str(),
-            row.point,
-            row.run,
-        ));
-        let tested = Some(row).filter(|row| !is_apart && design.is_tested(row));
-        let Some(((key, grade), overall)) =
-            tested.and_then(|row| order.place(row)).zip(row.overall)
-        else {
-            continue;
-        };
-        let scores = probes.entry(key).or_insert(ProbeScores {
-            scores: Vec::new(),
-            worst: (overall, grade, at),
-            cause: LossCause::from_facts(&row.facts, row.fabricated),
-        });
-        scores.scores.push((grade, overall));
-        if (overall, grade) < (scores.worst.0, scores.worst.1) {
-            scores.worst = (overall, grade, at);
-            scores.cause = LossCause::from_facts(&row.facts, row.fabricated);
-        }
-    }
-    let mut worst: Vec<(usize, f64, Option<LossCause>)> = probes
-        .into_values()
-        .filter_map(ProbeScores::mean)
-        .filter(|(_, score, _)| *score < Score::MAX)
-        .collect();
-    // stable: equals stay in the order of their names
-    worst.sort_by(|a, b| {
-        let [one, other] = [a.2, b.2].map(LossCause::rank);
-        one.cmp(&other).then(a.1.total_cmp(&b.1))
+    // stable: equals stay in the order of the matrix
+    worst.sort_by(|(cause, _, score), (other_cause, _, other)| {
+        cause.cmp(other_cause).then(score.total_cmp(other))
     });
     let first = worst.into_iter().take(count);
-    Ok(first.map(|(at, score, _)| (at, score)).collect())
+    first.map(|(_, at, score)| (at, score)).collect()
 }
 
-/// Each name's place in the order of names.
-struct NameOrder<'d> {
-    /// Without ceiling and floor.
-    methods: HashMap<&'d str, usize>,
-    probes: HashMap<(&'d str, u32, &'d str), usize>,
-    judges: HashMap<&'d str, usize>,
-}
-
-impl<'d> NameOrder<'d> {
-    fn from_design(design: &'d Design) -> NameOrder<'d> {
-        let candidates = design.methods.iter().filter(|method| !method.is_anchor());
-        let probes = design.fixtures.iter().flat_map(|fixture| {
-            fixture
-                .probes
-                .iter()
-                .map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
-        });
-        NameOrder {
-            methods: rank(candidates.map(|method| method.name.as_str())),
-            probes: rank(probes),
-            judges: rank(design.judges.iter().map(|judge| judge.name.as_str())),
-        }
-    }
-
-    /// The probe and the method of a row, and its grade among theirs.
-    fn place<T>(&self, row: &Row<T>) -> Option<((usize, usize), GradeId)> {
-        let method = self.methods.get(row.method.as_str())?;
-        let probe = self
-            .probes
-            .get(&(row.fixture.as_str(), row.point, row.probe.as_str()))?;
-        let judge = self.judges.get(row.judge.as_str())?;
-        Some((
-            (*probe, *method),
-            (row.run, row.answer_n, row.judge_n, *judge),
-        ))
-    }
-}
-
-fn rank<Name: Ord + Hash>(names: impl Iterator<Item = Name>) -> HashMap<Name, usize> {
-    let sorted: BTreeSet<Name> = names.collect();
-    sorted.into_iter().zip(0..).collect()
+/// The row of the worst grade of a probe, after the rank of what lost it and before the score; `None` where all is right.
+fn worst_row(set: &ResultSet, variant: usize, probe: usize) -> Option<(u8, usize, f64)> {
+    let grades = equal_range(set.grades(variant), |grade| grade.at.probe, probe);
+    let scored = grades
+        .iter()
+        .filter_map(|grade| Some((grade, stats::mean_of(grade.dimensions.measured())?)));
+    let score = stats::mean_of(scored.clone().map(|(_, score)| score));
+    let score = score.filter(|score| *score < Score::MAX)?;
+    let (worst, _) = scored.reduce(|worst, next| if next.1 < worst.1 { next } else { worst })?;
+    let answers = equal_range(set.answers(variant), |measured| measured.at, worst.at);
+    let cause = answers.first().and_then(|measured| {
+        LossCause::from_classes(
+            measured.facts.iter().map(|fact| fact.class),
+            measured.fabricated,
+        )
+    });
+    Some((LossCause::rank(cause), worst.row, score))
 }
 
 impl WorstProbe {
@@ -184,7 +143,7 @@ impl WorstProbe {
                 .filter(|fact| !fact.answered)
                 .map(|fact| fact.fact.clone())
                 .collect(),
-            cause: LossCause::from_facts(&row.facts, row.fabricated),
+            cause: LossCause::from_classes(row.facts.iter().map(|fact| fact.class), row.fabricated),
         }
     }
 }

@@ -13,10 +13,10 @@ use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::publish;
+use crate::evaluation::{compared_to_baseline, publish};
 use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
-use crate::results::{Label, ResultsFolder, SetError, labels, lock_reports, names};
+use crate::results::{Label, ResultSet, ResultsFolder, SetError, labels, lock_reports, names};
 use base::clock::moment;
 use base::files::write_whole;
 use base::locale::{Locale, localized};
@@ -78,23 +78,13 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         return print_csv(&folder, console);
     }
     let _files = lock_reports(&folder)?;
-    let (manifest, rows) = (
-        folder.manifest()?,
-        folder.few_rows().map_err(SetError::from)?,
-    );
+    let set = ResultSet::read(&folder)?;
     folder.show_reference(args.reference)?;
-    note_partial(&folder, &manifest, console);
-    let snapshot = rows
-        .is_some()
-        .then(|| open_snapshot(&pipeline.cache))
-        .transpose()?;
-    let published = publish(
-        &pipeline,
-        &folder,
-        manifest,
-        rows.zip(snapshot.as_ref()),
-        args.reference,
-    )?;
+    note_partial(&folder, &set.manifest, console);
+    let snapshot = open_snapshot(&pipeline.cache)?;
+    let compared = compared_to_baseline(&pipeline, &set, &snapshot);
+    let compared = compared.map(|compared| compared.map(|(comparison, _)| comparison));
+    let published = publish(&pipeline, &folder, set, compared, &snapshot, args.reference)?;
     folder.sync()?;
     if let Some(file) = &args.junit {
         write_whole(

@@ -16,7 +16,8 @@ mod measures;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use super::line_files::ContextRows;
+use serde::{Deserialize, Serialize};
+
 use super::recorder::Forwarder;
 use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
@@ -53,6 +54,30 @@ struct JudgedCell {
     resolved: Resolved,
     /// The row of the cell, after it was made.
     line: Option<String>,
+}
+
+/// The rows of one context, in the order of the matrix: the content of a memo.
+#[derive(Debug, Serialize, Deserialize)]
+struct ContextRows {
+    /// The warnings about the context.
+    warnings: Vec<String>,
+    /// The line of the context itself.
+    context: String,
+    lines: String,
+}
+
+impl ContextRows {
+    /// Reads the memo; `None` if it is missing or damaged.
+    fn read(store: &Store, key: &Digest) -> Option<ContextRows> {
+        postcard::from_bytes(&store.read_memo(key)?).ok()
+    }
+
+    /// Stores the memo.
+    fn keep(&self, store: &Store, key: Digest) {
+        if let Ok(bytes) = postcard::to_stdvec(self) {
+            store.keep_memo(key, &bytes);
+        }
+    }
 }
 
 /// Makes the rows of a run and passes them on, with all other events.
@@ -213,8 +238,11 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 
     fn recall(&mut self, open: &OpenContext, rows: ContextRows) -> Result<(), FileError> {
         let places: Vec<u64> = open.cells.keys().copied().collect();
-        self.next.add_context(open.context.cell, &rows.context)?;
-        self.next.add_rows(&places, &rows.lines)?;
+        let cell = open.context.cell;
+        self.next.record(|recorder| {
+            recorder.add_context(cell, &rows.context)?;
+            recorder.add_rows(&places, &rows.lines)
+        })?;
         self.warn(open.context.key, rows.warnings)
     }
 
@@ -259,7 +287,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
         match self.builder.context_line(context) {
             Ok(line) => {
-                self.next.add_context(context.cell, &line)?;
+                self.next
+                    .record(|recorder| recorder.add_context(context.cell, &line))?;
                 Ok(Some(line))
             }
             Err(error) => {
@@ -279,7 +308,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     ) -> Result<(), FileError> {
         match self.builder.row_line(&cell.task, &cell.resolved, fresh) {
             Ok(line) => {
-                self.next.add_rows(&[place], &line)?;
+                self.next
+                    .record(|recorder| recorder.add_rows(&[place], &line))?;
                 cell.line = Some(line);
                 Ok(())
             }

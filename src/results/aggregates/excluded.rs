@@ -227,16 +227,15 @@ mod tests {
 
     #[test]
     fn answers_from_what_was_not_compressed_are_no_worst_probes() {
-        let set = set(&["b"]);
         let rows = [
             row("b", "idle", 1, &[(ACCURACY, 0.0)]),
             row("a", "idle", 1, &[(ACCURACY, 2.0)]),
         ];
-        let rows = rows.iter().map(Ok::<&Row, SetError>);
-        assert_eq!(
-            worst_rows(set.design(), rows, &set.contexts_apart(), 5).expect("rows"),
-            [(1, 2.0)]
-        );
+        let contexts = ["a", "b"].map(|name| compression(name, "idle", name == "a"));
+        let set = ResultSet::gather(set(&[]).manifest, rows.iter().map(Ok::<&Row, SetError>))
+            .expect("a set")
+            .with_contexts(contexts.to_vec());
+        assert_eq!(worst_rows(&set, 5), [(1, 2.0)]);
     }
 
     #[test]

@@ -17,9 +17,9 @@ use crate::results::aggregates::contexts::same_contexts;
 use crate::results::aggregates::shares::{
     ShareDifference, fabrication_difference, overclaim_difference, truncation_difference,
 };
-use crate::results::cause::LossCause;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
+use crate::results::worst::LossCause;
 use base::say;
 use stats;
 use stats::thresholds::{GOOD, MIN_FLIP};

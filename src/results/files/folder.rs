@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::context_row::ContextRow;
 use super::label::{Label, LabelError};
-use super::lines_file::LinesFile;
+use super::lines_file::{LinesFile, RowsForm};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::planted_row::PlantedRow;
 use super::row::Row;
@@ -325,6 +325,24 @@ impl ResultsFolder {
             );
         }
         Ok(keys)
+    }
+
+    /// Begins the rows anew, in this form. Each write has whole lines, so other readers of the file see whole rows.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn begin_rows(&self, form: RowsForm) -> Result<LinesFile<u64>, FileError> {
+        guarded::create_folder(&self.path)?;
+        LinesFile::create(&self.file(names::CELLS), form)
+    }
+
+    /// Writes the keys of the actions that the set was made from.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn write_keys(&self, keys: &BTreeSet<ActionKey>) -> Result<(), FileError> {
+        let lines: String = keys.iter().map(|key| format!("{}\n", key.0)).collect();
+        self.write(names::KEYS, lines)
     }
 
     /// Begins one of its other files of lines anew; it appears when it is finished.

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::design::Design;
 use super::edits::design_conflicts;
-use super::folder::{FolderError, ResultsFolder, names};
-use super::keys_file::KeysFile;
+use super::folder::{FolderError, ResultsFolder};
 use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::{Manifest, Outcome};
@@ -165,9 +164,7 @@ impl LabelWriter {
             remove_folder(self.folder.path())?;
         }
         self.folder.write_manifest(manifest)?;
-        let mut keys = KeysFile::create(&self.folder.file(names::KEYS))?;
-        known.into_iter().try_for_each(|key| keys.push(key))?;
-        Ok(keys.finish()?)
+        Ok(self.folder.write_keys(&known)?)
     }
 
     /// Takes the lock under which files of the set are written and published. `report` takes it, too, and may hold it for a

@@ -129,14 +129,6 @@ impl<P: Ord + Copy> LinesFile<P> {
         Ok(())
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.lines.len()
-    }
-
     /// Sorts the lines by place. Of two lines in one place, the later one is kept.
     ///
     /// # Errors

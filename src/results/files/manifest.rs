@@ -12,6 +12,7 @@ use crate::entries::Refresh;
 use crate::judge::{SelfTestDesign, UnqualifiedJudge};
 use crate::parts::PartNumber;
 use crate::plan::FailedAction;
+use base::named_enum;
 use base::units::{Tokens, Usage, Usd, add_known};
 
 /// The version of the format of a results folder. A folder of any other format is refused.
@@ -112,23 +113,26 @@ pub enum ComparisonScope {
     Common,
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// It has not ended, or it crashed.
-    #[default]
-    Running,
-    /// All cells are judged.
-    Complete,
-    /// Some cells failed or are missing.
-    Incomplete,
-    /// A budget stopped it.
-    Budget,
-    /// Offline, with work pending.
-    Pending,
-    /// The user stopped it.
-    Interrupted,
+named_enum! {
+    /// How a run ended, the gravest last.
+    #[derive(Default)]
+    pub enum Outcome {
+        /// It has not ended, or it crashed.
+        #[default]
+        Running = "running",
+        /// All cells have their results.
+        Complete = "complete",
+        /// Work is left, because the run was offline or batches are open.
+        Pending = "pending",
+        /// Some cells failed or are missing.
+        Incomplete = "incomplete",
+        /// A budget stopped it.
+        Budget = "budget",
+        /// The user stopped it.
+        Interrupted = "interrupted",
+        /// A judge failed its self-test, or the cache could keep nothing more. Its results are incomplete or complete.
+        Broken = "broken",
+    }
 }
 
 impl Outcome {

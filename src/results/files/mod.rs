@@ -6,7 +6,6 @@ pub(super) mod design;
 pub(super) mod edits;
 pub(super) mod find;
 pub(super) mod folder;
-pub(super) mod keys_file;
 pub(super) mod label;
 pub(super) mod label_folders;
 pub(super) mod label_writer;

@@ -1,11 +1,10 @@
 //! `cells.jsonl`: rows are written in the order in which they are made, and sorted in the order of the matrix at the end.
 //! The finished file may be compressed to `cells.jsonl.zst`. It is read row by row.
 
-use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use super::lines_file::{LinesFile, RowsForm};
+use super::lines_file::RowsForm;
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use base::files::FileError;
@@ -18,13 +17,6 @@ pub(super) const COMPRESSED: &str = "cells.jsonl.zst";
 
 /// The most rows that are kept in memory and shown on one page; if there are more, they are read from the file.
 pub const FEW: u64 = 25_000;
-
-/// The file under construction, and the rows themselves if they are few.
-pub struct RowsFile {
-    lines: LinesFile<u64>,
-    /// `None` if they are many.
-    rows: Option<BTreeMap<u64, ListedRow>>,
-}
 
 /// A row with the digest of its line, which identifies everything in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,64 +38,6 @@ impl ListedRow {
             row: serde_json::from_str(line)?,
             name: Digest::hash(line),
         })
-    }
-}
-
-impl RowsFile {
-    /// Begins the file anew in `folder`, which is created if needed, for at most `cells` rows.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
-        guarded::create_folder(folder)?;
-        let lines = LinesFile::create(&folder.join(PLAIN), form)?;
-        Ok(RowsFile {
-            lines,
-            rows: (cells <= FEW).then(BTreeMap::new),
-        })
-    }
-
-    /// Appends rows. Each write has whole lines, so other readers of the file see whole rows. `ordinals` are the places
-    /// of the `lines` in the matrix.
-    ///
-    /// # Errors
-    /// The file system's error, with the path; a line that is not a row.
-    pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
-        self.lines.append(ordinals, lines)?;
-        let Some(kept) = &mut self.rows else {
-            return Ok(());
-        };
-        for (ordinal, line) in ordinals.iter().zip(lines.lines()) {
-            let row = ListedRow::read(line)
-                .map_err(|e| FileError::new("write", self.lines.path(), e.into()))?;
-            kept.insert(*ordinal, row);
-        }
-        Ok(())
-    }
-
-    /// How many rows were appended.
-    pub fn len(&self) -> usize {
-        self.lines.len()
-    }
-
-    /// Whether no row was appended.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The path of the file.
-    pub fn path(&self) -> &Path {
-        self.lines.path()
-    }
-
-    /// Sorts the rows in the order of the matrix, and returns them if they are few. Of two rows in one place, the later
-    /// one is kept.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub fn finish(self) -> Result<Option<Vec<ListedRow>>, FileError> {
-        self.lines.finish()?;
-        Ok(self.rows.map(|rows| rows.into_values().collect()))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::results::cause::LossCause;
 use crate::results::comparison::changes::Flip;
 use crate::results::comparison::values::{Comparison, MethodComparison};
 use crate::results::summary::{MethodSummary, Summary};
+use crate::results::worst::LossCause;
 use crate::results::worst::WorstProbe;
 
 /// A question with its scores before and after.

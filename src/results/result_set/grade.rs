@@ -79,6 +79,8 @@ pub(crate) struct Grade {
     pub keys: [KeyHalf; 3],
     /// Whether the token limit cut the answer off.
     pub truncated: bool,
+    /// The place of its row among all rows.
+    pub row: usize,
 }
 
 impl Grade {

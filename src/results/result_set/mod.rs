@@ -130,7 +130,14 @@ impl ResultSet {
     /// # Errors
     /// A file is missing or cannot be read, or rows do not belong to the manifest.
     pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
-        let manifest = folder.manifest()?;
+        ResultSet::read_as(folder, folder.manifest()?)
+    }
+
+    /// Reads a folder whose manifest is not yet written as it will be.
+    ///
+    /// # Errors
+    /// As [`ResultSet::read`].
+    pub fn read_as(folder: &ResultsFolder, manifest: Manifest) -> Result<ResultSet, SetError> {
         let rows = folder
             .rows()?
             .scored()
@@ -139,10 +146,7 @@ impl ResultSet {
     }
 
     /// Adds the compressions of the same folder.
-    ///
-    /// # Errors
-    /// A line that is not a compression.
-    pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+    fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let mut planted = folder.planted()?;
         planted.retain(|row| row.compressed);
         Ok(ResultSet {
@@ -276,7 +280,7 @@ impl ResultSet {
         gathered.reserve(design);
         let mut other = RowTotals::new(variants.len(), probes.len());
         let index = DesignIndex::new(&manifest, &variants, &probes);
-        for row in rows {
+        for (place, row) in rows.into_iter().enumerate() {
             let row = row?;
             let row = row.borrow();
             (if design.is_tested(row) {
@@ -284,7 +288,7 @@ impl ResultSet {
             } else {
                 &mut other
             })
-            .add(&index, row)?;
+            .add(&index, place, row)?;
         }
         let gathered = gathered.sorted();
         for (at, (probe, facts)) in probes.iter_mut().zip(&gathered.facts).enumerate() {
@@ -493,9 +497,17 @@ impl RowTotals {
         self.answers.reserve_exact(grades / of_one_answer.max(1));
     }
 
-    fn add<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
+    fn add<T>(
+        &mut self,
+        index: &DesignIndex<'_>,
+        place: usize,
+        row: &Row<T>,
+    ) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
-        self.grades.push(index.grade(at, judge, row));
+        self.grades.push(Grade {
+            row: place,
+            ..index.grade(at, judge, row)
+        });
         // the grades of an answer mostly follow one another, and all of them say the same about it
         if self.answers.last().is_none_or(|last| last.at != at) {
             let heading = row.heading.as_deref().map(|heading| self.intern(heading));
@@ -708,6 +720,7 @@ impl<'m> DesignIndex<'m> {
             points: self.points(row),
             keys: [compress, answer, judgement].map(|key| key.half()),
             truncated: row.truncated,
+            row: 0,
         }
     }
 

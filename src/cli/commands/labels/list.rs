@@ -127,7 +127,7 @@ impl ListedLabel {
                 true => "–".to_owned(),
                 false => format!("{judged}/{}", self.expected),
             },
-            outcome_word(self.outcome).to_owned(),
+            self.outcome.to_string(),
         ];
         cells.extend(
             methods
@@ -234,17 +234,5 @@ fn print(found: &[ListedLabel], console: &Console) {
             "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
              compared with those below.",
         ));
-    }
-}
-
-/// How a run ended, as it is printed.
-fn outcome_word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Running => "running",
-        Outcome::Complete => "complete",
-        Outcome::Incomplete => "incomplete",
-        Outcome::Budget => "budget",
-        Outcome::Pending => "pending",
-        Outcome::Interrupted => "interrupted",
     }
 }
