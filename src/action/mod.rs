@@ -11,7 +11,7 @@ mod value;
 mod work;
 
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources, memo_key};
-pub use store::{ActionKey, Digest, DigestBuilder, KeyHalf};
+pub use store::{ActionKey, Digest, DigestBuilder};
 pub use template::{
     BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable,
 };

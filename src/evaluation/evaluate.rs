@@ -21,16 +21,16 @@ use super::publish::{PublishedResults, publish};
 use super::reading_check::check_reading;
 use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
-use super::remote::{add_spending, connect_shared, remote_of_run, remote_use, require_selftest};
+use super::remote::{add_spending, connect_shared, remote_of_run, require_selftest};
 use super::request::Request;
 use super::totals::RunTotals;
 use crate::entries::Refresh;
 use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
-use crate::plan::{CostEstimate, reachable};
+use crate::plan::reachable;
 use crate::results::{
-    Comparison, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError,
-    Manifest, Outcome, ResultSet, names, unfinished_refresh,
+    Comparison, Design, Label, LabelLockError, LabelWriter, LabelWriterError, Manifest, Outcome,
+    ResultSet, names, unfinished_refresh,
 };
 use crate::scheduler::{Budget, RunOutcome};
 use lexical::claims::language_of;
@@ -319,13 +319,13 @@ impl Prepared {
         if let Some(shared) = &options.shared {
             listening.report_warnings(shared);
             listening.report(&Event::Exchanged(&shared.exchanged()));
-            manifest.remote = Some(remote_use(shared));
+            manifest.remote = Some(shared.exchanged());
             if options.offline {
                 add_spending(store, folder, &mut manifest)?;
             }
         }
         let is_broken = ended.run.broken.is_some();
-        manifest.forecast = ended.run.forecast.as_ref().map(expected);
+        manifest.forecast = ended.run.forecast;
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
         Ok(ExecutedRun {
@@ -476,14 +476,4 @@ fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<()
 
 fn now() -> String {
     base::clock::now().to_string()
-}
-
-fn expected(estimate: &CostEstimate) -> ForecastTotals {
-    ForecastTotals {
-        requests: estimate.requests,
-        input_tokens: estimate.input_tokens.round() as u64,
-        output_tokens: estimate.output_tokens.round() as u64,
-        usd: estimate.usd,
-        seconds: estimate.seconds,
-    }
 }

@@ -9,7 +9,7 @@ use crate::entries::{BodyFormat, EntryRecord, key_of};
 use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::selftest_actions;
-use crate::results::{Manifest, RemoteUse, ResultsFolder};
+use crate::results::{Manifest, ResultsFolder};
 use base::units::{Usage, Usd, add_known};
 use models::Dialect;
 use store::cache::{Lookup, Store};
@@ -110,16 +110,6 @@ pub(super) fn require_selftest(
             url: shared.exchanged().url,
             cases,
         }),
-    }
-}
-
-/// What was exchanged with the remote, as the manifest records it.
-pub(super) fn remote_use(shared: &SharedCache) -> RemoteUse {
-    let exchanged = shared.exchanged();
-    RemoteUse {
-        url: exchanged.url,
-        pulled: exchanged.pulled,
-        pushed: exchanged.pushed,
     }
 }
 

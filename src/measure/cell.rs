@@ -64,6 +64,12 @@ pub struct FactOutcome {
 }
 
 impl FactOutcome {
+    /// Whether it occurs in the context; `None` where that is unknown.
+    pub fn is_present(&self) -> Option<bool> {
+        self.class
+            .map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
+    }
+
     /// Whether only a search had it: an excerpt has it and the context does not.
     pub fn is_found_by_search(&self) -> bool {
         self.found == Some(true)

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use base::units::{Tokens, Usd, add_known};
 
 /// The requests, tokens, dollars and seconds of what is stale.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostEstimate {
     pub requests: u64,
     /// Requests if every call takes all attempts, and every judge all the replies that it may give.
@@ -29,7 +29,7 @@ pub struct CostEstimate {
 }
 
 /// The part of an estimate that goes into batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BatchedEstimate {
     pub requests: u64,
     /// Dollars expected; null where a price is unknown.

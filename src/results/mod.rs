@@ -68,8 +68,7 @@ pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, Manifest, Outcome, ReadingCheck, RemoteUse,
-    StageCounts, Unused,
+    Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, StageCounts, Unused,
 };
 pub use files::planted_row::PlantedRow;
 pub use files::row::{
@@ -83,7 +82,7 @@ pub use headline::{
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError};
+pub use result_set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};

@@ -102,7 +102,7 @@ fn worst_row(set: &ResultSet, variant: usize, probe: usize) -> Option<(u8, usize
     let grades = equal_range(set.grades(variant), |grade| grade.at.probe, probe);
     let scored = grades
         .iter()
-        .filter_map(|grade| Some((grade, stats::mean_of(grade.dimensions.measured())?)));
+        .filter_map(|grade| Some((grade, stats::mean_of(grade.dimensions.values().copied())?)));
     let score = stats::mean_of(scored.clone().map(|(_, score)| score));
     let score = score.filter(|score| *score < Score::MAX)?;
     let (worst, _) = scored.reduce(|worst, next| if next.1 < worst.1 { next } else { worst })?;

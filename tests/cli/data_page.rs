@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use base::units::Usage;
 use compeval::pipeline::CellCoordinate;
-use compeval::results::{
-    Caveats, Design, ForecastTotals, Manifest, ReadingCheck, RemoteUse, Unused,
-};
+use compeval::plan::CostEstimate;
+use compeval::results::{Caveats, Design, Manifest, ReadingCheck, Unused};
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde_json::Value;
+use store::remote::Exchanged;
 
 use super::project::Project;
 use super::server::Server;
@@ -132,10 +132,10 @@ fn every_field_of_a_manifest_is_in_its_table() {
         field_names::<CellCoordinate>(),
         field_names::<Usage>(),
         field_names::<Unused>(),
-        field_names::<ForecastTotals>(),
+        field_names::<CostEstimate>(),
         field_names::<Caveats>(),
         field_names::<ReadingCheck>(),
-        field_names::<RemoteUse>(),
+        field_names::<Exchanged>(),
     ];
     found.extend(of_types.concat().into_iter().map(str::to_owned));
     for name in [

@@ -93,16 +93,6 @@ impl FromStr for Digest {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActionKey(pub Digest);
 
-/// The first half of a key: enough to identify an action where many are compared in memory.
-pub type KeyHalf = [u8; 16];
-
-impl ActionKey {
-    /// The first half.
-    pub fn half(&self) -> KeyHalf {
-        self.0.0.first_chunk().copied().unwrap_or_default()
-    }
-}
-
 impl fmt::Display for ActionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -42,4 +42,4 @@ pub mod cache;
 mod digest;
 pub mod remote;
 
-pub use digest::{ActionKey, Digest, DigestBuilder, KeyHalf};
+pub use digest::{ActionKey, Digest, DigestBuilder};

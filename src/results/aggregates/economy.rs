@@ -174,7 +174,7 @@ impl FactCounts {
                 (Some(FactClass::Answered), _) => &mut counts.answered,
                 (Some(FactClass::Missed), _) => &mut counts.missed,
                 (Some(FactClass::Lost), _) => &mut counts.lost,
-                (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search => {
+                (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search() => {
                     &mut counts.found_by_search
                 }
                 (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,

@@ -77,8 +77,9 @@ pub(crate) fn excluded_of(sets: &[&ResultSet], baseline: &ResultSet) -> Vec<Excl
 /// The reason to exclude a dimension if ceiling and floor are too close in it, on enough probes to know that.
 fn narrow_scale(set: &ResultSet, dimension: Dimension) -> Option<ExclusionReason> {
     let (full, none) = ceiling_and_floor(set)?;
-    let differences =
-        differences_by_probe(set, full, none, |grade| grade.dimensions.get(dimension));
+    let differences = differences_by_probe(set, full, none, |grade| {
+        grade.dimensions.get(&dimension).copied()
+    });
     let (difference, probes) = (
         mean(&differences).filter(|mean| *mean < NEEDED)?,
         differences.len(),

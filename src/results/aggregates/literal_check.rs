@@ -81,7 +81,8 @@ fn judged_present(set: &ResultSet, variant: usize) -> BTreeMap<AnswerAt, f64> {
             .is_some_and(|judge| !judge.lexical);
         if let Some(completeness) = grade
             .dimensions
-            .get(Dimension::Completeness)
+            .get(&Dimension::Completeness)
+            .copied()
             .filter(|_| is_model)
         {
             grades

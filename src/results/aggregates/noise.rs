@@ -38,7 +38,7 @@ fn observe(scores: &Scores, graded: &MergedScores, dimension: Dimension) -> Opti
         item: graded.at.probe,
         run: graded.at.run as usize,
         answer: graded.at.answer_n as usize,
-        value: graded.dimensions.get(dimension)?,
+        value: *graded.dimensions.get(&dimension)?,
     })
 }
 

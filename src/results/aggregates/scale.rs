@@ -84,7 +84,7 @@ pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
         };
     };
     let differences = differences_by_probe(set, full, none, |grade| {
-        mean_of(grade.dimensions.measured())
+        mean_of(grade.dimensions.values().copied())
     });
     let (difference, bound) = (mean(&differences), lower_bound(&differences));
     let cause = if !is_narrow(difference, bound) {

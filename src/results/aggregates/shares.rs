@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::answers::Answers;
-use crate::measure::{AnswerWhenLost, Depth};
+use crate::measure::{AnswerWhenLost, Depth, FactOutcome};
 use crate::results::Ordered;
-use crate::results::result_set::grade::{MeasuredAnswer, MeasuredFact};
+use crate::results::result_set::grade::MeasuredAnswer;
 use stats::{self, Interval};
 
 /// A share of answers or facts.
@@ -206,14 +206,14 @@ pub(crate) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |measured, _| measured.heading.clone());
     shares
         .into_iter()
-        .map(|(heading, share)| (heading.to_string(), share))
+        .map(|(heading, share)| (heading, share))
         .collect()
 }
 
 /// By group, the share of facts that occur in the context. Within a fixture, each fact has the same weight.
 fn survival_by<N: Ord>(
     answers: &Answers<'_>,
-    group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>,
+    group: impl Fn(&MeasuredAnswer, &FactOutcome) -> Option<N>,
 ) -> BTreeMap<N, Share> {
     let facts = answers
         .measured

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::comparable::VariantPair;
-use crate::action::KeyHalf;
+use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::results::aggregates::answers::Answers;
 use crate::results::aggregates::contexts::same_contexts;
@@ -409,12 +409,12 @@ fn cell(grade: &Grade) -> CellAt {
     (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge)
 }
 
-fn answer_and_judge(grade: &Grade) -> [KeyHalf; 2] {
+fn answer_and_judge(grade: &Grade) -> [ActionKey; 2] {
     let [_, answer, judge] = grade.keys;
     [answer, judge]
 }
 
-fn answer_key(grade: &Grade) -> KeyHalf {
+fn answer_key(grade: &Grade) -> ActionKey {
     let [_, answer, _] = grade.keys;
     answer
 }

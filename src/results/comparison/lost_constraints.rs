@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::changes::{ComparedVariants, ProbeFact};
-use crate::action::KeyHalf;
+use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
@@ -140,7 +140,7 @@ impl JudgedChain {
 /// completeness count.
 fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> Vec<JudgedChain> {
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
-    let mut chains: BTreeMap<Option<KeyHalf>, JudgedChain> = BTreeMap::new();
+    let mut chains: BTreeMap<Option<ActionKey>, JudgedChain> = BTreeMap::new();
     for measured in answers.iter().filter(|measured| measured.is_constraint) {
         let grades = equal_range(
             set.grades(variant),
@@ -162,7 +162,8 @@ fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> 
         {
             let completeness = grade
                 .dimensions
-                .get(Dimension::Completeness)
+                .get(&Dimension::Completeness)
+                .copied()
                 .filter(|_| is_qualified);
             chain.finding = chain.finding.max(Some(JudgeFinding::from_grade(
                 completeness,

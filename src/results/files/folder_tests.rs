@@ -8,7 +8,6 @@ use crate::entries::Refresh;
 use crate::judge::Dimension;
 use crate::results::fakes::{design, row};
 use crate::results::*;
-use base::units::{Tokens, Usage, Usd};
 
 fn a_row(run: u32) -> Row {
     row("f1", "mine", run, &[(Dimension::Accuracy, 3.4)])
@@ -24,47 +23,6 @@ fn manifest(label: &str, started: &str) -> Manifest {
         started,
         design(&[("mine", "extract")], &[("f1", 1)], 3),
     )
-}
-
-/// A manifest of so many requests with their tokens and cost; collecting a batch sends no request.
-fn spent(requests: u64, tokens: Option<u64>, usd: Option<f64>) -> Manifest {
-    Manifest {
-        requests_sent: requests,
-        usage: Usage {
-            input: tokens.map(Tokens),
-            ..Usage::default()
-        },
-        usd: usd.map(Usd),
-        ..manifest("a", "now")
-    }
-}
-
-#[test]
-fn spending_is_that_of_all_parts_which_spent_anything() {
-    let total = |parts: &[Manifest]| {
-        let mut total = spent(0, None, Some(0.0));
-        parts.iter().for_each(|part| total.add_spending(part));
-        (total.requests_sent, total.usage.input, total.usd)
-    };
-    let (sent, idle) = (spent(2, Some(10), Some(1.0)), spent(0, None, None));
-    assert_eq!(
-        total(&[idle.clone(), sent.clone(), idle]),
-        (2, Some(Tokens(10)), Some(Usd(1.0)))
-    );
-    let collected = spent(0, Some(5), Some(0.5));
-    assert_eq!(
-        total(&[collected.clone(), sent.clone()]),
-        (2, Some(Tokens(15)), Some(Usd(1.5)))
-    );
-    assert_eq!(
-        total(&[sent.clone(), collected]),
-        (2, Some(Tokens(15)), Some(Usd(1.5)))
-    );
-    assert_eq!(
-        total(&[sent, spent(1, None, None)]),
-        (3, None, None),
-        "what one part does not know"
-    );
 }
 
 fn with(results: &std::path::Path, label: &str, started: &str) -> ResultsFolder {

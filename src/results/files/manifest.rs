@@ -11,9 +11,10 @@ use crate::action::{Digest, StageName};
 use crate::entries::Refresh;
 use crate::judge::{SelfTestDesign, UnqualifiedJudge};
 use crate::parts::PartNumber;
-use crate::plan::FailedAction;
+use crate::plan::{CostEstimate, FailedAction};
 use base::named_enum;
-use base::units::{Tokens, Usage, Usd, add_known};
+use base::units::{Tokens, Usage, Usd};
+use store::remote::Exchanged;
 
 /// The version of the format of a results folder. A folder of any other format is refused.
 pub const FORMAT: u32 = 6;
@@ -71,7 +72,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selftest: Option<SelfTestDesign>,
     /// The forecast before the run.
-    pub forecast: Option<ForecastTotals>,
+    pub forecast: Option<CostEstimate>,
     /// What must be printed on every report.
     pub caveats: Caveats,
     /// What it was compared with (`--compare-to`); it is compared again when the report is made anew.
@@ -86,18 +87,7 @@ pub struct Manifest {
     pub part: Option<PartNumber>,
     /// The shared cache that the run used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<RemoteUse>,
-}
-
-/// The shared cache that a run used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteUse {
-    /// The address as the pipeline gives it.
-    pub url: String,
-    /// Entries that this run pulled.
-    pub pulled: u64,
-    /// Entries that this run put there.
-    pub pushed: u64,
+    pub remote: Option<Exchanged>,
 }
 
 /// What may be left out of a comparison. Each scope includes the ones before it.
@@ -219,21 +209,6 @@ pub struct Unused {
     pub unanswered: u64,
 }
 
-/// The forecast before a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ForecastTotals {
-    /// Requests to models.
-    pub requests: u64,
-    /// Input tokens.
-    pub input_tokens: u64,
-    /// Output tokens.
-    pub output_tokens: u64,
-    /// Dollars; null where a price is unknown.
-    pub usd: Option<Usd>,
-    /// The duration of the run, in seconds.
-    pub seconds: f64,
-}
-
 /// How a judge graded answers to the longest contexts of the run, as they were and with a fact made false.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadingCheck {
@@ -288,48 +263,6 @@ pub struct Caveats {
 }
 
 impl Manifest {
-    /// Adds the requests and costs of another part of the same results.
-    pub fn add_spending(&mut self, other: &Manifest) {
-        // A part without replies has no numbers, which does not make them unknown.
-        if !other.has_spent() {
-            return;
-        }
-        let is_first = !self.has_spent();
-        self.requests_sent += other.requests_sent;
-        self.retries += other.retries;
-        self.rate_limited += other.rate_limited;
-        self.usage = if is_first {
-            other.usage
-        } else {
-            self.usage + other.usage
-        };
-        self.usd = if is_first {
-            other.usd
-        } else {
-            add_known(self.usd, other.usd)
-        };
-        let (unused, added) = (self.unused, other.unused);
-        self.unused = Unused {
-            replies: unused.replies + added.replies,
-            usage: if is_first {
-                added.usage
-            } else {
-                unused.usage + added.usage
-            },
-            usd: if is_first {
-                added.usd
-            } else {
-                add_known(unused.usd, added.usd)
-            },
-            unanswered: unused.unanswered + added.unanswered,
-        };
-    }
-
-    /// Whether the run sent anything, or collected the batches of an earlier run.
-    fn has_spent(&self) -> bool {
-        self.requests_sent > 0 || self.usage != Usage::default()
-    }
-
     /// The manifest of a run that begins.
     pub fn begin(label: &str, started: &str, design: Design) -> Manifest {
         let stages = StageName::OF_RUN

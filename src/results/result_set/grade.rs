@@ -1,42 +1,14 @@
-//! What statistics need of a row: its place, its grade, and what was measured of its answer. There is one of each in
-//! memory for every cell, so they are small.
+//! What statistics need of a row: its place, its grade, and what was measured of its answer.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use crate::action::KeyHalf;
+use crate::action::ActionKey;
 use crate::judge::Dimension;
-use crate::measure::{AnswerWhenLost, ContextFacts, ContextShares, Depth, FactClass, FactOutcome};
+use crate::measure::{AnswerWhenLost, ContextFacts, ContextShares, FactOutcome};
 use crate::results::files::row::{OpenBook, Row};
 
-/// Scores by dimension. NaN marks a dimension that was not measured: this takes half the space of `Option`s.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ByDimension([f64; Dimension::ALL.len()]);
-
-impl ByDimension {
-    pub(crate) fn new(score: impl Fn(Dimension) -> Option<f64>) -> ByDimension {
-        ByDimension(Dimension::ALL.map(|dimension| score(dimension).unwrap_or(f64::NAN)))
-    }
-
-    pub(crate) fn get(&self, dimension: Dimension) -> Option<f64> {
-        self.0
-            .get(place(dimension))
-            .copied()
-            .filter(|score| !score.is_nan())
-    }
-
-    /// The scores of the dimensions that were measured.
-    pub(crate) fn measured(&self) -> impl Iterator<Item = f64> {
-        self.0.into_iter().filter(|score| !score.is_nan())
-    }
-}
-
-impl PartialEq for ByDimension {
-    fn eq(&self, other: &ByDimension) -> bool {
-        Dimension::ALL
-            .into_iter()
-            .all(|dimension| self.get(dimension) == other.get(dimension))
-    }
-}
+/// Scores of the dimensions that were measured.
+pub(crate) type ByDimension = BTreeMap<Dimension, f64>;
 
 /// The place of a dimension in lists by dimension. [`Dimension::ALL`] has the order of declaration.
 pub(crate) fn place(dimension: Dimension) -> usize {
@@ -76,7 +48,7 @@ pub(crate) struct Grade {
     /// Place of each criterion in the rubric, and its points.
     pub points: Vec<(u16, u8)>,
     /// Compression, answer, judgement.
-    pub keys: [KeyHalf; 3],
+    pub keys: [ActionKey; 3],
     /// Whether the token limit cut the answer off.
     pub truncated: bool,
     /// The place of its row among all rows.
@@ -97,49 +69,13 @@ impl Grade {
     }
 }
 
-/// The outcome of an expected fact, without its name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MeasuredFact {
-    pub answered: bool,
-    pub class: Option<FactClass>,
-    pub depth: Option<Depth>,
-    pub mentions: Option<u32>,
-    /// Whether only a search had it.
-    pub is_found_by_search: bool,
-}
-
-impl MeasuredFact {
-    fn from_outcome(outcome: &FactOutcome) -> MeasuredFact {
-        let FactOutcome {
-            answered,
-            class,
-            depth,
-            mentions,
-            ..
-        } = *outcome;
-        MeasuredFact {
-            answered,
-            class,
-            depth,
-            mentions,
-            is_found_by_search: outcome.is_found_by_search(),
-        }
-    }
-
-    /// Whether it occurs in the context; `None` where that is unknown.
-    pub(crate) fn is_present(&self) -> Option<bool> {
-        self.class
-            .map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
-    }
-}
-
 /// What was measured of one answer without a judge.
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredAnswer {
     pub at: AnswerAt,
-    pub facts: Vec<MeasuredFact>,
+    pub facts: Vec<FactOutcome>,
     pub when_lost: Option<AnswerWhenLost>,
-    pub heading: Option<Arc<str>>,
+    pub heading: Option<String>,
     pub survival: Option<f64>,
     /// The survival in the summary alone, if the context has more than a summary.
     pub summary_survival: Option<f64>,
@@ -179,17 +115,12 @@ impl Reach {
 }
 
 impl MeasuredAnswer {
-    /// `heading` is the row's heading, which many rows share.
-    pub(crate) fn from_row<T>(
-        at: AnswerAt,
-        row: &Row<T>,
-        heading: Option<Arc<str>>,
-    ) -> MeasuredAnswer {
+    pub(crate) fn from_row<T>(at: AnswerAt, row: &Row<T>) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
-            facts: row.facts.iter().map(MeasuredFact::from_outcome).collect(),
+            facts: row.facts.clone(),
             when_lost: row.answer_when_lost,
-            heading,
+            heading: row.heading.clone(),
             survival: row.fact_survival,
             summary_survival: row.summary_survival,
             in_context: row.context_facts.as_ref().map(ContextFacts::shares),

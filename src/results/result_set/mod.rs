@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem::{replace, take};
 use std::sync::Arc;
 
-use self::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
+use self::grade::{AnswerAt, Grade, MeasuredAnswer, equal_range};
 use self::scores::Scores;
 use self::selection::Subset;
 use super::files::context_row::ContextRow;
@@ -20,7 +20,7 @@ use super::files::manifest::Manifest;
 use super::files::planted_row::PlantedRow;
 use super::files::row::{Row, RowKeys};
 use super::files::rows_file::RowError;
-use crate::action::{Digest, KeyHalf, StageName};
+use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Criterion, Score};
 use crate::probe::ProbeType;
 
@@ -66,10 +66,10 @@ pub struct ProbeAt {
 }
 
 /// Contexts by method, fixture, point and run.
-pub type ContextPlaces<'s> = HashSet<(&'s str, &'s str, u32, u32)>;
+type ContextPlaces<'s> = HashSet<(&'s str, &'s str, u32, u32)>;
 
 /// The cost of each distinct action of a variant, by stage; sorted by key.
-pub(super) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
+pub(super) type Costs = BTreeMap<StageName, Vec<(ActionKey, Option<f64>)>>;
 
 /// A result set. It does not keep the order of its rows.
 #[derive(Clone, Debug)]
@@ -183,7 +183,7 @@ impl ResultSet {
             };
             let compressions = of_variant.entry(StageName::Compress).or_default();
             let made = contexts.iter().filter(|context| context.method == name);
-            compressions.extend(made.map(|context| (context.key.half(), context.usd)));
+            compressions.extend(made.map(|context| (context.key, context.usd)));
             compressions.sort_by_key(|(key, _)| *key);
             compressions.dedup_by_key(|(key, _)| *key);
         }
@@ -217,14 +217,6 @@ impl ResultSet {
             not_compressed,
             ..self
         }
-    }
-
-    /// The contexts in which nothing was compressed: no figure has the answers from them.
-    pub fn contexts_apart(&self) -> ContextPlaces<'_> {
-        self.not_compressed
-            .as_ref()
-            .map(|set| places_of(&set.contexts))
-            .unwrap_or_default()
     }
 
     /// Method, fixture, point and run of the context that an answer is from.
@@ -276,9 +268,8 @@ impl ResultSet {
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
-        let mut gathered = RowTotals::new(variants.len(), probes.len());
-        gathered.reserve(design);
-        let mut other = RowTotals::new(variants.len(), probes.len());
+        let mut gathered = RowTotals::new(variants.len());
+        let mut other = RowTotals::new(variants.len());
         let index = DesignIndex::new(&manifest, &variants, &probes);
         for (place, row) in rows.into_iter().enumerate() {
             let row = row?;
@@ -291,9 +282,16 @@ impl ResultSet {
             .add(&index, place, row)?;
         }
         let gathered = gathered.sorted();
-        for (at, (probe, facts)) in probes.iter_mut().zip(&gathered.facts).enumerate() {
-            probe.facts.clone_from(facts);
-            probe.is_answerable = !gathered.unanswerable.contains(&at);
+        for measured in &gathered.answers {
+            let Some(probe) = probes.get_mut(measured.at.probe) else {
+                continue;
+            };
+            // Only an answer to such a probe can be fabricated.
+            probe.is_answerable &= measured.fabricated.is_none();
+            if probe.facts.is_empty() {
+                let names = measured.facts.iter().map(|fact| fact.fact.clone());
+                probe.facts = names.collect();
+            }
         }
         let other = Some(other.sorted()).filter(|other| !other.grades.is_empty());
         let other = other
@@ -308,7 +306,7 @@ impl ResultSet {
     /// A set without rows, as it is before a run.
     pub(super) fn from_manifest(manifest: Manifest) -> ResultSet {
         let (variants, probes) = (variants(&manifest.design), probes(&manifest.design));
-        let totals = RowTotals::new(variants.len(), probes.len());
+        let totals = RowTotals::new(variants.len());
         ResultSet::new(manifest, variants, probes, totals)
     }
 
@@ -465,36 +463,17 @@ fn places_of(contexts: &[ContextRow]) -> ContextPlaces<'_> {
 struct RowTotals {
     grades: Vec<Grade>,
     answers: Vec<MeasuredAnswer>,
-    headings: HashSet<Arc<str>>,
     /// By variant.
     costs: Vec<Costs>,
-    /// By probe: its expected facts.
-    facts: Vec<Vec<String>>,
-    /// Probes that the transcript has no answer to.
-    unanswerable: HashSet<usize>,
 }
 
 impl RowTotals {
-    fn new(variants: usize, probes: usize) -> RowTotals {
+    fn new(variants: usize) -> RowTotals {
         RowTotals {
             grades: Vec::new(),
             answers: Vec::new(),
-            headings: HashSet::new(),
             costs: vec![Costs::new(); variants],
-            facts: vec![Vec::new(); probes],
-            unanswerable: HashSet::new(),
         }
-    }
-
-    /// Makes room for the rows of all cells, because a list that doubles takes up to three times the memory. A design
-    /// that somebody edited may have any number of cells.
-    fn reserve(&mut self, design: &Design) {
-        const MOST: u64 = 1_000_000;
-        let cells = design.methods.iter().map(|method| design.cells_of(method));
-        let grades = cells.fold(0, u64::saturating_add).min(MOST) as usize;
-        let of_one_answer = design.judges.len() * design.runs.judge as usize;
-        self.grades.reserve_exact(grades);
-        self.answers.reserve_exact(grades / of_one_answer.max(1));
     }
 
     fn add<T>(
@@ -510,9 +489,7 @@ impl RowTotals {
         });
         // the grades of an answer mostly follow one another, and all of them say the same about it
         if self.answers.last().is_none_or(|last| last.at != at) {
-            let heading = row.heading.as_deref().map(|heading| self.intern(heading));
-            self.answers
-                .push(MeasuredAnswer::from_row(at, row, heading));
+            self.answers.push(MeasuredAnswer::from_row(at, row));
         }
         if let Some(costs) = self.costs.get_mut(at.variant) {
             let steps = row.open_book.iter().flat_map(|open| &open.steps);
@@ -523,35 +500,14 @@ impl RowTotals {
                 (StageName::Judge, row.keys.judge, row.usd.judge),
             ];
             for (stage, key, usd) in steps.chain(actions) {
-                let (known, key) = (costs.entry(stage).or_default(), key.half());
+                let (known, key) = (costs.entry(stage).or_default(), key);
                 // the rows of one action mostly follow one another, too
                 if known.last().is_none_or(|(last, _)| *last != key) {
                     known.push((key, usd));
                 }
             }
         }
-        // Only an answer to such a probe can be fabricated.
-        if row.fabricated.is_some() {
-            self.unanswerable.insert(at.probe);
-        }
-        if let Some(facts) = self
-            .facts
-            .get_mut(at.probe)
-            .filter(|facts| facts.is_empty())
-        {
-            *facts = row.facts.iter().map(|fact| fact.fact.clone()).collect();
-        }
         Ok(())
-    }
-
-    /// A shared copy of a heading.
-    fn intern(&mut self, heading: &str) -> Arc<str> {
-        if let Some(known) = self.headings.get(heading) {
-            return known.clone();
-        }
-        let new: Arc<str> = heading.into();
-        self.headings.insert(new.clone());
-        new
     }
 
     /// Sorts each list, and keeps each answer and each action once.
@@ -711,14 +667,13 @@ impl<'m> DesignIndex<'m> {
             at,
             judge_n: row.judge_n,
             judge,
-            dimensions: ByDimension::new(|dimension| {
-                row.dimensions
-                    .get(&dimension)
-                    .and_then(|score| Score::new(*score))
-                    .map(Score::value)
-            }),
+            dimensions: row
+                .dimensions
+                .iter()
+                .filter_map(|(dimension, score)| Some((*dimension, Score::new(*score)?.value())))
+                .collect(),
             points: self.points(row),
-            keys: [compress, answer, judgement].map(|key| key.half()),
+            keys: [compress, answer, judgement],
             truncated: row.truncated,
             row: 0,
         }

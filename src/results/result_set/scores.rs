@@ -5,7 +5,7 @@ use std::iter::repeat_n;
 use std::ops::Range;
 
 use super::grade::{AnswerAt, ByDimension, Grade, equal_range, place};
-use crate::action::KeyHalf;
+use crate::action::ActionKey;
 use crate::judge::{Criterion, Dimension};
 use crate::results::files::design::Design;
 use stats::{self, MissingCounts};
@@ -152,7 +152,7 @@ fn merge_panels(grades: &[Grade], judges: usize, criteria: &[Criterion]) -> Vec<
     let merged = whole_panels(grades, judges).filter_map(|panel| {
         let first = panel.first()?;
         let dimensions = if panel.len() == 1 {
-            first.dimensions
+            first.dimensions.clone()
         } else {
             weigh(panel, criteria)
         };
@@ -182,7 +182,7 @@ fn weigh(panel: &[Grade], criteria: &[Criterion]) -> ByDimension {
             ))
         })
         .collect();
-    ByDimension::new(|dimension| {
+    let dimensions = Dimension::ALL.into_iter().filter_map(|dimension| {
         let criteria = medians
             .iter()
             .filter(|(criterion, _)| criterion.dimension == dimension);
@@ -193,8 +193,9 @@ fn weigh(panel: &[Grade], criteria: &[Criterion]) -> ByDimension {
         let total: f64 = criteria
             .map(|(criterion, median)| criterion.weight * median)
             .sum();
-        (weights > 0.0).then(|| total / weights)
-    })
+        (weights > 0.0).then(|| (dimension, total / weights))
+    });
+    dimensions.collect()
 }
 
 /// The scores of runs in one vector: by variant, then probe, then dimension, then run. Each is the mean over the
@@ -216,7 +217,7 @@ impl Grid {
         let places = Dimension::ALL.map(|dimension| {
             graded
                 .iter()
-                .any(|graded| graded.dimensions.get(dimension).is_some())
+                .any(|graded| graded.dimensions.contains_key(&dimension))
                 .then(|| {
                     measured += 1;
                     measured - 1
@@ -236,7 +237,7 @@ impl Grid {
             for dimension in Dimension::ALL {
                 let scores = cell
                     .iter()
-                    .filter_map(|graded| graded.dimensions.get(dimension));
+                    .filter_map(|graded| graded.dimensions.get(&dimension).copied());
                 let span = grid.span(at.variant, at.probe, dimension);
                 let by_run = grid.scores.get_mut(span).unwrap_or_default();
                 if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
@@ -282,7 +283,7 @@ fn distinct_runs(
         };
         let by_run = runs.chunk_by(|a, b| a.at.run == b.at.run);
         let scored = by_run.filter(|run| whole_panels(run, judges).next().is_some());
-        let distinct: BTreeSet<Vec<[KeyHalf; 3]>> = scored
+        let distinct: BTreeSet<Vec<[ActionKey; 3]>> = scored
             .map(|run| run.iter().map(|grade| grade.keys).collect())
             .collect();
         if let Some(count) = counts

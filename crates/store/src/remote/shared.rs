@@ -6,6 +6,7 @@
 //! In write mode what the run uses is in the remote before anything depends on it. If the remote has another output for
 //! a key, it replaces the local one, so that all machines continue from the same output.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub enum Found {
 }
 
 /// How many outputs a run exchanged with a remote.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchanged {
     /// The URL of the remote.
     pub url: String,

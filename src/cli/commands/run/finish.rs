@@ -6,10 +6,9 @@ use crate::cli::format::{Noun, cost, count, duration, money, percent, short, sho
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::parts::PartNumber;
+use crate::plan::CostEstimate;
 use crate::report::{details, note_count, screen, styled_sections};
-use crate::results::{
-    ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names,
-};
+use crate::results::{Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
 use base::locale::{Locale, localized};
 use base::units::Usd;
 
@@ -321,7 +320,7 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
     let forecast = manifest
         .forecast
         .filter(|forecast| is_whole && forecast.requests > 0)?;
-    let ForecastTotals {
+    let CostEstimate {
         requests,
         input_tokens,
         output_tokens,
@@ -331,7 +330,10 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
     let known = usd.or(manifest.usd).is_some();
     let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));
     let (sent, money) = (manifest.requests_sent, money.unwrap_or_default());
-    let (input, output) = (short(Some(input_tokens)), short(Some(output_tokens)));
+    let (input, output) = (
+        short(Some(input_tokens.round() as u64)),
+        short(Some(output_tokens.round() as u64)),
+    );
     let [used_input, used_output] = [manifest.usage.input, manifest.usage.output].map(short_tokens);
     Some(manifest.design.locale.of_report().pick(
         format!(
