@@ -8,7 +8,7 @@ use crate::cli::format::money;
 use crate::cli::terminal::Console;
 use crate::evaluation::{DearestReply, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
-use crate::results::{FolderError, LabelLockError, LabelWriterError, Outcome, SetError};
+use crate::results::{FolderError, LabelLockError, LabelWriterError, Outcome};
 use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
 use base::text::shell_word;
@@ -298,7 +298,6 @@ impl From<EvaluationError> for Failure {
             EvaluationError::Cache(error) => error.into(),
             EvaluationError::File(error) => error.into(),
             EvaluationError::Remote(error) => error.into(),
-            EvaluationError::Set(error) => error.into(),
             EvaluationError::Folder(error) => error.into(),
             error @ (EvaluationError::Runtime(_) | EvaluationError::ClockStopped) => {
                 Failure::error(error.to_string())
@@ -454,15 +453,6 @@ pub(crate) fn import_failure(error: CacheError) -> Failure {
         failure.exiting(Exit::BadInput)
     } else {
         failure
-    }
-}
-
-impl From<SetError> for Failure {
-    fn from(error: SetError) -> Failure {
-        match error {
-            SetError::Folder(error) => error.into(),
-            error => Failure::input(chain(&error)),
-        }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::report::html::{
     self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod,
 };
 use crate::results::{
-    Comparison, Design, Headline, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError,
-    ScoredRow, SetError, Summary, summarize,
+    Comparison, Design, FolderError, Headline, ListedRow, Manifest, ResultSet, ResultsFolder, Row,
+    ScoredRow, Summary, summarize,
 };
 use base::locale::Locale;
 use base::say;
@@ -42,7 +42,7 @@ impl<'a> PageSide<'a> {
         methods: &IndexSet<String>,
         comparison: &Comparison,
     ) -> Result<PageSide<'a>, EvaluationError> {
-        let rows = folder.few_rows().map_err(SetError::from)?;
+        let rows = folder.few_rows()?;
         let rows = rows.ok_or_else(|| EvaluationError::TooManyCells(folder.label()))?;
         let compared = rows
             .into_iter()
@@ -163,7 +163,9 @@ pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
         PageSide::read(judged, label, methods, comparison)?,
         PageSide::read(baseline, against, others, comparison)?,
     ];
-    Ok(render(pipeline, &sides, &compared, comparison, headline, cache).map_err(SetError::from)?)
+    Ok(render(
+        pipeline, &sides, &compared, comparison, headline, cache,
+    )?)
 }
 
 fn render<C: Lookup + ChunkCache + Sync>(
@@ -173,7 +175,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
     comparison: &Comparison,
     headline: Option<&Headline>,
     cache: Option<&C>,
-) -> Result<String, RowError> {
+) -> Result<String, FolderError> {
     let [judged, baseline] = sides;
     let design = judged.set.design();
     let rows = [judged.named_rows(design), baseline.named_rows(design)].concat();
@@ -292,7 +294,7 @@ fn joined(sides: &[PageSide<'_>; 2], comparison: &Comparison) -> Summary {
 }
 
 /// Reads rows by their positions on the page; the rows of the judged side come first.
-fn read_rows(sides: &[PageSide<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, RowError> {
+fn read_rows(sides: &[PageSide<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, FolderError> {
     let mut read = Vec::new();
     let mut first = 0;
     for side in sides {

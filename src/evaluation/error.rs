@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError, SetError};
+use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError};
 use crate::scheduler::RunError;
 use base::files::FileError;
 use base::units::{Tokens, Usd};
@@ -83,8 +83,6 @@ pub enum EvaluationError {
     /// An action cannot be prepared.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    #[error(transparent)]
-    Set(#[from] SetError),
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// Two result sets do not measure the same.

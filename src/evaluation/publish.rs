@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
 use crate::report::{headline, markdown};
 use crate::results::{
-    Comparison, Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary,
+    Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, Summary,
     WorstProbe, names, run_files, summarize, worst_rows,
 };
 use base::threads::both;
@@ -45,10 +45,7 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
 ) -> Result<PublishedResults, EvaluationError> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    let rows = folder
-        .few_rows()
-        .map_err(SetError::from)?
-        .unwrap_or_default();
+    let rows = folder.few_rows()?.unwrap_or_default();
     let (comparison, refused) = match compared {
         Ok(comparison) => (comparison, None),
         Err(refusal) => (None, Some(refusal)),
@@ -83,7 +80,7 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
                     .collect(),
                 ..page
             });
-            Ok::<_, EvaluationError>(folder.write(names::HTML, page.map_err(SetError::from)?)?)
+            Ok::<_, EvaluationError>(folder.write(names::HTML, page?)?)
         },
     );
     run_files?;
@@ -112,7 +109,7 @@ impl ChunkCache for CacheSnapshot {
 }
 
 /// The worst probes. Only their rows are read with their texts.
-fn worst(folder: &ResultsFolder, set: &ResultSet) -> Result<Vec<WorstProbe>, SetError> {
+fn worst(folder: &ResultsFolder, set: &ResultSet) -> Result<Vec<WorstProbe>, FolderError> {
     let places = worst_rows(set, WORST);
     let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
     Ok(places

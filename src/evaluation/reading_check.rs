@@ -15,7 +15,7 @@ use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::pipeline::JudgeIx;
 use crate::plan::{AnswerToRegrade, Task, regrading};
-use crate::results::{AnswerScores, Design, ReadingCheck, ResultsFolder, Row, ScoredRow, SetError};
+use crate::results::{AnswerScores, Design, ReadingCheck, ResultsFolder, Row, ScoredRow};
 use lexical::facts::with_false_value;
 
 /// The lowest grade of an answer that can be used.
@@ -87,16 +87,14 @@ fn pairs(
 ) -> Result<Vec<Pair>, EvaluationError> {
     let mut found: BTreeMap<(Reverse<u64>, Digest), usize> = BTreeMap::new();
     for (place, row) in folder.rows()?.scored().enumerate() {
-        let row = row.map_err(SetError::from)?;
+        let row = row?;
         if row.judge == name && is_candidate(&row) {
             let size = Reverse(row.context_tokens.unwrap_or_default());
             found.entry((size, digest_of_answer(&row))).or_insert(place);
         }
     }
     let places: Vec<usize> = found.into_values().take(LOOKED_AT).collect();
-    let rows = folder
-        .rows_in(&places.iter().copied().collect())
-        .map_err(SetError::from)?;
+    let rows = folder.rows_in(&places.iter().copied().collect())?;
     let rows = places.iter().filter_map(|place| rows.get(place));
     Ok(rows
         .filter_map(|row| pair(regrader, judge, design, row))

@@ -37,7 +37,7 @@ impl Recorder {
         folder: &ResultsFolder,
         rows: u64,
     ) -> Result<Recorder, FileError> {
-        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW);
+        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW as u64);
         let form = if is_compressed {
             RowsForm::Compressed
         } else {

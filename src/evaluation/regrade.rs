@@ -23,7 +23,7 @@ use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regradings};
 use crate::probe::Probe;
 use crate::results::{
     AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings,
-    ResultsFolder, Row, ScoredRow, SetError,
+    ResultsFolder, Row, ScoredRow,
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
@@ -204,7 +204,7 @@ impl Sides<'_> {
         // Some cannot be sent, because their contexts are gone.
         let chosen = spread(self.candidates(subject)?, 4 * wanted);
         let places = chosen.iter().flatten().copied().collect();
-        let rows = self.baseline.rows_in(&places).map_err(SetError::from)?;
+        let rows = self.baseline.rows_in(&places)?;
         let mut answers = Vec::new();
         for places in chosen {
             let rows: Vec<&Row> = places.iter().filter_map(|place| rows.get(place)).collect();
@@ -235,7 +235,7 @@ impl Sides<'_> {
             .collect();
         let mut grades = BTreeSet::new();
         for row in self.judged.rows()?.scored() {
-            let row = row.map_err(SetError::from)?;
+            let row = row?;
             if names.contains(&variant(&design, &row)) {
                 let points: Vec<u8> = row
                     .criteria
@@ -256,7 +256,7 @@ impl Sides<'_> {
         let methods = self.methods(subject);
         let mut found: BTreeMap<Digest, AnswerRows> = BTreeMap::new();
         for (place, row) in self.baseline.rows()?.scored().enumerate() {
-            let row = row.map_err(SetError::from)?;
+            let row = row?;
             if row.judge_n == 1 && self.is_candidate(&row, &methods) {
                 let answer = found.entry(digest_of_answer(&row)).or_default();
                 answer.fixture.clone_from(&row.fixture);

@@ -193,7 +193,7 @@ fn what_is_wrong_with_a_request_is_said_before_anything_is_written() {
     };
     assert!(matches!(
         evaluate(compared, &mut |_| {}),
-        Err(EvaluationError::Folder(_) | EvaluationError::Set(_))
+        Err(EvaluationError::Folder(_))
     ));
     let limits = BudgetLimits {
         usd: Some(Usd(0.0)),

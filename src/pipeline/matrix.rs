@@ -448,49 +448,6 @@ impl Matrix {
             judge: Some(cell.judge_n),
         }
     }
-
-    /// The first of the cells that share all their actions with `cell`; `None` if one of its actions has repetitions.
-    pub fn first_of_same(&self, cell: &JudgeCell) -> Option<JudgeCell> {
-        let AnswerCell { compress, .. } = cell.answer;
-        let repetitions = [
-            self.compress_repetition(&compress),
-            self.answer_repetition(&cell.answer),
-            self.judge_repetition(cell),
-        ];
-        let first = CompressCell {
-            chain: Chain {
-                run: 1,
-                ..compress.chain
-            },
-            ..compress
-        };
-        let first = AnswerCell {
-            compress: first,
-            answer_n: 1,
-            ..cell.answer
-        };
-        repetitions
-            .iter()
-            .all(|one| *one == Repetition::NONE)
-            .then_some(JudgeCell {
-                answer: first,
-                judge_n: 1,
-                ..*cell
-            })
-    }
-
-    /// Whether `cell` is the last one of those that [`Matrix::first_of_same`] puts together.
-    pub fn is_last_of_same(&self, cell: &JudgeCell) -> bool {
-        let AnswerCell {
-            compress, answer_n, ..
-        } = cell.answer;
-        let Runs {
-            compress: runs,
-            answer,
-            judge,
-        } = self.runs;
-        (compress.chain.run, answer_n, cell.judge_n) == (runs, answer, judge)
-    }
 }
 
 fn position<T: PartialEq>(items: &[T], item: &T) -> u64 {

@@ -64,7 +64,7 @@ impl Side {
                 }
             }
         }
-        ResultSet::gather(manifest, rows.into_iter().map(Ok::<Row, SetError>)).unwrap()
+        ResultSet::gather(manifest, rows.into_iter().map(Ok::<Row, FolderError>)).unwrap()
     }
 
     fn rows(&self, method: &str, fixture: usize, run: u32, seed: &str) -> Vec<Row> {

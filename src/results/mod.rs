@@ -58,11 +58,12 @@ pub use files::context_row::ContextRow;
 pub use files::corrections::{AnswerScores, Regraded, Regradings};
 pub use files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
 pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
+pub use files::error::FolderError;
 pub use files::find::{
     NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results,
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
-pub use files::folder::{FolderError, ResultsFolder, names};
+pub use files::folder::{ResultsFolder, names};
 pub use files::label::{Label, LabelError};
 pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
@@ -74,7 +75,7 @@ pub use files::planted_row::PlantedRow;
 pub use files::row::{
     OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
 };
-pub use files::rows_file::{FEW, ListedRow, RowError, Rows};
+pub use files::rows_file::{FEW, ListedRow, Rows};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
     MethodChange, MissingCells, Trend,
@@ -82,7 +83,7 @@ pub use headline::{
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::{MethodVariant, ProbeAt, ResultSet, SetError};
+pub use result_set::{MethodVariant, ProbeAt, ResultSet};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};

@@ -16,7 +16,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish};
 use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
-use crate::results::{Label, ResultSet, ResultsFolder, SetError, labels, lock_reports, names};
+use crate::results::{Label, ResultSet, ResultsFolder, labels, lock_reports, names};
 use base::clock::moment;
 use base::files::write_whole;
 use base::locale::{Locale, localized};
@@ -165,7 +165,7 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
 fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure> {
     let label = folder.manifest()?.label;
     for (number, row) in folder.rows()?.enumerate() {
-        let row = row.map_err(SetError::from)?;
+        let row = row?;
         if number == 0 {
             console.raw(&csv_header(&row).map_err(csv_failure)?);
         }

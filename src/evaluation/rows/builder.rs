@@ -92,34 +92,11 @@ impl<'e> RowBuilder<'e> {
         fresh: Option<&Output>,
     ) -> Result<String, OutputUnavailable> {
         let measures = self.measures(&task.context.texts);
-        let matrix = self.preparer.matrix();
-        let first = matrix.first_of_same(&task.cell);
-        let known = first.and_then(|first| measures.cells.borrow().get(&first).cloned());
-        let row = match known.filter(|row| row.keys == keys_of(task, resolved)) {
-            Some(row) => {
-                let (cell, usd) = (&task.cell, costs_of(task, resolved));
-                let run = cell.answer.compress.chain.run;
-                Row {
-                    run,
-                    answer_n: cell.answer.answer_n,
-                    judge_n: cell.judge_n,
-                    usd,
-                    ..row
-                }
-            }
-            None => self.row(task, resolved, fresh, &measures)?,
-        };
+        let row = self.row(task, resolved, fresh, &measures)?;
         let mut line = serde_json::to_string(&row)?;
         line.push('\n');
         // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
         serde_json::from_str::<Row>(&line)?;
-        match first {
-            Some(first) if matrix.is_last_of_same(&task.cell) => {
-                drop(measures.cells.borrow_mut().remove(&first))
-            }
-            Some(first) => drop(measures.cells.borrow_mut().insert(first, row)),
-            None => {}
-        }
         Ok(line)
     }
 

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::measure::ProbeMeasure;
-use crate::pipeline::{JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::pipeline::{MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::FixtureTexts;
 use crate::probe::Probe;
-use crate::results::{ContextRow, Row};
+use crate::results::ContextRow;
 use base::message::Message;
 use base::units::Tokens;
 use lexical::KnownReferences;
@@ -26,8 +26,6 @@ pub(super) struct Measures {
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The row of the last context of each method at each point.
     pub(super) contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
-    /// The last row of each group of cells with the same actions, by the first cell of the group, until its last one.
-    pub(super) cells: RefCell<HashMap<JudgeCell, Row>>,
     /// The exact tokens of messages that have facts.
     distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
     noise: OnceCell<SessionNoise>,

@@ -13,7 +13,7 @@ use super::chunks::{FactMark, FactMatcher, chunk, json};
 use super::input::{ChunkCache, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder, memo_key};
 use crate::report::REPORTS;
-use crate::results::{ListedRow, Row, RowError, RowSearch};
+use crate::results::{FolderError, ListedRow, Row, RowSearch};
 
 /// A chunk with fewer cells takes in the next context.
 const FEWEST: usize = 128;
@@ -107,9 +107,9 @@ pub(super) fn chunk_cells(
     read_rows: &ReadRows<'_>,
     matchers: &[Option<&FactMatcher>],
     cache: &dyn ChunkCache,
-) -> Result<CellChunks, RowError> {
+) -> Result<CellChunks, FolderError> {
     let groups = group_contexts(rows);
-    let chunks: Result<Vec<String>, RowError> = groups
+    let chunks: Result<Vec<String>, FolderError> = groups
         .iter()
         .map(|group| {
             group.chunk(
@@ -140,7 +140,7 @@ impl CellGroup {
         read_rows: &ReadRows<'_>,
         matchers: &[Option<&FactMatcher>],
         cache: &dyn ChunkCache,
-    ) -> Result<String, RowError> {
+    ) -> Result<String, FolderError> {
         chunk(cache, self.key(matchers), || {
             let rows = read_rows(self.cells.clone())?;
             let texts = rows

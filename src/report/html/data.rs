@@ -16,7 +16,7 @@ use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::document::Section;
-use crate::results::{ListedRow, RowError, ScoredRow, Summary};
+use crate::results::{FolderError, ListedRow, ScoredRow, Summary};
 use base::threads::both;
 
 /// The JSON that the script reads as `report`.
@@ -290,7 +290,7 @@ fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
 }
 
 /// All data elements of the page.
-pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
+pub(super) fn elements(input: &PageInput<'_>) -> Result<String, FolderError> {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks
         .iter()

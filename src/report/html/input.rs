@@ -17,7 +17,7 @@ use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
-    Design, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
+    Design, FolderError, ListedRow, Manifest, MethodSummary, ModelInfo, Row, Summary,
 };
 use base::locale::Locale;
 use sessions::transcript::Message;
@@ -71,7 +71,7 @@ impl ChunkCache for () {
 }
 
 /// Reads rows with their texts.
-pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sync + 'a;
+pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, FolderError> + Sync + 'a;
 
 /// The key of a context's compression, its method and its point. The key of the compression alone does not identify a
 /// context, because what is kept verbatim depends on method and point and is not part of the compression.

@@ -21,7 +21,7 @@ pub use input::{
     PageSession, ReadRows, ScaleAnchor,
 };
 
-use crate::results::RowError;
+use crate::results::FolderError;
 use base::locale::Locale;
 pub(super) use chunks::escape;
 use document::{GROUND, compact, fill, head, nonce};
@@ -67,7 +67,7 @@ fn translation(locale: Locale) -> &'static str {
 ///
 /// # Errors
 /// A row that cannot be read.
-pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
+pub fn render(input: &PageInput<'_>) -> Result<String, FolderError> {
     let (style, script) = (
         compact(&STYLES),
         format!("'use strict';\n(() => {{\n{}}})();", compact(&SCRIPTS)),

@@ -283,7 +283,7 @@ pub(crate) mod fakes {
     use super::*;
     use crate::action::ActionKey;
     use crate::results::fakes::design;
-    use crate::results::{Manifest, Row, SetError};
+    use crate::results::{FolderError, Manifest, Row};
 
     pub(crate) fn context(fixture: &str, point: u32, run: u32) -> ContextRow {
         ContextRow {
@@ -309,7 +309,7 @@ pub(crate) mod fakes {
     pub(crate) fn set(contexts: Vec<ContextRow>) -> ResultSet {
         let design = design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
         let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
-        let none = Vec::<Result<Row, SetError>>::new();
+        let none = Vec::<Result<Row, FolderError>>::new();
         ResultSet::gather(manifest, none)
             .expect("a set")
             .with_contexts(contexts)

@@ -134,7 +134,9 @@ mod tests {
     use crate::results::aggregates::scale::scale_check;
     use crate::results::fakes::{design, row};
     use crate::results::files::context_row::ContextRow;
-    use crate::results::{Manifest, OpenBook, Row, SetError, main_result, summarize, worst_rows};
+    use crate::results::{
+        FolderError, Manifest, OpenBook, Row, main_result, summarize, worst_rows,
+    };
 
     const ACCURACY: Dimension = Dimension::Accuracy;
 
@@ -156,7 +158,7 @@ mod tests {
             &names.map(|name| (name, 1)),
             1,
         );
-        let rows: Vec<Result<Row, SetError>> = names
+        let rows: Vec<Result<Row, FolderError>> = names
             .iter()
             .flat_map(|name| {
                 let idle = if not_compressed.contains(name) {
@@ -233,7 +235,7 @@ mod tests {
             row("a", "idle", 1, &[(ACCURACY, 2.0)]),
         ];
         let contexts = ["a", "b"].map(|name| compression(name, "idle", name == "a"));
-        let set = ResultSet::gather(set(&[]).manifest, rows.iter().map(Ok::<&Row, SetError>))
+        let set = ResultSet::gather(set(&[]).manifest, rows.iter().map(Ok::<&Row, FolderError>))
             .expect("a set")
             .with_contexts(contexts.to_vec());
         assert_eq!(worst_rows(&set, 5), [(1, 2.0)]);
@@ -300,7 +302,7 @@ mod tests {
                 searched(probe),
             ]
         };
-        let rows = (1..=8).flat_map(of_probe).map(Ok::<Row, SetError>);
+        let rows = (1..=8).flat_map(of_probe).map(Ok::<Row, FolderError>);
         let set = ResultSet::gather(manifest, rows).expect("a set");
         let scale = scale_check(&set);
         assert_eq!(

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::measure::FactOutcome;
     use crate::results::fakes::{design, row};
-    use crate::results::{Manifest, Row, SetError, Summary, summarize};
+    use crate::results::{FolderError, Manifest, Row, Summary, summarize};
 
     /// Answers to the probes of a fixture, each with its fact. The judge calls only the first `complete` of them
     /// complete.
@@ -113,7 +113,7 @@ mod tests {
             .judges
             .iter_mut()
             .for_each(|judge| judge.lexical = is_by_rules);
-        let answer = |number: u32| -> Result<Row, SetError> {
+        let answer = |number: u32| -> Result<Row, FolderError> {
             let score = if number > complete { 1.0 } else { 4.0 };
             Ok(Row {
                 probe: format!("p{number}"),
@@ -161,7 +161,7 @@ mod tests {
             .judges
             .iter_mut()
             .for_each(|judge| judge.lexical = false);
-        let answer = |number: u32| -> Result<Row, SetError> {
+        let answer = |number: u32| -> Result<Row, FolderError> {
             let mut row = row("a", "mine", 1, &[(Dimension::Completeness, 4.0)]);
             let missing = FactOutcome {
                 answered: false,

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::judge::Dimension;
     use crate::results::fakes::{design, row};
-    use crate::results::{Manifest, Row, SetError};
+    use crate::results::{FolderError, Manifest, Row};
 
     #[test]
     fn a_large_mean_on_few_probes_is_the_fault_of_neither_judge_nor_bank() {
@@ -202,7 +202,7 @@ mod tests {
             ("none", "p2", 0.0),
         ];
         let rows = scores.map(|(method, probe, score)| {
-            Ok::<Row, SetError>(Row {
+            Ok::<Row, FolderError>(Row {
                 probe: probe.into(),
                 ..row("a", method, 1, &[(Dimension::Accuracy, score)])
             })

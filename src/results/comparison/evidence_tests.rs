@@ -268,7 +268,7 @@ fn contexts_alone(text: &str) -> ResultSet {
             ..context(name, 1, 1)
         }
     });
-    let none = Vec::<Result<Row, SetError>>::new();
+    let none = Vec::<Result<Row, FolderError>>::new();
     let planted = names.map(|name| PlantedRow {
         fixture: name.into(),
         variant: 1,

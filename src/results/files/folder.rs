@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::context_row::ContextRow;
-use super::label::{Label, LabelError};
+use super::error::FolderError;
+use super::label::Label;
 use super::lines_file::{LinesFile, RowsForm};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::planted_row::PlantedRow;
 use super::row::Row;
-use super::rows_file::{FEW, ListedRow, RowError, Rows};
+use super::rows_file::{FEW, ListedRow, Rows};
 use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};
 use base::guarded;
@@ -49,66 +50,6 @@ pub mod names {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultsFolder {
     path: PathBuf,
-}
-
-/// Why a result set cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum FolderError {
-    /// The name cannot be a label.
-    #[error(transparent)]
-    Label(#[from] LabelError),
-    /// There are no results with this label.
-    #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
-    Missing {
-        /// The label that was asked for.
-        label: String,
-        /// The folder of results.
-        results: PathBuf,
-        /// The label that was probably meant.
-        near: Option<String>,
-    },
-    /// There are no results at all.
-    #[error("there are no results in `{}`; make some with `compeval run`", _0.display())]
-    Empty(PathBuf),
-    /// An incomplete set was asked for, and the results are complete.
-    #[error("the results `{_0}` are complete, and there is no incomplete set beside them")]
-    NotPartial(String),
-    /// The set was written in another format.
-    #[error("`{}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
-         read it with that version, or remove its folder and run the label again" ,
-        path.display())]
-    Format {
-        /// The manifest.
-        path: PathBuf,
-        /// The format found.
-        format: u32,
-        /// The program that wrote it.
-        version: String,
-    },
-    /// The manifest cannot be parsed.
-    #[error("`{}` is not a manifest of results: {source}; remove its folder and run the label again", path.display())]
-    Broken {
-        /// The manifest.
-        path: PathBuf,
-        /// The error of the parser.
-        source: serde_json::Error,
-    },
-    /// A line is not a key.
-    #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
-    Key {
-        /// The file of keys.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-    },
-    /// The file system refused.
-    #[error(transparent)]
-    File(#[from] FileError),
-}
-
-fn hint(near: Option<&str>) -> String {
-    near.map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default()
 }
 
 /// The fields of a manifest that are read first, to check its format.
@@ -286,7 +227,7 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn row_count(&self) -> Result<u64, FileError> {
-        self.rows()?.count_lines()
+        Ok(self.rows()?.count() as u64)
     }
 
     /// The keys of the actions that the set was made from; empty while its run has not ended.
@@ -365,7 +306,7 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// A line that is not a compression.
-    pub fn contexts(&self) -> Result<Vec<ContextRow>, RowError> {
+    pub fn contexts(&self) -> Result<Vec<ContextRow>, FolderError> {
         self.lines_of(names::CONTEXTS)
     }
 
@@ -373,17 +314,17 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// A line that cannot be parsed.
-    pub fn planted(&self) -> Result<Vec<PlantedRow>, RowError> {
+    pub fn planted(&self) -> Result<Vec<PlantedRow>, FolderError> {
         self.lines_of(names::PLANTED)
     }
 
-    fn lines_of<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, RowError> {
+    fn lines_of<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, FolderError> {
         let path = self.file(name);
         if !path.exists() {
             return Ok(Vec::new());
         }
         let lines = guarded::lines(&path)?.enumerate().map(|(at, line)| {
-            serde_json::from_str(&line?).map_err(|source| RowError::Line {
+            serde_json::from_str(&line?).map_err(|source| FolderError::Row {
                 path: path.clone(),
                 line: at + 1,
                 source,
@@ -396,18 +337,18 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// The file is missing, or a line is not a row.
-    pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, RowError> {
-        if !self.rows()?.are_at_most(FEW)? {
-            return Ok(None);
-        }
-        self.rows()?.listed().collect::<Result<_, _>>().map(Some)
+    pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, FolderError> {
+        let rows: Vec<ListedRow> = (self.rows()?.listed())
+            .take(FEW + 1)
+            .collect::<Result<_, _>>()?;
+        Ok(Some(rows).filter(|rows| rows.len() <= FEW))
     }
 
     /// The rows at these places of `cells.jsonl`, counted from 0.
     ///
     /// # Errors
     /// The file is missing, or a line is not a row.
-    pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
+    pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, FolderError> {
         self.rows()?
             .behind(places.start)?
             .take(places.len())
@@ -418,7 +359,7 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// As `rows_at`.
-    pub fn rows_in(&self, places: &BTreeSet<usize>) -> Result<BTreeMap<usize, Row>, RowError> {
+    pub fn rows_in(&self, places: &BTreeSet<usize>) -> Result<BTreeMap<usize, Row>, FolderError> {
         let (mut rows, mut next, mut by_place) = (self.rows()?, 0, BTreeMap::new());
         for place in places {
             rows = rows.behind(place - next)?;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::design::Design;
 use super::edits::design_conflicts;
-use super::folder::{FolderError, ResultsFolder};
+use super::error::FolderError;
+use super::folder::ResultsFolder;
 use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
 use super::manifest::{Manifest, Outcome};

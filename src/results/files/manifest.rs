@@ -17,7 +17,7 @@ use base::units::{Tokens, Usage, Usd};
 use store::remote::Exchanged;
 
 /// The version of the format of a results folder. A folder of any other format is refused.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// What ran, how it ended, and what it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ pub(super) mod context_row;
 pub(super) mod corrections;
 pub(super) mod design;
 pub(super) mod edits;
+pub(super) mod error;
 pub(super) mod find;
 pub(super) mod folder;
 pub(super) mod label;

@@ -4,6 +4,7 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
+use super::error::FolderError;
 use super::lines_file::RowsForm;
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
@@ -16,7 +17,7 @@ pub(super) const PLAIN: &str = "cells.jsonl";
 pub(super) const COMPRESSED: &str = "cells.jsonl.zst";
 
 /// The most rows that are kept in memory and shown on one page; if there are more, they are read from the file.
-pub const FEW: u64 = 25_000;
+pub const FEW: usize = 25_000;
 
 /// A row with the digest of its line, which identifies everything in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,24 +40,6 @@ impl ListedRow {
             name: Digest::hash(line),
         })
     }
-}
-
-/// A row that cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// The file cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A line is not a row.
-    #[error("line {line} of `{}` is not a row of results: {source}; run the label again", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The error of the parser.
-        source: serde_json::Error,
-    },
 }
 
 /// The rows of a file, one at a time. A last line that a crash cut short is skipped.
@@ -93,31 +76,6 @@ impl Rows {
         })
     }
 
-    /// Whether there are at most `limit` lines, without parsing them.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub fn are_at_most(mut self, limit: u64) -> Result<bool, FileError> {
-        for _ in 0..=limit {
-            if !self.skip_line()? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The number of whole lines.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub(super) fn count_lines(mut self) -> Result<u64, FileError> {
-        let mut count = 0;
-        while self.skip_line()? {
-            count += 1;
-        }
-        Ok(count)
-    }
-
     /// Whether there was a line to skip.
     fn skip_line(&mut self) -> Result<bool, FileError> {
         self.line += 1;
@@ -134,10 +92,10 @@ impl Rows {
     fn next_as<T>(
         &mut self,
         read: impl FnOnce(&str) -> serde_json::Result<T>,
-    ) -> Option<Result<T, RowError>> {
+    ) -> Option<Result<T, FolderError>> {
         match self.read_line() {
             Ok(false) => None,
-            Ok(true) => Some(read(&self.buffer).map_err(|source| RowError::Line {
+            Ok(true) => Some(read(&self.buffer).map_err(|source| FolderError::Row {
                 path: self.path.clone(),
                 line: self.line,
                 source,
@@ -147,12 +105,12 @@ impl Rows {
     }
 
     /// The remaining rows, without their long texts.
-    pub fn scored(mut self) -> impl Iterator<Item = Result<ScoredRow, RowError>> {
+    pub fn scored(mut self) -> impl Iterator<Item = Result<ScoredRow, FolderError>> {
         std::iter::from_fn(move || self.next_as(|line| serde_json::from_str(line)))
     }
 
     /// The remaining rows with the digests of their lines.
-    pub fn listed(mut self) -> impl Iterator<Item = Result<ListedRow, RowError>> {
+    pub fn listed(mut self) -> impl Iterator<Item = Result<ListedRow, FolderError>> {
         std::iter::from_fn(move || self.next_as(ListedRow::read))
     }
 
@@ -169,9 +127,9 @@ impl Rows {
 }
 
 impl Iterator for Rows {
-    type Item = Result<Row, RowError>;
+    type Item = Result<Row, FolderError>;
 
-    fn next(&mut self) -> Option<Result<Row, RowError>> {
+    fn next(&mut self) -> Option<Result<Row, FolderError>> {
         self.next_as(|line| serde_json::from_str(line))
     }
 }

@@ -15,11 +15,11 @@ use self::scores::Scores;
 use self::selection::Subset;
 use super::files::context_row::ContextRow;
 use super::files::design::{Design, MethodInfo, ModelInfo};
-use super::files::folder::{FolderError, ResultsFolder};
+use super::files::error::FolderError;
+use super::files::folder::ResultsFolder;
 use super::files::manifest::Manifest;
 use super::files::planted_row::PlantedRow;
 use super::files::row::{Row, RowKeys};
-use super::files::rows_file::RowError;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Criterion, Score};
 use crate::probe::ProbeType;
@@ -95,41 +95,12 @@ pub struct ResultSet {
     pub(super) not_compressed: Option<Box<ResultSet>>,
 }
 
-/// Why rows make no result set.
-#[derive(Debug, thiserror::Error)]
-pub enum SetError {
-    /// The folder cannot be read.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// A row cannot be read.
-    #[error(transparent)]
-    Row(#[from] RowError),
-    /// A row names something that the manifest does not know.
-    #[error(
-        "a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again"
-    )]
-    UnknownCell {
-        /// The label.
-        label: String,
-        /// What is named: a method, a probe or a judge.
-        what: &'static str,
-        /// Its name.
-        name: String,
-    },
-}
-
-impl From<base::files::FileError> for SetError {
-    fn from(error: base::files::FileError) -> SetError {
-        SetError::Folder(error.into())
-    }
-}
-
 impl ResultSet {
     /// Reads a folder.
     ///
     /// # Errors
     /// A file is missing or cannot be read, or rows do not belong to the manifest.
-    pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+    pub fn read(folder: &ResultsFolder) -> Result<ResultSet, FolderError> {
         ResultSet::read_as(folder, folder.manifest()?)
     }
 
@@ -137,16 +108,12 @@ impl ResultSet {
     ///
     /// # Errors
     /// As [`ResultSet::read`].
-    pub fn read_as(folder: &ResultsFolder, manifest: Manifest) -> Result<ResultSet, SetError> {
-        let rows = folder
-            .rows()?
-            .scored()
-            .map(|row| row.map_err(SetError::from));
-        ResultSet::gather(manifest, rows)?.with_compressions(folder)
+    pub fn read_as(folder: &ResultsFolder, manifest: Manifest) -> Result<ResultSet, FolderError> {
+        ResultSet::gather(manifest, folder.rows()?.scored())?.with_compressions(folder)
     }
 
     /// Adds the compressions of the same folder.
-    fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+    fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, FolderError> {
         let mut planted = folder.planted()?;
         planted.retain(|row| row.compressed);
         Ok(ResultSet {
@@ -264,8 +231,8 @@ impl ResultSet {
     /// The first row that is an error, or that does not belong to the manifest.
     pub fn gather<T>(
         manifest: Manifest,
-        rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, SetError>>,
-    ) -> Result<ResultSet, SetError> {
+        rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, FolderError>>,
+    ) -> Result<ResultSet, FolderError> {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
         let mut gathered = RowTotals::new(variants.len());
@@ -481,7 +448,7 @@ impl RowTotals {
         index: &DesignIndex<'_>,
         place: usize,
         row: &Row<T>,
-    ) -> Result<(), SetError> {
+    ) -> Result<(), FolderError> {
         let (at, judge) = index.place(row)?;
         self.grades.push(Grade {
             row: place,
@@ -614,7 +581,7 @@ impl<'m> DesignIndex<'m> {
         }
     }
 
-    fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
+    fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), FolderError> {
         let Some(variant) = self
             .variants
             .get(&(row.method.as_str(), row.closed_answerer()))
@@ -649,8 +616,8 @@ impl<'m> DesignIndex<'m> {
         ))
     }
 
-    fn unknown(&self, what: &'static str, name: String) -> SetError {
-        SetError::UnknownCell {
+    fn unknown(&self, what: &'static str, name: String) -> FolderError {
+        FolderError::UnknownCell {
             label: self.label.to_owned(),
             what,
             name,
