@@ -88,10 +88,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         if let Task::Compress(task) = task {
             stats.resolved(StageName::Compress);
             let context = self.frontier.context(task, resolved);
-            stats.emit(&RunEvent::Context {
-                context: &context,
-                is_fresh: output.is_some(),
-            })?;
+            stats.emit(&RunEvent::Context { context: &context })?;
             self.frontier.resolve_context(task, context);
             return Ok(());
         }
@@ -140,7 +137,6 @@ impl<'r, 'e> Cells<'r, 'e> {
             stats.emit(&RunEvent::Judged {
                 task,
                 resolved: &resolved,
-                fresh: output.as_ref(),
             })?;
         }
         Ok(())

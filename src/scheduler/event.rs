@@ -6,9 +6,7 @@ use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::MatrixCounts;
-use crate::plan::{
-    AnswerTask, CostEstimate, FailedAction, JudgeTask, Output, Resolved, ResolvedContext,
-};
+use crate::plan::{AnswerTask, CostEstimate, FailedAction, JudgeTask, Resolved, ResolvedContext};
 use base::files::FileError;
 use base::units::{Tokens, Usage, Usd};
 
@@ -68,11 +66,7 @@ pub enum RunEvent<'a> {
     /// Something odd about an output that is used all the same.
     Warning(String),
     /// A compression has an output.
-    Context {
-        context: &'a Rc<ResolvedContext>,
-        /// Whether it was just made.
-        is_fresh: bool,
-    },
+    Context { context: &'a Rc<ResolvedContext> },
     /// A question about planted items has a reply in form.
     Planted {
         task: &'a AnswerTask,
@@ -82,8 +76,6 @@ pub enum RunEvent<'a> {
     Judged {
         task: &'a JudgeTask,
         resolved: &'a Resolved,
-        /// The output, where it was just made.
-        fresh: Option<&'a Output>,
     },
 }
 

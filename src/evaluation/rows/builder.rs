@@ -84,15 +84,14 @@ impl<'e> RowBuilder<'e> {
         }
     }
 
-    /// The row of a judged cell as a line. `fresh` is the judgement, if it was just made.
+    /// The row of a judged cell as a line.
     pub(super) fn row_line(
         &self,
         task: &JudgeTask,
         resolved: &Resolved,
-        fresh: Option<&Output>,
     ) -> Result<String, OutputUnavailable> {
         let measures = self.measures(&task.context.texts);
-        let row = self.row(task, resolved, fresh, &measures)?;
+        let row = self.row(task, resolved, &measures)?;
         let mut line = serde_json::to_string(&row)?;
         line.push('\n');
         // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
@@ -104,12 +103,11 @@ impl<'e> RowBuilder<'e> {
         &self,
         task: &JudgeTask,
         resolved: &Resolved,
-        fresh: Option<&Output>,
         measures: &Measures,
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let place = CellCoordinate::from_judge(pipeline, &task.cell);
-        let grades = self.grades(task, resolved, fresh)?;
+        let grades = self.grades(task, resolved)?;
         let context = self.outputs.context(&task.context)?;
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
         let CellMeasures {
@@ -176,16 +174,12 @@ impl<'e> RowBuilder<'e> {
         })
     }
 
-    /// The grades of a cell: those of `fresh`, or else what the cache has.
+    /// The grades of a cell.
     fn grades(
         &self,
         task: &JudgeTask,
         resolved: &Resolved,
-        fresh: Option<&Output>,
     ) -> Result<Vec<CriterionScore>, OutputUnavailable> {
-        if let Some(Output::Grades(grades)) = fresh {
-            return Ok(grades.clone());
-        }
         match self
             .outputs
             .read(&Task::Judge(task.clone()), &resolved.key)?

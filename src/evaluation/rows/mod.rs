@@ -6,9 +6,8 @@
 //! `after_any_edit_cached_rows_are_those_that_are_made_anew` compares both after every kind of edit that a key depends
 //! on.
 //!
-//! The key is known when all cells of the context are judged. As long as all outputs come from the cache, the rows wait
-//! for the key. With the first new output they stop waiting, so that somebody who follows the run sees each row at
-//! once. The memo is stored after the last row.
+//! The key is known when all cells of the context are judged, so the rows are recalled or made then. Those of a context
+//! of which a cell has no output are made at the end of the run.
 
 mod builder;
 mod measures;
@@ -23,7 +22,7 @@ use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, PLANTED_NEXT, Place};
 use crate::plan::{
-    AnswerTask, CurrentSources, FailedAction, JudgeTask, Output, OutputCache, OutputUnavailable,
+    AnswerTask, CurrentSources, FailedAction, JudgeTask, OutputCache, OutputUnavailable,
     PARSER_VERSION, Preparer, Resolved, ResolvedContext,
 };
 use crate::planted;
@@ -41,19 +40,8 @@ const MOST_OPEN: usize = 256;
 /// A context whose cells are not all judged.
 struct OpenContext {
     context: Rc<ResolvedContext>,
-    /// The line of the context, after it was made.
-    line: Option<String>,
     /// The judged cells, by their places among all rows.
-    cells: BTreeMap<u64, JudgedCell>,
-    /// Whether all outputs so far were in the cache, so that no line was made yet.
-    waits: bool,
-}
-
-struct JudgedCell {
-    task: JudgeTask,
-    resolved: Resolved,
-    /// The row of the cell, after it was made.
-    line: Option<String>,
+    cells: BTreeMap<u64, (JudgeTask, Resolved)>,
 }
 
 /// The rows of one context, in the order of the matrix: the content of a memo.
@@ -112,36 +100,21 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
     }
 
-    /// Makes the rows that still wait, because a cell of their context has no output.
+    /// Makes the rows of the contexts of which a cell has no output.
     pub(super) fn finish(&mut self) -> Result<(), FileError> {
         let open = std::mem::take(&mut self.open);
         open.into_values()
-            .try_for_each(|mut open| self.stop_waiting(&mut open))
+            .try_for_each(|open| self.make_rows(&open).map(drop))
     }
 
-    fn add_context(
-        &mut self,
-        context: &Rc<ResolvedContext>,
-        is_fresh: bool,
-    ) -> Result<(), FileError> {
-        let (cells, context) = (BTreeMap::new(), context.clone());
-        let mut open = OpenContext {
-            context,
-            line: None,
-            cells,
-            waits: true,
-        };
-        if is_fresh || self.open.len() >= MOST_OPEN {
-            self.stop_waiting(&mut open)?;
+    fn add_context(&mut self, context: &Rc<ResolvedContext>) -> Result<(), FileError> {
+        if self.open.len() >= MOST_OPEN {
+            return self.make_context_line(context).map(drop);
         }
-        if self.is_complete(&open) {
-            self.complete(open)
-        } else {
-            if self.open.len() < MOST_OPEN {
-                self.open.insert(open.context.cell, open);
-            }
-            Ok(())
-        }
+        let (context, cells) = (context.clone(), BTreeMap::new());
+        let cell = context.cell;
+        self.open.insert(cell, OpenContext { context, cells });
+        self.complete(cell)
     }
 
     /// Begins the rows of a planted session.
@@ -183,54 +156,34 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
     }
 
-    fn add_judged(
-        &mut self,
-        task: &JudgeTask,
-        resolved: &Resolved,
-        fresh: Option<&Output>,
-    ) -> Result<(), FileError> {
+    fn add_judged(&mut self, task: &JudgeTask, resolved: &Resolved) -> Result<(), FileError> {
         let place = self.preparer.matrix().ordinal(&task.cell);
-        let mut cell = JudgedCell {
-            task: task.clone(),
-            resolved: *resolved,
-            line: None,
-        };
-        let Some(mut open) = self.open.remove(&task.context.cell) else {
-            return self.make_row(place, &mut cell, fresh);
-        };
-        if fresh.is_some() && open.waits {
-            self.stop_waiting(&mut open)?;
-        }
-        if !open.waits {
-            self.make_row(place, &mut cell, fresh)?;
-        }
-        open.cells.insert(place, cell);
-        if self.is_complete(&open) {
-            return self.complete(open);
-        }
-        self.open.insert(open.context.cell, open);
-        Ok(())
-    }
-
-    fn is_complete(&self, open: &OpenContext) -> bool {
-        open.cells.len() as u64
-            == self
-                .preparer
-                .matrix()
-                .downstream_judgements(open.context.cell)
-    }
-
-    /// Completes a context whose cells are all judged. Its rows are recalled, or stored so that a later run can recall
-    /// them.
-    fn complete(&mut self, mut open: OpenContext) -> Result<(), FileError> {
-        let key = self.key(&open);
-        if open.waits {
-            if let Some(rows) = key.and_then(|key| ContextRows::read(self.store, &key)) {
-                return self.recall(&open, rows);
+        let cell = task.context.cell;
+        match self.open.get_mut(&cell) {
+            Some(open) => {
+                open.cells.insert(place, (task.clone(), *resolved));
+                self.complete(cell)
             }
-            self.stop_waiting(&mut open)?;
+            None => self.make_row(place, task, resolved).map(drop),
         }
-        if let Some((key, rows)) = key.zip(self.collect(&open)) {
+    }
+
+    /// Completes a context if its cells are all judged. Its rows are recalled, or made and stored so that a later run can
+    /// recall them.
+    fn complete(&mut self, cell: CompressCell) -> Result<(), FileError> {
+        let due = self.preparer.matrix().downstream_judgements(cell);
+        let judged = self.open.get(&cell).map(|open| open.cells.len() as u64);
+        if judged != Some(due) {
+            return Ok(());
+        }
+        let Some(open) = self.open.remove(&cell) else {
+            return Ok(());
+        };
+        let key = self.key(&open);
+        if let Some(rows) = key.and_then(|key| ContextRows::read(self.store, &key)) {
+            return self.recall(&open, rows);
+        }
+        if let Some((key, rows)) = key.zip(self.make_rows(&open)?) {
             rows.keep(self.store, key);
         }
         Ok(())
@@ -246,33 +199,21 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         self.warn(open.context.key, rows.warnings)
     }
 
-    /// The rows of a context; `None` if one of them could not be made.
-    fn collect(
-        &self,
-        OpenContext {
-            context,
-            line,
-            cells,
-            ..
-        }: &OpenContext,
-    ) -> Option<ContextRows> {
-        let lines: Option<String> = cells.values().map(|cell| cell.line.as_deref()).collect();
-        Some(ContextRows {
-            warnings: self.outputs.warnings(context).ok()?,
-            context: line.clone()?,
-            lines: lines?,
-        })
-    }
-
-    /// Makes the lines of a context that wait, if they wait.
-    fn stop_waiting(&mut self, open: &mut OpenContext) -> Result<(), FileError> {
-        if !std::mem::take(&mut open.waits) {
-            return Ok(());
+    /// Makes the rows of a context; `None` if one of them could not be made.
+    fn make_rows(&mut self, open: &OpenContext) -> Result<Option<ContextRows>, FileError> {
+        let context = self.make_context_line(&open.context)?;
+        let mut lines = Some(String::new());
+        for (place, (task, resolved)) in &open.cells {
+            let line = self.make_row(*place, task, resolved)?;
+            lines = lines.zip(line).map(|(lines, line)| lines + &line);
         }
-        open.line = self.make_context_line(&open.context)?;
-        open.cells
-            .iter_mut()
-            .try_for_each(|(place, cell)| self.make_row(*place, cell, None))
+        let warnings = self.outputs.warnings(&open.context).ok();
+        let rows = warnings.zip(context).zip(lines);
+        Ok(rows.map(|((warnings, context), lines)| ContextRows {
+            warnings,
+            context,
+            lines,
+        }))
     }
 
     /// Measures a context and reports it.
@@ -299,23 +240,23 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
     }
 
-    /// Makes the row of a judged cell and reports it.
+    /// Makes the row of a judged cell and reports it; `None` if it could not be made.
     fn make_row(
         &mut self,
         place: u64,
-        cell: &mut JudgedCell,
-        fresh: Option<&Output>,
-    ) -> Result<(), FileError> {
-        match self.builder.row_line(&cell.task, &cell.resolved, fresh) {
+        task: &JudgeTask,
+        resolved: &Resolved,
+    ) -> Result<Option<String>, FileError> {
+        match self.builder.row_line(task, resolved) {
             Ok(line) => {
                 self.next
                     .record(|recorder| recorder.add_rows(&[place], &line))?;
-                cell.line = Some(line);
-                Ok(())
+                Ok(Some(line))
             }
             Err(error) => {
-                let place = CellCoordinate::from_judge(self.preparer.pipeline(), &cell.task.cell);
-                self.fail(place, StageName::Judge, cell.resolved.key, &error)
+                let place = CellCoordinate::from_judge(self.preparer.pipeline(), &task.cell);
+                self.fail(place, StageName::Judge, resolved.key, &error)?;
+                Ok(None)
             }
         }
     }
@@ -382,7 +323,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             Some(context.reference.digest()),
             context.cost,
         );
-        for JudgedCell { task, resolved, .. } in cells.values() {
+        for (task, resolved) in cells.values() {
             self.add_cell(&mut key, task, resolved)?;
         }
         Some(key.finish())
@@ -429,19 +370,15 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 impl Listener for RowMaker<'_, '_> {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
-            RunEvent::Context { context, .. } if context.variant().is_some() => {
+            RunEvent::Context { context } if context.variant().is_some() => {
                 self.add_planted(context)
             }
             RunEvent::Planted { task, reply } => {
                 self.note_reply(task, reply);
                 Ok(())
             }
-            RunEvent::Context { context, is_fresh } => self.add_context(context, *is_fresh),
-            RunEvent::Judged {
-                task,
-                resolved,
-                fresh,
-            } => self.add_judged(task, resolved, *fresh),
+            RunEvent::Context { context } => self.add_context(context),
+            RunEvent::Judged { task, resolved } => self.add_judged(task, resolved),
             other => self.next.on_event(other),
         }
     }
