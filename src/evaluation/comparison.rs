@@ -147,7 +147,7 @@ pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) ->
     }
 }
 
-/// The comparison with the baseline of the run and the folder of the baseline; `None` if the run has no baseline.
+/// The comparison with the baseline of the run, and the baseline with its folder; `None` if the run has no baseline.
 ///
 /// # Errors
 /// The baseline cannot be read, or does not measure the same.
@@ -155,7 +155,7 @@ pub fn compared_to_baseline<C: Lookup>(
     pipeline: &Pipeline,
     set: &ResultSet,
     cache: &C,
-) -> Result<Option<(Comparison, ResultsFolder)>, EvaluationError> {
+) -> Result<Option<(Comparison, (ResultsFolder, ResultSet))>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else {
         return Ok(None);
     };
@@ -169,7 +169,7 @@ pub fn compared_to_baseline<C: Lookup>(
     let scope = set.manifest.compared_scope;
     let lines = text_edits_in(Some(cache));
     let comparison = compare_in(pipeline, judged, baseline, &folder, scope, &lines)?;
-    Ok(Some((comparison, folder)))
+    Ok(Some((comparison, (folder, other))))
 }
 
 /// Finds how texts differ. If the cache or one of the texts in it is missing, the result is only that they differ.

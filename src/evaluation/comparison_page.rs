@@ -122,7 +122,7 @@ impl<'a> PageSide<'a> {
 }
 
 /// The name of a row's method in summaries.
-pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
+fn variant(design: &Design, row: &ScoredRow) -> String {
     if design.answerers.len() > 1 {
         format!("{}/{}", row.method, row.answerer)
     } else {

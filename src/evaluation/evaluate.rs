@@ -303,7 +303,7 @@ impl Prepared {
             let comparison = match compared_to_baseline(pipeline, &set, store) {
                 Ok(Some((comparison, other))) if checks => {
                     manifest.regradings =
-                        regrader.check_drift(&comparison, folder, &other, listening, &mut keys)?;
+                        regrader.check_drift(&comparison, &set, &other, listening, &mut keys)?;
                     Ok(Some(comparison.with_regradings(&manifest.regradings)))
                 }
                 compared => compared.map(|found| found.map(|(comparison, _)| comparison)),

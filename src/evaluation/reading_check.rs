@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use super::error::EvaluationError;
 use super::event::Listening;
 use super::recorder::RunKeys;
-use super::regrade::{Regrader, digest_of_answer, name_of_answer, scores_of};
-use crate::action::Digest;
+use super::regrade::{Regrader, name_of_answer, scores_of};
+use crate::action::{ActionKey, Digest};
 use crate::judge::Dimension;
 use crate::pipeline::JudgeIx;
 use crate::plan::{AnswerToRegrade, Task, regrading};
@@ -85,12 +85,12 @@ fn pairs(
     folder: &ResultsFolder,
     design: &Design,
 ) -> Result<Vec<Pair>, EvaluationError> {
-    let mut found: BTreeMap<(Reverse<u64>, Digest), usize> = BTreeMap::new();
+    let mut found: BTreeMap<(Reverse<u64>, ActionKey), usize> = BTreeMap::new();
     for (place, row) in folder.rows()?.scored().enumerate() {
         let row = row?;
         if row.judge == name && is_candidate(&row) {
             let size = Reverse(row.context_tokens.unwrap_or_default());
-            found.entry((size, digest_of_answer(&row))).or_insert(place);
+            found.entry((size, row.keys.answer)).or_insert(place);
         }
     }
     let places: Vec<usize> = found.into_values().take(LOOKED_AT).collect();

@@ -7,9 +7,8 @@
 //! judge. A run that executed no judgement sends nothing here either.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::comparison_page::variant;
 use super::contexts::{compress_cell, read_context, reading_task};
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
@@ -22,8 +21,8 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regradings};
 use crate::probe::Probe;
 use crate::results::{
-    AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings,
-    ResultsFolder, Row, ScoredRow,
+    AnswerRows, AnswerScores, Comparison, Design, MethodComparison, Regraded, Regradings,
+    ResultSet, ResultsFolder, Row,
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
@@ -50,8 +49,8 @@ impl Regrader<'_> {
     pub(super) fn check_drift(
         &self,
         comparison: &Comparison,
-        judged: &ResultsFolder,
-        baseline: &ResultsFolder,
+        judged: &ResultSet,
+        (folder, baseline): &(ResultsFolder, ResultSet),
         listening: &Listening<'_>,
         keys: &mut RunKeys,
     ) -> Result<Regradings, EvaluationError> {
@@ -60,15 +59,12 @@ impl Regrader<'_> {
             return Ok(Regradings::default());
         }
         let pipeline = self.pipeline;
-        let Manifest {
-            design, started, ..
-        } = baseline.manifest()?;
         let sides = Sides {
             regrader: self,
             comparison,
             judged,
             baseline,
-            design: &design,
+            folder,
         };
         let mut due = Vec::new();
         let only_known = listening.totals().stage(StageName::Judge).executed == 0;
@@ -88,7 +84,7 @@ impl Regrader<'_> {
             .map(|excluded| excluded.dimension)
             .collect();
         let mut found = Regradings {
-            baseline: started,
+            baseline: baseline.manifest.started.clone(),
             ..Regradings::default()
         };
         for (subject, answers) in due {
@@ -173,9 +169,10 @@ impl Regrader<'_> {
 struct Sides<'s> {
     regrader: &'s Regrader<'s>,
     comparison: &'s Comparison,
-    judged: &'s ResultsFolder,
-    baseline: &'s ResultsFolder,
-    design: &'s Design,
+    judged: &'s ResultSet,
+    baseline: &'s ResultSet,
+    /// The folder of the baseline.
+    folder: &'s ResultsFolder,
 }
 
 /// An answer of the baseline that can be graded again.
@@ -186,13 +183,6 @@ struct RegradableAnswer {
     tasks: Vec<Task>,
 }
 
-/// The places of the rows of an answer.
-#[derive(Default)]
-pub(super) struct AnswerRows {
-    pub(super) fixture: String,
-    pub(super) places: Vec<usize>,
-}
-
 impl Sides<'_> {
     /// The answers to grade again for a method of the judged side; a `subject` of `None` is the mean over methods.
     fn answers(
@@ -200,11 +190,24 @@ impl Sides<'_> {
         subject: Option<&str>,
         wanted: usize,
     ) -> Result<Vec<RegradableAnswer>, EvaluationError> {
-        let occasion = self.occasion(subject)?;
+        let methods = self.methods(subject);
+        // The grades that a change of the judge may explain.
+        let occasion = self
+            .judged
+            .digest_of_grades(|variant| methods.iter().any(|(name, _)| *name == variant));
+        let candidates = self.baseline.answer_rows(|variant, fixture, probe| {
+            let asked = (fixture.to_owned(), probe.point, probe.id.clone());
+            self.comparison.asked.contains(&asked)
+                && methods.iter().any(|(_, method)| {
+                    method.against == variant
+                        && method.fixtures.tested() > 0
+                        && method.fixtures.has_part_in_tests(fixture)
+                })
+        });
         // Some cannot be sent, because their contexts are gone.
-        let chosen = spread(self.candidates(subject)?, 4 * wanted);
+        let chosen = spread(candidates, 4 * wanted);
         let places = chosen.iter().flatten().copied().collect();
-        let rows = self.baseline.rows_in(&places)?;
+        let rows = self.folder.rows_in(&places)?;
         let mut answers = Vec::new();
         for places in chosen {
             let rows: Vec<&Row> = places.iter().filter_map(|place| rows.get(place)).collect();
@@ -225,69 +228,12 @@ impl Sides<'_> {
             .collect()
     }
 
-    /// The digest of the grades that a change of the judge may explain, and for which the answers are graded again.
-    fn occasion(&self, subject: Option<&str>) -> Result<Digest, EvaluationError> {
-        let design = self.judged.manifest()?.design;
-        let names: BTreeSet<&String> = self
-            .methods(subject)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        let mut grades = BTreeSet::new();
-        for row in self.judged.rows()?.scored() {
-            let row = row?;
-            if names.contains(&variant(&design, &row)) {
-                let points: Vec<u8> = row
-                    .criteria
-                    .iter()
-                    .map(|criterion| criterion.points())
-                    .collect();
-                grades.insert((row.keys.judge, points));
-            }
-        }
-        Ok(Digest::of_json(&grades))
-    }
-
-    /// The answers of the baseline on which the verdict depends, by their digests, so that their order is arbitrary.
-    fn candidates(
-        &self,
-        subject: Option<&str>,
-    ) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
-        let methods = self.methods(subject);
-        let mut found: BTreeMap<Digest, AnswerRows> = BTreeMap::new();
-        for (place, row) in self.baseline.rows()?.scored().enumerate() {
-            let row = row?;
-            if row.judge_n == 1 && self.is_candidate(&row, &methods) {
-                let answer = found.entry(digest_of_answer(&row)).or_default();
-                answer.fixture.clone_from(&row.fixture);
-                answer.places.push(place);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether the verdict on one of these methods depends on a row of the baseline.
-    fn is_candidate(&self, row: &ScoredRow, methods: &[(&String, &MethodComparison)]) -> bool {
-        let name = variant(self.design, row);
-        row.open_book.is_none()
-            && self.design.is_tested(row)
-            && self
-                .comparison
-                .asked
-                .contains(&(row.fixture.clone(), row.point, row.probe.clone()))
-            && methods.iter().any(|(_, method)| {
-                method.against == name
-                    && method.fixtures.tested() > 0
-                    && method.fixtures.has_part_in_tests(&row.fixture)
-            })
-    }
-
     /// An answer from the rows of its judges. `None` if the original request cannot be sent: the context is not in the
     /// cache, or the project no longer has the answer's probe.
     fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradableAnswer> {
         let row = *rows.first()?;
         let probe = self.regrader.probe(row)?;
-        let context = self.regrader.context(self.design, row)?;
+        let context = self.regrader.context(self.baseline.design(), row)?;
         let name = name_of_answer(row);
         let answer = AnswerToRegrade {
             name: &name,
@@ -296,9 +242,7 @@ impl Sides<'_> {
             context: context.as_deref(),
         };
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
-        let rows_by_judge = self
-            .design
-            .judges
+        let rows_by_judge = (self.baseline.design().judges)
             .iter()
             .map(|judge| rows.iter().find(|row| row.judge == judge.name));
         let then = rows_by_judge
@@ -341,11 +285,6 @@ impl Regrader<'_> {
     }
 }
 
-/// The digest that identifies the answer of a row, whatever it is called; it is the same for all judges.
-pub(super) fn digest_of_answer(row: &ScoredRow) -> Digest {
-    row.keys.answer.0
-}
-
 /// Names the answer of a row in a way that people can read.
 pub(super) fn name_of_answer(row: &Row) -> String {
     format!(
@@ -354,16 +293,16 @@ pub(super) fn name_of_answer(row: &Row) -> String {
     )
 }
 
-/// The places of at most `most` answers, taken from the fixtures in turn.
-pub(super) fn spread(answers: BTreeMap<Digest, AnswerRows>, most: usize) -> Vec<Vec<usize>> {
-    let mut by_fixture: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
-    for AnswerRows { fixture, places } in answers.into_values() {
-        by_fixture.entry(fixture).or_default().push(places);
-    }
-    let turns = by_fixture.values().map(Vec::len).max().unwrap_or_default();
+/// The places of at most `most` answers, taken from the fixtures in turn; their order within a fixture is arbitrary.
+fn spread(answers: AnswerRows<'_>, most: usize) -> Vec<Vec<usize>> {
+    let by_fixture: Vec<Vec<Vec<usize>>> = answers
+        .into_values()
+        .map(|answers| answers.into_values().collect())
+        .collect();
+    let turns = by_fixture.iter().map(Vec::len).max().unwrap_or_default();
     let in_turn = (0..turns).flat_map(|turn| {
         by_fixture
-            .values()
+            .iter()
             .filter_map(move |answers| answers.get(turn))
     });
     in_turn.take(most).cloned().collect()

@@ -83,7 +83,7 @@ pub use headline::{
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::{MethodVariant, ProbeAt, ResultSet};
+pub use result_set::{AnswerRows, MethodVariant, ProbeAt, ResultSet};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};

@@ -237,46 +237,32 @@ impl Design {
             .find(|probe| probe.point == point && probe.id == id)
     }
 
+    /// The models that compress, then those that answer.
+    fn compressors_and_answerers(&self) -> impl Iterator<Item = &ModelInfo> {
+        let methods = self.methods.iter();
+        methods
+            .filter_map(|method| method.model.as_ref())
+            .chain(&self.answerers)
+    }
+
     /// Whether the built-in rules stood in for a model anywhere.
     pub fn is_lexical(&self) -> bool {
-        let models = self
-            .methods
-            .iter()
-            .filter_map(|method| method.model.as_ref());
-        models
-            .chain(&self.answerers)
+        let planted = self.planted.iter();
+        self.compressors_and_answerers()
             .chain(&self.judges)
-            .chain(
-                self.planted
-                    .iter()
-                    .filter_map(|planted| planted.answerer.as_ref()),
-            )
+            .chain(planted.filter_map(|planted| planted.answerer.as_ref()))
             .any(|asked| asked.lexical)
     }
 
     /// Whether no built-in rules stood in for a model that compresses or answers.
     pub fn is_answered_by_models(&self) -> bool {
-        let compressors = self
-            .methods
-            .iter()
-            .filter_map(|method| method.model.as_ref());
-        !self.answerers.is_empty()
-            && !compressors
-                .chain(&self.answerers)
-                .any(|asked| asked.lexical)
+        !self.answerers.is_empty() && self.compressors_and_answerers().all(|asked| !asked.lexical)
     }
 
     /// Whether models are asked, and only once each, so that chance between repetitions cannot be seen.
     pub fn has_one_sample(&self) -> bool {
-        let models = self
-            .methods
-            .iter()
-            .filter_map(|method| method.model.as_ref());
-        let is_asked = models
-            .chain(&self.answerers)
-            .chain(&self.judges)
-            .any(|asked| !asked.lexical);
-        is_asked && self.runs.compress == 1
+        let mut all = self.compressors_and_answerers().chain(&self.judges);
+        self.runs.compress == 1 && all.any(|asked| !asked.lexical)
     }
 
     /// How many cells of the judge stage a method should have, including those of answers with a search.

@@ -6,7 +6,7 @@ pub(super) mod scores;
 pub(super) mod selection;
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem::{replace, take};
 use std::sync::Arc;
 
@@ -64,6 +64,9 @@ pub struct ProbeAt {
     /// Whether the transcript has an answer to it.
     pub is_answerable: bool,
 }
+
+/// The places of the rows of answers, by fixture and by the key of the answer.
+pub type AnswerRows<'s> = BTreeMap<&'s str, BTreeMap<ActionKey, Vec<usize>>>;
 
 /// Contexts by method, fixture, point and run.
 type ContextPlaces<'s> = HashSet<(&'s str, &'s str, u32, u32)>;
@@ -404,6 +407,42 @@ impl ResultSet {
     /// The grades of a variant, sorted by place.
     pub(super) fn grades(&self, variant: usize) -> &[Grade] {
         equal_range(&self.grades, |grade| grade.at.variant, variant)
+    }
+
+    /// The rows of the answers from the context alone that are wanted (by variant, fixture and probe), one for each judge.
+    pub fn answer_rows(&self, is_wanted: impl Fn(&str, &str, &ProbeAt) -> bool) -> AnswerRows<'_> {
+        let mut found = AnswerRows::new();
+        for grade in self.grades.iter().filter(|grade| grade.judge_n == 1) {
+            let (variant, probe) = (
+                self.variants.get(grade.at.variant),
+                self.probes.get(grade.at.probe),
+            );
+            let Some((variant, probe)) = variant.zip(probe) else {
+                continue;
+            };
+            let Some(fixture) = self.fixture_name(probe.fixture) else {
+                continue;
+            };
+            let mut answers = equal_range(&self.answers, |measured| measured.at, grade.at).iter();
+            if answers.all(|measured| measured.reach.is_none())
+                && is_wanted(&variant.key, fixture, probe)
+            {
+                let [_, answer, _] = grade.keys;
+                let of_fixture = found.entry(fixture).or_default();
+                of_fixture.entry(answer).or_default().push(grade.row);
+            }
+        }
+        found
+    }
+
+    /// The digest of all grades of the variants that are wanted.
+    pub fn digest_of_grades(&self, is_wanted: impl Fn(&str) -> bool) -> Digest {
+        let wanted = self.grades.iter().filter(|grade| {
+            let variant = self.variants.get(grade.at.variant);
+            variant.is_some_and(|variant| is_wanted(&variant.key))
+        });
+        let grades: BTreeSet<_> = wanted.map(|grade| (grade.keys[2], &grade.points)).collect();
+        Digest::of_json(&grades)
     }
 
     /// What was measured of the answers of a variant, sorted by place.
