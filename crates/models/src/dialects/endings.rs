@@ -126,6 +126,12 @@ fn called_in(text: &str) -> Option<String> {
             .ends_with(['>', '}', ']', ')', '✿', '`'])
             .then(|| name_in(call));
     }
+    // A step of ReAct: two lines, the last ones.
+    let step = text.rsplit_once("\nAction Input:");
+    let named = step.and_then(|(before, _)| before.lines().last()?.strip_prefix("Action:"));
+    if let Some(name) = named {
+        return Some(name.trim().to_owned());
+    }
     let python = text.strip_prefix('[').filter(|_| text.ends_with(")]"));
     if let Some((name, _)) = python.and_then(|calls| calls.split_once('(')) {
         let is_name = name
@@ -230,6 +236,7 @@ mod tests {
             "```json\n{\"name\": \"read\", \"arguments\": {}}\n```",
             "{\"type\": \"tool_use\", \"name\": \"read\", \"input\": {}}",
             "{\"tool\": \"read\", \"args\": {}}",
+            "Thought: I look.\nAction: read\nAction Input: {\"path\": \"a\"}",
         ] {
             assert_eq!(called_in(call).as_deref(), Some("read"), "{call}");
         }

@@ -6,7 +6,7 @@
 //! answered, and the reply is as unusable as an empty one.
 
 /// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
-/// OpenThinker, LongCat, Cohere, Apertus, and what prompts ask for.
+/// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for.
 const TAGS: [(&str, &str); 21] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -33,6 +33,11 @@ const TAGS: [(&str, &str); 21] = [
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<unused94>", "<unused95>"),
 ];
+/// The same where the closing mark means something else in an answer, so that it counts only after the opening one.
+const ENCLOSED: [(&str, &str); 2] = [
+    ("<details type=\"reasoning\"", "</details>"),
+    ("```thinking\n", "\n```"),
+];
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '」'];
 
 /// The text after the reasoning, without white space around it; empty if there is only reasoning. An answer may mention
@@ -43,7 +48,8 @@ pub(crate) fn without_reasoning(text: &str) -> &str {
     // As long as the text in bytes, so places are the same in both.
     let whole = rest.to_ascii_lowercase();
     let mut lower = whole.as_str();
-    while let Some((open, close)) = TAGS.iter().find(|(open, _)| lower.starts_with(open)) {
+    let pairs = || TAGS.iter().chain(&ENCLOSED);
+    while let Some((open, close)) = pairs().find(|(open, _)| lower.starts_with(open)) {
         let end = lower.get(open.len()..).and_then(|inner| inner.find(close));
         let end = end.map_or(rest.len(), |at| open.len() + at + close.len());
         (rest, lower) = (after(rest, end), after(lower, end));
@@ -107,6 +113,8 @@ mod tests {
             "<think>hm</think>\n\n4711",
             "<think>the tag `</think>` ends it\n</think>\n4711",
             "<think>a</think><think>b</think>4711",
+            "<details type=\"reasoning\" done=\"true\">\n<summary>hm</summary>\nhm\n</details>\n4711",
+            "```thinking\nhm\n```\n4711",
             "hm\n</think>\n4711",
             "hm\r\n</think>\r\n\r\n4711",
             "hm.</think>4711",

@@ -7,16 +7,23 @@ use serde_json::{Map, Value, json};
 /// The end that is noted where a stream broke off.
 const BROKEN_OFF: &str = "network_error";
 
-/// The reply that a body of server-sent events stands for; `None` for any other body.
+/// The reply that a body of server-sent events, or of one JSON object a line, stands for; `None` for any other body.
 pub(crate) fn from_events(body: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(body).ok()?.trim_start();
-    if !["data:", "event:", "id:", "retry:", ":"]
+    let text = std::str::from_utf8(body).ok()?.trim();
+    let is_events = ["data:", "event:", "id:", "retry:", ":"]
         .iter()
-        .any(|field| text.starts_with(field))
-    {
+        .any(|field| text.starts_with(field));
+    let is_lines = || {
+        let first = text.split_once('\n').map(|(first, _)| first.trim_end());
+        first.is_some_and(|line| line.starts_with('{') && line.ends_with('}'))
+    };
+    if !is_events && !is_lines() {
         return None;
     }
-    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let data = text.lines().filter_map(|line| {
+        let whole = (!is_events).then_some(line);
+        whole.or_else(|| line.strip_prefix("data:"))
+    });
     let (mut chunks, mut is_done) = (Vec::new(), false);
     for data in data.map(str::trim) {
         is_done |= data == "[DONE]";
@@ -150,6 +157,12 @@ mod tests {
     #[test]
     fn streams_of_every_dialect_are_read() {
         assert_eq!(text(Dialect::OpenaiChat, CHAT), Ok("4711".into()));
+        let lines: Vec<&str> = CHAT
+            .lines()
+            .filter_map(|line| line.strip_prefix("data:"))
+            .collect();
+        let lines = lines.join("\n").replace("[DONE]", "");
+        assert_eq!(text(Dialect::OpenaiChat, &lines), Ok("4711".into()));
         let billing = read_billing(Dialect::OpenaiChat, CHAT.as_bytes());
         assert_eq!(
             (billing.model.as_deref(), billing.usage.output.map(|n| n.0)),
