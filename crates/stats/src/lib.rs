@@ -38,7 +38,7 @@ mod pairing;
 mod pairs;
 mod power;
 #[cfg(test)]
-mod properties;
+mod properties_tests;
 mod ranking;
 mod rerun;
 mod retention;
