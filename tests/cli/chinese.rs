@@ -107,7 +107,9 @@ fn the_terminal_the_report_and_the_page_of_a_run_have_no_english_words() {
     let ended = project.expect(0, "run --label a --all --runs 1");
     let terminal = format!("{}\n{}", ended.stdout, ended.stderr);
     assert_eq!(english(&terminal, &own), Vec::<String>::new(), "{terminal}");
-    let planted = project.expect(0, "run --label planted --planted --all --runs 1").stdout;
+    let planted = project
+        .expect(0, "run --label planted --planted --all --runs 1")
+        .stdout;
     assert_eq!(english(&planted, &own), Vec::<String>::new(), "{planted}");
     project.expect(0, "report a --reference");
     let report = project.read("results/a/report.md");

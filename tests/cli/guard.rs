@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::project::Project;
+use super::server::Server;
 
 fn history() -> Value {
     let mut messages = vec![
@@ -102,4 +103,41 @@ fn what_are_no_two_histories_is_refused() {
             "guard --before before.json --after short.json --without x",
         )
         .says(&["no rule is called `x`"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_shows_how_many_contexts_of_a_method_would_have_been_rejected() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let method = |name: &str, summary: &str| {
+        let command = format!("cat > /dev/null; printf '{{\"summary\":\"{summary}\"}}'");
+        format!(
+            "\n[[compress]]\nname = \"{name}\"\nstrategy = \"command\"\ncommand = ['sh', '-c', '''{command}''']\ndeterministic = true\n"
+        )
+    };
+    project.write(
+        "pipeline.toml",
+        &format!(
+            "{}{}{}",
+            project.read("pipeline.toml"),
+            method("refusal", "I am sorry, but I cannot help with that."),
+            method(
+                "sound",
+                "The user wants the port of the harbor service changed to 9091."
+            ),
+        ),
+    );
+    let ended = project.expect(
+        0,
+        "run --label a --runs 1 --methods full,refusal,sound --all",
+    );
+    ended.stdout_says(&["rejected"]);
+    let methods = &project.result("a", "summary.json")["methods"];
+    let share = |method: &str| &methods[method]["guard"]["rejected_share"];
+    assert_eq!(share("refusal"), &json!(1.0));
+    assert_eq!(share("full"), &Value::Null, "nothing was summarised");
+    let found = &methods["refusal"]["guard"]["findings"];
+    assert!(found["empty"].as_u64() > Some(0), "{found}");
+    assert!(methods["sound"]["guard"]["findings"].get("empty").is_none());
 }
