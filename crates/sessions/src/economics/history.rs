@@ -66,11 +66,7 @@ pub struct Rewrite {
 }
 
 /// The rewrites of a session, in order.
-pub(super) fn rewrites(
-    file: &str,
-    steps: &SessionSteps,
-    priced: Option<&PricedSession>,
-) -> Vec<Rewrite> {
+pub(super) fn rewrites(steps: &SessionSteps, priced: Option<&PricedSession>) -> Vec<Rewrite> {
     let rewrites = steps.compactions.iter().filter_map(|compaction| {
         let step = steps.steps.get(compaction.step)?;
         let new = RequestTokens {
@@ -79,7 +75,7 @@ pub(super) fn rewrites(
             ..step.tokens
         };
         Some(Rewrite {
-            file: file.to_owned(),
+            file: steps.file.clone(),
             session: steps.session.clone(),
             at: compaction.at,
             time: compaction.time.clone(),
@@ -170,11 +166,7 @@ impl BackTest {
 /// Computes what the cache served of each request from the sizes, times and compactions of the log, and compares it with
 /// the counters. A request is computed only from what came before it: the size of the system prompt, for one, from the
 /// start of the session and earlier compactions.
-pub(super) fn back_test(
-    file: &str,
-    session: &PricedSession,
-    lifetime: Option<f64>,
-) -> Option<SessionError> {
+pub(super) fn back_test(session: &PricedSession, lifetime: Option<f64>) -> Option<SessionError> {
     let (first, rest) = session.steps.steps.split_first()?;
     let mut cache = PromptCache::new(first.tokens, first.model, lifetime);
     let is_start = !session.steps.begins_midway && first.tokens.read > 0;
@@ -233,7 +225,7 @@ pub(super) fn back_test(
         0.0
     };
     Some(SessionError {
-        file: file.to_owned(),
+        file: session.steps.file.clone(),
         session: session.steps.session.clone(),
         format: session.steps.format.name(),
         cache_read,

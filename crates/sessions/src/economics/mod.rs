@@ -32,10 +32,9 @@ pub use method::{
     measured_methods,
 };
 pub use prices::{ModelPrice, Rates};
-pub use reasons::{LeftOut, MOST_ERROR, Withheld};
+pub use reasons::{LeftOut, LeftOutSession, MOST_ERROR, Withheld};
 pub use report::{
-    ClockFaults, Economics, LeftOutSession, LogSteps, MethodEconomics, PolicySettings, economics,
-    without_copies,
+    ClockFaults, Economics, MethodEconomics, PolicySettings, economics, without_copies,
 };
 pub use simulate::{Policy, SimulatedSession, Trigger, simulate};
 pub use steps::{PricedSession, SessionSteps, Step};

@@ -55,6 +55,17 @@ impl Serialize for LeftOut {
     }
 }
 
+/// A session that is not simulated.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOutSession {
+    /// The log.
+    pub file: String,
+    /// The session.
+    pub session: String,
+    /// Why.
+    pub why: LeftOut,
+}
+
 /// Why nothing is said about other policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Withheld {

@@ -10,23 +10,12 @@ use super::curve::{CostCurve, CostPoint, thresholds};
 use super::history::{BackTest, Rewrite, TokenBill, back_test, rewrites};
 use super::method::{CompactionMethod, LifeCycle};
 use super::prices::ModelPrice;
-use super::reasons::{LeftOut, Withheld};
+use super::reasons::{LeftOutSession, Withheld};
 use super::simulate::{Policy, SimulatedSession, Trigger, simulate};
 use super::steps::{PricedSession, SessionSteps};
 use crate::observe::{ObservedCompaction, SESSIONS_FOR_INTERVAL};
 use base::locale::localized;
 use stats::{Estimate, interval, mean_of};
-
-/// The steps of a session in a log, or why there are none.
-#[derive(Clone, Debug)]
-pub struct LogSteps {
-    /// The log, as the caller names it.
-    pub file: String,
-    /// The session.
-    pub session: String,
-    /// Its requests.
-    pub steps: Result<SessionSteps, LeftOut>,
-}
 
 /// The user's settings for the policies to simulate. Where one is not set, the logs decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,17 +28,6 @@ pub struct PolicySettings {
     pub instruction_first: bool,
     /// Seconds for which the provider keeps a prefix.
     pub lifetime: Option<f64>,
-}
-
-/// A session that is not simulated.
-#[derive(Clone, Debug, Serialize)]
-pub struct LeftOutSession {
-    /// The log.
-    pub file: String,
-    /// The session.
-    pub session: String,
-    /// Why.
-    pub why: LeftOut,
 }
 
 /// A method under every threshold.
@@ -114,11 +92,12 @@ pub struct Economics {
 
 /// Removes the requests that a log shares with an earlier one, by name: a resumed or forked log begins with the
 /// requests of the log that it continues.
-pub fn without_copies(mut logs: Vec<LogSteps>) -> Vec<LogSteps> {
-    logs.sort_by(|a, b| (&a.file, &a.session).cmp(&(&b.file, &b.session)));
+pub fn without_copies(
+    mut logs: Vec<Result<SessionSteps, LeftOutSession>>,
+) -> Vec<Result<SessionSteps, LeftOutSession>> {
+    logs.sort_by(|a, b| place_of(a).cmp(&place_of(b)));
     let mut seen: HashSet<u64> = HashSet::new();
-    for log in &mut logs {
-        let Ok(steps) = &mut log.steps else { continue };
+    for steps in logs.iter_mut().flatten() {
         let copied = steps
             .steps
             .iter()
@@ -127,16 +106,21 @@ pub fn without_copies(mut logs: Vec<LogSteps>) -> Vec<LogSteps> {
         seen.extend(steps.steps.iter().map(|step| step.identity));
         steps.skip(copied);
     }
-    logs.retain(|log| {
-        log.steps.as_ref().is_ok_and(|steps| steps.steps.len() > 1) || log.steps.is_err()
-    });
+    logs.retain(|log| log.as_ref().map_or(true, |steps| steps.steps.len() > 1));
     logs
+}
+
+fn place_of(log: &Result<SessionSteps, LeftOutSession>) -> (&str, &str) {
+    match log {
+        Ok(steps) => (&steps.file, &steps.session),
+        Err(left_out) => (&left_out.file, &left_out.session),
+    }
 }
 
 /// Combines the logs. `contexts` are methods of a result set; `compactions` are those of the same logs, which show what
 /// is read again after them.
 pub fn economics(
-    logs: Vec<LogSteps>,
+    logs: Vec<Result<SessionSteps, LeftOutSession>>,
     contexts: Vec<CompactionMethod>,
     compactions: &[ObservedCompaction],
     settings: PolicySettings,
@@ -146,7 +130,7 @@ pub fn economics(
         refetch: refetch(compactions),
         ..Economics::default()
     };
-    let (sessions, files) = economics.add_logs(logs, price_of);
+    let sessions = economics.add_logs(logs, price_of);
     economics
         .rewrites
         .sort_by_key(|rewrite| Reverse(rewrite.tokens));
@@ -160,19 +144,16 @@ pub fn economics(
         .any(|session| session.steps.format.counts_output_in_part());
     let tested = sessions
         .iter()
-        .zip(&files)
-        .filter_map(|(one, file)| back_test(file, one, settings.lifetime));
+        .filter_map(|one| back_test(one, settings.lifetime));
     economics.back_test = BackTest::new(tested.collect());
     let kept = sessions
         .into_iter()
-        .zip(files)
-        .filter(|(session, _)| economics.back_test.holds(session.steps.format));
-    let (sessions, files): (Vec<PricedSession>, Vec<String>) = kept.unzip();
+        .filter(|session| economics.back_test.holds(session.steps.format));
+    let sessions: Vec<PricedSession> = kept.collect();
     economics.simulated = sessions.len();
     let recorded = CompactionMethod::recorded(&sessions);
     let simulation = Simulation {
         sessions,
-        files,
         recorded,
         settings,
         refetch: economics.refetch,
@@ -212,40 +193,28 @@ impl Economics {
         by_reason
     }
 
-    /// Adds what the logs show by themselves, and returns the sessions with prices and the file of each.
+    /// Adds what the logs show by themselves, and returns the sessions with prices.
     fn add_logs(
         &mut self,
-        logs: Vec<LogSteps>,
+        logs: Vec<Result<SessionSteps, LeftOutSession>>,
         price_of: &dyn Fn(&str) -> Option<ModelPrice>,
-    ) -> (Vec<PricedSession>, Vec<String>) {
-        let (mut sessions, mut files) = (Vec::new(), Vec::new());
-        for LogSteps {
-            file,
-            session,
-            steps,
-        } in logs
-        {
-            let left_out = match steps {
-                Err(why) => Some(why),
-                Ok(steps) => match steps.prices(price_of) {
-                    Err(why) => {
-                        self.rewrites.extend(rewrites(&file, &steps, None));
-                        Some(why)
-                    }
-                    Ok(prices) => {
-                        let priced = PricedSession::new(steps, prices);
-                        self.rewrites
-                            .extend(rewrites(&file, &priced.steps, Some(&priced)));
-                        sessions.push(priced);
-                        files.push(file.clone());
-                        None
-                    }
-                },
-            };
-            self.left_out
-                .extend(left_out.map(|why| LeftOutSession { file, session, why }));
+    ) -> Vec<PricedSession> {
+        let mut sessions = Vec::new();
+        for log in logs {
+            match log.map(|steps| (steps.prices(price_of), steps)) {
+                Err(left_out) => self.left_out.push(left_out),
+                Ok((Err(why), steps)) => {
+                    self.rewrites.extend(rewrites(&steps, None));
+                    self.left_out.push(steps.left_out(why));
+                }
+                Ok((Ok(prices), steps)) => {
+                    let priced = PricedSession::new(steps, prices);
+                    self.rewrites.extend(rewrites(&priced.steps, Some(&priced)));
+                    sessions.push(priced);
+                }
+            }
         }
-        (sessions, files)
+        sessions
     }
 }
 
@@ -292,8 +261,6 @@ fn refetch(compactions: &[ObservedCompaction]) -> Option<f64> {
 
 struct Simulation {
     sessions: Vec<PricedSession>,
-    /// The log of each.
-    files: Vec<String>,
     recorded: Option<CompactionMethod>,
     settings: PolicySettings,
     refetch: Option<f64>,
@@ -381,8 +348,9 @@ impl Simulation {
         as_recorded: &[SimulatedSession],
     ) -> Option<Estimate> {
         let mut by_file: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
-        for ((file, simulated), recorded) in self.files.iter().zip(simulated).zip(as_recorded) {
-            let [simulated_usd, recorded_usd] = by_file.entry(file).or_default();
+        for ((session, simulated), recorded) in self.sessions.iter().zip(simulated).zip(as_recorded)
+        {
+            let [simulated_usd, recorded_usd] = by_file.entry(&session.steps.file).or_default();
             *simulated_usd += simulated.usd;
             *recorded_usd += recorded.usd;
         }

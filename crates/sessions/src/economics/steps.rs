@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 
 use super::prices::{Dollars, ModelPrice, RequestTokens};
-use super::reasons::LeftOut;
+use super::reasons::{LeftOut, LeftOutSession};
 use crate::import::{Conversation, Format, ModelStep};
 use stats::median;
 
@@ -40,7 +40,9 @@ pub(super) struct StepCompaction {
 /// The requests of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionSteps {
-    /// The name of the log.
+    /// The log, as the caller names it.
+    pub file: String,
+    /// The session.
     pub session: String,
     /// Its format.
     pub format: Format,
@@ -52,16 +54,17 @@ pub struct SessionSteps {
 }
 
 impl SessionSteps {
-    /// The requests of a conversation.
+    /// The requests of a conversation in the log `file`.
     ///
     /// # Errors
     /// If the requests cannot be priced; the reason says why.
-    pub fn new(conversation: &Conversation, format: Format) -> Result<SessionSteps, LeftOut> {
-        if conversation.steps.is_empty() {
-            return Err(LeftOut::NoCounters);
-        }
-        check_times(&conversation.steps)?;
+    pub fn new(
+        file: &str,
+        conversation: &Conversation,
+        format: Format,
+    ) -> Result<SessionSteps, LeftOutSession> {
         let mut session = SessionSteps {
+            file: file.to_owned(),
             session: conversation.name_hint.clone(),
             format,
             steps: Vec::with_capacity(conversation.steps.len()),
@@ -69,6 +72,17 @@ impl SessionSteps {
             begins_midway: conversation.begins_midway,
             models: Vec::new(),
         };
+        match session.add_steps(conversation) {
+            Ok(()) => Ok(session),
+            Err(why) => Err(session.left_out(why)),
+        }
+    }
+
+    fn add_steps(&mut self, conversation: &Conversation) -> Result<(), LeftOut> {
+        if conversation.steps.is_empty() {
+            return Err(LeftOut::NoCounters);
+        }
+        check_times(&conversation.steps)?;
         let mut clock = Clock::default();
         for step in &conversation.steps {
             let tokens = step
@@ -76,9 +90,9 @@ impl SessionSteps {
                 .cached_input
                 .and_then(|_| RequestTokens::new(&step.usage));
             let tokens = tokens.ok_or(LeftOut::NoCacheCounters)?;
-            let model = session.model_index(step.model.as_deref().ok_or(LeftOut::NoModel)?);
+            let model = self.model_index(step.model.as_deref().ok_or(LeftOut::NoModel)?);
             let gap = clock.gap(step.time);
-            session.steps.push(Step {
+            self.steps.push(Step {
                 tokens,
                 gap,
                 is_clock_off: clock.is_off,
@@ -86,10 +100,19 @@ impl SessionSteps {
                 identity: identity(step),
             });
         }
-        if session.steps.len() < 2 {
+        if self.steps.len() < 2 {
             Err(LeftOut::TooShort)
         } else {
-            Ok(session)
+            Ok(())
+        }
+    }
+
+    /// This session, left out.
+    pub(super) fn left_out(self, why: LeftOut) -> LeftOutSession {
+        LeftOutSession {
+            file: self.file,
+            session: self.session,
+            why,
         }
     }
 

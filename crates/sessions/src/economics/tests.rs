@@ -89,7 +89,7 @@ fn compacted(requests: u64) -> Conversation {
 }
 
 fn steps_of(conversation: &Conversation) -> Result<SessionSteps, LeftOut> {
-    SessionSteps::new(conversation, Format::ClaudeCode)
+    log("a", conversation).map_err(|left_out| left_out.why)
 }
 
 fn priced(conversation: &Conversation) -> PricedSession {
@@ -98,15 +98,17 @@ fn priced(conversation: &Conversation) -> PricedSession {
     PricedSession::new(steps, prices)
 }
 
-fn log(file: &str, conversation: &Conversation) -> LogSteps {
-    LogSteps {
-        file: file.to_owned(),
-        session: file.to_owned(),
-        steps: steps_of(conversation),
-    }
+type Log = Result<SessionSteps, LeftOutSession>;
+
+fn log(file: &str, conversation: &Conversation) -> Log {
+    let named = Conversation {
+        name_hint: file.to_owned(),
+        ..conversation.clone()
+    };
+    SessionSteps::new(file, &named, Format::ClaudeCode)
 }
 
-fn economics_of(logs: Vec<LogSteps>) -> Economics {
+fn economics_of(logs: Vec<Log>) -> Economics {
     economics(logs, Vec::new(), &[], PolicySettings::default(), &price)
 }
 
@@ -350,7 +352,7 @@ fn a_cache_that_does_not_work_as_assumed_is_not_simulated() {
 
 #[test]
 fn a_difference_needs_eight_logs() {
-    let logs = |count: u64| -> Vec<LogSteps> {
+    let logs = |count: u64| -> Vec<Log> {
         let one = |at: u64| log(&format!("log {at}"), &compacted(12 + at));
         (0..count).map(one).collect()
     };
@@ -402,13 +404,13 @@ fn a_session_with_unknown_numbers_is_left_out_with_a_reason() {
 fn a_log_that_continues_another_counts_only_its_own_requests() {
     let (first, longer) = (compacted(7), compacted(12));
     let logs = without_copies(vec![log("b", &longer), log("a", &first), log("c", &first)]);
-    let requests = |log: &LogSteps| log.steps.as_ref().unwrap().steps.len();
+    let requests = |log: &Log| log.as_ref().unwrap().steps.len();
     assert_eq!(
         logs.iter().map(requests).collect::<Vec<usize>>(),
         [7, 5],
         "the copy is gone"
     );
-    let continued = logs[1].steps.as_ref().unwrap();
+    let continued = logs[1].as_ref().unwrap();
     assert!(continued.begins_midway && continued.steps[0].gap.is_none());
     assert_eq!(
         continued

@@ -7,13 +7,9 @@ use serde_json::Value;
 use super::conversation::{Conversation, RepairKind};
 use crate::transcript::{Message, NO_RESULT, Role, ToolCall};
 
-/// The calls of a reply that have no result so far.
+/// The calls of a reply that have no result so far, by id and name, in order.
 #[derive(Debug, Default)]
-pub(super) struct OpenCalls {
-    /// Their ids and names in order; the first one is waiting.
-    order: VecDeque<(String, String)>,
-    waiting: HashSet<String>,
-}
+pub(super) struct OpenCalls(Vec<(String, String)>);
 
 impl OpenCalls {
     pub(super) fn from_calls(calls: &[ToolCall]) -> OpenCalls {
@@ -24,36 +20,27 @@ impl OpenCalls {
 
     pub(super) fn add(&mut self, call: &ToolCall) {
         let name = call.function.name.clone();
-        self.order.push_back((call.id.clone(), name));
-        self.waiting.insert(call.id.clone());
+        self.0.push((call.id.clone(), name));
     }
 
     /// How many calls wait.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.0.len()
     }
 
     /// The oldest call that waits.
     pub(super) fn first(&self) -> Option<String> {
-        self.order.front().map(|(id, _)| id.clone())
+        self.0.first().map(|(id, _)| id.clone())
     }
 
     /// The oldest call of the tool `name` that waits.
     pub(super) fn first_of(&self, name: &str) -> Option<String> {
-        let mut waiting = self.order.iter();
-        let found = waiting.find(|(id, tool)| tool == name && self.waiting.contains(id));
+        let found = self.0.iter().find(|(_, tool)| tool == name);
         found.map(|(id, _)| id.clone())
     }
 
     pub(super) fn answer(&mut self, id: &str) {
-        self.waiting.remove(id);
-        while self
-            .order
-            .front()
-            .is_some_and(|(first, _)| !self.waiting.contains(first))
-        {
-            self.order.pop_front();
-        }
+        self.0.retain(|(open, _)| open != id);
     }
 }
 

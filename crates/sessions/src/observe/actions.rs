@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::errors::{error_of, is_failed_read};
+use super::errors::error_of;
 use crate::import::full_length;
 use crate::references::{FileLines, Lines, Target, command_of, targets};
 use crate::transcript::{
-    FileAction, Message, Role, ShellCommand, ToolCall, file_operations, is_failed_result,
-    shell_commands,
+    FileAction, Message, Role, ShellCommand, ToolCall, file_operations, is_failed_read,
+    is_failed_result, shell_commands,
 };
 use base::text::one_line;
 

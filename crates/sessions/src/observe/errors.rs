@@ -1,9 +1,7 @@
 //! Whether the result of a call is an error, and which.
 
-use crate::transcript::{NO_RESULT, is_failed_result, is_json_error, stated_exit_code};
+use crate::transcript::{is_failed_result, stated_exit_code};
 
-/// Characters at the beginning of a result that are searched for a mark.
-const HEAD: usize = 400;
 /// Lines of an error that identify it.
 const LINES: usize = 4;
 
@@ -36,24 +34,6 @@ fn lines_without_code(result: &str) -> impl DoubleEndedIterator<Item = &str> {
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && stated_exit_code(line).is_none())
-}
-
-/// Whether a file could not be read.
-pub(super) fn is_failed_read(result: &str) -> bool {
-    let head: String = result.trim_start().chars().take(HEAD).collect();
-    let marks = [
-        "<tool_use_error>",
-        "Error:",
-        "ERROR:",
-        "[An error occurred during execution",
-        NO_RESULT,
-        "ENOENT",
-    ];
-    marks.iter().any(|mark| head.starts_with(mark))
-        || is_json_error(&head)
-        || ["No such file or directory", "does not exist"]
-            .iter()
-            .any(|mark| head.contains(mark))
 }
 
 fn describes_an_error(line: &str) -> bool {

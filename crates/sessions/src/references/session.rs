@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Reference;
 use super::scan::{references_in, references_in_command};
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, command_in};
 
 /// The readable text of a message: its content, and the strings of JSON in the content and in the arguments of its
 /// calls, without escapes.
@@ -66,10 +66,13 @@ fn strings_of(value: &Value) -> Vec<(String, String)> {
     while let Some((key, value)) = open.pop() {
         match value {
             Value::String(string) => strings.push((key, string.clone())),
-            Value::Array(items) => match words_of_command(&key, items) {
-                Some(command) => strings.push((key, command)),
-                None => open.extend(items.iter().rev().map(|item| (key.clone(), item))),
-            },
+            Value::Array(items) => {
+                let is_command = matches!(key.as_str(), "command" | "cmd");
+                match command_in(value).filter(|_| is_command) {
+                    Some(command) => strings.push((key, command)),
+                    None => open.extend(items.iter().rev().map(|item| (key.clone(), item))),
+                }
+            }
             Value::Object(object) => {
                 open.extend(object.iter().rev().map(|(key, item)| (key.clone(), item)))
             }
@@ -79,18 +82,6 @@ fn strings_of(value: &Value) -> Vec<(String, String)> {
     strings
 }
 
-/// `["bash", "-lc", "cargo test"]` is the command `cargo test`.
-fn words_of_command(key: &str, items: &[Value]) -> Option<String> {
-    if !matches!(key, "command" | "cmd") {
-        return None;
-    }
-    let words: Vec<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
-    match words.as_slice() {
-        [_, "-lc" | "-c", command] => Some((*command).to_owned()),
-        words => Some(words.join(" ")),
-    }
-}
-
 /// The values of `command` in editing tools that can do several things. Their calls also have a path.
 const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
 
@@ -98,19 +89,13 @@ const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "
 pub fn command_of(arguments: &str) -> Option<String> {
     let value: Value = serde_json::from_str(arguments).ok()?;
     let object = value.as_object()?;
-    let (key, value) = object
-        .iter()
-        .find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
-    match value {
-        Value::String(command)
-            if object.contains_key("path") && EDITOR_COMMANDS.contains(&command.as_str()) =>
-        {
-            None
-        }
-        Value::String(command) => Some(command.clone()),
-        Value::Array(items) => words_of_command(key, items),
-        _ => None,
-    }
+    let mut fields = object.iter();
+    let (_, value) = fields.find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
+    let is_of_editor = object.contains_key("path")
+        && value
+            .as_str()
+            .is_some_and(|command| EDITOR_COMMANDS.contains(&command));
+    command_in(value).filter(|_| !is_of_editor)
 }
 
 /// Names that do not count as references in one session: of its tools, of their arguments, and those in the system

@@ -31,9 +31,12 @@ const ENDS: usize = 400;
 
 /// Whether a result says that its call failed.
 pub fn is_failed_result(result: &str) -> bool {
-    let start = result.trim_start();
-    let head: String = start.chars().take(HEAD).collect();
-    let marks = [
+    is_marked(result) || recorded_exit_code(result).is_some_and(|code| code != 0)
+}
+
+/// Whether a result is marked as an error, or is a JSON object that names one.
+fn is_marked(result: &str) -> bool {
+    const MARKS: [&str; 7] = [
         "<tool_use_error>",
         "Error:",
         "error:",
@@ -42,15 +45,30 @@ pub fn is_failed_result(result: &str) -> bool {
         NO_RESULT,
         CLEARED_RESULT,
     ];
-    if marks.iter().any(|mark| head.starts_with(mark)) || is_json_error(&head) {
-        return true;
-    }
-    recorded_exit_code(result).is_some_and(|code| code != 0)
+    let head = head_of(result);
+    MARKS.iter().any(|mark| head.starts_with(mark)) || JSON_ERROR.is_match(&head)
 }
 
-/// Whether a result is a JSON object that names an error, or says that the call failed.
-pub(crate) fn is_json_error(head: &str) -> bool {
-    JSON_ERROR.is_match(head)
+/// Whether the result of reading a file says that it could not be read.
+pub(crate) fn is_failed_read(result: &str) -> bool {
+    is_marked(result) || names_no_file(result)
+}
+
+/// Whether a result says that there is no such file.
+pub(super) fn names_no_file(result: &str) -> bool {
+    const MARKS: [&str; 5] = [
+        "No such file or directory",
+        "ENOENT",
+        "[Errno ",
+        "does not exist",
+        "File not found",
+    ];
+    let head = head_of(result);
+    MARKS.iter().any(|mark| head.contains(mark))
+}
+
+fn head_of(result: &str) -> String {
+    result.trim_start().chars().take(HEAD).collect()
 }
 
 /// The exit code that a result records; `None` if it records none. Agents write it on a line of its own or into a field: a

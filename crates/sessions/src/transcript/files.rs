@@ -210,20 +210,26 @@ fn of_unified_diff(text: &str) -> Vec<FileOperation> {
 
 /// The command lines that arguments hold: of a shell, or in code that runs them (`exec_command({cmd: "…"})`).
 fn commands_in(arguments: &Map<String, Value>) -> Vec<String> {
-    for key in ["command", "cmd", "script"] {
-        match arguments.get(key) {
-            Some(Value::String(command)) => return vec![command.clone()],
-            Some(Value::Array(words)) => {
-                let last = words.last().and_then(Value::as_str);
-                return last.map(str::to_owned).into_iter().collect();
-            }
-            _ => {}
-        }
+    let mut keys = ["command", "cmd", "script"].iter();
+    if let Some(command) = keys.find_map(|key| command_in(arguments.get(*key)?)) {
+        return vec![command];
     }
     let code = ["input", "code"]
         .iter()
         .find_map(|key| arguments.get(*key)?.as_str());
     code.map(commands_in_code).unwrap_or_default()
+}
+
+/// A command line: a text, or a list of words. `["bash", "-lc", "cargo test"]` is the command `cargo test`.
+pub(crate) fn command_in(value: &Value) -> Option<String> {
+    let Value::Array(items) = value else {
+        return value.as_str().map(str::to_owned);
+    };
+    let words: Vec<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
+    match words.as_slice() {
+        [_, "-lc" | "-c", command] => Some((*command).to_owned()),
+        words => Some(words.join(" ")),
+    }
 }
 
 /// The values of `cmd` and `command` in code.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::exit_code::is_failed_result;
+use super::exit_code::{is_failed_result, names_no_file};
 use super::files::{file_operation, file_operations, is_same_file};
 use super::operation::{FileAction, FileOperation};
 use base::message::{Message, Role, ToolCall};
@@ -172,20 +172,6 @@ fn is_said_to_be_new(result: &str) -> Option<bool> {
     } else {
         None
     }
-}
-
-/// Whether a result says that there is no such file.
-fn names_no_file(result: &str) -> bool {
-    const HEAD: usize = 400;
-    let head: String = result.chars().take(HEAD).collect();
-    [
-        "No such file or directory",
-        "[Errno ",
-        "does not exist",
-        "File not found",
-    ]
-    .iter()
-    .any(|mark| head.contains(mark))
 }
 
 /// Whether the result of reading `path` lists a folder: names alone, for a path without an extension, or a mark of it.

@@ -21,10 +21,11 @@ mod typography;
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
 pub use characters::{numeral, value_of_numeral};
-pub(crate) use exit_code::is_json_error;
+pub(crate) use exit_code::is_failed_read;
 pub use exit_code::{
     CLEARED_RESULT, NO_RESULT, is_failed_result, recorded_exit_code, stated_exit_code,
 };
+pub(crate) use files::command_in;
 pub use files::{file_operation, file_operations, is_file_path_key, is_same_file};
 pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,

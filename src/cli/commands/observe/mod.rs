@@ -26,7 +26,7 @@ use base::locale::{Locale, localized};
 use base::say;
 use base::text::shell_word;
 use base::threads::each;
-use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
+use sessions::economics::{Economics, LeftOutSession, SessionSteps, without_copies};
 use sessions::import::{
     CompactionKind, Conversation, Format, ImportIssue, ImportedLog, Log, log_files, read_session,
 };
@@ -196,7 +196,7 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
     /// The requests of these sessions, and of those whose compactions are not analysed.
-    steps: Vec<LogSteps>,
+    steps: Vec<Result<SessionSteps, LeftOutSession>>,
     /// What the guard says of each recorded compaction.
     guarded: Vec<Report>,
     /// Files in none of the formats.
@@ -271,7 +271,7 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 /// The sessions of a file, and the places that could not be read.
 struct FileFindings {
     sessions: Vec<SessionFindings>,
-    steps: Vec<LogSteps>,
+    steps: Vec<Result<SessionSteps, LeftOutSession>>,
     guarded: Vec<Report>,
     losses: Vec<ImportIssue>,
 }
@@ -282,11 +282,11 @@ impl FileFindings {
             .conversations
             .iter()
             .filter(|_| log.format.is_observed());
-        let steps = log.conversations.iter().map(|conversation| LogSteps {
-            file: file.display().to_string(),
-            session: conversation.name_hint.clone(),
-            steps: SessionSteps::new(conversation, log.format),
-        });
+        let file = file.display().to_string();
+        let steps = log
+            .conversations
+            .iter()
+            .map(|conversation| SessionSteps::new(&file, conversation, log.format));
         let guarded = analysed.clone().flat_map(guarded);
         FileFindings {
             guarded: guarded.collect(),

@@ -685,20 +685,22 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
     /// The bytes of a name that is looked for; a longer one is not an account.
     const LENGTHS: Range<usize> = 3..64;
-    let accounts: Vec<&str> = accounts
-        .iter()
-        .map(String::as_str)
-        .filter(|account| LENGTHS.contains(&account.len()))
-        .collect();
-    let of_calls = messages
-        .iter()
-        .flat_map(|message| &message.tool_calls)
-        .map(|call| call.function.arguments.as_str());
-    personal::count_handles(
-        &accounts,
-        messages
+    /// The most names that are looked for: a log with more is a list of them.
+    const MOST: usize = 64;
+    let accounts = accounts.iter().filter(|name| LENGTHS.contains(&name.len()));
+    let mut counts = BTreeMap::new();
+    for account in accounts.take(MOST) {
+        let matcher = HandleMatcher::new(std::slice::from_ref(account));
+        let of_calls = messages
             .iter()
-            .map(|message| message.content.as_str())
-            .chain(of_calls),
-    )
+            .flat_map(|message| &message.tool_calls)
+            .map(|call| &call.function.arguments);
+        let texts = messages.iter().map(|message| &message.content);
+        let found = texts.chain(of_calls).map(|text| matcher.places_in(text));
+        let count = found.map(|places| places.len()).sum();
+        if count > 0 {
+            counts.insert(account.clone(), count);
+        }
+    }
+    counts
 }
