@@ -1,7 +1,6 @@
 //! An evaluation from its request to its published results.
 
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -14,8 +13,7 @@ use super::event::{Event, Listening};
 use super::outcome::{Ended, EvaluationOutcome};
 use super::part::PartOfRun;
 use super::project::{
-    commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project,
-    report_notices, stage_models,
+    commit_of, open_project, open_snapshot, open_store, report_notices, stage_models,
 };
 use super::publish::{PublishedResults, publish};
 use super::reading_check::check_reading;
@@ -49,29 +47,8 @@ pub fn evaluate(
     listener: &mut dyn FnMut(&Event<'_>),
 ) -> Result<EvaluationOutcome, EvaluationError> {
     let listening = Listening::new(listener);
-    let (file, profile) = (
-        request.project.file.clone(),
-        request.project.profile.clone(),
-    );
-    let (prepared, store) = match request.part {
-        // A part has its own cache; that of the project is not locked.
-        Some(_) => {
-            let prepared = Prepared::new(request, &listening)?;
-            let store = open_store(prepared.cache(), &listening)?;
-            (prepared, store)
-        }
-        None => {
-            // A project that cannot be read is reported by `Prepared::new`.
-            let paths = paths_of_project(&file, profile.as_deref()).ok();
-            let existing = paths.as_ref().map(|paths| paths.cache.as_path());
-            open_with_store(
-                existing,
-                &listening,
-                || Prepared::new(request, &listening),
-                Prepared::cache,
-            )?
-        }
-    };
+    let prepared = Prepared::new(request, &listening)?;
+    let store = open_store(&prepared.pipeline.cache, &listening)?;
     run_and_publish(prepared, store, &listening)
 }
 
@@ -241,11 +218,6 @@ impl Prepared {
             options,
             part,
         })
-    }
-
-    /// The cache that the evaluation writes to.
-    fn cache(&self) -> &Path {
-        &self.pipeline.cache
     }
 
     /// Begins the result set, runs the matrix and completes the manifest.

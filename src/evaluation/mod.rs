@@ -40,8 +40,7 @@ pub use event::{Event, Listening, ProgressSnapshot, Started};
 pub use outcome::{Ended, EvaluationOutcome};
 pub use part::PartOfRun;
 pub use project::{
-    open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys,
-    stage_models, variable,
+    open_project, open_snapshot, open_store, paths_of_project, require_keys, stage_models, variable,
 };
 pub use publish::{PublishedResults, publish};
 pub use remote::{connect_remote, connect_shared};

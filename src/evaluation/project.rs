@@ -12,9 +12,8 @@ use crate::pipeline::{
     OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths,
 };
 use base::files::{read_text, this_command};
-use base::threads::both;
 use models::{ApiKey, ModelUse};
-use store::cache::{CacheError, CacheSnapshot, Store};
+use store::cache::{CacheSnapshot, Store};
 
 /// An environment variable, unless it is empty. Apart from keys, variables are read only here.
 pub fn variable(name: &str) -> Option<String> {
@@ -82,42 +81,15 @@ pub fn require_keys<'m>(
     Ok(())
 }
 
-/// Opens the cache for writing and does `first`. A new cache is created only after `first` succeeded. If the cache
-/// exists at `existing`, both are done in parallel, since both take a while.
-///
-/// # Errors
-/// The errors of `first`; the cache is locked or damaged.
-pub fn open_with_store<T, E: From<EvaluationError>>(
-    existing: Option<&Path>,
-    listening: &Listening<'_>,
-    first: impl FnOnce() -> Result<T, E>,
-    cache: impl FnOnce(&T) -> &Path,
-) -> Result<(T, Store), E> {
-    let Some(existing) = existing.filter(|cache| Store::is_in(cache)) else {
-        let done = first()?;
-        let store = open_store(cache(&done), listening)?;
-        return Ok((done, store));
-    };
-    let (store, done) = both(|| open_without_notices(existing), first);
-    if let Ok(store) = &store {
-        report_notices(store, listening);
-    }
-    Ok((done?, store.map_err(EvaluationError::from)?))
-}
-
 /// Opens the cache for writing.
 ///
 /// # Errors
 /// The cache is a file; it is locked or damaged.
 pub fn open_store(cache: &Path, listening: &Listening<'_>) -> Result<Store, EvaluationError> {
     refuse_file(cache)?;
-    let store = open_without_notices(cache)?;
+    let store = Store::open(cache, &this_command(), key_of)?;
     report_notices(&store, listening);
     Ok(store)
-}
-
-fn open_without_notices(cache: &Path) -> Result<Store, CacheError> {
-    Store::open(cache, &this_command(), key_of)
 }
 
 /// Reports the notices of the cache.

@@ -14,7 +14,6 @@ use crate::results::{
     Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, Summary,
     WorstProbe, names, run_files, summarize, worst_rows,
 };
-use base::threads::both;
 use store::cache::{CacheSnapshot, Lookup, Store};
 
 /// The maximum number of worst probes that a report shows.
@@ -30,8 +29,7 @@ pub struct PublishedResults {
 }
 
 /// Writes every file of a label that is made from its rows, with what it was compared with or why it was not. If the rows
-/// are many, the page has only the summary. The files of runs are half of the work, so they are written in parallel to the
-/// others. `reference` is whether the reports show the published scores.
+/// are many, the page has only the summary. `reference` is whether the reports show the published scores.
 ///
 /// # Errors
 /// Rows cannot be read, or a file cannot be written.
@@ -43,53 +41,53 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
     cache: &C,
     reference: bool,
 ) -> Result<PublishedResults, EvaluationError> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    let rows = folder.few_rows()?.unwrap_or_default();
     let (comparison, refused) = match compared {
         Ok(comparison) => (comparison, None),
         Err(refusal) => (None, Some(refusal)),
     };
-    let (found, summary) = both(
-        || find_contexts(&rows, set.design(), preparer, cache),
-        || {
-            let mut summary = summarize(&set, comparison);
-            summary.headline = Some(headline(&summary, &set.manifest));
-            summary.worst = worst(folder, &set)?;
-            Ok::<_, EvaluationError>(summary)
-        },
-    );
-    let summary = summary?;
-    let (run_files, others) = both(
-        || write_run_files(folder, &set),
-        || {
-            folder.write_json(names::SUMMARY, &summary)?;
-            let text = markdown(&summary, &set.manifest, reference);
-            folder.write(names::MARKDOWN, text)?;
-            let read_rows = |at| folder.rows_at(at);
-            let page = page_input(pipeline, &summary, &set.manifest, &rows, &read_rows);
-            let published = reference.then(|| crate::report::reference(page.locale));
-            let page = html::render(&PageInput {
-                contexts: page_contexts(&found, preparer, cache),
-                chunks: cache,
-                sections: page
-                    .sections
-                    .iter()
-                    .cloned()
-                    .chain(published.into_iter().flatten())
-                    .collect(),
-                ..page
-            });
-            Ok::<_, EvaluationError>(folder.write(names::HTML, page?)?)
-        },
-    );
-    run_files?;
-    others?;
+    let mut summary = summarize(&set, comparison);
+    summary.headline = Some(headline(&summary, &set.manifest));
+    summary.worst = worst(folder, &set)?;
+    write_run_files(folder, &set)?;
+    folder.write_json(names::SUMMARY, &summary)?;
+    let text = markdown(&summary, &set.manifest, reference);
+    folder.write(names::MARKDOWN, text)?;
+    write_page(pipeline, folder, &set, &summary, cache, reference)?;
     Ok(PublishedResults {
         summary,
         manifest: set.manifest,
         refused,
     })
+}
+
+/// Writes the page. It has the cells and their contexts if they are few.
+fn write_page<C: Lookup + ChunkCache + Sync>(
+    pipeline: &Pipeline,
+    folder: &ResultsFolder,
+    set: &ResultSet,
+    summary: &Summary,
+    cache: &C,
+    reference: bool,
+) -> Result<(), EvaluationError> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let rows = folder.few_rows()?.unwrap_or_default();
+    let found = find_contexts(&rows, set.design(), preparer, cache);
+    let read_rows = |at| folder.rows_at(at);
+    let page = page_input(pipeline, summary, &set.manifest, &rows, &read_rows);
+    let published = reference.then(|| crate::report::reference(page.locale));
+    let page = html::render(&PageInput {
+        contexts: page_contexts(&found, preparer, cache),
+        chunks: cache,
+        sections: page
+            .sections
+            .iter()
+            .cloned()
+            .chain(published.into_iter().flatten())
+            .collect(),
+        ..page
+    });
+    Ok(folder.write(names::HTML, page?)?)
 }
 
 impl ChunkCache for Store {

@@ -130,7 +130,7 @@ impl LoadedContext {
     pub fn points_to(
         &self,
         message: usize,
-        distinctive_references: impl FnOnce() -> Rc<ReferenceIndex>,
+        distinctive_references: impl FnOnce() -> ReferenceIndex,
     ) -> bool {
         *self
             .pointers

@@ -20,6 +20,7 @@ use crate::plan::{
 };
 use crate::probe::Probe;
 use crate::results::{ContextRow, OpenBook, PlantedRow, Row, RowCost, RowKeys, RowSearch, RowStep};
+use base::message::Message;
 use base::units::Tokens;
 use guard::{Options, Verdict, guard};
 use lexical::claims::RuleFinder;
@@ -218,7 +219,7 @@ impl<'e> RowBuilder<'e> {
                 .folded_summary()
                 .and_then(|summary| share(measure.presence(summary))),
             context_facts: readable.and_then(|(entries, text)| measure.in_context(entries, text)),
-            open_book: self.open_book(task, measures, &measure, present.as_deref(), context),
+            open_book: self.open_book(task, &measure, present.as_deref(), context),
         })
     }
 
@@ -247,7 +248,6 @@ impl<'e> RowBuilder<'e> {
     fn open_book(
         &self,
         task: &JudgeTask,
-        measures: &Measures,
         measure: &ProbeMeasure,
         present: Option<&[bool]>,
         context: &LoadedContext,
@@ -262,9 +262,10 @@ impl<'e> RowBuilder<'e> {
         let searched = present.filter(|present| exchange.used() > 0 && present.contains(&false));
         let gold_found = searched.map(|present| {
             exchange.excerpts().any(|excerpt| {
-                let folded = excerpt.message.map(|at| measures.folded_message(texts, at));
-                let found = measure
-                    .presence(&folded.unwrap_or_else(|| fold_document(&excerpt.text).into()));
+                let messages = &texts.loaded().fixture.messages;
+                let whole = excerpt.message.and_then(|at| messages.get(at));
+                let text = whole.map_or_else(|| excerpt.text.clone(), Message::countable_text);
+                let found = measure.presence(&fold_document(&text));
                 present
                     .iter()
                     .zip(found)
@@ -293,25 +294,8 @@ impl<'e> RowBuilder<'e> {
     ) -> Result<String, OutputUnavailable> {
         let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
         let measures = self.measures(&context.texts);
-        let slot = (context.cell.point, context.cell.chain.method);
-        // Runs of a deterministic method have the same context, and measuring one takes milliseconds.
-        let measured = measures
-            .contexts
-            .borrow()
-            .get(&slot)
-            .filter(|row| row.key == context.key)
-            .cloned();
-        let row = match measured {
-            Some(row) => ContextRow {
-                run: place.run,
-                usd: context.cost.map(|usd| usd.0),
-                ..row
-            },
-            None => self.context_row(context, &place, &measures)?,
-        };
-        let line = serde_json::to_string(&row)?;
-        measures.contexts.borrow_mut().insert(slot, row);
-        Ok(line)
+        let row = self.context_row(context, &place, &measures)?;
+        Ok(serde_json::to_string(&row)?)
     }
 
     fn context_row(

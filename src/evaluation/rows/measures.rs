@@ -6,16 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::measure::ProbeMeasure;
-use crate::pipeline::{MethodIx, PointIx, ProbeIx, TailMode};
+use crate::pipeline::{PointIx, ProbeIx, TailMode};
 use crate::plan::FixtureTexts;
 use crate::probe::Probe;
-use crate::results::ContextRow;
-use base::message::Message;
 use base::units::Tokens;
 use lexical::KnownReferences;
 use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
-use sessions::transcript::fold_document;
 
 /// What is needed to measure the cells of a fixture.
 #[derive(Default)]
@@ -24,13 +21,7 @@ pub(super) struct Measures {
     history: OnceCell<History>,
     known_references: RefCell<HashMap<PointIx, Rc<KnownReferences>>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
-    /// The row of the last context of each method at each point.
-    pub(super) contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
-    /// The exact tokens of messages that have facts.
-    distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
     noise: OnceCell<SessionNoise>,
-    /// The folded texts of messages that searches returned.
-    folded: RefCell<HashMap<usize, Rc<str>>>,
 }
 
 impl Measures {
@@ -100,28 +91,14 @@ impl Measures {
         &self,
         texts: &FixtureTexts,
         message: usize,
-    ) -> Rc<ReferenceIndex> {
+    ) -> ReferenceIndex {
         let messages = &texts.loaded().fixture.messages;
-        let mut indices = self.distinctive_references.borrow_mut();
-        let index = indices.entry(message).or_insert_with(|| {
-            let noise = self
-                .noise
-                .get_or_init(|| SessionNoise::from_messages(messages));
-            let mut references = messages.get(message).map(used_in).unwrap_or_default();
-            references.retain(|reference| !noise.has(reference));
-            Rc::new(ReferenceIndex::new(&references))
-        });
-        index.clone()
-    }
-
-    /// A message with its calls, folded so that facts can be searched in it.
-    pub(super) fn folded_message(&self, texts: &FixtureTexts, at: usize) -> Rc<str> {
-        let mut folded = self.folded.borrow_mut();
-        let text = folded.entry(at).or_insert_with(|| {
-            let message = texts.loaded().fixture.messages.get(at);
-            fold_document(&message.map(Message::countable_text).unwrap_or_default()).into()
-        });
-        text.clone()
+        let noise = self
+            .noise
+            .get_or_init(|| SessionNoise::from_messages(messages));
+        let mut references = messages.get(message).map(used_in).unwrap_or_default();
+        references.retain(|reference| !noise.has(reference));
+        ReferenceIndex::new(&references)
     }
 
     pub(super) fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
