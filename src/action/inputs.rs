@@ -1,8 +1,7 @@
 //! Inputs: the named values that determine an action's output. Their hash is the action's key. They are stored with the
-//! output to explain later why an action is stale.
+//! output as one document, to explain later why an action is stale.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -47,75 +46,83 @@ impl fmt::Display for Repetition {
     }
 }
 
-/// The value of one named input.
+/// What an action was made from. It is stored with the output as one JSON document, makes the key, and explains later
+/// what has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputPart {
+pub struct InputsDocument {
+    pub stage: Stage,
+    /// Version of how the stage makes its work (`Stage::schema`).
+    pub schema: u16,
+    pub repetition: Repetition,
+    /// The inputs, in the order in which the work lists them.
+    pub inputs: Vec<Input>,
+    /// The files that they were made from. They are not hashed: moving a file makes nothing stale.
+    pub sources: Vec<Source>,
+}
+
+/// One named input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    pub name: Cow<'static, str>,
     pub digest: Digest,
     /// The text itself, where it is short and not a secret.
     pub text: Option<String>,
 }
 
-/// The named inputs that determine an action's output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inputs {
-    pub stage: Stage,
-    /// Version of how the stage makes its work (`Stage::schema`).
-    pub schema: u16,
-    pub repetition: Repetition,
-    /// The inputs by name, in the order in which the work lists them.
-    pub parts: Vec<(Cow<'static, str>, InputPart)>,
-}
-
-/// A difference between the inputs of two actions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputChange {
-    /// The name of the input, or `schema` or `repetition`.
-    pub part: String,
-    /// `None` if the older action did not have it.
-    pub old: Option<InputPart>,
-    pub new: Option<InputPart>,
-}
-
-/// The files that inputs were made from. They explain a change and are not hashed: moving a file makes nothing stale.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sources(pub BTreeMap<Cow<'static, str>, SourceRef>);
-
 /// A file, or a built-in text, that inputs were made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceRef {
-    pub digest: Digest,
+pub struct Source {
+    /// `prompt`, `rubric`, `fixture`, or `probe ID` for a bank.
+    pub name: Cow<'static, str>,
     /// The path in the project; `None` for a built-in text.
     pub path: Option<String>,
+    pub digest: Digest,
+}
+
+impl Source {
+    /// What people call it: its path, or that it is built in.
+    pub fn label(&self) -> String {
+        self.path
+            .clone()
+            .unwrap_or_else(|| format!("built-in {}", self.name))
+    }
 }
 
 /// Texts of more bytes are not stored with the inputs.
 const SHORT: usize = 160;
 
-impl Inputs {
+impl InputsDocument {
     /// Collects the inputs of `work`.
-    pub fn new(stage: Stage, repetition: Repetition, work: &Work) -> Inputs {
-        let mut parts = Vec::new();
+    pub fn new(
+        stage: Stage,
+        repetition: Repetition,
+        work: &Work,
+        sources: Vec<Source>,
+    ) -> InputsDocument {
+        let mut inputs = Vec::new();
         visit(work, &mut |name, digest, text| {
             let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
-            parts.push((name, InputPart { digest, text }));
+            inputs.push(Input { name, digest, text });
         });
-        Inputs {
+        InputsDocument {
             stage,
             schema: stage.schema(),
             repetition,
-            parts,
+            inputs,
+            sources,
         }
     }
 
     pub fn key(&self) -> ActionKey {
         let mut builder = key_builder(self.stage, self.schema, self.repetition);
-        for (name, part) in &self.parts {
-            builder.field(name, part.digest.0);
+        for input in &self.inputs {
+            builder.field(&input.name, input.digest.0);
         }
         ActionKey(builder.finish())
     }
 
-    /// The same key as `Inputs::new(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
+    /// The same key as `InputsDocument::new(..).key()`, without storing the inputs: a plan computes a hundred thousand of
+    /// them.
     pub fn key_of(stage: Stage, repetition: Repetition, work: &Work) -> ActionKey {
         let mut builder = key_builder(stage, stage.schema(), repetition);
         visit(work, &mut |name, digest, _| {
@@ -124,46 +131,9 @@ impl Inputs {
         ActionKey(builder.finish())
     }
 
-    /// The differences from the inputs of an earlier action, ordered by name.
-    pub fn changes_since(&self, old: &Inputs) -> Vec<InputChange> {
-        let mut changes = Vec::new();
-        let mut compare = |part: &str, old: Option<InputPart>, new: Option<InputPart>| {
-            if old.as_ref().map(|p| p.digest) != new.as_ref().map(|p| p.digest) {
-                changes.push(InputChange {
-                    part: part.to_owned(),
-                    old,
-                    new,
-                });
-            }
-        };
-        compare(
-            "schema",
-            Some(InputPart::short(&old.schema.to_string())),
-            Some(InputPart::short(&self.schema.to_string())),
-        );
-        compare(
-            "repetition",
-            Some(InputPart::short(&old.repetition.to_string())),
-            Some(InputPart::short(&self.repetition.to_string())),
-        );
-        let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) = (
-            old.parts.iter().cloned().collect(),
-            self.parts.iter().cloned().collect(),
-        );
-        let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
-        for name in names {
-            compare(name, before.get(name).cloned(), now.get(name).cloned());
-        }
-        changes
-    }
-}
-
-impl InputPart {
-    fn short(text: &str) -> InputPart {
-        InputPart {
-            digest: Digest::hash(text),
-            text: Some(text.to_owned()),
-        }
+    /// The input of this name, if there is one.
+    pub fn input(&self, name: &str) -> Option<&Input> {
+        self.inputs.iter().find(|input| input.name == name)
     }
 }
 
@@ -401,7 +371,7 @@ mod tests {
     }
 
     fn key(work: &Work) -> ActionKey {
-        Inputs::key_of(Stage::Compress, Repetition::NONE, work)
+        InputsDocument::key_of(Stage::Compress, Repetition::NONE, work)
     }
 
     #[test]
@@ -467,24 +437,6 @@ mod tests {
         assert_ne!(key(&again), plain);
     }
 
-    #[test]
-    fn a_change_has_the_old_and_the_new_value() {
-        let inputs = |work: &Work| Inputs::new(Stage::Compress, Repetition::NONE, work);
-        let (old, new) = (
-            request("a", "{{ transcript }}", "t", None),
-            request("b", "{{ transcript }}", "t", Some(5)),
-        );
-        let changes = inputs(&new).changes_since(&inputs(&old));
-        let named: Vec<_> = changes
-            .iter()
-            .map(|c| (c.part.as_str(), c.old.is_some(), c.new.is_some()))
-            .collect();
-        assert_eq!(
-            named,
-            [("max_output_tokens", false, true), ("model", true, true)]
-        );
-    }
-
     proptest! {
         #[test]
         fn every_determining_field_changes_the_key(
@@ -496,14 +448,14 @@ mod tests {
             };
             let (one, two) = (of(&a), of(&b));
             prop_assert_eq!(key(&one) == key(&two), a == b);
-            prop_assert_eq!(Inputs::new(Stage::Compress, Repetition::NONE, &one).key(), key(&one));
+            prop_assert_eq!(InputsDocument::new(Stage::Compress, Repetition::NONE, &one, Vec::new()).key(), key(&one));
         }
 
         #[test]
         fn stage_and_repetition_are_in_the_key(n in 1_u32..5, m in 1_u32..5) {
             let work = request("m", "{{ transcript }}", "t", None);
             let repetition = |n| Repetition { compress: Some(n), ..Repetition::NONE };
-            let of = |stage, repetition| Inputs::key_of(stage, repetition, &work);
+            let of = |stage, repetition| InputsDocument::key_of(stage, repetition, &work);
             prop_assert_eq!(of(Stage::Compress, repetition(n)) == of(Stage::Compress, repetition(m)), n == m);
             prop_assert_ne!(of(Stage::Compress, repetition(n)), of(Stage::Answer, repetition(n)));
             prop_assert_ne!(of(Stage::Compress, repetition(n)), of(Stage::Compress, Repetition { answer: Some(n), ..Repetition::NONE }));

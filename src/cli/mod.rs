@@ -2,6 +2,7 @@
 
 mod args;
 mod browser;
+mod changes;
 mod command_list;
 mod commands;
 mod failure;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::action::{
-    BuiltInStrategy, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work,
+    BuiltInStrategy, Computation, Digest, InputsDocument, Repetition, RequestTurn, Stage, Template,
+    Work,
 };
 use base::locale::Locale;
 use base::units::Tokens;
@@ -318,7 +319,7 @@ fn failures_of_a_method_are_distinguished() {
 #[test]
 fn a_target_or_a_name_changes_only_the_keys_it_should() {
     let key = |method: &Method| {
-        Inputs::new(Stage::Compress, Repetition::NONE, &work(method, None, None)).key()
+        InputsDocument::key_of(Stage::Compress, Repetition::NONE, &work(method, None, None))
     };
     let mut full = method(Strategy::Rule(BuiltInStrategy::Full));
     let before = key(&full);
@@ -343,7 +344,7 @@ const RULES: [BuiltInStrategy; 6] = [
 #[test]
 fn the_settings_of_a_rule_are_in_the_key() {
     let key = |rule| {
-        Inputs::key_of(
+        InputsDocument::key_of(
             Stage::Compress,
             Repetition::NONE,
             &work(&method(Strategy::Rule(rule)), None, None),

@@ -20,7 +20,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::meta::{EntryCoordinate, EntryRecord};
-use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
+use crate::action::{ActionKey, Digest, InputsDocument, Stage};
 use base::units::Usd;
 use models::{BatchAccount, ModelRef, Operation, Price};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
@@ -104,10 +104,8 @@ pub struct BatchLine {
     pub key: ActionKey,
     /// From 1, counted across processes.
     pub attempt: u8,
-    pub stage: Stage,
     pub coordinate: EntryCoordinate,
-    pub inputs: Inputs,
-    pub sources: Sources,
+    pub inputs: InputsDocument,
     /// The most that it may cost; `None` if the price is unknown.
     pub reserved: Option<Usd>,
 }

@@ -1,62 +1,48 @@
 //! What compeval stores about an action besides its output, and how the store keeps it.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
-use crate::action::{
-    ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetition, SourceRef, Sources, Stage,
-};
+use crate::action::{ActionKey, Digest, DigestBuilder, InputsDocument, Repetition, Stage};
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
-use store::cache::{Damage, EntryHeader, EntryStatus, Field, Lookup, ModelNames, Record, Tag};
+use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Tag};
 
-/// Everything about an entry besides its body.
-#[derive(Clone, Debug, PartialEq)]
+/// Everything about an entry besides its body. The store keeps what it needs itself in fields of its own, and the rest as
+/// a JSON document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntryMeta {
-    pub stage: Stage,
     /// Milliseconds since 1970 (UTC).
+    #[serde(skip)]
     pub created: u64,
     /// The dialect of the body; `None` for programs and built-in rules.
+    #[serde(skip)]
     pub dialect: Option<Dialect>,
     /// The model that answered, as the provider names it.
+    #[serde(skip)]
     pub model: Option<String>,
+    #[serde(skip)]
     pub requested_model: Option<String>,
+    #[serde(skip)]
     pub usage: Usage,
     /// `None` if the price is unknown.
+    #[serde(skip)]
     pub cost: Option<Usd>,
     /// Milliseconds from the start to the last byte.
+    #[serde(skip)]
     pub latency_ms: u64,
+    /// The URL of the remote that it was pulled from; `None` for an entry made here.
+    #[serde(skip)]
+    pub imported: Option<String>,
     /// Attempts, including the last one.
     pub attempts: u32,
     /// The provider's id of the request.
     pub request_id: Option<String>,
-    /// The place in the matrix for which the action first ran.
-    pub coordinate: EntryCoordinate,
-    pub inputs: Inputs,
-    pub sources: Sources,
-    /// The URL of the remote that it was pulled from; `None` for an entry made here.
-    pub imported: Option<String>,
     /// How the request was sent, at which price.
     pub lane: Lane,
+    /// The place in the matrix for which the action first ran.
+    pub coordinate: EntryCoordinate,
+    pub inputs: InputsDocument,
 }
-
-/// The numbers of an entry: one field of its header.
-#[derive(Serialize, Deserialize)]
-struct Numbers {
-    attempts: u32,
-    lane: Lane,
-    stage: Stage,
-    schema: u16,
-    point: Option<u32>,
-    repetition: Repetition,
-    input_repetition: Repetition,
-    /// How many of the fields that follow the names are inputs. The others are sources.
-    inputs: u32,
-}
-
-/// The fields before those of inputs and sources: the numbers, the request's id and five names.
-const FIXED_FIELDS: usize = 7;
 
 impl EntryMeta {
     /// The header that the store keeps.
@@ -65,114 +51,42 @@ impl EntryMeta {
             answered: self.model.clone(),
             requested: self.requested_model.clone(),
         };
+        // Texts and numbers: encoding them cannot fail.
+        let document =
+            serde_json::to_vec(self).unwrap_or_else(|error| unreachable!("plain data: {error}"));
+        let sources = self.inputs.sources.iter();
         EntryHeader {
-            kind: Tag(self.stage as u8),
+            kind: Tag(self.inputs.stage as u8),
             format: self.dialect.map(|dialect| Tag(dialect as u8)),
             created: self.created,
             usage: self.usage,
             cost: self.cost,
             latency_ms: self.latency_ms,
-            place: self.coordinate.digest(self.stage),
+            place: self.coordinate.digest(self.inputs.stage),
             models: names,
             origin: self.imported.clone(),
-            fields: self.fields(),
+            texts: sources.map(|source| source.digest).collect(),
+            document,
         }
-    }
-
-    fn fields(&self) -> Vec<Field> {
-        let EntryCoordinate {
-            fixture,
-            point,
-            method,
-            probe,
-            answerer,
-            judge,
-            repetition,
-        } = &self.coordinate;
-        let numbers = Numbers {
-            attempts: self.attempts,
-            lane: self.lane,
-            stage: self.inputs.stage,
-            schema: self.inputs.schema,
-            point: *point,
-            repetition: *repetition,
-            input_repetition: self.inputs.repetition,
-            inputs: self.inputs.parts.len() as u32,
-        };
-        let mut fields = vec![encode(&numbers, None), encode(&self.request_id, None)];
-        for name in [fixture, method, probe, answerer, judge] {
-            fields.push(encode(name, None));
-        }
-        for (name, part) in &self.inputs.parts {
-            fields.push(encode(&(name, &part.text), Some(part.digest)));
-        }
-        for (name, source) in &self.sources.0 {
-            fields.push(encode(&(name, &source.path), Some(source.digest)));
-        }
-        fields
     }
 
     /// Reads a header; `None` if it is not one that this program wrote.
     pub fn from_header(header: EntryHeader) -> Option<EntryMeta> {
-        let EntryHeader {
-            kind,
-            format,
-            created,
-            usage,
-            cost,
-            latency_ms,
-            place: _,
-            models,
-            origin,
-            fields,
-        } = header;
-        let (fixed, rest) = fields.split_first_chunk::<FIXED_FIELDS>()?;
-        let [numbers, request_id, fixture, method, probe, answerer, judge] = fixed;
-        let numbers: Numbers = decode(numbers)?;
-        let (inputs, sources) = rest.split_at_checked(numbers.inputs as usize)?;
-        let parts = inputs.iter().map(decode_input).collect::<Option<_>>()?;
-        let Numbers {
-            attempts,
-            lane,
-            stage,
-            schema,
-            point,
-            repetition,
-            input_repetition,
-            inputs: _,
-        } = numbers;
+        let read: EntryMeta = serde_json::from_slice(&header.document).ok()?;
+        let dialect = match header.format {
+            Some(tag) => Some(dialect_of(tag)?),
+            None => None,
+        };
         Some(EntryMeta {
-            stage: stage_of(kind)?,
-            created,
-            dialect: match format {
-                Some(tag) => Some(dialect_of(tag)?),
-                None => None,
-            },
-            model: models.answered,
-            requested_model: models.requested,
-            usage,
-            cost,
-            latency_ms,
-            attempts,
-            request_id: decode(request_id)?,
-            coordinate: EntryCoordinate {
-                fixture: decode(fixture)?,
-                point,
-                method: decode(method)?,
-                probe: decode(probe)?,
-                answerer: decode(answerer)?,
-                judge: decode(judge)?,
-                repetition,
-            },
-            inputs: Inputs {
-                stage,
-                schema,
-                repetition: input_repetition,
-                parts,
-            },
-            sources: Sources(sources.iter().map(decode_source).collect::<Option<_>>()?),
-            imported: origin,
-            lane,
+            created: header.created,
+            dialect,
+            model: header.models.answered,
+            requested_model: header.models.requested,
+            usage: header.usage,
+            cost: header.cost,
+            latency_ms: header.latency_ms,
+            imported: header.origin,
+            ..read
         })
     }
 }
@@ -180,39 +94,6 @@ impl EntryMeta {
 /// The key of an entry, by the inputs that its header names.
 pub fn key_of(header: &EntryHeader) -> Option<ActionKey> {
     EntryMeta::from_header(header.clone()).map(|meta| meta.inputs.key())
-}
-
-fn encode(value: &impl Serialize, text: Option<Digest>) -> Field {
-    // Texts and numbers: encoding them cannot fail.
-    let content =
-        postcard::to_stdvec(value).unwrap_or_else(|error| unreachable!("plain data: {error}"));
-    Field { text, content }
-}
-
-fn decode<T: serde::de::DeserializeOwned>(field: &Field) -> Option<T> {
-    postcard::from_bytes(&field.content).ok()
-}
-
-fn decode_input(field: &Field) -> Option<(Cow<'static, str>, InputPart)> {
-    let (name, text): (String, Option<String>) = decode(field)?;
-    Some((
-        name.into(),
-        InputPart {
-            digest: field.text?,
-            text,
-        },
-    ))
-}
-
-fn decode_source(field: &Field) -> Option<(Cow<'static, str>, SourceRef)> {
-    let (name, path): (String, Option<String>) = decode(field)?;
-    Some((
-        name.into(),
-        SourceRef {
-            digest: field.text?,
-            path,
-        },
-    ))
 }
 
 fn stage_of(tag: Tag) -> Option<Stage> {

@@ -4,7 +4,7 @@ use super::error::EvaluationError;
 use super::request::Baseline;
 use crate::action::Digest;
 use crate::pipeline::{MatrixSelection, Pipeline};
-use crate::plan::{DiffSide, changed_places, hunks};
+use crate::plan::{changed_places, hunks};
 use crate::results::{
     Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Label, Regradings, ResultSet,
     ResultsFolder, Side, TextEdit, compare, labels, open_side, require_comparable,
@@ -188,13 +188,6 @@ pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Di
 
 /// The lines that differ, each after `-` or `+`.
 fn signed_lines(before: &str, after: &str) -> Vec<String> {
-    let lines = hunks(before, after, 0)
-        .into_iter()
-        .flat_map(|hunk| hunk.lines);
-    let signed = lines.filter_map(|(side, line)| match side {
-        DiffSide::Both => None,
-        DiffSide::Old => Some(format!("-{line}")),
-        DiffSide::New => Some(format!("+{line}")),
-    });
-    signed.collect()
+    let hunks = hunks(before, after, 0).into_iter();
+    hunks.flat_map(|hunk| hunk.lines).collect()
 }

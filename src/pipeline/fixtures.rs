@@ -89,7 +89,8 @@ impl FixtureLoader<'_> {
             let fixture = self.read_fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
                 (None, fixture) if self.checks.without_banks => {
-                    loaded.extend(fixture.map(|fixture| without_bank(fixture, path)));
+                    loaded
+                        .extend(fixture.map(|(fixture, file)| without_bank(fixture, (path, file))));
                 }
                 (None, _) => {
                     let problem = Problem::warning(format!(
@@ -103,7 +104,9 @@ impl FixtureLoader<'_> {
                     self.problems.push(problem.help(help));
                     left_out.push(name.clone());
                 }
-                (Some(bank), Some(fixture)) => loaded.extend(self.pair(fixture, path, bank)),
+                (Some(bank), Some((fixture, file))) => {
+                    loaded.extend(self.pair(fixture, (path, file), bank))
+                }
                 (Some(_), None) => {}
             }
         }
@@ -262,7 +265,7 @@ impl FixtureLoader<'_> {
         name: &str,
         path: &str,
         sizes: &mut Vec<(String, usize)>,
-    ) -> Option<Fixture> {
+    ) -> Option<(Fixture, Digest)> {
         let source = self.read("fixture", path)?;
         let size = source.text.len();
         let parsed = ParsedFixture::read(&source.text)
@@ -294,10 +297,15 @@ impl FixtureLoader<'_> {
             );
             return None;
         }
-        Some(fixture)
+        Some((fixture, source.digest))
     }
 
-    fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
+    fn pair(
+        &mut self,
+        fixture: Fixture,
+        (path, file): (&str, Digest),
+        bank_path: &str,
+    ) -> Option<LoadedFixture> {
         let source = self.read("bank", bank_path)?;
         let mut parsed = ParsedBank::read(&source.text)
             .map_err(|faults| self.report(&source, faults))
@@ -327,7 +335,12 @@ impl FixtureLoader<'_> {
             self.problems.push(problem.with_severity(severity));
         }
         settle_literal(&mut parsed, &fixture, &history);
-        Some(with_bank(fixture, parsed.bank, path, bank_path))
+        Some(with_bank(
+            fixture,
+            parsed.bank,
+            (path, file),
+            (bank_path, source.digest),
+        ))
     }
 
     /// Warns of fixtures that are too large for people to review.
@@ -390,7 +403,12 @@ fn is_lock(path: &Path) -> bool {
         && !path.exists()
 }
 
-fn with_bank(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFixture {
+fn with_bank(
+    fixture: Fixture,
+    bank: Bank,
+    (path, file): (&str, Digest),
+    (bank_path, bank_file): (&str, Digest),
+) -> LoadedFixture {
     let points = fixture.effective_points();
     LoadedFixture {
         selected: probes_by_point(&bank, points.len()),
@@ -401,19 +419,21 @@ fn with_bank(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> Loade
         bank: Arc::new(bank),
         points,
         path: path.to_owned(),
+        file,
         bank_path: bank_path.to_owned(),
+        bank_file,
     }
 }
 
 /// A fixture with an empty bank.
-fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
+fn without_bank(fixture: Fixture, file: (&str, Digest)) -> LoadedFixture {
     let bank = Bank {
         fixture: fixture.name.clone(),
         literal: true,
         probes: Vec::new(),
         extra: serde_json::Map::new(),
     };
-    with_bank(fixture, bank, path, "")
+    with_bank(fixture, bank, file, ("", Digest::hash("")))
 }
 
 /// The probes at each of `points` points. A probe without a point is asked at the last.

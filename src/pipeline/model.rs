@@ -179,8 +179,12 @@ pub struct LoadedFixture {
     pub recorded: Digest,
     /// The fixture's file, relative to the folder.
     pub path: String,
+    /// The digest of that file.
+    pub file: Digest,
     /// The bank's file, relative to the folder.
     pub bank_path: String,
+    /// The digest of that file.
+    pub bank_file: Digest,
 }
 
 /// Digests of the material that methods are measured with. Remarks and reformatting change none of them.

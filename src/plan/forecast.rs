@@ -1,17 +1,17 @@
 //! The forecast: what would run, what is cached, why each stale group is stale, and what it will take.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::cost_estimate::{CostEstimate, WorstCase};
+use super::difference::{Change, Reason, StaleCause};
 use super::estimate::{Estimates, Estimator, StageDuration, TooLong};
-use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::recovery::follow;
-use super::sources::CurrentSources;
-use super::status::{ActionStatus, cache_coordinate, look_up, reason};
+use super::sources::source_texts;
+use super::status::{ActionStatus, look_up, reason};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::entries::Refresh;
@@ -108,8 +108,6 @@ pub fn forecast<L: Lookup>(
 ) -> Result<Forecast, PrepareError> {
     let estimator = Estimator::new(preparer.pipeline(), lookup, assumptions.prices);
     let (seen, groups) = (HashSet::new(), BTreeMap::new());
-    let read_text = |digest: &Digest| lookup.read_text(digest);
-    let explainer = Explainer::new(&read_text);
     let forecast = Forecast::default();
     let mut walk = ForecastWalk {
         preparer,
@@ -119,7 +117,6 @@ pub fn forecast<L: Lookup>(
         seen,
         groups,
         estimator,
-        explainer,
     };
     walk.count_cells();
     walk.walk()?;
@@ -127,7 +124,7 @@ pub fn forecast<L: Lookup>(
 }
 
 /// What stale actions of one group have in common: stage, method, reason, what changed.
-type Group = (StageName, Option<String>, StaleCause, Vec<String>);
+type Group = (StageName, Option<String>, StaleCause, Vec<Change>);
 
 struct ForecastWalk<'w, L> {
     preparer: Preparer<'w>,
@@ -137,7 +134,6 @@ struct ForecastWalk<'w, L> {
     seen: HashSet<ActionKey>,
     groups: BTreeMap<Group, u64>,
     estimator: Estimator<'w, L>,
-    explainer: Explainer<'w>,
 }
 
 impl<L: Lookup> ForecastWalk<'_, L> {
@@ -215,15 +211,15 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             self.note_too_long(found);
         }
         if self.assumptions.reasons {
-            let coordinate = cache_coordinate(&place, action.repetition);
-            let current = CurrentSources::new(pipeline, &action.task);
-            let (found, old) = reason(self.lookup, action, &coordinate, self.assumptions.refresh);
-            let explained =
-                self.explainer
-                    .explain(&found, old.as_ref().map(|old| &old.sources), &current);
+            let Reason { cause, mut changes } =
+                reason(self.lookup, pipeline, action, self.assumptions.refresh);
+            // Each action has outputs of its own: what they are says nothing of a group.
+            for change in changes.iter_mut().filter(|change| !change.is_of_lines()) {
+                change.texts = None;
+            }
             *self
                 .groups
-                .entry((stage, method, explained.why, explained.changed))
+                .entry((stage, method, cause, changes))
                 .or_default() += 1;
         }
     }
@@ -257,12 +253,19 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn finish(mut self) -> Forecast {
+        let current: HashMap<Digest, &str> = source_texts(self.preparer.pipeline())
+            .map(|source| (source.digest, source.text))
+            .collect();
+        let text = |digest: &Digest| {
+            let known = current.get(digest).map(ToString::to_string);
+            known.or_else(|| self.lookup.read_text(digest))
+        };
         let groups = self.groups.into_iter();
-        let groups = groups.map(|((stage, method, why, changed), actions)| ReasonGroup {
+        let groups = groups.map(|((stage, method, cause, changes), actions)| ReasonGroup {
             stage,
             method,
-            why,
-            changed,
+            why: cause,
+            changed: Reason { cause, changes }.words(&text),
             actions,
         });
         self.forecast.reasons = groups.collect();

@@ -1,4 +1,5 @@
 //! Which lines of a text differ from an earlier one. Only this file uses the crate `similar`.
+
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
 /// A stretch of lines that differs, with some lines around it.
@@ -6,18 +7,16 @@ use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops}
 pub struct Hunk {
     /// Its first line in the new text, from 1.
     pub line: usize,
-    /// The lines, in order.
-    pub lines: Vec<(DiffSide, String)>,
+    /// The lines in order, each after `-` if only the old text has it, `+` if only the new one has it, or a blank.
+    pub lines: Vec<String>,
 }
 
-/// Which text a line is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiffSide {
-    Both,
-    /// Only in the old text.
-    Old,
-    /// Only in the new text.
-    New,
+impl Hunk {
+    /// The lines of a unified diff.
+    pub fn unified(&self) -> impl Iterator<Item = String> {
+        let head = format!("@@ line {} @@", self.line);
+        std::iter::once(head).chain(self.lines.iter().cloned())
+    }
 }
 
 /// The lines with their ends, so that a missing end of the last line is a difference.
@@ -35,15 +34,13 @@ pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
             .iter()
             .flat_map(|op| op.iter_changes(&old[..], &new[..]))
             .map(|change| {
-                let side = match change.tag() {
-                    ChangeTag::Equal => DiffSide::Both,
-                    ChangeTag::Delete => DiffSide::Old,
-                    ChangeTag::Insert => DiffSide::New,
+                let mark = match change.tag() {
+                    ChangeTag::Equal => ' ',
+                    ChangeTag::Delete => '-',
+                    ChangeTag::Insert => '+',
                 };
-                (
-                    side,
-                    change.value().trim_end_matches(['\n', '\r']).to_owned(),
-                )
+                let line = change.value().trim_end_matches(['\n', '\r']);
+                format!("{mark}{line}")
             });
         Hunk {
             line: first + 1,
@@ -124,13 +121,9 @@ mod tests {
     #[test]
     fn a_hunk_has_the_lines_around_it() {
         let found = hunks(OLD, "one\ntwo\n3\nfour\nfive\n", 1);
-        let lines = [
-            (DiffSide::Both, "two"),
-            (DiffSide::Old, "three"),
-            (DiffSide::New, "3"),
-            (DiffSide::Both, "four"),
-        ];
-        let lines = lines.map(|(side, text)| (side, text.to_owned())).to_vec();
+        let lines = [" two", "-three", "+3", " four"]
+            .map(str::to_owned)
+            .to_vec();
         assert_eq!(found, [Hunk { line: 2, lines }]);
     }
 }

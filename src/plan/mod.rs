@@ -3,8 +3,8 @@
 //! Deliberately absent: executing anything.
 
 mod cost_estimate;
+mod difference;
 mod estimate;
-mod explain;
 mod failure;
 mod forecast;
 mod frontier;
@@ -22,12 +22,14 @@ mod task;
 mod texts;
 
 pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
+pub use difference::{
+    Change, FindText, InputChange, Reason, StaleCause, difference, differing_inputs,
+};
 pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
-pub use explain::{Explainer, StaleCause, StaleExplanation, has_changed_inputs};
 pub use failure::{Blame, FailedAction};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
-pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
+pub use lines::{Hunk, changed_lines, changed_places, hunks};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
@@ -37,9 +39,9 @@ pub use side_tasks::{
     AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions,
     selftest_grades,
 };
-pub use sources::{CurrentSources, SourceText, source_label, source_texts};
+pub use sources::{SourceText, prompt_of, source_texts};
 pub use status::{
-    ActionStatus, StaleReason, cache_coordinate, cell_coordinate, earlier_output, look_up, reason,
+    ActionStatus, cache_coordinate, cell_coordinate, earlier_output, look_up, reason,
 };
 pub use task::{
     AnswerTask, CompressTask, GenerationTask, JudgeTask, RegradeTask, Resolved, ResolvedContext,

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::action::{
-    ActionKey, BuiltInStrategy, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage,
-    Work,
+    ActionKey, BuiltInStrategy, InputValue, InputsDocument, ModelRequest, Repetition, RequestTurn,
+    Stage, Work,
 };
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, Strategy};
@@ -13,6 +13,7 @@ use crate::pipeline::{AnswerCell, JudgeIx, Matrix, PLANTED_NEXT, Pipeline, TailM
 use crate::probe::Probe;
 use models::Operation;
 
+use super::sources::sources_of;
 use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
 
@@ -39,7 +40,7 @@ impl Action {
         } else {
             repetition
         };
-        let key = Inputs::key_of(stage, repetition, &work);
+        let key = InputsDocument::key_of(stage, repetition, &work);
         Action {
             task: task.clone(),
             stage,
@@ -59,9 +60,10 @@ impl Action {
         }
     }
 
-    /// The named inputs behind the key.
-    pub fn inputs(&self) -> Inputs {
-        Inputs::new(self.stage, self.repetition, &self.work)
+    /// The inputs behind the key, with the files that they are made from.
+    pub fn inputs(&self, pipeline: &Pipeline) -> InputsDocument {
+        let sources = sources_of(pipeline, &self.task);
+        InputsDocument::new(self.stage, self.repetition, &self.work, sources)
     }
 }
 

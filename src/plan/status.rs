@@ -1,35 +1,16 @@
 //! The status of an action: its output is in the cache, or it is stale, and why.
 
-use crate::action::{Digest, InputChange, Repetition, Stage};
+use crate::action::{Digest, InputsDocument, ModelRequest, Repetition, Stage, Work};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
-use crate::pipeline::{CellCoordinate, Place};
+use crate::pipeline::{CellCoordinate, Pipeline, Place};
 use base::units::Tokens;
 use models::{Dialect, longest_reply};
 use store::cache::{EntryStatus, Lookup, Record, RemovalReason};
 
+use super::difference::{Reason, StaleCause, difference};
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, PARSER_VERSION, read_output};
 use super::task::{Resolved, Task};
-
-/// Why an action must be executed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StaleReason {
-    /// Nothing was ever computed in this place.
-    NeverRun,
-    /// Something differs from the last action in this place.
-    Changed(Vec<InputChange>),
-    /// It failed the last time.
-    Failed {
-        /// The class of the failure.
-        class: String,
-    },
-    /// Its reply could not be used.
-    Unreadable,
-    Pruned,
-    Damaged,
-    /// The user asked to ignore what is cached of its stage.
-    Refreshed,
-}
 
 /// Whether the output of an action is in the cache.
 #[derive(Clone, Debug)]
@@ -111,19 +92,16 @@ fn under_lower_limit<L: Lookup>(
     let BodyFormat::Reply(dialect) = record.body_format() else {
         return None;
     };
-    let changes = action
-        .inputs()
-        .changes_since(&lookup.meta(&record).ok()?.inputs);
-    let [InputChange { part, old, .. }] = changes.as_slice() else {
-        return None;
-    };
-    if part != "max_output_tokens" {
-        return None;
-    }
-    let old = match old {
+    let meta = lookup.meta(&record).ok()?;
+    let old = match meta.inputs.input("max_output_tokens") {
         Some(old) => Some(Tokens(old.text.as_ref()?.parse().ok()?)),
         None => None,
     };
+    let mut limited = ModelRequest::clone(request);
+    limited.settings.max_output_tokens = old;
+    if InputsDocument::key_of(action.stage, action.repetition, &Work::Ask(limited)) != key {
+        return None;
+    }
     // A request to Anthropic always has a limit: without a declared one, the length of the longest reply.
     let unlimited = match dialect {
         Dialect::Anthropic => longest_reply(dialect, &request.model, None),
@@ -183,40 +161,36 @@ fn reread<L: Lookup>(
     }
 }
 
-/// Why a stale action is stale. If something has changed, also returns the last action in the same place, with which it
-/// is compared.
+/// Why a stale action is stale: what has become of its output, or what has changed since the last action in the same
+/// place.
 pub fn reason<L: Lookup>(
     lookup: &L,
+    pipeline: &Pipeline,
     action: &Action,
-    coordinate: &EntryCoordinate,
     refresh: &Refresh,
-) -> (StaleReason, Option<EntryMeta>) {
+) -> Reason {
     if refresh.has(action.stage) {
-        return (StaleReason::Refreshed, None);
+        return StaleCause::Refreshed.into();
     }
-    let record = lookup.find(&action.key);
-    let known = match record.map(|record| record.status) {
-        Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed {
-            class: class.to_string(),
-        }),
-        Some(EntryStatus::Malformed { .. }) => Some(StaleReason::Unreadable),
-        Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
-        None => lookup.removed(&action.key).map(|removal| match removal {
-            RemovalReason::Pruned => StaleReason::Pruned,
-            RemovalReason::Damaged => StaleReason::Damaged,
-        }),
-    };
-    if let Some(known) = known {
-        return (known, None);
+    match lookup.find(&action.key).map(|record| record.status) {
+        Some(EntryStatus::Failed { class, .. }) => return Reason::failed(&class),
+        Some(EntryStatus::Malformed { .. }) => {
+            return Reason::failed("the reply could not be used");
+        }
+        Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => {
+            return StaleCause::Damaged.into();
+        }
+        None => {}
     }
-    let Some(old) = earlier(lookup, coordinate, action.stage) else {
-        return (StaleReason::NeverRun, None);
-    };
-    let changes = action.inputs().changes_since(&old.inputs);
-    if changes.is_empty() {
-        (StaleReason::NeverRun, None)
-    } else {
-        (StaleReason::Changed(changes), Some(old))
+    match lookup.removed(&action.key) {
+        Some(RemovalReason::Pruned) => return StaleCause::Pruned.into(),
+        Some(RemovalReason::Damaged) => return StaleCause::Damaged.into(),
+        None => {}
+    }
+    let coordinate = cache_coordinate(&action.task.place(pipeline), action.repetition);
+    match earlier(lookup, &coordinate, action.stage) {
+        Some(old) => Reason::from(difference(&old.inputs, &action.inputs(pipeline))),
+        None => StaleCause::NeverRun.into(),
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Block {
     Lines(String, Vec<String>),
     /// Figures of methods.
     Table(TextTable),
-    /// Edited lines, each with `+` or `-` in front, and how many more there are.
+    /// Edited lines, each with `+` or `-` in front, where they are, and how many more there are.
     Diff(String, Vec<String>, usize),
 }
 
@@ -81,7 +81,7 @@ pub fn styled_sections(sections: &[Section], width: usize) -> StyledText {
 }
 
 /// Blocks in a terminal. What is no sentence begins after a blank line; sentences follow a table directly.
-pub(super) fn styled(blocks: &[Block], width: usize) -> StyledText {
+pub fn styled(blocks: &[Block], width: usize) -> StyledText {
     let mut out = StyledText::default();
     for block in blocks.iter().filter(|block| !block.is_empty()) {
         if !matches!(block, Block::Sentence(..) | Block::List(_)) && !out.lines.is_empty() {
@@ -121,9 +121,10 @@ fn add_diff(out: &mut StyledText, place: &str, lines: &[String], more: usize, wi
     let head = fitted(&format!("{place}{more}"), width);
     out.line([(TextStyle::Dim, head)]);
     for line in lines {
-        let style = match line.starts_with('-') {
-            true => TextStyle::Bad,
-            false => TextStyle::Good,
+        let style = match line.chars().next() {
+            Some('-') => TextStyle::Bad,
+            Some('+') => TextStyle::Good,
+            _ => TextStyle::Dim,
         };
         out.line([(style, fitted(&format!("  {line}"), width))]);
     }

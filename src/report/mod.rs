@@ -28,7 +28,7 @@ pub const REPORTS: u16 = 16;
 pub use comparison_notes::note_count;
 pub use csv::{csv_header, csv_line};
 pub use details::{details, reference};
-pub use document::{Block, Section, styled_sections};
+pub use document::{Block, Section, styled, styled_sections};
 pub use headline::headline;
 pub use junit::junit;
 pub use markdown::markdown;

@@ -24,8 +24,8 @@ use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
-    self, Action, ActionStatus, Blame, CurrentSources, FailedAction, Output, OutputCache,
-    OutputUnavailable, PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
+    self, Action, ActionStatus, Blame, FailedAction, Output, OutputCache, OutputUnavailable,
+    PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
 };
 use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
@@ -61,9 +61,7 @@ pub struct Executor<'e> {
 impl Executor<'_> {
     /// Describes the entry of an action that rules or the user's program executed: it used no tokens and cost nothing.
     pub(super) fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
-        let pipeline = self.preparer.pipeline();
         EntryMeta {
-            stage: action.stage,
             created: now_ms(),
             dialect: None,
             model: None,
@@ -74,8 +72,7 @@ impl Executor<'_> {
             attempts: 1,
             request_id: None,
             coordinate: self.coordinate(action),
-            inputs: action.inputs(),
-            sources: CurrentSources::new(pipeline, &action.task).sources(),
+            inputs: action.inputs(self.preparer.pipeline()),
             imported: None,
             lane: Lane::Live,
         }

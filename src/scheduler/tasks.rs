@@ -16,8 +16,8 @@ use super::stats::RunStats;
 use crate::entries::Refresh;
 use crate::judge::UnqualifiedJudge;
 use crate::plan::{
-    self, Action, ActionStatus, CurrentSources, FailedAction, Frontier, Output, PrepareError,
-    Resolved, SelftestTask, Task,
+    self, Action, ActionStatus, FailedAction, Frontier, Output, PrepareError, Resolved,
+    SelftestTask, Task,
 };
 use models::{ErrorClass, Lane};
 use store::cache::{Lookup, Record};
@@ -160,9 +160,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let pipeline = self.executor.preparer.pipeline();
-        let path = CurrentSources::new(pipeline, task)
-            .prompt
-            .and_then(|prompt| prompt.path);
+        let path = plan::prompt_of(pipeline, task).and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
             return self.judges.cannot_ask(case.judge, error, path, stats);
         }

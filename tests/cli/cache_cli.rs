@@ -189,7 +189,7 @@ fn two_entries_are_compared_input_by_input_and_line_by_line() {
     let new = after.as_array().unwrap().iter().find(is_new).unwrap();
     let (old, new) = (old["key"].as_str().unwrap(), new["key"].as_str().unwrap());
     let found = project.json(&["cache", "show", old, new]);
-    let lines = found["sources"][0]["diff"].as_array().unwrap();
+    let lines = found["changes"][0]["diff"].as_array().unwrap();
     assert!(
         lines.contains(&"-## Next steps".into()) && lines.contains(&"+## What comes next".into()),
         "{found}"

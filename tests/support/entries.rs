@@ -5,19 +5,19 @@
 use base::units::{Tokens, Usage};
 use bytes::Bytes;
 use compeval::action::{
-    BuiltInStrategy, Computation, Digest, Inputs, Repetition, Sources, Stage, Work,
+    BuiltInStrategy, Computation, Digest, InputsDocument, Repetition, Stage, Work,
 };
 use compeval::entries::{EntryCoordinate, EntryMeta};
 use store::cache::{ParseResult, Record, Store};
 
-pub fn inputs(n: u64, messages: &str) -> Inputs {
+pub fn inputs(n: u64, messages: &str) -> InputsDocument {
     let messages = messages.into();
     let work = Work::Compute(Computation::Strategy {
         rule: BuiltInStrategy::Truncate,
         messages,
         target_tokens: Some(Tokens(n)),
     });
-    Inputs::new(
+    InputsDocument::new(
         Stage::Answer,
         Repetition {
             compress: Some(1),
@@ -25,12 +25,12 @@ pub fn inputs(n: u64, messages: &str) -> Inputs {
             judge: None,
         },
         &work,
+        Vec::new(),
     )
 }
 
 pub fn meta(n: u64) -> EntryMeta {
     EntryMeta {
-        stage: Stage::Answer,
         created: n,
         dialect: None,
         model: Some("model".into()),
@@ -49,7 +49,6 @@ pub fn meta(n: u64) -> EntryMeta {
             ..EntryCoordinate::default()
         },
         inputs: inputs(n, "[]"),
-        sources: Sources::default(),
         imported: None,
         lane: Default::default(),
     }

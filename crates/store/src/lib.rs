@@ -23,7 +23,8 @@
 //!     place: Digest::hash("greeting"),
 //!     models: ModelNames::default(),
 //!     origin: None,
-//!     fields: Vec::new(),
+//!     texts: Vec::new(),
+//!     document: Vec::new(),
 //! };
 //! let store = Store::open(folder.path(), "translate", |_| None)?;
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

@@ -15,8 +15,8 @@ use crate::measure::{
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, MethodIx};
 use crate::plan::{
-    CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable,
-    Preparer, Resolved, ResolvedContext, Task, probe_of,
+    FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer,
+    Resolved, ResolvedContext, Task, probe_of, prompt_of,
 };
 use crate::probe::Probe;
 use crate::results::{ContextRow, OpenBook, PlantedRow, Row, RowCost, RowKeys, RowSearch, RowStep};
@@ -478,7 +478,7 @@ impl<'e> RowBuilder<'e> {
     fn prompt(&self, context: &ResolvedContext) -> Rc<PromptWords> {
         let mut prompts = self.prompts.borrow_mut();
         let words = prompts.entry(context.cell.chain.method).or_insert_with(|| {
-            let prompt = CurrentSources::new(self.preparer.pipeline(), &context.task()).prompt;
+            let prompt = prompt_of(self.preparer.pipeline(), &context.task());
             Rc::new(
                 prompt
                     .map(|prompt| PromptWords::from_text(prompt.text))

@@ -22,8 +22,8 @@ use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CellCoordinate, CompressCell, PLANTED_NEXT, Place};
 use crate::plan::{
-    AnswerTask, CurrentSources, FailedAction, JudgeTask, OutputCache, OutputUnavailable,
-    PARSER_VERSION, Preparer, Resolved, ResolvedContext,
+    AnswerTask, FailedAction, JudgeTask, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
+    Resolved, ResolvedContext, prompt_of,
 };
 use crate::planted;
 use crate::results::ROWS;
@@ -294,9 +294,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         let method = pipeline.method(context.cell.chain.method);
         // The warnings about a context depend on how it is read.
         let (task, reader) = (context.task(), u32::from(PARSER_VERSION));
-        let prompt = CurrentSources::new(pipeline, &task)
-            .prompt
-            .map(|prompt| prompt.digest);
+        let prompt = prompt_of(pipeline, &task).map(|prompt| prompt.digest);
         let mut key = memo_key("rows", ROWS);
         key.field("reader", reader.to_le_bytes())
             .field("rubric", pipeline.rubric.digest().0);

@@ -549,7 +549,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             body,
             None,
         );
-        read.is_ok_and(|reply| !reply.truncated || line.stage == Stage::Answer)
+        read.is_ok_and(|reply| !reply.truncated || line.inputs.stage == Stage::Answer)
     }
 
     /// Notes an attempt without a result. After the last one the line has failed.
@@ -616,7 +616,6 @@ impl<'c, 'e> Collector<'c, 'e> {
     fn meta(&self, line: &BatchLine) -> EntryMeta {
         let created = now_ms();
         EntryMeta {
-            stage: line.stage,
             created,
             dialect: Some(self.intent.account.dialect),
             model: None,
@@ -631,7 +630,6 @@ impl<'c, 'e> Collector<'c, 'e> {
             request_id: None,
             coordinate: line.coordinate.clone(),
             inputs: line.inputs.clone(),
-            sources: line.sources.clone(),
             imported: None,
             lane: Lane::Batch,
         }

@@ -433,25 +433,23 @@ fn spent_for(intent: &BatchIntent, outcomes: &Outcomes) -> Usd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Digest, Inputs, Repetition, Sources, Stage};
+    use crate::action::{Digest, InputsDocument, Repetition, Stage};
     use crate::entries::{BatchLine, EntryCoordinate};
     use models::{BatchAccount, Dialect, Operation};
     use store::cache::BatchNonce;
 
     fn line(key: ActionKey) -> BatchLine {
-        let stage = Stage::Answer;
         BatchLine {
             key,
             attempt: 1,
-            stage,
             coordinate: EntryCoordinate::default(),
-            inputs: Inputs {
-                stage,
+            inputs: InputsDocument {
+                stage: Stage::Answer,
                 schema: 1,
                 repetition: Repetition::NONE,
-                parts: Vec::new(),
+                inputs: Vec::new(),
+                sources: Vec::new(),
             },
-            sources: Sources::default(),
             reserved: Some(Usd(0.5)),
         }
     }

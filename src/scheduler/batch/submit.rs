@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::tracked::{EndedLine, LineEnd, Tracked};
 use crate::action::DigestBuilder;
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, OpenBatch, Refresh};
-use crate::plan::{Action, CurrentSources};
+use crate::plan::Action;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
@@ -296,14 +296,11 @@ impl Submitter<'_, '_> {
             worst,
             ..
         } = built;
-        let pipeline = self.executor.preparer.pipeline();
         BatchLine {
             key: action.key,
             attempt: *attempt,
-            stage: action.stage,
             coordinate: self.executor.coordinate(action),
-            inputs: action.inputs(),
-            sources: CurrentSources::new(pipeline, &action.task).sources(),
+            inputs: action.inputs(self.executor.preparer.pipeline()),
             reserved: *worst,
         }
     }

@@ -23,7 +23,7 @@ fn entries(cache: &impl Lookup) -> Entries {
             "an entry is explained by its own inputs"
         );
         assert_eq!(
-            cache.latest(&meta.coordinate.digest(meta.stage)),
+            cache.latest(&meta.coordinate.digest(meta.inputs.stage)),
             Some(record.key)
         );
         (record.key, (body, meta, record.status))

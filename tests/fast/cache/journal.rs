@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use base::units::Usd;
-use compeval::action::Stage;
 use compeval::entries::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal,
 };
@@ -36,10 +35,8 @@ fn intent(n: u64) -> BatchIntent {
         lines: vec![BatchLine {
             key: key(n),
             attempt: 1,
-            stage: Stage::Compress,
             coordinate: coordinate(n),
             inputs: inputs(n),
-            sources: meta(n).sources,
             reserved: Some(Usd(0.25)),
         }],
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use base::units::{Tokens, Usage, Usd};
 use bytes::Bytes;
 use compeval::action::{
-    ActionKey, BuiltInStrategy, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage,
+    ActionKey, BuiltInStrategy, Computation, Digest, InputsDocument, Repetition, Source, Stage,
     Work,
 };
 use compeval::entries::{EntryCoordinate, EntryMeta, key_of};
@@ -13,20 +13,26 @@ use models::Dialect;
 use store::cache::{Record, Store};
 
 /// Inputs that differ with `n`.
-pub(crate) fn inputs(n: u64) -> Inputs {
+pub(crate) fn inputs(n: u64) -> InputsDocument {
+    let source = Source {
+        name: "prompt".into(),
+        digest: Digest::hash(source_text(n)),
+        path: Some("prompts/anchored.md".into()),
+    };
     let messages = format!("[\"message {n}\"]").into();
     let work = Work::Compute(Computation::Strategy {
         rule: BuiltInStrategy::Truncate,
         messages,
         target_tokens: Some(Tokens(n)),
     });
-    Inputs::new(
+    InputsDocument::new(
         Stage::Compress,
         Repetition {
             compress: Some(1),
             ..Repetition::NONE
         },
         &work,
+        vec![source],
     )
 }
 
@@ -44,12 +50,7 @@ pub(crate) fn coordinate(n: u64) -> EntryCoordinate {
 }
 
 pub(crate) fn meta(n: u64) -> EntryMeta {
-    let source = SourceRef {
-        digest: Digest::hash(source_text(n)),
-        path: Some("prompts/anchored.md".into()),
-    };
     EntryMeta {
-        stage: Stage::Compress,
         created: 1_700_000_000_000 + n,
         dialect: Some(Dialect::OpenaiChat),
         model: Some("small-1".into()),
@@ -65,7 +66,6 @@ pub(crate) fn meta(n: u64) -> EntryMeta {
         request_id: Some(format!("req-{n}")),
         coordinate: coordinate(n),
         inputs: inputs(n),
-        sources: Sources([("prompt".into(), source)].into()),
         imported: None,
         lane: Default::default(),
     }

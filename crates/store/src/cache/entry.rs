@@ -1,9 +1,9 @@
 //! Entries: what is stored about an action besides its body.
 //!
 //! `EntryHeader` is everything, and is stored in the header of the entry's frame. `Record` is the part that plans and
-//! runs read for every action. The sled tree holds it, so it is small (1 KB at most) and has no fields.
+//! runs read for every action. The sled tree holds it, so it is small (1 KB at most) and has no document.
 //!
-//! The cache stores a `Tag` and the content of a `Field` and never interprets them.
+//! The cache stores a `Tag` and the document of a header and never interprets them.
 
 use std::sync::Arc;
 
@@ -43,8 +43,10 @@ pub struct EntryHeader {
     /// The URL of the remote that it was pulled from; `None` for an entry made here. Pulling means to trust whoever made
     /// it, so a pulled entry stays recognizable.
     pub origin: Option<String>,
-    /// What it was made from.
-    pub fields: Vec<Field>,
+    /// The digests under which texts may be stored for it. A prune keeps such a text while an entry names it.
+    pub texts: Vec<Digest>,
+    /// What it was made from, in the caller's encoding.
+    pub document: Vec<u8>,
 }
 
 /// The models of a call; both are `None` for programs and built-in rules.
@@ -56,25 +58,9 @@ pub struct ModelNames {
     pub answered: Option<String>,
 }
 
-/// One thing that an entry was made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
-    /// The digest under which its text may be stored. A prune keeps that text while an entry names it.
-    pub text: Option<Digest>,
-    /// In the caller's encoding.
-    pub content: Vec<u8>,
-}
-
-/// Computes the key of an entry from its header; `None` if the fields cannot be read. An entry of another cache is
+/// Computes the key of an entry from its header; `None` if the document cannot be read. An entry of another cache is
 /// accepted only under this key.
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
-
-impl EntryHeader {
-    /// The digests under which texts may be stored for this entry.
-    pub fn texts(&self) -> impl Iterator<Item = Digest> {
-        self.fields.iter().filter_map(|field| field.text)
-    }
-}
 
 /// The head of an entry's header: all that a scan of headers decodes, without an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -84,7 +84,7 @@ pub(super) fn import_from_cache<'k>(
         if let EntryStatus::Output { out, .. } = record.status {
             tokens.extend(other.count(&out).map(|count| (out, count)));
         }
-        texts.extend(entry.texts());
+        texts.extend(entry.texts);
         counts.added += 1;
     }
     for digest in texts {

@@ -17,7 +17,7 @@
 //! `maintenance` removes entries and packs, and `exchange` carries entries to other caches. `Store` and `CacheSnapshot`
 //! are the interface to all of them.
 //!
-//! The cache does not know what actions do or how replies are parsed. To it, bodies and fields are bytes.
+//! The cache does not know what actions do or how replies are parsed. To it, bodies and documents are bytes.
 
 mod exchange;
 mod index;
@@ -37,8 +37,8 @@ mod tests;
 
 pub use base::guarded::disk_bytes;
 pub use entry::{
-    Day, EntryHeader, EntryStatus, FORMAT, Field, FrameLocation, KeyOf, ModelNames, ParseResult,
-    Record, RemovalReason, Tag, now_ms,
+    Day, EntryHeader, EntryStatus, FORMAT, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
+    RemovalReason, Tag, now_ms,
 };
 pub use error::{CacheError, Damage};
 pub use exchange::{ImportCounts, pack_failure, read_failure};

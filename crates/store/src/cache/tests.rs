@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tempfile::tempdir;
 
 use super::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, Field, FrameLocation, ParseResult, Record,
-    RemovalReason, Tag,
+    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ParseResult, Record, RemovalReason,
+    Tag,
 };
 use super::index::Index;
 use super::packs::frame::{
@@ -19,13 +19,6 @@ use super::writing::active_pack::ActivePack;
 use super::{CacheSnapshot, Lookup, ModelNames, StepLog, Store};
 use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};
-
-fn field(text: Option<&str>, content: &str) -> Field {
-    Field {
-        text: text.map(Digest::hash),
-        content: content.into(),
-    }
-}
 
 fn header() -> EntryHeader {
     EntryHeader {
@@ -45,11 +38,8 @@ fn header() -> EntryHeader {
             answered: Some("m-1".into()),
         },
         origin: None,
-        fields: vec![
-            field(None, "numbers"),
-            field(Some("m"), "model"),
-            field(Some("text"), "prompt p.md"),
-        ],
+        texts: ["m", "text"].map(Digest::hash).into(),
+        document: b"{}".into(),
     }
 }
 
@@ -81,15 +71,14 @@ fn the_bytes_of_a_frame_are_pinned() {
     )
     .unwrap();
     insta::assert_snapshot!(hex(&frame), @"
-    c566720101000000a10000000600000006000000f6864749ff8e2bab3b26e0c1
+    c566720101000000870000000600000006000000f6864749ff8e2bab3b26e0c1
     27002127905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911
     72373f9cb58039a24faf0d79c863a96c9febea64f5a11aa4fbd8c1a28c340201
     ac02000001000001000000000000e03f84072b81e3daf3a9ee913eddf1883859
-    dbc9d9043df8cdccd214ee4795198ba1451b01020001036d2d31000300076e75
-    6d626572730183d9dab06011479163c7c4d5fa735f911bac86729f56aaa115b7
-    eed2eb66e022056d6f64656c01831c6831fdc9a309a4c66cc3cb2fa3740a100d
-    a8b86d6fe86e9ba40deb50aa190b70726f6d707420702e6d6484ae865e612062
-    6f6479
+    dbc9d9043df8cdccd214ee4795198ba1451b01020001036d2d31000283d9dab0
+    6011479163c7c4d5fa735f911bac86729f56aaa115b7eed2eb66e022831c6831
+    fdc9a309a4c66cc3cb2fa3740a100da8b86d6fe86e9ba40deb50aa19027b7db8
+    2bfff36120626f6479
     ");
 }
 

@@ -1,4 +1,4 @@
-//! `cache show A B`: compares two entries input by input, with line differences where the texts are stored.
+//! `cache show A B`: compares two entries: which inputs differ and why, and both outputs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,57 +7,41 @@ use serde::Serialize;
 use super::entry::{
     find_entry, model_of, model_words, output_of, place_of, status_line, status_of, status_word,
 };
-use crate::action::{Digest, InputChange, InputPart};
+use crate::action::Digest;
+use crate::cli::changes::{AROUND, edited_lines, reason_blocks};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
-use crate::plan::{DiffSide, Hunk, hunks, source_label};
+use crate::plan::{Change, Hunk, InputChange, Reason, difference, differing_inputs, hunks};
+use crate::report::{Block, styled};
 use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
-
-/// What stands before the name of a source that is built in, where JSON has the path of any other.
-const BUILT_IN: &str = "built-in ";
-
-/// Context lines around a difference.
-const AROUND: usize = 2;
 
 struct LoadedEntry {
     record: Record,
     meta: EntryMeta,
 }
 
-/// A difference in one input, one source or the output.
-#[derive(Debug, Serialize)]
-struct EntryDifference {
-    part: String,
-    old: Option<DiffValue>,
-    new: Option<DiffValue>,
-    /// A unified diff, if both texts are available.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    diff: Option<Vec<String>>,
-    #[serde(skip)]
-    hunks: Vec<Hunk>,
-}
-
-#[derive(Debug, Serialize)]
-struct DiffValue {
-    digest: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct DiffJson {
+#[derive(Serialize)]
+struct ComparedEntries {
     a: String,
     b: String,
     a_status: String,
     b_status: String,
     same_output: Option<bool>,
-    inputs: Vec<EntryDifference>,
-    sources: Vec<EntryDifference>,
-    output: Option<EntryDifference>,
-    /// Whether both sides have a readable output.
-    #[serde(skip)]
-    is_readable: bool,
+    /// The inputs that differ.
+    inputs: Vec<InputChange>,
+    /// What has changed, as a person would say it.
+    changes: Vec<ChangeJson>,
+    /// A unified diff of the outputs, if both can be read and their texts differ.
+    output: Option<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct ChangeJson {
+    #[serde(flatten)]
+    change: Change,
+    /// A unified diff, if both texts are available.
+    diff: Option<Vec<String>>,
 }
 
 pub(super) fn run(
@@ -68,24 +52,45 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let (old, new) = (load(snapshot, a)?, load(snapshot, b)?);
     let outputs = input_outputs(snapshot, &old, &new);
-    let changes = new.meta.inputs.changes_since(&old.meta.inputs);
+    let text = |digest: &Digest| {
+        let stored = snapshot.read_text(digest);
+        stored.or_else(|| outputs.get(digest).cloned())
+    };
+    let changes = difference(&old.meta.inputs, &new.meta.inputs);
     let texts = text_of(snapshot, &old.record).zip(text_of(snapshot, &new.record));
-    let difference = DiffJson {
+    let output = texts.as_ref().map(|(before, now)| {
+        let hunks = hunks(before, now, AROUND);
+        hunks.iter().flat_map(Hunk::unified).collect::<Vec<_>>()
+    });
+    let place = &new.meta.coordinate;
+    let compared = ComparedEntries {
         a: old.record.key.to_string(),
         b: new.record.key.to_string(),
         a_status: status_line(&old.record, status_of),
         b_status: status_line(&new.record, status_of),
         same_output: same_output(&old.record, &new.record),
-        inputs: changes
+        inputs: differing_inputs(&old.meta.inputs, &new.meta.inputs),
+        changes: changes
             .iter()
-            .map(|change| compare_input(change, &outputs))
+            .map(|change| ChangeJson {
+                change: change.clone(),
+                diff: edited_lines(change, place, &text).map(|(_, lines)| lines),
+            })
             .collect(),
-        sources: compare_sources(snapshot, &old.meta, &new.meta),
-        is_readable: texts.is_some(),
-        output: texts.and_then(|(before, now)| compare_output(&old, &new, &before, &now)),
+        output: output.clone().filter(|lines| !lines.is_empty()),
     };
-    console.report(&difference, || {
-        page(console, &describe(&old, &new, &difference, console))
+    console.report(&compared, || {
+        let mut blocks = vec![
+            Block::Sentence(TextStyle::Bad, old.heading('-')),
+            Block::Sentence(TextStyle::Good, new.heading('+')),
+            Block::Sentence(TextStyle::Strong, counted(&old, &new, &compared.inputs)),
+        ];
+        if !changes.is_empty() {
+            let reason = Reason::from(changes);
+            blocks.extend(reason_blocks(&reason, TextStyle::Plain, place, &text));
+        }
+        blocks.extend(output_blocks(&old, &new, output, compared.same_output));
+        page(console, &console.styled(&styled(&blocks, usize::MAX)));
     });
     Ok(Exit::Done)
 }
@@ -104,33 +109,10 @@ impl LoadedEntry {
         let place = place_of(&meta.coordinate);
         format!(
             "{mark} {} {} · {place} · {}",
-            meta.stage.name(),
+            meta.inputs.stage.name(),
             record.key.0.short(),
             model_words(&model_of(meta))
         )
-    }
-}
-
-impl DiffValue {
-    fn from_digest(digest: &Digest) -> DiffValue {
-        DiffValue {
-            digest: digest.to_string(),
-            text: None,
-        }
-    }
-
-    fn from_part(part: &InputPart) -> DiffValue {
-        DiffValue {
-            digest: part.digest.to_string(),
-            text: part.text.clone(),
-        }
-    }
-
-    /// The text if it is known, else the beginning of its digest.
-    fn shown(&self) -> String {
-        self.text
-            .clone()
-            .unwrap_or_else(|| self.digest.chars().take(12).collect())
     }
 }
 
@@ -144,12 +126,14 @@ fn text_of(snapshot: &CacheSnapshot, record: &Record) -> Option<String> {
 }
 
 /// The texts of outputs that are inputs of either entry.
-type Outputs = HashMap<Digest, String>;
-
-fn input_outputs(snapshot: &CacheSnapshot, old: &LoadedEntry, new: &LoadedEntry) -> Outputs {
-    let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts);
-    let mut wanted: HashSet<Digest> = parts.map(|(_, part)| part.digest).collect();
-    let mut outputs = Outputs::new();
+fn input_outputs(
+    snapshot: &CacheSnapshot,
+    old: &LoadedEntry,
+    new: &LoadedEntry,
+) -> HashMap<Digest, String> {
+    let inputs = old.meta.inputs.inputs.iter().chain(&new.meta.inputs.inputs);
+    let mut wanted: HashSet<Digest> = inputs.map(|input| input.digest).collect();
+    let mut outputs = HashMap::new();
     for record in snapshot.records() {
         let EntryStatus::Output { out, state, .. } = &record.status else {
             continue;
@@ -172,229 +156,36 @@ fn same_output(old: &Record, new: &Record) -> Option<bool> {
     }
 }
 
-fn compare_input(change: &InputChange, outputs: &Outputs) -> EntryDifference {
-    let (old, new) = (change.old.as_ref(), change.new.as_ref());
-    // Short texts are values, which are shown whole.
-    let are_short = [old, new]
-        .into_iter()
-        .flatten()
-        .all(|part| part.text.is_some());
-    let hunks = match (input_text(old, outputs), input_text(new, outputs)) {
-        (Some(old), Some(new)) if !are_short => hunks(&old, &new, AROUND),
-        _ => Vec::new(),
-    };
-    difference(
-        &change.part,
-        old.map(DiffValue::from_part),
-        new.map(DiffValue::from_part),
-        hunks,
-    )
-}
-
-/// The text of an input: its own, or that of the earlier output that it is.
-fn input_text(part: Option<&InputPart>, outputs: &Outputs) -> Option<String> {
-    let part = part?;
-    part.text
-        .clone()
-        .or_else(|| outputs.get(&part.digest).cloned())
-}
-
-fn difference(
-    part: &str,
-    old: Option<DiffValue>,
-    new: Option<DiffValue>,
-    hunks: Vec<Hunk>,
-) -> EntryDifference {
-    let diff = (!hunks.is_empty()).then(|| unified(&hunks, |line| format!("@@ line {line} @@")));
-    EntryDifference {
-        part: part.to_owned(),
-        old,
-        new,
-        diff,
-        hunks,
-    }
-}
-
-/// The differences between the sources of both: prompts, a rubric.
-fn compare_sources(
-    snapshot: &CacheSnapshot,
-    old: &EntryMeta,
-    new: &EntryMeta,
-) -> Vec<EntryDifference> {
-    let changed = new.sources.0.iter().filter_map(|(name, source)| {
-        let before = old
-            .sources
-            .0
-            .get(name)
-            .filter(|before| before.digest != source.digest)?;
-        let texts = snapshot
-            .read_text(&before.digest)
-            .zip(snapshot.read_text(&source.digest));
-        let hunks = texts
-            .map(|(old, new)| hunks(&old, &new, AROUND))
-            .unwrap_or_default();
-        let [before, now] =
-            [&before.digest, &source.digest].map(|digest| Some(DiffValue::from_digest(digest)));
-        let part = source
-            .path
-            .clone()
-            .unwrap_or_else(|| format!("{BUILT_IN}{name}"));
-        Some(difference(&part, before, now, hunks))
-    });
-    changed.collect()
-}
-
-fn compare_output(
-    old: &LoadedEntry,
-    new: &LoadedEntry,
-    before: &str,
-    now: &str,
-) -> Option<EntryDifference> {
-    let [old, new] = [old, new].map(|entry| Some(DiffValue::from_digest(&entry.record.raw)));
-    (before != now).then(|| difference("output", old, new, hunks(before, now, AROUND)))
-}
-
-/// The lines of a diff; `head` is the first line of a hunk, of which it gets the number.
-fn unified(hunks: &[Hunk], head: impl Fn(usize) -> String) -> Vec<String> {
-    let lines = hunks.iter().flat_map(|hunk| {
-        [head(hunk.line)].into_iter().chain(
-            hunk.lines
-                .iter()
-                .map(|(side, text)| format!("{}{text}", line_mark(*side))),
-        )
-    });
-    lines.collect()
-}
-
-fn line_mark(side: DiffSide) -> char {
-    match side {
-        DiffSide::Both => ' ',
-        DiffSide::Old => '-',
-        DiffSide::New => '+',
-    }
-}
-
-/// A diff for display, indented: removed lines in red, added lines in green.
-pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec<String> {
-    let lines = unified(hunks, |line| format!("@@ line {line} @@"));
-    lines
-        .iter()
-        .map(|line| format!("{indent}{}", console.paint(line_style(line), line)))
-        .collect()
-}
-
-fn line_style(line: &str) -> TextStyle {
-    match line.as_bytes().first() {
-        Some(b'-') => TextStyle::Bad,
-        Some(b'+') => TextStyle::Good,
-        _ => TextStyle::Dim,
-    }
-}
-
-fn describe(
-    old: &LoadedEntry,
-    new: &LoadedEntry,
-    difference: &DiffJson,
-    console: &Console,
-) -> String {
-    let mut lines = vec![
-        console.paint(TextStyle::Bad, &old.heading('-')),
-        console.paint(TextStyle::Good, &new.heading('+')),
-        String::new(),
-    ];
-    let total = input_names(old, new, &difference.inputs).len();
-    let heading = match difference.inputs.len() {
+/// How many inputs differ, of those that either side has. The repetition and the schema may be among those that differ.
+fn counted(old: &LoadedEntry, new: &LoadedEntry, differing: &[InputChange]) -> String {
+    let inputs = old.meta.inputs.inputs.iter().chain(&new.meta.inputs.inputs);
+    let names = inputs.map(|input| &*input.name);
+    let names = names.chain(differing.iter().map(|change| change.name.as_str()));
+    let total = names.collect::<BTreeSet<_>>().len();
+    match differing.len() {
         0 => format!("All {total} inputs are the same."),
         n => format!("{n} of {total} inputs differ"),
-    };
-    lines.push(console.paint(TextStyle::Strong, &heading));
-    lines.extend(
-        difference
-            .inputs
-            .iter()
-            .flat_map(|part| part.value_lines(console)),
-    );
-    for source in &difference.sources {
-        let label = match source.part.strip_prefix(BUILT_IN) {
-            Some(name) => source_label(name, None),
-            None => source.part.clone(),
-        };
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, &label)));
-        lines.extend(source.text_lines(console));
     }
-    lines.push(String::new());
-    lines.extend(output_lines(old, new, difference, console));
-    lines.join("\n")
 }
 
-fn output_lines(
+fn output_blocks(
     old: &LoadedEntry,
     new: &LoadedEntry,
-    difference: &DiffJson,
-    console: &Console,
-) -> Vec<String> {
-    match (&difference.output, difference.same_output) {
-        (Some(output), _) => {
-            let mut lines = vec![console.paint(TextStyle::Strong, "Output")];
-            lines.extend(output.text_lines(console));
-            lines
-        }
-        (None, Some(true)) => {
-            vec![console.paint(TextStyle::Good, "The outputs are the same.")]
-        }
-        (None, _) if difference.is_readable => {
-            vec![console.paint(TextStyle::Dim, "The outputs have the same text.")]
-        }
-        (None, _) => vec![
-            console.paint(TextStyle::Strong, "There are not two outputs to compare."),
-            console.paint(
-                TextStyle::Bad,
-                &format!("- {}", status_line(&old.record, status_word)),
-            ),
-            console.paint(
-                TextStyle::Good,
-                &format!("+ {}", status_line(&new.record, status_word)),
-            ),
-        ],
-    }
-}
-
-/// The names of all inputs of either side. `differing` can contain the repetition and the schema, which are not among the
-/// parts.
-fn input_names<'a>(
-    old: &'a LoadedEntry,
-    new: &'a LoadedEntry,
-    differing: &'a [EntryDifference],
-) -> BTreeSet<&'a str> {
-    let parts = old
-        .meta
-        .inputs
-        .parts
-        .iter()
-        .chain(&new.meta.inputs.parts)
-        .map(|(name, _)| &**name);
-    parts
-        .chain(differing.iter().map(|difference| difference.part.as_str()))
-        .collect()
-}
-
-impl EntryDifference {
-    fn value_lines(&self, console: &Console) -> Vec<String> {
-        let values = [&self.old, &self.new];
-        let [old, new] = values.map(|value| {
-            value
-                .as_ref()
-                .map_or_else(|| "–".to_owned(), DiffValue::shown)
-        });
-        let mut lines = vec![format!("  {}: {old} → {new}", self.part)];
-        lines.extend(hunk_lines(&self.hunks, "    ", console));
-        lines
-    }
-
-    fn text_lines(&self, console: &Console) -> Vec<String> {
-        match self.hunks.is_empty() {
-            true => vec![console.paint(TextStyle::Dim, "  the texts are not stored")],
-            false => hunk_lines(&self.hunks, "  ", console),
+    output: Option<Vec<String>>,
+    same_output: Option<bool>,
+) -> Vec<Block> {
+    let sentence = |style, text: &str| Block::Sentence(style, text.to_owned());
+    match (output, same_output) {
+        (Some(lines), _) if !lines.is_empty() => vec![Block::Diff("Output".to_owned(), lines, 0)],
+        (_, Some(true)) => vec![sentence(TextStyle::Good, "The outputs are the same.")],
+        (Some(_), _) => vec![sentence(TextStyle::Dim, "The outputs have the same text.")],
+        (None, _) => {
+            let status = |mark, record| format!("{mark} {}", status_line(record, status_word));
+            vec![
+                sentence(TextStyle::Strong, "There are not two outputs to compare."),
+                Block::Sentence(TextStyle::Bad, status('-', &old.record)),
+                Block::Sentence(TextStyle::Good, status('+', &new.record)),
+            ]
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::action::{InputPart, Repetition, Stage};
+use crate::action::{Repetition, Stage};
 use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
@@ -48,10 +48,14 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
     if let Some(name) = &meta.requested_model {
         return name.strip_prefix("lexical/").unwrap_or(name).to_owned();
     }
-    if let Some(rule) = named_input(meta, "rule").and_then(|part| part.text.as_ref()) {
+    if let Some(rule) = meta
+        .inputs
+        .input("rule")
+        .and_then(|part| part.text.as_ref())
+    {
         return format!("rule {rule}");
     }
-    let is_program = named_input(meta, "command").is_some();
+    let is_program = meta.inputs.input("command").is_some();
     if is_program {
         "program".to_owned()
     } else {
@@ -67,14 +71,6 @@ pub(crate) fn model_words(model: &str) -> String {
         (DAMAGED, _) => localized(DAMAGED, "（已损坏）").to_owned(),
         _ => model.to_owned(),
     }
-}
-
-fn named_input<'m>(meta: &'m EntryMeta, name: &str) -> Option<&'m InputPart> {
-    meta.inputs
-        .parts
-        .iter()
-        .find(|(part, _)| part == name)
-        .map(|(_, part)| part)
 }
 
 /// The coordinate for which an entry was first made.
@@ -155,9 +151,8 @@ pub(crate) struct EntryJson {
     attempts: u32,
     lane: Lane,
     request_id: Option<String>,
-    /// Who signed the entry, if it was pulled from a shared cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
     /// The remote that it was pulled from.
+    #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<String>,
     created: String,
     last_used: String,
@@ -169,7 +164,7 @@ impl EntryJson {
     pub(crate) fn new(record: &Record, meta: &EntryMeta, last_used: Day) -> EntryJson {
         EntryJson {
             key: record.key.to_string(),
-            stage: meta.stage,
+            stage: meta.inputs.stage,
             status: status_of(&record.status),
             fault: fault_of(record),
             model: meta.model.clone(),
@@ -220,9 +215,9 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
             .as_ref()
             .map(|remote| ("pulled", format!("from {remote}"))),
     );
-    for (name, source) in &meta.sources.0 {
-        let path = crate::plan::source_label(name, source.path.as_deref());
-        lines.push(("from", format!("{path} as of {}", source.digest.short())));
+    for source in &meta.inputs.sources {
+        let made_from = format!("{} as of {}", source.label(), source.digest.short());
+        lines.push(("from", made_from));
     }
     lines
         .into_iter()
@@ -291,7 +286,7 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
     let BodyFormat::Reply(dialect) = record.body_format() else {
         return EntryOutput::Text(local_output(bytes).unwrap_or_else(|| lossy_text(bytes)));
     };
-    let operation = match named_input(meta, "operation") {
+    let operation = match meta.inputs.input("operation") {
         Some(part) if part.text.as_deref() == Some("Compact") => Operation::Compact,
         Some(_) => Operation::Summarize,
         None => Operation::Generate,
@@ -302,7 +297,7 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
     if reply.text.is_empty() && reply.items.is_some() {
         return EntryOutput::Opaque(bytes.len());
     }
-    let grades = if meta.stage == Stage::Judge {
+    let grades = if meta.inputs.stage == Stage::Judge {
         grades_of(&reply.text)
     } else {
         None

@@ -135,7 +135,7 @@ impl<'c> EntryList<'c> {
         };
         let (key, stage, mut place) = (
             record.key.0.short(),
-            meta.stage.name(),
+            meta.inputs.stage.name(),
             place_of(&meta.coordinate),
         );
         if let Some(columns) = self.console.columns() {

@@ -27,9 +27,8 @@ use filter::CacheFilter;
 use prune::PruneArgs;
 use store::cache::{DamageReport, Lookup, Record};
 
-pub(crate) use diff::hunk_lines;
 pub(crate) use entry::{EntryJson, output_of, provenance, snapshot};
-pub(crate) use show::{InputJson, input_lines, inputs_json};
+pub(crate) use show::input_lines;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {

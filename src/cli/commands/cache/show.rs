@@ -1,11 +1,11 @@
 //! `cache show`: one entry with its provenance, its inputs and its output.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::entry::{
     EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_word,
 };
+use crate::action::{Input, Source};
 use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::format::{display_width, left};
 use crate::cli::terminal::{Console, TextStyle, page};
@@ -14,20 +14,12 @@ use base::text::one_line;
 use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
 
 #[derive(Debug, Serialize)]
-struct EntryDetailsJson {
+struct EntryDetailsJson<'a> {
     #[serde(flatten)]
     entry: EntryJson,
-    sources: Vec<Value>,
-    inputs: Vec<InputJson>,
+    sources: &'a [Source],
+    inputs: &'a [Input],
     output: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct InputJson {
-    name: String,
-    digest: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
 }
 
 pub(super) fn run(
@@ -62,7 +54,12 @@ pub(super) fn run(
             &snapshot.body(&record).map_err(damaged)?,
         )),
     };
-    let json = json(snapshot, &record, &meta, output.as_ref());
+    let json = EntryDetailsJson {
+        entry: EntryJson::new(&record, &meta, snapshot.last_used(&record)),
+        sources: &meta.inputs.sources,
+        inputs: &meta.inputs.inputs,
+        output: output.as_ref().map(EntryOutput::text),
+    };
     console.report(&json, || {
         page(
             console,
@@ -75,33 +72,6 @@ pub(super) fn run(
 fn damaged(damage: Damage) -> Failure {
     Failure::error(damage.to_string())
         .hinted("`compeval cache verify` removes it; the next run makes it again")
-}
-
-fn json(
-    snapshot: &CacheSnapshot,
-    record: &Record,
-    meta: &EntryMeta,
-    output: Option<&EntryOutput>,
-) -> EntryDetailsJson {
-    let sources = meta.sources.0.iter();
-    EntryDetailsJson {
-        entry: EntryJson::new(record, meta, snapshot.last_used(record)),
-        sources: sources
-            .map(|(name, at)| json!({ "name": name, "path": at.path, "digest": at.digest }))
-            .collect(),
-        inputs: inputs_json(meta),
-        output: output.map(EntryOutput::text),
-    }
-}
-
-/// The named inputs, in the order of the work.
-pub(crate) fn inputs_json(meta: &EntryMeta) -> Vec<InputJson> {
-    let inputs = meta.inputs.parts.iter().map(|(name, part)| InputJson {
-        name: name.to_string(),
-        digest: part.digest.to_string(),
-        text: part.text.clone(),
-    });
-    inputs.collect()
 }
 
 fn describe(
@@ -152,26 +122,26 @@ fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
     let place = place_of(&meta.coordinate);
     console.paint(
         TextStyle::Strong,
-        &format!("{} {} · {place}", meta.stage.name(), record.key.0.short()),
+        &format!(
+            "{} {} · {place}",
+            meta.inputs.stage.name(),
+            record.key.0.short()
+        ),
     )
 }
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
 pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
-    let width = meta
-        .inputs
-        .parts
-        .iter()
-        .map(|(name, _)| display_width(name))
-        .max()
-        .unwrap_or(0);
-    let lines = meta.inputs.parts.iter().map(|(name, part)| {
+    let inputs = &meta.inputs.inputs;
+    let widths = inputs.iter().map(|input| display_width(&input.name));
+    let width = widths.max().unwrap_or(0);
+    let lines = inputs.iter().map(|input| {
         let text = first_words(
-            part.text.as_deref(),
+            input.text.as_deref(),
             console.width().saturating_sub(width + 18).max(20),
         );
-        let digest = console.paint(TextStyle::Dim, &part.digest.short());
-        format!("  {}  {digest}  {text}", left(name, width))
+        let digest = console.paint(TextStyle::Dim, &input.digest.short());
+        format!("  {}  {digest}  {text}", left(&input.name, width))
             .trim_end()
             .to_owned()
     });

@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::source_changes::{AROUND, FileDiff, SourceChanges};
 use super::subject::ExplainedCell;
-use crate::action::{ActionKey, Digest, Stage};
+use crate::action::{ActionKey, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explainer, FailedAction, Frontier, PrepareError,
-    Preparer, StaleCause, StaleExplanation, StaleReason, TaskOutcome, cell_coordinate, follow,
-    has_changed_inputs, hunks, look_up, reason,
+    Action, ActionStatus, FailedAction, Frontier, PrepareError, Preparer, Reason, TaskOutcome,
+    cell_coordinate, difference, follow, look_up, reason,
 };
 use store::cache::{CacheSnapshot, Lookup, Record};
 
@@ -28,24 +26,18 @@ pub(crate) struct ChainStep<'a> {
     pub(crate) failure: Option<&'a FailedAction>,
 }
 
-/// The state of an action in the current project.
+/// The state of an action in the current project, and what differs from the action that the score depends on.
 pub(crate) enum StepState {
     /// Unchanged, and its output is cached.
     Cached,
     /// It would run.
-    Stale(StepDifference),
+    Stale(Reason),
     /// Its inputs changed, and the new version is cached.
-    Superseded(StepDifference),
+    Superseded(Reason),
     /// It waits for a stale action above it.
     Blocked,
     /// The current project does not have it.
     Absent,
-}
-
-/// What differs from the action that the score depends on.
-pub(crate) struct StepDifference {
-    pub(crate) explained: StaleExplanation,
-    pub(crate) files: Vec<FileDiff>,
 }
 
 /// A place of the chain.
@@ -57,13 +49,11 @@ struct ChainPlace {
 }
 
 /// An action of the current project.
-struct CurrentAction<'p> {
-    point: u32,
+struct CurrentAction {
     action: Action,
     coordinate: EntryCoordinate,
     /// The key of its output, if that is cached.
     cached: Option<ActionKey>,
-    current: CurrentSources<'p>,
 }
 
 /// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept. Also
@@ -76,17 +66,6 @@ pub(crate) fn chain_of<'a>(
     let (now, fault) = pipeline
         .map(|pipeline| walk(snapshot, pipeline, &subject.place))
         .unwrap_or_default();
-    let edited = pipeline.map(|pipeline| SourceChanges {
-        snapshot,
-        manifest: subject.manifest,
-        pipeline,
-    });
-    let read_text = |digest: &Digest| snapshot.read_text(digest);
-    let comparison = StepComparison {
-        snapshot,
-        explainer: Explainer::new(&read_text),
-        edited,
-    };
     let mut steps = Vec::new();
     let mut is_stale = false;
     for ChainPlace { stage, point, step } in places(pipeline, subject) {
@@ -100,8 +79,11 @@ pub(crate) fn chain_of<'a>(
         let key = recorded.or_else(|| latest(snapshot, stage, current?));
         let record = key.and_then(|key| snapshot.find(&key));
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
-        let state = match current {
-            Some(current) => comparison.state(current, key, entry.as_ref().map(|(_, meta)| meta)),
+        let state = match pipeline.zip(current) {
+            Some((pipeline, now)) => {
+                let recorded = key.zip(entry.as_ref().map(|(_, meta)| meta));
+                state_of(snapshot, pipeline, now, recorded)
+            }
             None if is_stale => StepState::Blocked,
             None => StepState::Absent,
         };
@@ -163,17 +145,17 @@ fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<Chain
 }
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.
-fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
+fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction) -> Option<ActionKey> {
     now.cached
         .or_else(|| snapshot.latest(&now.coordinate.digest(stage)))
 }
 
 /// Walks the part of the matrix that leads to the cell. Also returns why an action there cannot be made, if so.
-fn walk<'p>(
+fn walk(
     snapshot: &CacheSnapshot,
-    pipeline: &'p Pipeline,
+    pipeline: &Pipeline,
     cell: &CellCoordinate,
-) -> (HashMap<ChainPlace, CurrentAction<'p>>, Option<PrepareError>) {
+) -> (HashMap<ChainPlace, CurrentAction>, Option<PrepareError>) {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
@@ -205,7 +187,6 @@ fn walk<'p>(
         let cached = cached.filter(|_| !matches!(outcome, TaskOutcome::Unresolved));
         frontier.resolve(&task, outcome);
         let coordinate = cell_coordinate(place, action.repetition);
-        let current = CurrentSources::new(pipeline, &task);
         let point = place.point.0;
         let of_chain = ChainPlace {
             stage: action.stage,
@@ -215,11 +196,9 @@ fn walk<'p>(
         found.insert(
             of_chain,
             CurrentAction {
-                point,
                 action,
                 coordinate,
                 cached,
-                current,
             },
         );
     }
@@ -240,76 +219,23 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
         && (place.judge_n.is_none() || place.judge_n == cell.judge_n)
 }
 
-/// Compares recorded actions with those of the current project.
-struct StepComparison<'a> {
-    snapshot: &'a CacheSnapshot,
-    explainer: Explainer<'a>,
-    edited: Option<SourceChanges<'a>>,
-}
-
-impl StepComparison<'_> {
-    fn state(
-        &self,
-        now: &CurrentAction<'_>,
-        key: Option<ActionKey>,
-        old: Option<&EntryMeta>,
-    ) -> StepState {
-        if now.cached.is_some() && key == now.cached {
-            return StepState::Cached;
-        }
-        let differs = match old.filter(|_| key != Some(now.action.key)) {
-            Some(old) => {
-                let reason = StaleReason::Changed(now.action.inputs().changes_since(&old.inputs));
-                self.differs(now, &reason, Some(old))
-            }
-            None => {
-                let (reason, old) = reason(
-                    self.snapshot,
-                    &now.action,
-                    &now.coordinate,
-                    &Refresh::default(),
-                );
-                self.differs(now, &reason, old.as_ref())
-            }
-        };
-        if now.cached.is_some() {
-            StepState::Superseded(differs)
-        } else {
-            StepState::Stale(differs)
-        }
+/// The state of an action, compared with the one that is recorded.
+fn state_of(
+    snapshot: &CacheSnapshot,
+    pipeline: &Pipeline,
+    now: &CurrentAction,
+    recorded: Option<(ActionKey, &EntryMeta)>,
+) -> StepState {
+    let key = recorded.map(|(key, _)| key);
+    if now.cached.is_some() && key == now.cached {
+        return StepState::Cached;
     }
-
-    fn differs(
-        &self,
-        now: &CurrentAction<'_>,
-        reason: &StaleReason,
-        old: Option<&EntryMeta>,
-    ) -> StepDifference {
-        let explained = self
-            .explainer
-            .explain(reason, old.map(|old| &old.sources), &now.current);
-        let edited = now.current.source_texts().filter_map(|origin| {
-            let before = old?
-                .sources
-                .0
-                .get(origin.name)
-                .filter(|before| before.digest != origin.digest)?;
-            let text = self.snapshot.read_text(&before.digest)?;
-            Some((origin.label(), hunks(&text, origin.text, AROUND)))
-        });
-        let mut files: Vec<FileDiff> = edited.collect();
-        if let Some(edited) = self
-            .edited
-            .filter(|_| has_changed_inputs(reason, StaleCause::Span))
-        {
-            files.extend(edited.messages(now.point));
-        }
-        let edited = self
-            .edited
-            .filter(|_| has_changed_inputs(reason, StaleCause::Probe));
-        if let Some((edited, probe)) = edited.zip(now.current.probe) {
-            files.extend(edited.probe(probe));
-        }
-        StepDifference { explained, files }
+    let reason = match recorded.filter(|(key, _)| *key != now.action.key) {
+        Some((_, old)) => Reason::from(difference(&old.inputs, &now.action.inputs(pipeline))),
+        None => reason(snapshot, pipeline, &now.action, &Refresh::default()),
+    };
+    match now.cached {
+        Some(_) => StepState::Superseded(reason),
+        None => StepState::Stale(reason),
     }
 }

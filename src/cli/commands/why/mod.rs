@@ -1,27 +1,26 @@
 //! `compeval why`: the chain behind a score.
 
 mod chain;
-mod source_changes;
 mod subject;
 
 use serde::Serialize;
 
-use crate::action::Stage;
+use crate::action::{Input, Stage};
 use crate::cli::args::Common;
-use crate::cli::commands::cache::{
-    EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot,
-};
+use crate::cli::changes::{known_texts, reason_blocks};
+use crate::cli::commands::cache::{EntryJson, input_lines, provenance, snapshot};
 use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
+use crate::entries::EntryCoordinate;
 use crate::pipeline::{CellCoordinate, ProjectPaths};
-use crate::plan::FailedAction;
-use crate::plan::StaleCause;
+use crate::plan::{FailedAction, FindText, Reason, StaleCause};
+use crate::report::styled;
 use base::locale::{Locale, localized};
 use base::say;
-use chain::{ChainStep, StepDifference, StepState, chain_of};
+use chain::{ChainStep, StepState, chain_of};
 use store::cache::{CacheSnapshot, Lookup};
 use subject::{CellKeys, ExplainedCell};
 
@@ -50,7 +49,7 @@ struct StepJson {
     why: Option<StaleCause>,
     changed: Vec<String>,
     entry: Option<EntryJson>,
-    inputs: Vec<InputJson>,
+    inputs: Vec<Input>,
 }
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
@@ -90,63 +89,52 @@ fn explain(
         );
         console.warn(localized("note:", "说明："), text);
     }
-    console.report(&json(subject, &steps, &snapshot), || {
-        page(console, &explanation(subject, &steps, console))
+    let text = known_texts(pipeline.as_ref(), &snapshot);
+    console.report(&json(subject, &steps, &snapshot, &text), || {
+        page(console, &explanation(subject, &steps, &text, console))
     });
     Ok(Exit::Done)
 }
 
-/// A state as it is printed; JSON has the English word.
-fn state_word(state: &StepState) -> &'static str {
-    match state {
-        StepState::Cached => localized("cached", "已缓存"),
-        StepState::Stale(_) => localized("stale", "过期"),
-        StepState::Superseded(_) => localized("superseded", "已被取代"),
-        StepState::Blocked => localized("blocked", "阻塞"),
-        StepState::Absent => localized("absent", "不存在"),
-    }
-}
-
-/// A state in a word, what differs, its style, and its meaning in words.
-fn describe(
-    state: &StepState,
-) -> (
-    &'static str,
-    Option<&StepDifference>,
-    TextStyle,
-    &'static str,
-) {
+/// A state: the word that JSON has, the words that are printed, what differs, and its style.
+fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, TextStyle) {
     match state {
         StepState::Cached => (
             "cached",
+            localized("cached  (nothing has changed)", "已缓存  （没有变化）"),
             None,
             TextStyle::Good,
-            localized("nothing has changed", "没有变化"),
         ),
-        StepState::Stale(differs) => (
+        StepState::Stale(reason) => (
             "stale",
-            Some(differs),
+            localized("stale  (it would run again)", "过期  （会重新运行）"),
+            Some(reason),
             TextStyle::Bad,
-            localized("it would run again", "会重新运行"),
         ),
-        StepState::Superseded(differs) => {
-            let meaning = localized(
-                "changed since; the current version has already run",
-                "之后有改动；当前版本已运行",
+        StepState::Superseded(reason) => {
+            let words = localized(
+                "superseded  (changed since; the current version has already run)",
+                "已被取代  （之后有改动；当前版本已运行）",
             );
-            ("superseded", Some(differs), TextStyle::Warning, meaning)
+            ("superseded", words, Some(reason), TextStyle::Warning)
         }
         StepState::Blocked => (
             "blocked",
+            localized(
+                "blocked  (waits for a stale action above)",
+                "阻塞  （等待上面过期的动作）",
+            ),
             None,
             TextStyle::Warning,
-            localized("waits for a stale action above", "等待上面过期的动作"),
         ),
         StepState::Absent => (
             "absent",
+            localized(
+                "absent  (not in the current project)",
+                "不存在  （不在当前项目中）",
+            ),
             None,
             TextStyle::Dim,
-            localized("not in the current project", "不在当前项目中"),
         ),
     }
 }
@@ -155,9 +143,9 @@ fn json<'a>(
     subject: &'a ExplainedCell<'_>,
     steps: &[ChainStep<'_>],
     snapshot: &CacheSnapshot,
+    text: FindText<'_>,
 ) -> WhyJson<'a> {
     let place = &subject.place;
-
     WhyJson {
         label: &subject.manifest.label,
         fixture: &place.fixture,
@@ -168,36 +156,37 @@ fn json<'a>(
         overall: subject.overall(),
         keys: &subject.keys,
         failure: subject.failure,
-        chain: steps.iter().map(|step| step_json(step, snapshot)).collect(),
+        chain: steps
+            .iter()
+            .map(|step| step_json(step, snapshot, text))
+            .collect(),
     }
 }
 
-fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot) -> StepJson {
-    let (state, differs, ..) = describe(&step.state);
-    let explained = differs.map(|differs| &differs.explained);
+fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> StepJson {
+    let (state, _, reason, _) = describe(&step.state);
     let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
+    let entry = step.entry.as_ref();
     StepJson {
         stage: step.stage,
         point: step.point,
         key: step.key.map(|key| key.to_string()),
         state,
-        why: explained.map(|explained| explained.why).or(blocked),
-        changed: explained
-            .map(|explained| explained.changed.clone())
-            .unwrap_or_default(),
-        entry: step
-            .entry
-            .as_ref()
-            .map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
-        inputs: step
-            .entry
-            .as_ref()
-            .map(|(_, meta)| inputs_json(meta))
+        why: reason.map(|reason| reason.cause).or(blocked),
+        changed: reason.map(|reason| reason.words(text)).unwrap_or_default(),
+        entry: entry.map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
+        inputs: entry
+            .map(|(_, meta)| meta.inputs.inputs.clone())
             .unwrap_or_default(),
     }
 }
 
-fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &Console) -> String {
+fn explanation(
+    subject: &ExplainedCell<'_>,
+    steps: &[ChainStep<'_>],
+    text: FindText<'_>,
+    console: &Console,
+) -> String {
     let CellCoordinate {
         fixture,
         point,
@@ -233,7 +222,7 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
     ];
     for step in steps {
         lines.push(String::new());
-        lines.extend(step_lines(step, point.0, console));
+        lines.extend(step_lines(step, &subject.place, text, console));
     }
     let next = console.next_line(Locale::printed(), next(subject, steps));
     lines.push(format!("\n{next}"));
@@ -251,9 +240,14 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
     }
 }
 
-fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String> {
-    let (_, differs, style, meaning) = describe(&step.state);
-    let at = if step.point == point {
+fn step_lines(
+    step: &ChainStep<'_>,
+    cell: &CellCoordinate,
+    text: FindText<'_>,
+    console: &Console,
+) -> Vec<String> {
+    let (_, state, reason, style) = describe(&step.state);
+    let at = if step.point == cell.point.0 {
         String::new()
     } else {
         say!(" at point {}", "，压缩点 {}", step.point)
@@ -265,27 +259,20 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
         .key
         .map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
-        "{}{}  {}  {}",
+        "{}{}  {}",
         console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
         console.paint(TextStyle::Dim, &key),
-        console.paint(style, state_word(&step.state)),
-        console.paint(TextStyle::Dim, &say!("({meaning})", "（{meaning}）")),
+        console.paint(style, state),
     )];
-    if let Some(StepDifference { explained, files }) = differs {
-        let changed = explained.changed.join(localized("; ", "；"));
-        let colon = if changed.is_empty() {
-            ""
-        } else {
-            localized(": ", "：")
+    if let Some(reason) = reason {
+        let place = EntryCoordinate {
+            point: Some(step.point),
+            probe: cell.probe.as_ref().map(ToString::to_string),
+            ..EntryCoordinate::default()
         };
-        lines.push(format!(
-            "  {}{colon}{changed}",
-            console.paint(style, explained.why.words())
-        ));
-        for (file, hunks) in files {
-            lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
-            lines.extend(hunk_lines(hunks, "    ", console));
-        }
+        let blocks = reason_blocks(reason, style, &place, text);
+        let differs = console.styled(&styled(&blocks, usize::MAX));
+        lines.extend(differs.lines().map(|line| format!("  {line}")));
     }
     if let Some(failure) = step.failure {
         let failed = console.labelled(

@@ -147,7 +147,7 @@ fn unused_texts(
     let mut used = kept.clone();
     for record in &live {
         match packs.header(record) {
-            Ok(header) => used.extend(header.texts()),
+            Ok(header) => used.extend(header.texts),
             // the sources of a damaged entry are unknown, so every text is kept
             Err(_) => return Vec::new(),
         }

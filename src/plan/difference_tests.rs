@@ -2,23 +2,24 @@
 
 use super::*;
 
-fn part(text: &str) -> InputPart {
-    InputPart {
+fn part(text: &str) -> Input {
+    Input {
+        name: "".into(),
         digest: Digest::hash(text),
         text: Some(text.to_owned()),
     }
 }
 
-fn long(text: &str) -> InputPart {
-    InputPart {
-        digest: Digest::hash(text),
+fn long(text: &str) -> Input {
+    Input {
         text: None,
+        ..part(text)
     }
 }
 
-fn change(name: &str, old: Option<InputPart>, new: Option<InputPart>) -> InputChange {
+fn change(name: &str, old: Option<Input>, new: Option<Input>) -> InputChange {
     InputChange {
-        part: name.to_owned(),
+        name: name.to_owned(),
         old,
         new,
     }
@@ -31,46 +32,65 @@ fn differs(name: &str) -> InputChange {
 const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
 const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
 
-fn current() -> CurrentSources<'static> {
-    let origin = |name, path, text| SourceText {
-        name,
-        path: Some(path),
-        text,
+/// Sources with these texts of the prompt and the rubric.
+fn sources(prompt: &str, rubric: &str) -> Vec<Source> {
+    let source = |name: &'static str, path: &str, text: &str| Source {
+        name: name.into(),
+        path: Some(path.to_owned()),
         digest: Digest::hash(text),
     };
-    CurrentSources {
-        prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
-        rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),
-        fixture: Some("fixtures/debug.json"),
-        bank: Some("probes/debug.probes.json"),
-        probe: Some("p1"),
-    }
+    vec![
+        source("prompt", "prompts/anchored.md", prompt),
+        source("rubric", "rubric.toml", rubric),
+        source("fixture", "fixtures/debug.json", "fixture"),
+        source("probe p1", "probes/debug.probes.json", "bank"),
+    ]
 }
 
-fn sources(prompt: &str, rubric: &str) -> Sources {
-    let source = |text: &str, path: &str| SourceRef {
-        digest: Digest::hash(text),
-        path: Some(path.to_owned()),
+/// The older or the newer side of `changes`.
+fn document(
+    changes: &[InputChange],
+    side: fn(&InputChange) -> &Option<Input>,
+    sources: Vec<Source>,
+) -> InputsDocument {
+    let mut document = InputsDocument {
+        stage: Stage::Judge,
+        schema: 1,
+        repetition: Default::default(),
+        inputs: Vec::new(),
+        sources,
     };
-    let prompt = ("prompt".into(), source(prompt, "prompts/anchored.md"));
-    Sources([prompt, ("rubric".into(), source(rubric, "rubric.toml"))].into())
+    for change in changes {
+        let Some(input) = side(change) else { continue };
+        let number = input.text.as_deref().and_then(|text| text.parse().ok());
+        match change.name.as_str() {
+            "schema" => document.schema = number.unwrap(),
+            "repetition" => document.repetition.judge = number.map(u32::from),
+            name => document.inputs.push(Input {
+                name: name.to_owned().into(),
+                ..input.clone()
+            }),
+        }
+    }
+    document
 }
 
 /// How `changes` are worded, as `why: changed; changed`.
-fn worded(changes: &[InputChange], old: &Sources) -> String {
+fn worded(changes: &[InputChange], old: &[Source]) -> String {
     let stored = |digest: &Digest| {
-        [OLD, "a = 1\nb = 1\n"]
+        [OLD, NEW, "a = 1\nb = 1\n", "a = 1\nb = 2\n"]
             .into_iter()
             .find(|text| Digest::hash(text) == *digest)
+            .map(str::to_owned)
     };
-    let read_text = |digest: &Digest| stored(digest).map(str::to_owned);
-    let reason = StaleReason::Changed(changes.to_vec());
-    let StaleExplanation { why, changed } =
-        Explainer::new(&read_text).explain(&reason, Some(old), &current());
-    format!("{why}: {}", changed.join("; "))
+    let reason = Reason::from(difference(
+        &document(changes, |change| &change.old, old.to_vec()),
+        &document(changes, |change| &change.new, same()),
+    ));
+    format!("{}: {}", reason.cause, reason.words(&stored).join("; "))
 }
 
-fn same() -> Sources {
+fn same() -> Vec<Source> {
     sources(NEW, "a = 1\nb = 2\n")
 }
 
@@ -209,31 +229,36 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 }
 
 #[test]
-fn a_reason_other_than_a_change_has_a_phrase_of_its_own() {
-    let of = |reason: StaleReason| {
-        let StaleExplanation { why, changed } =
-            Explainer::new(&|_| None).explain(&reason, None, &current());
-        format!("{why} {changed:?}")
-    };
-    let failed = StaleReason::Failed {
-        class: "overloaded".to_owned(),
-    };
+fn a_failure_says_what_is_known_of_it() {
+    let of = |reason: Reason| format!("{} {:?}", reason.cause, reason.words(&|_| None));
     let all = [
-        StaleReason::NeverRun,
-        failed,
-        StaleReason::Unreadable,
-        StaleReason::Pruned,
-        StaleReason::Damaged,
-        StaleReason::Refreshed,
-        StaleReason::Changed(Vec::new()),
+        StaleCause::NeverRun.into(),
+        Reason::failed("overloaded"),
+        StaleCause::Pruned.into(),
+        Reason::from(Vec::new()),
     ];
     insta::assert_snapshot!(all.map(of).join("\n"), @r#"
     never computed []
     failed last time ["overloaded"]
-    failed last time ["the reply could not be used"]
     pruned []
-    damaged []
-    refreshed on request []
     never computed []
     "#);
+}
+
+#[test]
+fn an_input_that_comes_or_goes_differs() {
+    let came = [change("model", None, Some(part("m")))];
+    let names = |old: &[InputChange], new: &[InputChange]| -> Vec<(String, bool, bool)> {
+        let (old, new) = (
+            document(old, |change| &change.new, Vec::new()),
+            document(new, |change| &change.new, Vec::new()),
+        );
+        let changes = differing_inputs(&old, &new).into_iter();
+        changes
+            .map(|change| (change.name, change.old.is_some(), change.new.is_some()))
+            .collect()
+    };
+    assert_eq!(names(&came, &came), []);
+    assert_eq!(names(&[], &came), [("model".to_owned(), false, true)]);
+    assert_eq!(names(&came, &[]), [("model".to_owned(), true, false)]);
 }

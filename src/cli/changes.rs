@@ -1,0 +1,164 @@
+//! What differs between the inputs of two actions, as `why` and `cache show` print it: the reason in words, then the lines
+//! that differ in each text.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use crate::action::Digest;
+use crate::entries::EntryCoordinate;
+use crate::pipeline::{Pipeline, data_files};
+use crate::plan::{Change, FindText, Hunk, Reason, StaleCause, hunks, source_texts};
+use crate::probe::ParsedBank;
+use crate::report::{Block, TextStyle};
+use base::locale::localized;
+use base::say;
+use base::text::line_and_column;
+use sessions::transcript::{ParsedFixture, render};
+use store::cache::{CacheSnapshot, Lookup};
+
+/// Lines shown before and after those that differ.
+pub(crate) const AROUND: usize = 1;
+
+/// The texts that a change can be explained with: those of the project as it is, and those that the cache has.
+pub(crate) fn known_texts<'a>(
+    pipeline: Option<&Pipeline>,
+    snapshot: &'a CacheSnapshot,
+) -> impl Fn(&Digest) -> Option<String> + use<'a> {
+    let mut current = HashMap::new();
+    if let Some(pipeline) = pipeline {
+        let sources = source_texts(pipeline);
+        current.extend(sources.map(|source| (source.digest, source.text.to_owned())));
+        current.extend(data_files(pipeline).map(|file| (file.digest, file.text.to_string())));
+    }
+    move |digest| {
+        let known = current.get(digest).cloned();
+        known.or_else(|| snapshot.read_text(digest))
+    }
+}
+
+/// A reason, and the lines in which texts differ, for what was made for `place`.
+pub(crate) fn reason_blocks(
+    reason: &Reason,
+    style: TextStyle,
+    place: &EntryCoordinate,
+    text: FindText<'_>,
+) -> Vec<Block> {
+    let words = reason.words(text).join(localized("; ", "；"));
+    let colon = if words.is_empty() {
+        ""
+    } else {
+        localized(": ", "：")
+    };
+    let cause = reason.cause.words();
+    let mut blocks = vec![Block::Sentence(style, format!("{cause}{colon}{words}"))];
+    for change in &reason.changes {
+        let block = match (edited_lines(change, place, text), is_of_file(change.cause)) {
+            (Some((name, lines)), _) if !lines.is_empty() => Block::Diff(name, lines, 0),
+            (None, true) if change.texts.is_some() => {
+                let missing = say!(
+                    "{}: the earlier text is not in this cache",
+                    "{}：此缓存中没有之前的文本",
+                    change.what
+                );
+                Block::Sentence(TextStyle::Dim, missing)
+            }
+            _ => continue,
+        };
+        if !blocks.contains(&block) {
+            blocks.push(block);
+        }
+    }
+    blocks
+}
+
+/// Whether the texts of such a change are those of a file, which a cache keeps unless the entry was pulled.
+fn is_of_file(cause: StaleCause) -> bool {
+    let files = [
+        StaleCause::Prompt,
+        StaleCause::Rubric,
+        StaleCause::Span,
+        StaleCause::Probe,
+    ];
+    files.contains(&cause)
+}
+
+/// The lines of a unified diff of what has changed, with the name of the text; `None` if a text is not known.
+pub(crate) fn edited_lines(
+    change: &Change,
+    place: &EntryCoordinate,
+    text: FindText<'_>,
+) -> Option<(String, Vec<String>)> {
+    let (old, new) = change.texts?;
+    let (old, new) = (text(&old)?, text(&new)?);
+    let (name, edited) = match change.cause {
+        // In the file a message is one line, however long.
+        StaleCause::Span => (
+            say!("{}, as models read it", "{}（模型读到的内容）", change.what),
+            hunks(
+                &messages_before(&old, place.point)?,
+                &messages_before(&new, place.point)?,
+                AROUND,
+            ),
+        ),
+        StaleCause::Probe => {
+            let lines = lines_of_probe(&new, place.probe.as_deref()?)?;
+            let mut edited = hunks(&old, &new, AROUND);
+            edited.retain(|hunk| is_within(hunk, &lines));
+            let path = change.what.split(": ").next().unwrap_or_default();
+            (path.to_owned(), edited)
+        }
+        _ => (change.what.clone(), hunks(&old, &new, AROUND)),
+    };
+    Some((name, edited.iter().flat_map(Hunk::unified).collect()))
+}
+
+/// The messages of a fixture before a point, as one text.
+fn messages_before(fixture: &str, point: Option<u32>) -> Option<String> {
+    let fixture = ParsedFixture::read(fixture).ok()?.fixture;
+    let points = fixture.effective_points();
+    let at = (point? as usize).checked_sub(1);
+    let end = at.and_then(|at| points.get(at).copied());
+    let end = end.unwrap_or(fixture.messages.len());
+    Some(render(fixture.messages.get(fixture.start()..end)?))
+}
+
+/// The lines, from 1, that a probe has in its bank.
+fn lines_of_probe(bank: &str, id: &str) -> Option<RangeInclusive<usize>> {
+    let parsed = ParsedBank::read(bank).ok()?;
+    let mut probes = parsed.bank.probes.iter();
+    let bytes = &parsed
+        .places
+        .get(probes.position(|probe| *probe.id.0 == *id)?)?
+        .probe;
+    let [(first, _), (last, _)] = [bytes.start, bytes.end].map(|at| line_and_column(bank, at));
+    Some(first..=last)
+}
+
+/// Whether a line of these has changed.
+fn is_within(hunk: &Hunk, lines: &RangeInclusive<usize>) -> bool {
+    let mut at = hunk.line;
+    hunk.lines.iter().any(|line| {
+        let here = at;
+        at += usize::from(!line.starts_with('-'));
+        !line.starts_with(' ') && lines.contains(&here)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_within_the_lines_counts() {
+        let text = "a\nb\nc\nd\n";
+        let edited = hunks(text, "a\nb\nc\nD\n", 1);
+        let within: Vec<bool> = edited
+            .iter()
+            .map(|hunk| is_within(hunk, &(2..=3)))
+            .collect();
+        assert_eq!(
+            (within, is_within(&edited[0], &(4..=4))),
+            (vec![false], true)
+        );
+    }
+}
