@@ -1,13 +1,15 @@
 //! Comparisons of the two sides that `compare` is given, and of a run with its baseline.
 
+use std::collections::HashMap;
+
 use super::error::EvaluationError;
 use super::request::Baseline;
-use crate::action::Digest;
-use crate::pipeline::{MatrixSelection, Pipeline};
+use crate::action::{ActionKey, Digest};
+use crate::pipeline::{CellCoordinate, MatrixSelection, Pipeline};
 use crate::plan::{changed_places, hunks};
 use crate::results::{
     Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Label, Regradings, ResultSet,
-    ResultsFolder, Side, TextEdit, compare, labels, open_side, require_comparable,
+    ResultsFolder, SetError, Side, TextEdit, compare, labels, open_side, require_comparable,
 };
 use base::files::FileError;
 use store::cache::Lookup;
@@ -133,6 +135,25 @@ pub fn check_baseline(
     let scope = scope(selection, Some(baseline));
     require_comparable(design.clone(), folder.manifest()?, method.as_deref(), scope)
         .map_err(EvaluationError::OtherBaseline)
+}
+
+/// The actions behind the rows of a baseline, by their places: a plan says what has changed since.
+///
+/// # Errors
+/// The baseline cannot be read.
+pub fn baseline_actions(
+    pipeline: &Pipeline,
+    baseline: &Baseline,
+) -> Result<HashMap<CellCoordinate, ActionKey>, EvaluationError> {
+    let (folder, method) = open_side_in(pipeline, &baseline.side)?;
+    let mut actions = HashMap::new();
+    for row in folder.rows()?.scored() {
+        let row = row.map_err(SetError::from)?;
+        if method.as_ref().is_none_or(|method| *method == row.method) {
+            actions.extend(row.actions());
+        }
+    }
+    Ok(actions)
 }
 
 /// What the comparison may leave out. A run of selected fixtures or probes is compared only on what both

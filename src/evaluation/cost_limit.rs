@@ -65,7 +65,7 @@ pub(super) fn check_cost_limit(
         refresh: &refresh,
         prices: &prices,
         submitted: &submitted,
-        reasons: false,
+        explained: None,
     };
     let expected = forecast(Preparer::new(pipeline, &matrix), store, assumptions).ok();
     let expected = expected.and_then(|found| found.estimate.usd);

@@ -672,7 +672,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                 &context.texts,
                 context.cell.point.0..context.cell.point.0 + 1,
             ),
-            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => return 0.0,
+            Task::Side(_) | Task::Selftest(_) => return 0.0,
         };
         let sizes = points.filter_map(|point| self.value_tokens(&text(texts, PointIx(point)).text));
         let sizes: Vec<f64> = sizes.collect();

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::cost_estimate::{CostEstimate, WorstCase};
-use super::difference::{Change, Reason, StaleCause};
+use super::difference::{Change, FindText, Reason, StaleCause, difference};
 use super::estimate::{Estimates, Estimator, StageDuration, TooLong};
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
-use super::recovery::follow;
+use super::recovery::cached_outcome;
 use super::sources::source_texts;
-use super::status::{ActionStatus, look_up, reason};
+use super::status::reason;
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Digest, StageName};
-use crate::entries::Refresh;
-use crate::pipeline::MatrixCounts;
+use crate::entries::{EntryLookup, Refresh};
+use crate::pipeline::{CellCoordinate, MatrixCounts};
 use models::Prices;
 use store::cache::{Lookup, Record};
 
@@ -64,6 +64,8 @@ pub struct Forecast {
     pub stages: BTreeMap<StageName, StageForecast>,
     /// Why stale actions are stale, largest group first.
     pub reasons: Vec<ReasonGroup>,
+    /// What has changed since the baseline, cached or not, if there is one.
+    pub since_baseline: Vec<ReasonGroup>,
     /// Prompts that are too long for their models.
     pub too_long: Vec<TooLong>,
     pub estimate: CostEstimate,
@@ -96,8 +98,8 @@ pub struct Assumptions<'a> {
     pub prices: &'a Prices,
     /// Actions of open batches.
     pub submitted: &'a HashSet<ActionKey>,
-    /// Whether reasons are wanted; a run needs only the numbers.
-    pub reasons: bool,
+    /// Whether reasons are wanted, with the actions of a baseline to compare with; a run needs only the numbers.
+    pub explained: Option<&'a HashMap<CellCoordinate, ActionKey>>,
 }
 
 /// Walks the matrix over what `lookup` has, without doing anything.
@@ -107,15 +109,15 @@ pub fn forecast<L: Lookup>(
     assumptions: Assumptions<'_>,
 ) -> Result<Forecast, PrepareError> {
     let estimator = Estimator::new(preparer.pipeline(), lookup, assumptions.prices);
-    let (seen, groups) = (HashSet::new(), BTreeMap::new());
     let forecast = Forecast::default();
     let mut walk = ForecastWalk {
         preparer,
         lookup,
         assumptions,
         forecast,
-        seen,
-        groups,
+        seen: HashSet::new(),
+        groups: ReasonGroups::new(),
+        since_baseline: ReasonGroups::new(),
         estimator,
     };
     walk.count_cells();
@@ -123,8 +125,19 @@ pub fn forecast<L: Lookup>(
     Ok(walk.finish())
 }
 
-/// What stale actions of one group have in common: stage, method, reason, what changed.
-type Group = (StageName, Option<String>, StaleCause, Vec<Change>);
+/// The number of actions by what they have in common: stage, method, reason, what changed.
+type ReasonGroups = BTreeMap<(StageName, Option<String>, StaleCause, Vec<Change>), u64>;
+
+/// Adds an action to its group.
+fn add_to(groups: &mut ReasonGroups, stage: StageName, method: Option<String>, reason: Reason) {
+    let Reason { cause, mut changes } = reason;
+    // Each action has outputs of its own: what they are says nothing of a group.
+    for change in changes.iter_mut().filter(|change| !change.is_of_lines()) {
+        change.texts = None;
+    }
+    let group = (stage, method, cause, changes);
+    *groups.entry(group).or_default() += 1;
+}
 
 struct ForecastWalk<'w, L> {
     preparer: Preparer<'w>,
@@ -132,7 +145,8 @@ struct ForecastWalk<'w, L> {
     assumptions: Assumptions<'w>,
     forecast: Forecast,
     seen: HashSet<ActionKey>,
-    groups: BTreeMap<Group, u64>,
+    groups: ReasonGroups,
+    since_baseline: ReasonGroups,
     estimator: Estimator<'w, L>,
 }
 
@@ -164,20 +178,12 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let stage = action.task.stage();
         self.stage(stage).cells += u64::from(stage == StageName::Selftest);
         let is_new = self.seen.insert(action.key);
-        let status = look_up(
-            self.lookup,
-            &self.preparer,
-            action,
-            self.assumptions.refresh,
-        );
-        // An output that cannot be read is made again by a run.
-        if let ActionStatus::Cached {
-            resolved, record, ..
-        } = status
-            && let Ok(outcome) = follow(self.lookup, &self.preparer, &action.task, resolved, None)
-        {
+        let refresh = self.assumptions.refresh;
+        let cached = cached_outcome(self.lookup, &self.preparer, action, refresh);
+        if let Some((outcome, record)) = cached {
             if is_new {
                 self.count_cached(stage, &record);
+                self.count_since_baseline(action, record.key);
             }
             return outcome;
         }
@@ -187,6 +193,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             counts.submitted += u64::from(is_new);
         } else if is_new {
             self.count_stale(action);
+            self.count_since_baseline(action, action.key);
             self.estimator.add_later_steps(action);
         }
         TaskOutcome::Unresolved
@@ -210,17 +217,31 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         if let Some(found) = self.estimator.add_stale(stage, method.as_ref(), action) {
             self.note_too_long(found);
         }
-        if self.assumptions.reasons {
-            let Reason { cause, mut changes } =
-                reason(self.lookup, pipeline, action, self.assumptions.refresh);
-            // Each action has outputs of its own: what they are says nothing of a group.
-            for change in changes.iter_mut().filter(|change| !change.is_of_lines()) {
-                change.texts = None;
-            }
-            *self
-                .groups
-                .entry((stage, method, cause, changes))
-                .or_default() += 1;
+        if self.assumptions.explained.is_some() {
+            let found = reason(self.lookup, pipeline, action, self.assumptions.refresh);
+            add_to(&mut self.groups, stage, method, found);
+        }
+    }
+
+    /// Counts what has changed since the action that the baseline has at this place; `now` is the key of the output, or of
+    /// the stale action.
+    fn count_since_baseline(&mut self, action: &Action, now: ActionKey) {
+        let pipeline = self.preparer.pipeline();
+        let Some(baseline) = self.assumptions.explained.filter(|known| !known.is_empty()) else {
+            return;
+        };
+        let place = action.task.place(pipeline);
+        let before = place
+            .cell()
+            .and_then(|cell| Some((cell, *baseline.get(cell)?)));
+        let Some((cell, before)) = before.filter(|(_, before)| *before != now) else {
+            return;
+        };
+        let record = self.lookup.find(&before);
+        if let Some(old) = record.and_then(|record| self.lookup.meta(&record).ok()) {
+            let changes = difference(&old.inputs, &action.inputs(pipeline));
+            let (stage, method) = (action.task.stage(), Some(cell.method.to_string()));
+            add_to(&mut self.since_baseline, stage, method, changes.into());
         }
     }
 
@@ -260,18 +281,8 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             let known = current.get(digest).map(ToString::to_string);
             known.or_else(|| self.lookup.read_text(digest))
         };
-        let groups = self.groups.into_iter();
-        let groups = groups.map(|((stage, method, cause, changes), actions)| ReasonGroup {
-            stage,
-            method,
-            why: cause,
-            changed: Reason { cause, changes }.words(&text),
-            actions,
-        });
-        self.forecast.reasons = groups.collect();
-        self.forecast
-            .reasons
-            .sort_by_key(|group| std::cmp::Reverse(group.actions));
+        self.forecast.reasons = in_words(self.groups, &text);
+        self.forecast.since_baseline = in_words(self.since_baseline, &text);
         let Estimates {
             total,
             worst,
@@ -288,4 +299,19 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             ..self.forecast
         }
     }
+}
+
+/// The groups in words, the largest first.
+fn in_words(groups: ReasonGroups, text: FindText<'_>) -> Vec<ReasonGroup> {
+    let groups = groups.into_iter();
+    let groups = groups.map(|((stage, method, cause, changes), actions)| ReasonGroup {
+        stage,
+        method,
+        why: cause,
+        changed: Reason { cause, changes }.words(text),
+        actions,
+    });
+    let mut groups: Vec<ReasonGroup> = groups.collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.actions));
+    groups
 }

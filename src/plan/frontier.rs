@@ -146,7 +146,7 @@ impl<'p> Frontier<'p> {
     /// counted, that can have no output because this one has none.
     pub fn resolve(&mut self, task: &Task, outcome: TaskOutcome) -> MatrixCounts {
         match task {
-            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => MatrixCounts::default(),
+            Task::Side(_) | Task::Selftest(_) => MatrixCounts::default(),
             Task::Compress(task) => self.resolve_compress(task, outcome),
             Task::Answer(task) => {
                 self.ready.append(&mut task.context.waiting.borrow_mut());

@@ -34,7 +34,7 @@ pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels}
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
-pub use recovery::follow;
+pub use recovery::{cached_outcome, follow};
 pub use side_tasks::{
     AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions,
     selftest_grades,
@@ -44,7 +44,7 @@ pub use status::{
     ActionStatus, cache_coordinate, cell_coordinate, earlier_output, look_up, reason,
 };
 pub use task::{
-    AnswerTask, CompressTask, GenerationTask, JudgeTask, RegradeTask, Resolved, ResolvedContext,
-    SelftestTask, Task, TaskOutcome,
+    AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, SelftestTask, SideTask, Task,
+    TaskOutcome,
 };
 pub use texts::FixtureTexts;

@@ -346,7 +346,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// As [`OutputCache::context`]; also if no input of the task has the digest.
     pub fn text_of(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutputUnavailable> {
         let context = match task {
-            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => None,
+            Task::Side(_) | Task::Selftest(_) => None,
             Task::Compress(task) => task.before.as_ref(),
             Task::Answer(task) => Some(&task.context),
             Task::Judge(judge) if judge.answer.out == *digest => {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::action::{
     ActionKey, BuiltInStrategy, InputValue, InputsDocument, ModelRequest, Repetition, RequestTurn,
-    Stage, Work,
+    Stage, StageName, Work,
 };
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, Strategy};
@@ -14,7 +14,7 @@ use crate::probe::Probe;
 use models::Operation;
 
 use super::sources::sources_of;
-use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
+use super::task::{AnswerTask, CompressTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
 
 /// A piece of work with its key, and the task that it is for.
@@ -108,13 +108,11 @@ impl<'p> Preparer<'p> {
     /// The action of a task.
     pub fn prepare(&self, task: &Task) -> Result<Action, PrepareError> {
         let (stage, repetition, work) = match task {
-            Task::Generate(task) => generate(task),
+            Task::Side(task) => (task.kind(), task.repetition, task.work.clone()),
             Task::Selftest(task) => self.selftest(task)?,
             Task::Compress(task) => self.compress(task)?,
             Task::Answer(task) => self.answer(task)?,
             Task::Judge(task) => self.judge(task)?,
-            // Its occasion sets it apart from every repetition.
-            Task::Regrade(task) => (Stage::Judge, Repetition::NONE, task.work.clone()),
         };
         Ok(Action {
             attempts: self.attempts(task),
@@ -125,7 +123,7 @@ impl<'p> Preparer<'p> {
     /// Replies that may break the contract of the stage before an action fails.
     fn attempts(&self, task: &Task) -> u32 {
         match task {
-            Task::Generate(task) if task.probe.is_none() => self
+            Task::Side(task) if task.stage == StageName::Probes => self
                 .pipeline
                 .generators
                 .first()
@@ -263,21 +261,6 @@ impl<'p> Preparer<'p> {
             .borrow_mut()
             .insert((cell.probe, judge), question.clone());
         Ok(question)
-    }
-}
-
-/// Writes probes, or asks one as the method `none` asks it in the first run.
-fn generate(task: &GenerationTask) -> Parts {
-    match task.probe {
-        None => (Stage::Probes, Repetition::NONE, task.work.clone()),
-        Some(_) => {
-            let repetition = Repetition {
-                compress: Some(1),
-                answer: Some(1),
-                judge: None,
-            };
-            (Stage::Answer, repetition, task.work.clone())
-        }
     }
 }
 

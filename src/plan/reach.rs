@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use super::frontier::Frontier;
 use super::prepare::{PrepareError, Preparer};
-use super::recovery::follow;
-use super::status::{ActionStatus, look_up};
+use super::recovery::cached_outcome;
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
 use crate::entries::{EntryRecord, Refresh};
@@ -45,18 +44,18 @@ pub fn reachable<L: Lookup>(
     while let Some(task) = frontier.next_ready() {
         let action = preparer.prepare(&task)?;
         let is_new = reachable.keys.insert(action.key);
-        let outcome = match look_up(lookup, &preparer, &action, &refresh) {
-            ActionStatus::Cached { resolved, .. } => {
+        let outcome = match cached_outcome(lookup, &preparer, &action, &refresh) {
+            Some((outcome, record)) => {
                 // A reply that is reused under a higher limit has a key of its own.
-                reachable.keys.insert(resolved.key);
-                follow(lookup, &preparer, &task, resolved, None).ok()
+                reachable.keys.insert(record.key);
+                outcome
             }
-            ActionStatus::Stale => None,
+            None => {
+                reachable.stale += u64::from(is_new);
+                TaskOutcome::Unresolved
+            }
         };
-        if outcome.is_none() {
-            reachable.stale += u64::from(is_new);
-        }
-        frontier.resolve(&task, outcome.unwrap_or(TaskOutcome::Unresolved));
+        frontier.resolve(&task, outcome);
     }
     Ok(reachable)
 }

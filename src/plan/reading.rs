@@ -1,12 +1,12 @@
 //! Reads an output from a body. Pure and repeated at every use, so a new reading rule costs no request.
 
-use crate::action::Digest;
+use crate::action::{Digest, StageName};
 use crate::answer::{self, Answer, Excerpt, SearchFault, SearchProtocol, SearchRequest};
 use crate::compress::{
     self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning,
 };
 use crate::entries::BodyFormat;
-use crate::judge::{self, CriterionScore, ReplyFault};
+use crate::judge::{self, CriterionScore, JudgeQuestion, ReplyFault};
 use crate::pipeline::PLANTED_NEXT;
 use crate::planted;
 use crate::probe::{ProbeCandidate, read_candidates};
@@ -115,34 +115,30 @@ pub fn read_reply(
     match task {
         Task::Answer(task) => read_answer(preparer, task, dialect, reply),
         _ if reply.truncated => Err(ReadFault::Truncated.into()),
-        Task::Generate(task) if task.probe.is_some() => {
-            Ok(Output::Answer(answer::read(&reply.text, false)?))
-        }
-        Task::Generate(_) => {
-            let (candidates, unreadable) = read_candidates(&reply.text)?;
-            Ok(Output::Probes {
-                candidates,
-                unreadable,
-            })
-        }
-        Task::Selftest(task) => Ok(Output::Grades(judge::read_reply(
-            &reply.text,
-            task.question.criteria(),
-        )?)),
-        Task::Regrade(task) => Ok(Output::Grades(judge::read_reply(
-            &reply.text,
-            task.question.criteria(),
-        )?)),
+        Task::Side(task) => match (&task.judged, task.stage) {
+            (Some((_, question)), _) => read_grades(reply, question),
+            (None, StageName::Probes) => {
+                let (candidates, unreadable) = read_candidates(&reply.text)?;
+                Ok(Output::Probes {
+                    candidates,
+                    unreadable,
+                })
+            }
+            (None, _) => Ok(Output::Answer(answer::read(&reply.text, false)?)),
+        },
+        Task::Selftest(task) => read_grades(reply, &task.question),
         Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
         Task::Judge(task) => {
             let question =
                 preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
-            Ok(Output::Grades(judge::read_reply(
-                &reply.text,
-                question.criteria(),
-            )?))
+            read_grades(reply, &question)
         }
     }
+}
+
+fn read_grades(reply: &Completion, question: &JudgeQuestion) -> Result<Output, Unreadable> {
+    let grades = judge::read_reply(&reply.text, question.criteria())?;
+    Ok(Output::Grades(grades))
 }
 
 /// Reads an answer, or what a step towards one asks for.
@@ -207,9 +203,7 @@ fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
             Some(SearchProtocol::Tool) => Operation::UseTools,
             _ => Operation::Generate,
         },
-        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => {
-            Operation::Generate
-        }
+        Task::Side(_) | Task::Selftest(_) | Task::Judge(_) => Operation::Generate,
     }
 }
 

@@ -5,14 +5,35 @@
 use std::rc::Rc;
 
 use super::outputs::{OutputUnavailable, read_entry};
-use super::prepare::Preparer;
+use super::prepare::{Action, Preparer};
 use super::reading::Output;
+use super::status::{ActionStatus, look_up};
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
 use crate::answer::{Answerer, Excerpt, Exchange, Recovery, TruncatedReplies};
+use crate::entries::Refresh;
 use crate::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
-use store::cache::Lookup;
+use store::cache::{Lookup, Record};
+
+/// What follows from the output of an action, and its record, if it is in the cache and can be read. An output that cannot
+/// be read is made again by a run.
+pub fn cached_outcome<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    action: &Action,
+    refresh: &Refresh,
+) -> Option<(TaskOutcome, Record)> {
+    match look_up(lookup, preparer, action, refresh) {
+        ActionStatus::Cached {
+            resolved, record, ..
+        } => {
+            let outcome = follow(lookup, preparer, &action.task, resolved, None);
+            Some((outcome.ok()?, record))
+        }
+        ActionStatus::Stale => None,
+    }
+}
 
 /// What follows from the output of a task. `output` is that output if it was just read; otherwise it is read, but only
 /// if the answerer may search or fails truncated answers.

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use super::outputs::read_entry;
 use super::prepare::{Action, PrepareError, Preparer, judge_request, question_about};
 use super::reading::Output;
-use super::task::{GenerationTask, RegradeTask, SelftestTask, Task};
+use super::task::{SelftestTask, SideTask, Task};
 use super::texts::FixtureTexts;
-use crate::action::{Digest, InputValue, ModelRequest, Work};
+use crate::action::{Digest, InputValue, ModelRequest, Repetition, StageName, Work};
 use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::judge::{Case, CriterionScore, JudgeQuestion};
-use crate::pipeline::{Generator, JudgeIx, Matrix, Pipeline, PointIx};
+use crate::pipeline::{Generator, JudgeIx, Matrix, Pipeline, Place, PointIx};
 use crate::probe::{Probe, generation_work, probes_per_point};
 use store::cache::Lookup;
 
@@ -29,11 +29,15 @@ pub fn generation(
         texts.span(point).text,
         &wanted,
     )?;
-    let (fixture, point) = (texts.loaded().name().to_owned(), point.number().0);
-    Ok(Task::Generate(Rc::new(GenerationTask {
-        fixture,
-        point,
-        probe: None,
+    Ok(Task::Side(Rc::new(SideTask {
+        place: Place::Generation {
+            fixture: texts.loaded().name().to_owned(),
+            point: point.number().0,
+            probe: None,
+        },
+        stage: StageName::Probes,
+        judged: None,
+        repetition: Repetition::NONE,
         work,
     })))
 }
@@ -61,11 +65,19 @@ pub fn asking_without_context(
         archive,
     };
     let work = answer::prepare(answerer, &input)?;
-    let (fixture, probe) = (fixture.to_owned(), Some(probe.id.to_string()));
-    Ok(Task::Generate(Rc::new(GenerationTask {
-        fixture,
-        point,
-        probe,
+    Ok(Task::Side(Rc::new(SideTask {
+        place: Place::Generation {
+            fixture: fixture.to_owned(),
+            point,
+            probe: Some(probe.id.to_string()),
+        },
+        stage: StageName::Answer,
+        judged: None,
+        repetition: Repetition {
+            compress: Some(1),
+            answer: Some(1),
+            judge: None,
+        },
         work,
     })))
 }
@@ -166,10 +178,15 @@ pub fn regrading(
         occasion: Some(occasion),
         ..request
     });
-    Ok(Task::Regrade(Rc::new(RegradeTask {
-        judge,
-        answer: answer.name.to_owned(),
-        question,
+    Ok(Task::Side(Rc::new(SideTask {
+        place: Place::Regrading {
+            judge: pipeline.judge(judge).name.0.to_string(),
+            answer: answer.name.to_owned(),
+        },
+        stage: StageName::Regrade,
+        judged: Some((judge, question)),
+        // Its occasion sets it apart from every repetition.
+        repetition: Repetition::NONE,
         work,
     })))
 }

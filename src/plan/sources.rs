@@ -1,6 +1,6 @@
 //! What actions are made from: prompts, the rubric, the files behind them. They are stored with an entry as its sources.
 
-use crate::action::{Digest, Source};
+use crate::action::{Digest, Source, StageName};
 use crate::answer::Answerer;
 use crate::compress::Strategy;
 use crate::judge::{JudgeSpec, Rubric};
@@ -31,17 +31,19 @@ pub struct SourceText<'p> {
 /// The prompt of a task, if it has one.
 pub fn prompt_of<'p>(pipeline: &'p Pipeline, task: &Task) -> Option<SourceText<'p>> {
     match task {
-        Task::Generate(task) if task.probe.is_none() => {
+        Task::Side(task) if task.stage == StageName::Probes => {
             let writer = pipeline.generators.first()?;
             let path = writer.prompt_path.as_deref();
             Some(SourceText::prompt(writer.template.text(), path))
         }
-        Task::Generate(_) => Some(SourceText::from_answerer(pipeline.answerers.first()?)),
+        Task::Side(task) if task.judged.is_none() => {
+            Some(SourceText::from_answerer(pipeline.answerers.first()?))
+        }
         Task::Compress(_) => SourceText::from_strategy(&task.method(pipeline)?.strategy),
         Task::Answer(task) => Some(SourceText::from_answerer(
             pipeline.answerer(task.cell.answerer),
         )),
-        Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => {
+        Task::Side(_) | Task::Selftest(_) | Task::Judge(_) => {
             Some(SourceText::from_judge(pipeline.judge(task.judge()?)))
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::texts::{FixtureTexts, OwnArchive};
-use crate::action::{ActionKey, Digest, StageName, Work};
+use crate::action::{ActionKey, Digest, Repetition, Stage, StageName, Work};
 use crate::answer::{Archive, Exchange, Recovery};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
@@ -16,12 +16,11 @@ use crate::planted::Variant;
 use crate::probe::ProbeType;
 use base::units::Usd;
 
-/// One thing to do whose inputs are known: a cell of the matrix, a case of a judge's self-test, a step in the
-/// generation of probes, or an answer of a baseline that is graded again.
+/// One thing to do whose inputs are known: a cell of the matrix, a case of a judge's self-test, or work beside both.
 #[derive(Clone, Debug)]
 pub enum Task {
-    /// Write probes, or ask one of them without a context.
-    Generate(Rc<GenerationTask>),
+    /// Work outside the matrix: probes are written or asked, answers are graded again.
+    Side(Rc<SideTask>),
     /// Grade an answer whose quality is known.
     Selftest(SelftestTask),
     /// Compress up to a point.
@@ -29,19 +28,17 @@ pub enum Task {
     /// Answer a probe from a context.
     Answer(AnswerTask),
     Judge(JudgeTask),
-    /// Grade an answer of a baseline again.
-    Regrade(Rc<RegradeTask>),
 }
 
-/// A step in the generation of probes.
+/// A step in the generation of probes; or an answer of a baseline, or one of the run with a fact made false, that one judge
+/// grades again. It is in no cell of the matrix, so the work comes with the task.
 #[derive(Debug)]
-pub struct GenerationTask {
-    pub fixture: String,
-    /// The point's number, from 1.
-    pub point: u32,
-    /// The probe that the first answerer is asked without a context; `None` where the first generator writes probes.
-    pub probe: Option<String>,
-    /// Drafts of probes are not in the pipeline: the work comes with the task.
+pub struct SideTask {
+    pub place: Place,
+    pub stage: StageName,
+    /// The judge that grades, and what its reply must score.
+    pub judged: Option<(JudgeIx, JudgeQuestion)>,
+    pub(super) repetition: Repetition,
     pub(super) work: Work,
 }
 
@@ -52,18 +49,6 @@ pub struct SelftestTask {
     pub case: CaseId,
     /// What the reply must score.
     pub question: Rc<JudgeQuestion>,
-}
-
-/// An answer of a baseline, or one of the run with a fact made false, that one judge grades again.
-#[derive(Debug)]
-pub struct RegradeTask {
-    pub judge: JudgeIx,
-    /// Which answer, in names.
-    pub answer: String,
-    /// What the reply must score.
-    pub question: JudgeQuestion,
-    /// The answer is in no cell of the matrix: the work comes with the task.
-    pub(super) work: Work,
 }
 
 /// A compression that is due.
@@ -166,26 +151,24 @@ impl Task {
             Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.unchanged),
             Task::Answer(task) => task.context.unchanged,
             Task::Judge(task) => task.answer.unchanged,
-            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => false,
+            Task::Side(_) | Task::Selftest(_) => false,
         }
     }
 
     pub fn stage(&self) -> StageName {
         match self {
-            Task::Generate(task) if task.probe.is_none() => StageName::Probes,
-            Task::Generate(_) => StageName::Answer,
+            Task::Side(task) => task.stage,
             Task::Selftest(_) => StageName::Selftest,
             Task::Compress(_) => StageName::Compress,
             Task::Answer(_) => StageName::Answer,
             Task::Judge(_) => StageName::Judge,
-            Task::Regrade(_) => StageName::Regrade,
         }
     }
 
     /// The context that it depends on, if it does.
     pub fn context(&self) -> Option<&ResolvedContext> {
         match self {
-            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) | Task::Regrade(_) => None,
+            Task::Side(_) | Task::Selftest(_) | Task::Compress(_) => None,
             Task::Answer(task) => Some(&task.context),
             Task::Judge(task) => Some(&task.context),
         }
@@ -194,7 +177,7 @@ impl Task {
     /// The compression that it is or depends on.
     pub fn compression(&self) -> Option<CompressCell> {
         match self {
-            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => None,
+            Task::Side(_) | Task::Selftest(_) => None,
             Task::Compress(task) => Some(task.cell),
             Task::Answer(task) => Some(task.cell.compress),
             Task::Judge(task) => Some(task.cell.answer.compress),
@@ -211,8 +194,8 @@ impl Task {
         match self {
             Task::Selftest(task) => Some(task.judge),
             Task::Judge(task) => Some(task.cell.judge),
-            Task::Regrade(task) => Some(task.judge),
-            Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => None,
+            Task::Side(task) => task.judged.as_ref().map(|(judge, _)| *judge),
+            Task::Compress(_) | Task::Answer(_) => None,
         }
     }
 
@@ -220,9 +203,9 @@ impl Task {
     pub fn prefix_uses(&self, pipeline: &Pipeline, matrix: &Matrix) -> u32 {
         let uses = match self {
             // The transcript: once for questions, once for each probe that is made again.
-            Task::Generate(task) if task.probe.is_none() => 2,
+            Task::Side(task) if task.stage == StageName::Probes => 2,
             // Each case of a self-test has its own context.
-            Task::Generate(_) | Task::Selftest(_) | Task::Compress(_) | Task::Regrade(_) => 1,
+            Task::Side(_) | Task::Selftest(_) | Task::Compress(_) => 1,
             Task::Answer(task) => matrix
                 .answers(task.cell.compress)
                 .filter(|other| other.answerer == task.cell.answerer)
@@ -235,11 +218,7 @@ impl Task {
     /// Where it is, in names.
     pub fn place(&self, pipeline: &Pipeline) -> Place {
         match self {
-            Task::Generate(task) => Place::Generation {
-                fixture: task.fixture.clone(),
-                point: task.point,
-                probe: task.probe.clone(),
-            },
+            Task::Side(task) => task.place.clone(),
             Task::Selftest(task) => Place::Selftest {
                 judge: pipeline.judge(task.judge).name.0.to_string(),
                 case: task.case.0.clone(),
@@ -252,10 +231,18 @@ impl Task {
                 ..CellCoordinate::from_answer(pipeline, &task.cell)
             }),
             Task::Judge(task) => Place::Cell(CellCoordinate::from_judge(pipeline, &task.cell)),
-            Task::Regrade(task) => Place::Regrading {
-                judge: pipeline.judge(task.judge).name.0.to_string(),
-                answer: task.answer.clone(),
-            },
+        }
+    }
+}
+
+impl SideTask {
+    /// The stage that is in its key.
+    pub(super) fn kind(&self) -> Stage {
+        match self.stage {
+            StageName::Probes => Stage::Probes,
+            StageName::Compress => Stage::Compress,
+            StageName::Answer => Stage::Answer,
+            StageName::Selftest | StageName::Judge | StageName::Regrade => Stage::Judge,
         }
     }
 }

@@ -175,7 +175,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             stage, repetition, ..
         } = *action;
         let is_one_place = match task {
-            Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => false,
+            Task::Side(_) | Task::Selftest(_) => false,
             Task::Compress(_) => true,
             Task::Answer(task) => self.is_one_answer(&task.cell),
             Task::Judge(task) => self.is_one_judgement(&task.cell),

@@ -278,7 +278,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             refresh,
             prices,
             submitted,
-            reasons: false,
+            explained: None,
         };
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(preparer, store, assumptions).ok();

@@ -206,7 +206,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
                     .then_some(action));
             }
             // Its judge was tested by the run before.
-            Task::Regrade(_) | Task::Generate(_) | Task::Compress(_) | Task::Answer(_) => {
+            Task::Side(_) | Task::Compress(_) | Task::Answer(_) => {
                 return Ok(Some(action));
             }
         }
@@ -343,7 +343,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         match task {
-            Task::Generate(_) | Task::Regrade(_) => Ok(()),
+            Task::Side(_) => Ok(()),
             Task::Selftest(case) => {
                 let output = match output {
                     Some(output) => Ok(output),
@@ -371,7 +371,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         match task {
-            Task::Generate(_) | Task::Regrade(_) => Ok(()),
+            Task::Side(_) => Ok(()),
             Task::Selftest(case) => self.settle(case, outcome, stats),
             Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
                 self.cells.unresolved(task, stats)

@@ -201,6 +201,41 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
 }
 
 #[test]
+fn a_plan_says_what_has_changed_since_a_baseline() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a");
+    let same = project.expect(0, "plan --compare-to a");
+    same.stdout_says(&["Nothing that is known has changed since a."]);
+    project.edit(
+        "prompts/anchored.md",
+        "## Current state",
+        "## Present state",
+    );
+    project.expect(0, "run --label b");
+    let plan = plan(&project, "--compare-to a");
+    assert_eq!(plan["reasons"], Value::Array(vec![]), "all is cached");
+    let since = plan["since_baseline"].as_array().unwrap();
+    let prompt = since
+        .iter()
+        .find(|group| group["stage"] == "compress")
+        .unwrap();
+    assert_eq!(
+        (&prompt["method"], &prompt["why"]),
+        (&"anchored".into(), &"prompt changed".into())
+    );
+    let changed = prompt["changed"].to_string();
+    assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
+    let text = project.expect(0, "plan --compare-to previous --label c");
+    text.stdout_says(&[
+        "Nothing that is known has changed since b.",
+        "next: compeval run --label c --compare-to b",
+    ]);
+    let text = project.expect(0, "plan --compare-to a");
+    text.stdout_says(&["since a: ", "prompt changed (prompts/anchored.md:17"]);
+}
+
+#[test]
 fn a_plan_can_be_read_while_a_run_goes_on() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -1,10 +1,13 @@
 //! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use serde::Serialize;
 
 use super::cache::snapshot;
-use crate::action::StageName;
+use super::run::baseline_side;
+use crate::action::{ActionKey, StageName};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, cost, count, duration, left, money, right, short, short_tokens};
@@ -14,9 +17,9 @@ use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot,
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
-use crate::evaluation::{Baseline, PartOfRun, check_baseline};
+use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
 use crate::parts::PartNumber;
-use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
+use crate::pipeline::{CellCoordinate, ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause,
     TooLong, USUAL_LATENCY, WorstCase, forecast, reachable,
@@ -40,6 +43,10 @@ pub(crate) struct PlanArgs {
     pub(crate) part: PartArgs,
     #[command(flatten)]
     pub(crate) source: PlanSource,
+    /// Also say what has changed since this label, since `previous` (the newest complete results), or since the results
+    /// folder at this path (./FOLDER)
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) compare_to: Option<String>,
     /// Print every reason, and what the upper bound assumes
     #[arg(long)]
     pub(crate) all: bool,
@@ -59,12 +66,19 @@ pub(crate) struct PlanSource {
 }
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
+    let label = args.select.label.as_deref();
+    let compared = args.compare_to.as_deref();
+    let side = compared.map(|side| baseline_side(common, side, label));
+    let baseline = side.transpose()?.map(|side| Baseline {
+        side,
+        only_common: true,
+    });
     let plan = plan_project(
         common,
         &args.select,
         &args.part,
         &args.source,
-        None,
+        baseline.as_ref(),
         console,
     )?;
     print(&plan, args.all, console);
@@ -101,6 +115,9 @@ pub(crate) struct ProjectPlan {
     /// The most requests that grade answers of a baseline again (`run --compare-to`).
     #[serde(skip_serializing_if = "Option::is_none")]
     most_regradings: Option<usize>,
+    /// The baseline of `since_baseline`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared_to: Option<String>,
     /// The most requests that check whether the judges read: answers of the run, graded again.
     most_checks: usize,
 }
@@ -199,7 +216,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
             console.print(line);
         }
         batches_line(plan).inspect(|line| console.print(line));
-        console.print(&render(&plan.forecast, all, console));
+        console.print(&render(plan, all, console));
         if let Some(line) = change_line(plan) {
             console.print(&line);
         }
@@ -308,7 +325,16 @@ pub(crate) fn plan_project(
     } else {
         remote.connect_for_plan(&pipeline.remote, console)?
     };
-    let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref(), console)?;
+    let explained = match baseline {
+        Some(baseline) => baseline_actions(&pipeline, baseline)?,
+        None => HashMap::new(),
+    };
+    let planned = Planned {
+        pipeline: &pipeline,
+        select,
+        explained,
+    };
+    let forecast = planned.forecast(part.as_ref(), remote.as_ref(), console)?;
     if let Some(remote) = &remote {
         remote
             .take_warnings()
@@ -338,6 +364,7 @@ pub(crate) fn plan_project(
         label: label.map(|label| label.to_string()),
         most_checks: most_checks(&pipeline, select),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),
+        compared_to: baseline.map(|baseline| baseline.side.clone()),
     })
 }
 
@@ -368,90 +395,92 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     console.note(&console.labelled(TextStyle::Warning, "label:", obstacle));
 }
 
-/// The forecast from the cache of the project; a part looks into its own first.
-fn forecast_project(
-    pipeline: &Pipeline,
-    select: &SelectArgs,
-    part: Option<&PartOfRun>,
-    remote: Option<&RemoteEntries>,
-    console: &Console,
-) -> Result<Forecast, Failure> {
-    let snapshot = snapshot(&pipeline.cache, console)?;
-    let Some(part) = part else {
-        return forecast_with(
-            pipeline,
-            select,
-            &snapshot,
-            remote,
-            &Journal::read(&snapshot)?,
-        );
-    };
-    let known = open_snapshot(part.project_cache())?;
-    let lookup = Layered {
-        upper: &snapshot,
-        lower: &known,
-    };
-    forecast_with(pipeline, select, &lookup, remote, &Journal::default())
+/// What a forecast is made of, besides the cache.
+struct Planned<'a> {
+    pipeline: &'a Pipeline,
+    select: &'a SelectArgs,
+    /// The actions of the baseline.
+    explained: HashMap<CellCoordinate, ActionKey>,
 }
 
-/// The forecast from a cache, and from the remote where that has none.
-fn forecast_with<L: Lookup>(
-    pipeline: &Pipeline,
-    select: &SelectArgs,
-    lookup: &L,
-    remote: Option<&RemoteEntries>,
-    journal: &Journal,
-) -> Result<Forecast, Failure> {
-    match remote {
-        Some(remote) => {
-            let both = Layered {
-                upper: lookup,
-                lower: remote,
-            };
-            // What a stage needs is known from what the one before gave.
-            while {
-                reachable(pipeline, &both).map_err(|error| Failure::input(error.to_string()))?;
-                remote.get_wanted()
-            } {}
-            forecast_of(pipeline, select, &both, journal)
-        }
-        None => forecast_of(pipeline, select, lookup, journal),
+impl Planned<'_> {
+    /// The forecast from the cache of the project; a part looks into its own first.
+    fn forecast(
+        &self,
+        part: Option<&PartOfRun>,
+        remote: Option<&RemoteEntries>,
+        console: &Console,
+    ) -> Result<Forecast, Failure> {
+        let snapshot = snapshot(&self.pipeline.cache, console)?;
+        let Some(part) = part else {
+            return self.forecast_with(&snapshot, remote, &Journal::read(&snapshot)?);
+        };
+        let known = open_snapshot(part.project_cache())?;
+        let lookup = Layered {
+            upper: &snapshot,
+            lower: &known,
+        };
+        self.forecast_with(&lookup, remote, &Journal::default())
+    }
+
+    /// The forecast from a cache, and from the remote where that has none.
+    fn forecast_with<L: Lookup>(
+        &self,
+        lookup: &L,
+        remote: Option<&RemoteEntries>,
+        journal: &Journal,
+    ) -> Result<Forecast, Failure> {
+        let Some(remote) = remote else {
+            return self.forecast_from(lookup, journal);
+        };
+        let both = Layered {
+            upper: lookup,
+            lower: remote,
+        };
+        // What a stage needs is known from what the one before gave.
+        while {
+            reachable(self.pipeline, &both).map_err(|error| Failure::input(error.to_string()))?;
+            remote.get_wanted()
+        } {}
+        self.forecast_from(&both, journal)
+    }
+
+    fn forecast_from<L: Lookup>(&self, lookup: &L, journal: &Journal) -> Result<Forecast, Failure> {
+        let stages = self.select.refresh.iter().copied().collect();
+        // The refresh that a run with these arguments would do.
+        let refresh = match unfinished_refresh(&self.pipeline.results, &stages) {
+            Some((_, refresh)) => refresh,
+            None => Refresh::new(stages),
+        };
+        let matrix = Matrix::new(self.pipeline);
+        let prices = Prices::new(self.pipeline.prices.clone());
+        let assumptions = Assumptions {
+            refresh: &journal.refresh(refresh),
+            prices: &prices,
+            submitted: &journal.held(),
+            explained: Some(&self.explained),
+        };
+        let forecast = forecast(Preparer::new(self.pipeline, &matrix), lookup, assumptions);
+        forecast.map_err(|e| Failure::input(e.to_string()))
     }
 }
 
-fn forecast_of<L: Lookup>(
-    pipeline: &Pipeline,
-    select: &SelectArgs,
-    lookup: &L,
-    journal: &Journal,
-) -> Result<Forecast, Failure> {
-    let refresh = journal.refresh(refresh_of(pipeline, select));
-    let matrix = Matrix::new(pipeline);
-    let prices = Prices::new(pipeline.prices.clone());
-    let assumptions = Assumptions {
-        refresh: &refresh,
-        prices: &prices,
-        submitted: &journal.held(),
-        reasons: true,
-    };
-    let forecast = forecast(Preparer::new(pipeline, &matrix), lookup, assumptions);
-    forecast.map_err(|e| Failure::input(e.to_string()))
-}
-
-/// The refresh that a run with these arguments would do.
-fn refresh_of(pipeline: &Pipeline, select: &SelectArgs) -> Refresh {
-    let stages = select.refresh.iter().copied().collect();
-    match unfinished_refresh(&pipeline.results, &stages) {
-        Some((_, refresh)) => refresh,
-        None => Refresh::new(stages),
-    }
-}
-
-fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
+fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
+    let forecast = &plan.forecast;
     let mut lines = vec![stage_table(forecast, console)];
-    match all {
-        true => lines.extend(reasons(forecast, console)),
-        false => lines.extend(main_reasons(&forecast.reasons, console)),
+    let since = plan.compared_to.as_deref().unwrap_or_default();
+    let explained = [
+        (&forecast.reasons, "why".to_owned()),
+        (&forecast.since_baseline, format!("since {since}")),
+    ];
+    for (groups, title) in explained.iter().filter(|(groups, _)| !groups.is_empty()) {
+        match all {
+            true => lines.extend(reasons(title, groups, console)),
+            false => lines.push(main_reasons(title, groups, console)),
+        }
+    }
+    if forecast.since_baseline.is_empty() && !since.is_empty() {
+        lines.push(format!("Nothing that is known has changed since {since}."));
     }
     let shown = if all { forecast.too_long.len() } else { 1 };
     lines.extend(
@@ -484,16 +513,20 @@ fn next_line(plan: &ProjectPlan, console: &Console) -> String {
     let label = label.map_or(String::new(), |label| {
         format!(" --label {}", shell_word(label))
     });
-    console.next_line(Locale::En, format_args!("compeval run{label}{note}"))
+    let compared = plan.compared_to.as_deref();
+    let compared = compared.map_or(String::new(), |side| {
+        format!(" --compare-to {}", shell_word(side))
+    });
+    console.next_line(
+        Locale::En,
+        format_args!("compeval run{label}{compared}{note}"),
+    )
 }
 
 /// Each group of stale actions with its reason and changes.
-fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !forecast.reasons.is_empty() {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Why")));
-    }
-    for group in &forecast.reasons {
+fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Vec<String> {
+    let mut lines = vec![format!("\n{}", console.paint(TextStyle::Strong, title))];
+    for group in groups {
         let method = group
             .method
             .as_deref()
@@ -517,7 +550,7 @@ fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
 }
 
 /// The reasons on one line, each once: what was edited before what merely follows from it or was never computed.
-fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
+fn main_reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
     const PLACES: usize = 3;
     let mut found: Vec<(StaleCause, u64, Vec<&str>)> = Vec::new();
     for group in groups {
@@ -559,7 +592,7 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
         format!("{actions}: {}{places}", why.words())
     });
     let reasons: Vec<String> = reasons.collect();
-    (!reasons.is_empty()).then(|| console.labelled(TextStyle::Strong, "why:", reasons.join("; ")))
+    console.labelled(TextStyle::Strong, &format!("{title}:"), reasons.join("; "))
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {

@@ -8,7 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::action::ActionKey;
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
+use crate::pipeline::CellCoordinate;
 use crate::probe::ProbeType;
+use sessions::transcript::Point;
 
 /// The version of the code that makes rows. Raised when a row of the same outputs would change.
 pub const ROWS: u16 = 16;
@@ -136,6 +138,46 @@ pub struct RowSearch<T = String> {
 }
 
 impl<T> Row<T> {
+    /// Where its judgement is in the matrix.
+    pub fn place(&self) -> CellCoordinate {
+        CellCoordinate {
+            fixture: self.fixture.as_str().into(),
+            point: Point(self.point),
+            method: self.method.as_str().into(),
+            run: self.run,
+            variant: None,
+            probe: Some(self.probe.as_str().into()),
+            answerer: Some(self.answerer.as_str().into()),
+            answer_n: Some(self.answer_n),
+            step: None,
+            judge: Some(self.judge.as_str().into()),
+            judge_n: Some(self.judge_n),
+        }
+    }
+
+    /// The actions behind it, each with its place in the matrix. Of an open-book answer, it is the first step.
+    pub fn actions(&self) -> [(CellCoordinate, ActionKey); 3] {
+        let judged = self.place();
+        let answered = CellCoordinate {
+            judge: None,
+            judge_n: None,
+            ..judged.clone()
+        };
+        let compressed = CellCoordinate {
+            probe: None,
+            answerer: None,
+            answer_n: None,
+            ..answered.clone()
+        };
+        let first = self.open_book.as_ref().and_then(|open| open.steps.first());
+        let answer = first.map_or(self.keys.answer, |step| step.key);
+        [
+            (compressed, self.keys.compress),
+            (answered, answer),
+            (judged, self.keys.judge),
+        ]
+    }
+
     /// Its answerer by the name in designs: with or without a search, it is the same model with the same prompt.
     pub fn closed_answerer(&self) -> &str {
         self.open_book

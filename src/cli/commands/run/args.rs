@@ -114,6 +114,19 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
 }
 
+/// The side that `--compare-to` names, for a run of this label.
+pub(crate) fn baseline_side(
+    common: &Common,
+    side: &str,
+    label: Option<&str>,
+) -> Result<String, Failure> {
+    if side != PREVIOUS {
+        return Ok(side.to_owned());
+    }
+    let results = project_paths_of(common)?.results;
+    Ok(previous(&results, label)?.to_string())
+}
+
 /// The number in `--jobs N`.
 fn job_count(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().ok().filter(|count| *count > 0);
@@ -123,24 +136,12 @@ fn job_count(text: &str) -> Result<usize, String> {
 impl RunArgs {
     /// What the flags compare the run with.
     pub(super) fn baseline(&self, common: &Common) -> Result<Option<Baseline>, Failure> {
-        let ComparisonArgs {
-            compare_to,
-            only_common,
-            ..
-        } = &self.comparison;
-        let Some(side) = compare_to else {
-            return Ok(None);
-        };
-        let side = match side.as_str() {
-            PREVIOUS => {
-                let results = project_paths_of(common)?.results;
-                previous(&results, self.select.label.as_deref())?.to_string()
-            }
-            label => label.to_owned(),
-        };
-        Ok(Some(Baseline {
+        let label = self.select.label.as_deref();
+        let compared = self.comparison.compare_to.as_deref();
+        let side = compared.map(|side| baseline_side(common, side, label));
+        Ok(side.transpose()?.map(|side| Baseline {
             side,
-            only_common: *only_common,
+            only_common: self.comparison.only_common,
         }))
     }
 

@@ -7,8 +7,8 @@ use crate::action::{ActionKey, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, FailedAction, Frontier, PrepareError, Preparer, Reason, TaskOutcome,
-    cell_coordinate, difference, follow, look_up, reason,
+    Action, FailedAction, Frontier, PrepareError, Preparer, Reason, TaskOutcome, cached_outcome,
+    cell_coordinate, difference, reason,
 };
 use store::cache::{CacheSnapshot, Lookup, Record};
 
@@ -174,33 +174,21 @@ fn walk(
                 continue;
             }
         };
-        let mut cached = None;
-        let outcome = match look_up(snapshot, &preparer, &action, &refresh) {
-            ActionStatus::Cached { resolved, .. } => {
-                cached = Some(resolved.key);
-                // An output that cannot be read is made again by a run: the step is stale.
-                follow(snapshot, &preparer, &task, resolved, None)
-                    .unwrap_or(TaskOutcome::Unresolved)
-            }
-            ActionStatus::Stale => TaskOutcome::Unresolved,
-        };
-        let cached = cached.filter(|_| !matches!(outcome, TaskOutcome::Unresolved));
+        let output = cached_outcome(snapshot, &preparer, &action, &refresh);
+        let cached = output.as_ref().map(|(_, record)| record.key);
+        let outcome = output.map_or(TaskOutcome::Unresolved, |(outcome, _)| outcome);
         frontier.resolve(&task, outcome);
-        let coordinate = cell_coordinate(place, action.repetition);
-        let point = place.point.0;
         let of_chain = ChainPlace {
             stage: action.stage,
-            point,
+            point: place.point.0,
             step: place.step,
         };
-        found.insert(
-            of_chain,
-            CurrentAction {
-                action,
-                coordinate,
-                cached,
-            },
-        );
+        let current = CurrentAction {
+            coordinate: cell_coordinate(place, action.repetition),
+            action,
+            cached,
+        };
+        found.insert(of_chain, current);
     }
     (found, fault)
 }

@@ -7,7 +7,6 @@ use crate::cli::commands::cell::{MissingCell, SelectedCell};
 use crate::pipeline::CellCoordinate;
 use crate::plan::FailedAction;
 use crate::results::{Manifest, Row};
-use sessions::transcript::Point;
 
 /// A cell of a result set.
 pub(crate) struct ExplainedCell<'a> {
@@ -63,19 +62,6 @@ impl<'a> ExplainedCell<'a> {
 
     pub(crate) fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
         let row = &selected.row;
-        let place = CellCoordinate {
-            fixture: row.fixture.as_str().into(),
-            point: Point(row.point),
-            method: row.method.as_str().into(),
-            run: row.run,
-            variant: None,
-            probe: Some(row.probe.as_str().into()),
-            answerer: Some(row.answerer.as_str().into()),
-            answer_n: Some(row.answer_n),
-            step: None,
-            judge: Some(row.judge.as_str().into()),
-            judge_n: Some(row.judge_n),
-        };
         let keys = &row.keys;
         let keys = CellKeys {
             compress: Some(keys.compress),
@@ -90,7 +76,7 @@ impl<'a> ExplainedCell<'a> {
             .collect();
         ExplainedCell {
             manifest: &selected.manifest,
-            place,
+            place: row.place(),
             keys,
             steps,
             row: Some(row),
