@@ -300,11 +300,6 @@ impl Console {
             .get()
             .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
-
-    /// Whether what is printed on standard output is still read.
-    pub(crate) fn is_read() -> bool {
-        OUTPUT_ERROR.get().is_none()
-    }
 }
 
 /// The flags that say where the project is, each after a space.

@@ -9,7 +9,7 @@ mod table;
 
 pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter};
-pub(super) use controls::{escape_json, own_color};
-pub(super) use pager::{Pages, page};
+pub(super) use controls::own_color;
+pub(super) use pager::page;
 pub(super) use progress::Progress;
 pub(super) use table::{Column, number, render_table};

@@ -4,9 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::entry::{
-    find_entry, model_of, model_words, output_of, place_of, status_line, status_of, status_word,
-};
+use super::entry::{find_entry, model_of, output_of, place_of, status_line};
 use crate::action::Digest;
 use crate::cli::changes::{AROUND, edited_lines, reason_blocks};
 use crate::cli::failure::{Exit, Failure};
@@ -66,8 +64,8 @@ pub(super) fn run(
     let compared = ComparedEntries {
         a: old.record.key.to_string(),
         b: new.record.key.to_string(),
-        a_status: status_line(&old.record, status_of),
-        b_status: status_line(&new.record, status_of),
+        a_status: status_line(&old.record),
+        b_status: status_line(&new.record),
         same_output: same_output(&old.record, &new.record),
         inputs: differing_inputs(&old.meta.inputs, &new.meta.inputs),
         changes: changes
@@ -111,7 +109,7 @@ impl LoadedEntry {
             "{mark} {} {} · {place} · {}",
             meta.inputs.stage.name(),
             record.key.0.short(),
-            model_words(&model_of(meta))
+            model_of(meta)
         )
     }
 }
@@ -180,7 +178,7 @@ fn output_blocks(
         (_, Some(true)) => vec![sentence(TextStyle::Good, "The outputs are the same.")],
         (Some(_), _) => vec![sentence(TextStyle::Dim, "The outputs have the same text.")],
         (None, _) => {
-            let status = |mark, record| format!("{mark} {}", status_line(record, status_word));
+            let status = |mark, record| format!("{mark} {}", status_line(record));
             vec![
                 sentence(TextStyle::Strong, "There are not two outputs to compare."),
                 Block::Sentence(TextStyle::Bad, status('-', &old.record)),

@@ -1,4 +1,5 @@
-//! How an entry is shown: its coordinate, its provenance, its inputs, and its output as its stage displays it.
+//! How entries are shown: their coordinates, their provenance, their totals, and their outputs as their stages display
+//! them.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,8 +10,7 @@ use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
-use base::locale::localized;
-use base::units::{Usage, Usd};
+use base::units::{Usage, Usd, add_known};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
 use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
@@ -27,11 +27,6 @@ pub(crate) fn snapshot(
     Ok(snapshot)
 }
 
-/// What a command says of a cache without entries.
-pub(super) fn empty_cache() -> String {
-    "The cache is empty; `compeval run` fills it.".to_owned()
-}
-
 /// Finds the entry whose key begins with `prefix`.
 pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Record, Failure> {
     let key = snapshot.resolve(prefix).map_err(import_failure)?;
@@ -40,10 +35,7 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
         .ok_or_else(|| Failure::error(format!("the entry {key} was removed")))
 }
 
-/// What JSON and [`model_words`] say of an entry that cannot be read.
-pub(crate) const DAMAGED: &str = "(damaged)";
-
-/// Who made an output, as JSON has it: the requested model, a built-in rule, or a program.
+/// Who made an output: the requested model, a built-in rule, or a program.
 pub(crate) fn model_of(meta: &EntryMeta) -> String {
     if let Some(name) = &meta.requested_model {
         return name.strip_prefix("lexical/").unwrap_or(name).to_owned();
@@ -60,16 +52,6 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
         "program".to_owned()
     } else {
         "–".to_owned()
-    }
-}
-
-/// The same in the language that is printed.
-pub(crate) fn model_words(model: &str) -> String {
-    match (model, model.strip_prefix("rule ")) {
-        (_, Some(rule)) => format!("rule {rule}"),
-        ("program", _) => "program".to_owned(),
-        (DAMAGED, _) => localized(DAMAGED, "（已损坏）").to_owned(),
-        _ => model.to_owned(),
     }
 }
 
@@ -103,17 +85,6 @@ pub(crate) fn status_of(status: &EntryStatus) -> &'static str {
         EntryStatus::Malformed { .. } => "unreadable",
         EntryStatus::Failed { .. } => "failed",
     }
-}
-
-/// The same in the language that is printed; JSON has the English word.
-pub(crate) fn status_word(status: &EntryStatus) -> &'static str {
-    let chinese = match status {
-        EntryStatus::Unparsed => "未读",
-        EntryStatus::Output { .. } => "输出",
-        EntryStatus::Malformed { .. } => "不可读",
-        EntryStatus::Failed { .. } => "失败",
-    };
-    localized(status_of(status), chinese)
 }
 
 /// A time in milliseconds since 1970 as RFC 3339, to the second.
@@ -193,9 +164,9 @@ pub(crate) fn fault_of(record: &Record) -> Option<String> {
     }
 }
 
-/// The status of an entry by [`status_of`] or [`status_word`], with the reason if it has no output.
-pub(crate) fn status_line(record: &Record, words: fn(&EntryStatus) -> &'static str) -> String {
-    let status = words(&record.status);
+/// The status of an entry, with the reason if it has no output.
+pub(crate) fn status_line(record: &Record) -> String {
+    let status = status_of(&record.status);
     fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
 }
 
@@ -232,7 +203,7 @@ fn maker(meta: &EntryMeta) -> String {
         .as_ref()
         .filter(|model| meta.requested_model.as_ref() != Some(*model));
     let answered = answered.map(|name| format!(" (answered by {name})"));
-    model_words(&model_of(meta)) + &answered.unwrap_or_default()
+    model_of(meta) + &answered.unwrap_or_default()
 }
 
 /// When an output was made, in how long and at which attempt.
@@ -268,6 +239,49 @@ fn consumption(record: &Record, meta: &EntryMeta) -> String {
         money(meta.cost),
         size(record.stored_bytes())
     )
+}
+
+/// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct EntryTotals {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    /// Null if a price is unknown.
+    usd: Option<Usd>,
+    usd_known: Usd,
+    /// Entries with an unknown price.
+    unpriced: u64,
+}
+
+impl Default for EntryTotals {
+    fn default() -> EntryTotals {
+        EntryTotals {
+            entries: 0,
+            bytes: 0,
+            usd: Some(Usd(0.0)),
+            usd_known: Usd(0.0),
+            unpriced: 0,
+        }
+    }
+}
+
+impl EntryTotals {
+    pub(super) fn add(&mut self, record: &Record) {
+        self.entries += 1;
+        self.bytes += record.stored_bytes();
+        self.usd = add_known(self.usd, record.cost);
+        self.usd_known += record.cost.unwrap_or_default();
+        self.unpriced += u64::from(record.cost.is_none());
+    }
+
+    /// The cost, with the number of unpriced entries.
+    pub(super) fn money(&self) -> String {
+        match self.unpriced {
+            0 => money(self.usd),
+            n if n == self.entries => money(None),
+            n => format!("{} + {n} unpriced", money(Some(self.usd_known))),
+        }
+    }
 }
 
 /// An output as its stage displays it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::entry::{model_of, model_words};
+use super::entry::model_of;
 use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
@@ -51,18 +51,6 @@ impl EntryFilter {
         let before = age
             .map(|age| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
         Ok(EntryFilter { before, wanted })
-    }
-
-    /// Whether a name is required: names are only in metas, which cost a read each.
-    pub(super) fn names_anything(&self) -> bool {
-        let CacheFilter {
-            method,
-            model,
-            fixture,
-            remote,
-            ..
-        } = &self.wanted;
-        remote.is_some() || [method, model, fixture].into_iter().any(Option::is_some)
     }
 
     /// Whether a record meets the conditions that need no meta.
@@ -118,17 +106,14 @@ impl EntryFilter {
     }
 }
 
-/// Whether `wanted` is the requested or the answering model, with or without its provider, or what made the entry, as
-/// JSON or the terminal names it.
+/// Whether `wanted` is the requested or the answering model, with or without its provider, or what made the entry.
 fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
-    let maker = model_of(meta);
     names
         .into_iter()
         .flatten()
         .any(|name| is_named(wanted, name))
-        || maker == wanted
-        || model_words(&maker) == wanted
+        || model_of(meta) == wanted
 }
 
 /// Whether `wanted` is this name, with or without its provider.
@@ -154,10 +139,7 @@ impl EntryNames {
         add_name(&mut self.models, meta.requested_model.as_deref());
         add_name(&mut self.models, meta.model.as_deref());
         if meta.requested_model.is_none() {
-            add_name(
-                &mut self.models,
-                Some(model_words(&model_of(meta)).as_str()),
-            );
+            add_name(&mut self.models, Some(model_of(meta).as_str()));
         }
     }
 }

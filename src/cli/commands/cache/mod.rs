@@ -9,7 +9,6 @@ mod filter;
 mod ls;
 mod prune;
 mod show;
-mod totals;
 
 use std::path::Path;
 

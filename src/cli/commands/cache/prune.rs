@@ -8,9 +8,8 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use super::entry::snapshot;
+use super::entry::{EntryTotals, snapshot};
 use super::filter::{CacheFilter, EntryFilter};
-use super::totals::EntryTotals;
 use crate::action::{ActionKey, Digest};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::entry::{
-    EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_word,
+    EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of,
 };
 use crate::action::{Input, Source};
 use crate::cli::failure::{Exit, Failure, not_as_json};
@@ -87,7 +87,7 @@ fn describe(
     if let Some(fault) = fault_of(record) {
         lines.push(format!(
             "{} {fault}",
-            console.paint(TextStyle::Bad, &format!("{}:", status_word(&record.status)))
+            console.paint(TextStyle::Bad, &format!("{}:", status_of(&record.status)))
         ));
     }
     if inputs {
