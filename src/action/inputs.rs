@@ -184,8 +184,7 @@ fn visit(work: &Work, part: &mut impl Visitor) {
 
 /// Visits a request. If it is computed by the stand-in for a model, the rules and all values are inputs, too.
 fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visitor) {
-    let mut text =
-        |name: &'static str, text: &str| part(name.into(), Digest::hash(text), Some(text));
+    let mut text = |name: &'static str, text: &str| visit_text(name, text, part);
     text("endpoint", &request.endpoint.0);
     text("model", &request.model.0);
     if is_computed {
@@ -286,9 +285,13 @@ fn visit_value(name: Cow<'static, str>, value: &InputValue, part: &mut impl Visi
     }
 }
 
+fn visit_text(name: &'static str, text: &str, part: &mut impl Visitor) {
+    part(name.into(), Digest::hash(text), Some(text));
+}
+
 fn visit_program(program: &Program, part: &mut impl Visitor) {
     let argv = serde_json::Value::from(program.argv.clone()).to_string();
-    part("command".into(), Digest::hash(&argv), Some(&argv));
+    visit_text("command", &argv, part);
     for (path, digest) in &program.files {
         part(format!("file {path}").into(), *digest, None);
     }
@@ -300,7 +303,7 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
         part(format!("variable {name}").into(), builder.finish(), None);
     }
     if let Some(identity) = &program.identity {
-        part("identity".into(), Digest::hash(identity), Some(identity));
+        visit_text("identity", identity, part);
     }
     visit_value("stdin".into(), &program.stdin, part);
 }
@@ -314,8 +317,8 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
         } => (*rule, messages, target_tokens),
         Computation::StandIn(request) => return visit_request(request, true, part),
     };
-    part("rule".into(), Digest::hash(rule.name()), Some(rule.name()));
-    part("rules".into(), Digest::hash(RULES), Some(RULES));
+    visit_text("rule", rule.name(), part);
+    visit_text("rules", RULES, part);
     let setting = match rule {
         BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
         BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
@@ -327,13 +330,11 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
         | BuiltInStrategy::None => None,
     };
     if let Some((name, number)) = setting {
-        let text = number.to_string();
-        part(name.into(), Digest::hash(&text), Some(&text));
+        visit_text(name, &number.to_string(), part);
     }
     visit_value("messages".into(), messages, part);
     if let Some(target) = target_tokens {
-        let text = target.0.to_string();
-        part("target_tokens".into(), Digest::hash(&text), Some(&text));
+        visit_text("target_tokens", &target.0.to_string(), part);
     }
 }
 

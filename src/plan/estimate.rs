@@ -23,7 +23,7 @@ use super::texts::FixtureTexts;
 use crate::action::{
     BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, Stage, StageName, Work,
 };
-use crate::answer::Answerer;
+use crate::answer::{Answerer, Recovery};
 use crate::compress::{SpanText, Strategy};
 use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
 use crate::pipeline::{Pipeline, PointIx};
@@ -206,25 +206,31 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.steps_due += (usual - answer.exchange.rounds.len() as f64).clamp(0.0, left as f64);
         let expected = (self.steps_due + ROUNDING) as u64;
         self.steps_due -= expected as f64;
+        let input = self.input_tokens(request);
+        self.add_steps(recovery, model, input, expected, (1, left));
+    }
+
+    /// Adds later steps of open-book answers. In the worst case, each of so many answers asks one by one for so many
+    /// searches.
+    fn add_steps(
+        &mut self,
+        recovery: &Recovery,
+        mut model: ModelUse,
+        input: Option<f64>,
+        expected: u64,
+        (answers, searches): (u64, u64),
+    ) {
+        if !recovery.batches_steps {
+            model.lane = Lane::Live;
+        }
         let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
-        let input = self.input_tokens(request).map(|input| input + excerpts);
-        let model = ModelUse {
-            lane: if recovery.batches_steps {
-                model.lane
-            } else {
-                Lane::Live
-            },
-            ..model
-        };
+        let input = input.map(|input| input + excerpts);
         self.add(StageName::Answer, &model, input, expected);
-        let input = input.unwrap_or_default() + excerpts * left as f64;
-        self.add_worst(
-            StageName::Answer,
-            &model,
-            model.lane,
-            input,
-            (left + 1).saturating_sub(expected),
-        );
+        let longest = input.unwrap_or_default() + excerpts * searches as f64;
+        let most = answers
+            .saturating_mul(searches + 1)
+            .saturating_sub(expected);
+        self.add_worst(StageName::Answer, &model, model.lane, longest, most);
     }
 
     /// Steps that an answer is expected to take after its first one; none where it cannot search.
@@ -274,31 +280,11 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             let Some(recovery) = &answerer.recovery else {
                 continue;
             };
-            let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
-            let lane = if recovery.batches_steps {
-                answerer.model.lane
-            } else {
-                Lane::Live
-            };
-            let model = ModelUse {
-                lane,
-                ..answerer.model.clone()
-            };
-            let input = self.blocked_input(StageName::Answer, action, &model) + excerpts;
+            let input = self.blocked_input(StageName::Answer, action, &answerer.model);
             let expected = (cells * self.later_steps(answerer)).round() as u64;
-            self.add(StageName::Answer, &model, Some(input), expected);
-            // As in `add_later_steps`, all searches may be asked for one by one.
-            let calls = u64::from(recovery.calls);
-            let most = (cells.ceil() as u64)
-                .saturating_mul(calls + 1)
-                .saturating_sub(expected);
-            self.add_worst(
-                StageName::Answer,
-                &model,
-                lane,
-                input + excerpts * calls as f64,
-                most,
-            );
+            let most = (cells.ceil() as u64, u64::from(recovery.calls));
+            let model = answerer.model.clone();
+            self.add_steps(recovery, model, Some(input), expected, most);
         }
     }
 
@@ -497,14 +483,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     /// The most calls to a model for one action: a judge is asked again if a reply breaks its contract.
     fn replies(&self, stage: StageName, model: &ModelRef) -> u32 {
-        let judges = match stage {
-            StageName::Judge | StageName::Selftest | StageName::Regrade => {
-                self.pipeline.judges.as_slice()
-            }
-            StageName::Probes | StageName::Compress | StageName::Answer => &[],
-        };
+        let is_graded = matches!(
+            stage,
+            StageName::Judge | StageName::Selftest | StageName::Regrade
+        );
+        let judges = self.pipeline.judges.iter().filter(|_| is_graded);
         judges
-            .iter()
             .filter(|judge| judge.model.reference == *model)
             .map(|judge| judge.attempts)
             .max()

@@ -5,13 +5,11 @@
 mod cost_estimate;
 mod difference;
 mod estimate;
-mod failure;
 mod forecast;
 mod frontier;
 mod lines;
 mod outputs;
 mod prepare;
-mod reach;
 mod reading;
 mod recovery;
 mod rule_contexts;
@@ -26,15 +24,13 @@ pub use difference::{
     Change, FindText, InputChange, Reason, StaleCause, difference, differing_inputs,
 };
 pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
-pub use failure::{Blame, FailedAction};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use lines::{Hunk, changed_lines, changed_places, hunks};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
-pub use reach::{ReachableEntries, reachable};
 pub use reading::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
-pub use recovery::{cached_outcome, follow};
+pub use recovery::{ReachableEntries, cached_outcome, follow, reachable};
 pub use side_tasks::{
     AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions,
     selftest_grades,
@@ -44,7 +40,7 @@ pub use status::{
     ActionStatus, cache_coordinate, cell_coordinate, earlier_output, look_up, reason,
 };
 pub use task::{
-    AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, SelftestTask, SideTask, Task,
-    TaskOutcome,
+    AnswerTask, Blame, CompressTask, FailedAction, JudgeTask, Resolved, ResolvedContext,
+    SelftestTask, SideTask, Task, TaskOutcome,
 };
 pub use texts::FixtureTexts;

@@ -1,17 +1,21 @@
 //! What follows from an output: an answer goes to its judges, unless it was cut off and must not be graded; a step that
 //! asks for searches goes on with what they return. Only this file runs the built-in search, for everything that walks the
-//! matrix.
+//! matrix. It also finds all that a pipeline reaches.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
+use super::frontier::Frontier;
 use super::outputs::{OutputUnavailable, read_entry};
-use super::prepare::{Action, Preparer};
+use super::prepare::{Action, PrepareError, Preparer};
 use super::reading::Output;
 use super::status::{ActionStatus, look_up};
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
+use crate::action::{ActionKey, Stage};
 use crate::answer::{Answerer, Excerpt, Exchange, Recovery, TruncatedReplies};
-use crate::entries::Refresh;
+use crate::entries::{EntryRecord, Refresh};
+use crate::pipeline::{Matrix, Pipeline};
 use crate::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
 use store::cache::{Lookup, Record};
@@ -165,4 +169,53 @@ fn is_verbatim_in(message: &Message, context: &str) -> bool {
     std::iter::once(message.content.as_str())
         .chain(calls)
         .all(|part| context.contains(part.trim()))
+}
+
+/// The entries that the current pipeline reaches.
+#[derive(Debug, Default)]
+pub struct ReachableEntries {
+    /// All actions whose inputs are known, whether or not they have an output.
+    pub keys: HashSet<ActionKey>,
+    /// Actions without an output that can be read: what depends on them is unknown until they have run.
+    pub stale: u64,
+    /// Whether the pipeline generates probes; then all entries of that stage are kept.
+    generates: bool,
+}
+
+impl ReachableEntries {
+    pub fn contains(&self, record: &Record) -> bool {
+        self.keys.contains(&record.key) || (self.generates && record.stage() == Some(Stage::Probes))
+    }
+}
+
+/// Walks the pipeline over the cache, as a run would.
+pub fn reachable<L: Lookup>(
+    pipeline: &Pipeline,
+    lookup: &L,
+) -> Result<ReachableEntries, PrepareError> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let mut reachable = ReachableEntries {
+        generates: !pipeline.generators.is_empty(),
+        ..ReachableEntries::default()
+    };
+    let refresh = Refresh::default();
+    let mut frontier = Frontier::new(&preparer);
+    while let Some(task) = frontier.next_ready() {
+        let action = preparer.prepare(&task)?;
+        let is_new = reachable.keys.insert(action.key);
+        let outcome = match cached_outcome(lookup, &preparer, &action, &refresh) {
+            Some((outcome, record)) => {
+                // A reply that is reused under a higher limit has a key of its own.
+                reachable.keys.insert(record.key);
+                outcome
+            }
+            None => {
+                reachable.stale += u64::from(is_new);
+                TaskOutcome::Unresolved
+            }
+        };
+        frontier.resolve(&task, outcome);
+    }
+    Ok(reachable)
 }

@@ -47,34 +47,44 @@ pub fn look_up<L: Lookup>(
     }
 }
 
+/// The status by a record. A body that was not parsed, or was parsed by other rules, is read.
 fn status_of<L: Lookup>(
     lookup: &L,
     preparer: &Preparer<'_>,
     task: &Task,
     record: Record,
 ) -> ActionStatus {
-    match &record.status {
+    let (out, reread) = match &record.status {
         EntryStatus::Output {
             out,
             parser: PARSER_VERSION,
             ..
-        } => {
-            let resolved = Resolved {
-                key: record.key,
-                out: *out,
-                cost: record.cost,
-                unchanged: false,
+        } => (*out, None),
+        EntryStatus::Failed { .. }
+        | EntryStatus::Malformed {
+            parser: PARSER_VERSION,
+            ..
+        } => return ActionStatus::Stale,
+        EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
+            let Ok(body) = lookup.body(&record) else {
+                return ActionStatus::Stale;
             };
-            ActionStatus::Cached {
-                resolved,
-                record,
-                reread: None,
+            match read_output(preparer, task, record.body_format(), &body) {
+                Ok(output) => (output.digest(), Some(Box::new(output))),
+                Err(_) => return ActionStatus::Stale,
             }
         }
-        EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
-            reread(lookup, preparer, task, record)
-        }
-        EntryStatus::Failed { .. } => ActionStatus::Stale,
+    };
+    let resolved = Resolved {
+        key: record.key,
+        out,
+        cost: record.cost,
+        unchanged: false,
+    };
+    ActionStatus::Cached {
+        resolved,
+        record,
+        reread,
     }
 }
 
@@ -124,43 +134,6 @@ fn under_lower_limit<L: Lookup>(
     (!reply.truncated).then_some(record)
 }
 
-/// Reads a body that was not parsed, or was parsed by other rules.
-fn reread<L: Lookup>(
-    lookup: &L,
-    preparer: &Preparer<'_>,
-    task: &Task,
-    record: Record,
-) -> ActionStatus {
-    if matches!(
-        &record.status,
-        EntryStatus::Malformed {
-            parser: PARSER_VERSION,
-            ..
-        }
-    ) {
-        return ActionStatus::Stale;
-    }
-    let Ok(body) = lookup.body(&record) else {
-        return ActionStatus::Stale;
-    };
-    match read_output(preparer, task, record.body_format(), &body) {
-        Ok(output) => {
-            let resolved = Resolved {
-                key: record.key,
-                out: output.digest(),
-                cost: record.cost,
-                unchanged: false,
-            };
-            ActionStatus::Cached {
-                resolved,
-                record,
-                reread: Some(Box::new(output)),
-            }
-        }
-        Err(_) => ActionStatus::Stale,
-    }
-}
-
 /// Why a stale action is stale: what has become of its output, or what has changed since the last action in the same
 /// place.
 pub fn reason<L: Lookup>(
@@ -197,22 +170,10 @@ pub fn reason<L: Lookup>(
 /// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is
 /// the same place to a person.
 fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) -> Option<EntryMeta> {
-    let first = Some(1);
-    let sampled = match stage {
-        Stage::Probes | Stage::Compress => Repetition {
-            compress: first,
-            ..Repetition::NONE
-        },
-        Stage::Answer => Repetition {
-            compress: first,
-            answer: first,
-            judge: None,
-        },
-        Stage::Judge => Repetition {
-            compress: first,
-            answer: first,
-            judge: first,
-        },
+    let sampled = Repetition {
+        compress: Some(1),
+        answer: (stage >= Stage::Answer).then_some(1),
+        judge: (stage >= Stage::Judge).then_some(1),
     };
     let other = if coordinate.repetition == Repetition::NONE {
         sampled
@@ -246,41 +207,31 @@ pub fn earlier_output<L: Lookup>(
 pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinate {
     match place {
         Place::Cell(cell) => cell_coordinate(cell, repetition),
-        Place::Selftest { judge, case } => {
-            let (judge, probe) = (Some(judge.clone()), Some(format!("selftest/{case}")));
-            EntryCoordinate {
-                judge,
-                probe,
-                repetition,
-                ..EntryCoordinate::default()
-            }
-        }
-        Place::Regrading { judge, answer } => {
-            let (judge, probe) = (Some(judge.clone()), Some(format!("regrade/{answer}")));
-            EntryCoordinate {
-                judge,
-                probe,
-                repetition,
-                ..EntryCoordinate::default()
-            }
-        }
+        Place::Selftest { judge, case } => EntryCoordinate {
+            judge: Some(judge.clone()),
+            probe: Some(format!("selftest/{case}")),
+            repetition,
+            ..EntryCoordinate::default()
+        },
+        Place::Regrading { judge, answer } => EntryCoordinate {
+            judge: Some(judge.clone()),
+            probe: Some(format!("regrade/{answer}")),
+            repetition,
+            ..EntryCoordinate::default()
+        },
         Place::Generation {
             fixture,
             point,
             probe,
-        } => {
-            let (fixture, point) = (Some(fixture.clone()), Some(*point));
-            let probe = probe
+        } => EntryCoordinate {
+            fixture: Some(fixture.clone()),
+            point: Some(*point),
+            probe: probe
                 .as_ref()
-                .map(|probe| format!("without-context/{probe}"));
-            EntryCoordinate {
-                fixture,
-                point,
-                probe,
-                repetition,
-                ..EntryCoordinate::default()
-            }
-        }
+                .map(|probe| format!("without-context/{probe}")),
+            repetition,
+            ..EntryCoordinate::default()
+        },
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tasks, whose inputs are known, and their outcomes. Both contain indices and digests, no outputs.
+//! Tasks, whose inputs are known, and their outcomes, failures included. They contain indices and digests, no outputs.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -15,6 +15,8 @@ use crate::pipeline::{
 use crate::planted::Variant;
 use crate::probe::ProbeType;
 use base::units::Usd;
+use models::ErrorClass;
+use serde::{Deserialize, Serialize};
 
 /// One thing to do whose inputs are known: a cell of the matrix, a case of a judge's self-test, or work beside both.
 #[derive(Clone, Debug)]
@@ -352,4 +354,67 @@ pub struct Resolved {
     pub cost: Option<Usd>,
     /// Whether its inputs changed and the output did not: then what depends on it stays cached.
     pub unchanged: bool,
+}
+
+/// Whose fault a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Blame {
+    /// Transport, rate limits, or a judge that breaks its contract: the cell is left out.
+    Infrastructure,
+    /// The method: its command failed, or its output is empty or too long. Such failures are a property of the method.
+    Method,
+}
+
+/// An action that has no output, as the manifest lists it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedAction {
+    /// The first place in the matrix that needed it.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The stage of the action that failed.
+    pub stage: StageName,
+    /// The action; `None` if it failed before it could be named.
+    pub key: Option<ActionKey>,
+    /// Whose fault it is.
+    pub blame: Blame,
+    /// The class of a failed call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// What happened, as the user reads it.
+    pub message: String,
+    /// What the user can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl FailedAction {
+    /// A failure that is blamed on the infrastructure until more is known.
+    pub fn new(
+        place: Place,
+        stage: StageName,
+        key: Option<ActionKey>,
+        message: impl Into<String>,
+    ) -> FailedAction {
+        let (blame, message) = (Blame::Infrastructure, message.into());
+        FailedAction {
+            place,
+            stage,
+            key,
+            blame,
+            class: None,
+            message,
+            hint: None,
+        }
+    }
+
+    /// What happened and what to do, on one line.
+    pub fn message_with_hint(&self) -> String {
+        let hint = self
+            .hint
+            .as_ref()
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default();
+        format!("{}{hint}", self.message)
+    }
 }

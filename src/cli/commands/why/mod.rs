@@ -3,9 +3,11 @@
 mod chain;
 mod subject;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::action::{Input, Stage};
+use crate::action::{ActionKey, Input, Stage};
 use crate::cli::args::Common;
 use crate::cli::changes::{known_texts, reason_blocks};
 use crate::cli::commands::cache::{EntryJson, input_lines, provenance, snapshot};
@@ -22,7 +24,7 @@ use base::locale::{Locale, localized};
 use base::say;
 use chain::{ChainStep, StepState, chain_of};
 use store::cache::{CacheSnapshot, Lookup};
-use subject::{CellKeys, ExplainedCell};
+use subject::ExplainedCell;
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -33,7 +35,7 @@ struct WhyJson<'a> {
     run: u32,
     probe: Option<&'a str>,
     overall: Option<f64>,
-    keys: &'a CellKeys,
+    keys: &'a BTreeMap<Stage, ActionKey>,
     /// What failed, where there is no score.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'a FailedAction>,

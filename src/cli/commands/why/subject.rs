@@ -1,6 +1,6 @@
 //! What `why` explains: a judged cell, or one that failed, with what is known of the actions behind it.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
 
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cli::commands::cell::{MissingCell, SelectedCell};
@@ -14,30 +14,12 @@ pub(crate) struct ExplainedCell<'a> {
     pub(crate) place: CellCoordinate,
     /// The actions before the one that answered, for an open-book answer. If it failed, their keys are not recorded.
     pub(crate) steps: Vec<Option<ActionKey>>,
-    pub(crate) keys: CellKeys,
+    /// The keys of its actions, as far as the results record them.
+    pub(crate) keys: BTreeMap<Stage, ActionKey>,
     /// The judged row; `None` where nothing was judged.
     pub(crate) row: Option<&'a Row>,
     /// What failed, if that is why nothing was judged.
     pub(crate) failure: Option<&'a FailedAction>,
-}
-
-/// The keys of its actions, as far as the results record them.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct CellKeys {
-    compress: Option<ActionKey>,
-    answer: Option<ActionKey>,
-    judge: Option<ActionKey>,
-}
-
-impl CellKeys {
-    pub(crate) fn get(&self, stage: Stage) -> Option<ActionKey> {
-        match stage {
-            Stage::Compress => self.compress,
-            Stage::Answer => self.answer,
-            Stage::Judge => self.judge,
-            Stage::Probes => None,
-        }
-    }
 }
 
 impl<'a> ExplainedCell<'a> {
@@ -50,7 +32,7 @@ impl<'a> ExplainedCell<'a> {
         let at = step.map_or(0, |step| step as usize - 1);
         match self.steps.get(at) {
             Some(key) if stage == Stage::Answer => *key,
-            _ => self.keys.get(stage),
+            _ => self.keys.get(&stage).copied(),
         }
     }
 
@@ -62,12 +44,11 @@ impl<'a> ExplainedCell<'a> {
 
     pub(crate) fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
         let row = &selected.row;
-        let keys = &row.keys;
-        let keys = CellKeys {
-            compress: Some(keys.compress),
-            answer: Some(keys.answer),
-            judge: Some(keys.judge),
-        };
+        let keys = [
+            (Stage::Compress, row.keys.compress),
+            (Stage::Answer, row.keys.answer),
+            (Stage::Judge, row.keys.judge),
+        ];
         let steps = row
             .open_book
             .iter()
@@ -77,7 +58,7 @@ impl<'a> ExplainedCell<'a> {
         ExplainedCell {
             manifest: &selected.manifest,
             place: row.place(),
-            keys,
+            keys: keys.into(),
             steps,
             row: Some(row),
             failure: None,
@@ -87,27 +68,13 @@ impl<'a> ExplainedCell<'a> {
     /// The cell that failed; `None` where nothing did.
     pub(crate) fn failed(missing: &'a MissingCell) -> Option<ExplainedCell<'a>> {
         let failure = missing.failure.as_ref()?;
-        let (place, key) = (failure.place.recorded_cell()?.clone(), failure.key);
-        let keys = match failure.stage {
-            StageName::Compress => CellKeys {
-                compress: key,
-                ..CellKeys::default()
-            },
-            StageName::Answer => CellKeys {
-                answer: key,
-                ..CellKeys::default()
-            },
-            StageName::Judge => CellKeys {
-                judge: key,
-                ..CellKeys::default()
-            },
-            StageName::Probes | StageName::Selftest | StageName::Regrade => CellKeys::default(),
-        };
+        let place = failure.place.recorded_cell()?.clone();
+        let keys = failure.key.map(|key| (stage_of(failure.stage), key));
         let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
         Some(ExplainedCell {
             manifest: &missing.manifest,
             place,
-            keys,
+            keys: keys.into_iter().collect(),
             steps,
             row: None,
             failure: Some(failure),
@@ -116,11 +83,9 @@ impl<'a> ExplainedCell<'a> {
 
     /// The stages at its point, in order, down to what failed.
     pub(crate) fn stages(&self) -> impl Iterator<Item = Stage> {
-        let last = match self.failure.map(|failure| failure.stage) {
-            Some(StageName::Compress) => Stage::Compress,
-            Some(StageName::Answer) => Stage::Answer,
-            _ => Stage::Judge,
-        };
+        let last = self
+            .failure
+            .map_or(Stage::Judge, |failure| stage_of(failure.stage));
         [Stage::Compress, Stage::Answer, Stage::Judge]
             .into_iter()
             .filter(move |stage| *stage <= last)
@@ -130,5 +95,14 @@ impl<'a> ExplainedCell<'a> {
     pub(crate) fn failure_in(&self, stage: Stage, step: Option<u32>) -> Option<&'a FailedAction> {
         self.failure
             .filter(|failure| failure.stage == stage.into() && self.place.step == step)
+    }
+}
+
+/// The stage of a cell in whose place something failed.
+fn stage_of(failed: StageName) -> Stage {
+    match failed {
+        StageName::Compress => Stage::Compress,
+        StageName::Answer => Stage::Answer,
+        _ => Stage::Judge,
     }
 }
