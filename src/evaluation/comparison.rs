@@ -9,7 +9,7 @@ use crate::pipeline::{CellCoordinate, MatrixSelection, Pipeline};
 use crate::plan::{changed_places, hunks};
 use crate::results::{
     Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Label, Regradings, ResultSet,
-    ResultsFolder, SetError, Side, TextEdit, compare, labels, open_side, require_comparable,
+    ResultsFolder, Side, TextEdit, compare, labels, open_side, require_comparable,
 };
 use base::files::FileError;
 use store::cache::Lookup;
@@ -148,7 +148,7 @@ pub fn baseline_actions(
     let (folder, method) = open_side_in(pipeline, &baseline.side)?;
     let mut actions = HashMap::new();
     for row in folder.rows()?.scored() {
-        let row = row.map_err(SetError::from)?;
+        let row = row?;
         if method.as_ref().is_none_or(|method| *method == row.method) {
             actions.extend(row.actions());
         }
