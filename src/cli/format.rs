@@ -187,6 +187,11 @@ pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.0}%", share * 100.0))
 }
 
+/// A number with `digits` decimals, a dash where it is not known.
+pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

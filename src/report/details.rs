@@ -73,6 +73,7 @@ fn method_table<'s, T: 's>(
             .chain(columns)
             .collect(),
         rows: rows.collect(),
+        ..TextTable::default()
     }
 }
 
@@ -125,6 +126,7 @@ fn difference_table<'c>(
         rows: rows
             .map(|(name, judged)| difference_row(name, judged, tr))
             .collect(),
+        ..TextTable::default()
     })
 }
 
@@ -166,9 +168,10 @@ fn scores(summary: &Summary, tr: &Translation) -> Option<Section> {
     let table = TextTable {
         header: score_header(tr),
         rows: rows.collect(),
+        ..TextTable::default()
     };
     let lead = Block::dim(tr.intervals);
-    Section::new("dimensions", tr.by_dimension, [Block::Table(table), lead])
+    Section::new("scores", tr.by_dimension, [Block::Table(table), lead])
 }
 
 fn score_header(tr: &Translation) -> Vec<String> {
@@ -345,6 +348,7 @@ fn spending(manifest: &Manifest, tr: &Translation) -> Option<Section> {
     let table = TextTable {
         header: header.map(str::to_owned).into(),
         rows: rows.chain([all.map(plain_cell).into()]).collect(),
+        ..TextTable::default()
     };
     let offline = manifest.caveats.offline.then(|| Block::dim(tr.offline));
     let blocks = std::iter::once(Block::Table(table)).chain(offline);
@@ -441,6 +445,7 @@ fn reference_section(tr: &Translation) -> Option<Section> {
     let table = TextTable {
         header,
         rows: rows.into(),
+        ..TextTable::default()
     };
     let blocks = [Block::Table(table), Block::dim(tr.reference_note)];
     Section::new("reference", tr.reference_title, blocks)

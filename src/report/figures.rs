@@ -50,6 +50,7 @@ pub(super) fn text_table(table: FigureTableId, summary: &Summary, tr: &Translati
             .map(str::to_owned)
             .collect(),
         rows: rows.collect(),
+        ..TextTable::default()
     }
 }
 

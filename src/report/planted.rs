@@ -74,6 +74,7 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
             .chain(columns.iter().map(heading))
             .collect(),
         rows: rows.collect(),
+        ..TextTable::default()
     };
     let title = tr
         .locale
@@ -105,6 +106,7 @@ pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
             .chain(State::ALL.map(|state| kind_or_state(state.name(), tr)))
             .collect(),
         rows: rows.collect(),
+        ..TextTable::default()
     };
     let title = tr.locale.pick(
         "Planted items: said of each true state",

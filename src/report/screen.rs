@@ -168,6 +168,7 @@ fn main_table(
     let table = TextTable {
         header: header.map(str::to_owned).collect(),
         rows: methods.take(rows).map(row).collect(),
+        ..TextTable::default()
     };
     (table, left_out)
 }

@@ -175,6 +175,9 @@ pub struct TextTable {
     pub header: Vec<String>,
     /// Rows, parallel to `header`.
     pub rows: Vec<Vec<TableCell>>,
+    /// The columns of words beside the first one: they are left-aligned.
+    #[serde(skip)]
+    pub words: Vec<usize>,
 }
 
 const GAP: usize = 2;
@@ -182,10 +185,33 @@ const GAP: usize = 2;
 const HEADER_LINES: usize = 3;
 /// A header that is no wider than this is not broken.
 const NARROWEST: usize = 4;
-/// The maximum width of a name.
-const LONGEST_NAME: usize = 28;
+/// The maximum width of a name: a UUID fits.
+const LONGEST_NAME: usize = 36;
 
 impl TextTable {
+    /// A table of plain texts. Names and words that are longer than usual take several lines.
+    pub fn plain(
+        header: &[&str],
+        words: &[usize],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> TextTable {
+        let cell = |(at, text): (usize, String)| match at == 0 || words.contains(&at) {
+            true => textwrap::wrap(&text, LONGEST_NAME)
+                .into_iter()
+                .map(|line| (TextStyle::Plain, line.into_owned()))
+                .collect(),
+            false => plain_cell(text),
+        };
+        let rows = rows.into_iter();
+        TextTable {
+            header: header.iter().copied().map(str::to_owned).collect(),
+            rows: rows
+                .map(|row| row.into_iter().enumerate().map(cell).collect())
+                .collect(),
+            words: words.to_vec(),
+        }
+    }
+
     /// Whether any cell has a figure.
     pub(super) fn has_figures(&self) -> bool {
         let cells = self.rows.iter().flat_map(|row| row.iter().skip(1));
@@ -207,7 +233,7 @@ impl TextTable {
     }
 
     /// Renders the table at most `width` wide, or wider if a name and one column do not fit.
-    pub(super) fn render(&self, width: usize) -> StyledText {
+    pub fn render(&self, width: usize) -> StyledText {
         let widths = self.widths(width);
         let wide = self.wide_widths();
         let name = widths.first().copied().unwrap_or(0);
@@ -361,7 +387,7 @@ impl TextTable {
                 let line = (level + lines.len())
                     .checked_sub(height)
                     .and_then(|at| lines.get(at));
-                aligned(
+                self.aligned(
                     (TextStyle::Dim, line.cloned().unwrap_or_default()),
                     column,
                     widths,
@@ -383,28 +409,26 @@ impl TextTable {
                         .and_then(|cell| cell.get(level))
                         .cloned()
                         .unwrap_or_default();
-                    aligned(span, column, widths)
+                    self.aligned(span, column, widths)
                 }));
             }
         }
     }
-}
 
-/// A span with its padding: names are left-aligned, figures are right-aligned.
-fn aligned((style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
-    let width = widths.get(column).copied().unwrap_or(0);
-    let text = if text.width() > width {
-        shortened(&text, width)
-    } else {
-        text
-    };
-    let padding = " ".repeat(width.saturating_sub(text.width()));
-    if column == 0 {
-        vec![(style, text), (TextStyle::Plain, padding)]
-    } else {
+    /// A span with its padding: names and words are left-aligned, figures are right-aligned.
+    fn aligned(&self, (style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
+        let width = widths.get(column).copied().unwrap_or(0);
+        let text = fitted(&text, width);
+        let padding = " ".repeat(width.saturating_sub(text.width()));
+        let gap = if column == 0 { 0 } else { GAP };
+        let (before, after) = match column == 0 || self.words.contains(&column) {
+            true => (" ".repeat(gap), padding),
+            false => (" ".repeat(gap) + &padding, String::new()),
+        };
         vec![
-            (TextStyle::Plain, " ".repeat(GAP) + &padding),
+            (TextStyle::Plain, before),
             (style, text),
+            (TextStyle::Plain, after),
         ]
     }
 }
@@ -445,6 +469,7 @@ mod tests {
             .map(str::to_owned)
             .into(),
             rows: vec![["anchored", "0.42", "0.31", "0.005"].map(cell).into()],
+            ..TextTable::default()
         }
     }
 

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, cost, count, display_width, left, or_dash, right};
+use crate::cli::format::{Noun, cost, count, number, or_dash};
 use crate::cli::project::given_results;
-use crate::cli::terminal::{Column, Console, TextStyle, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::plan::FailedAction;
+use crate::report::TextTable;
 use crate::results::{
     ContextRow, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
     find_results, incomplete_beside, newest,
@@ -234,13 +235,13 @@ fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, 
 /// Compressions of a run without answers.
 fn table_of_contexts(contexts: &[ContextRow], console: &Console) -> String {
     let columns = [
-        Column::Left(localized("method", "方法")),
-        Column::Right(localized("point", "压缩点")),
-        Column::Right(localized("run", "运行")),
-        Column::Right(localized("tokens", "词元")),
-        Column::Right(localized("of", "共")),
-        Column::Right(localized("facts kept", "事实保留")),
-        Column::Right(localized("cost", "费用")),
+        localized("method", "方法"),
+        localized("point", "压缩点"),
+        localized("run", "运行"),
+        localized("tokens", "词元"),
+        localized("of", "共"),
+        localized("facts kept", "事实保留"),
+        localized("cost", "费用"),
     ];
     let rows = contexts.iter().map(|row| {
         vec![
@@ -253,7 +254,7 @@ fn table_of_contexts(contexts: &[ContextRow], console: &Console) -> String {
             cost(row.usd.map(Usd)),
         ]
     });
-    render_table(&columns, rows, console.width())
+    console.table(&columns, &[], rows)
 }
 
 /// Says that results are incomplete, or that there are newer ones, which are incomplete.
@@ -297,12 +298,7 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
             .iter()
             .map(|fixture| fixture.name.as_str())
             .collect();
-        return Err(unknown_name(
-            manifest,
-            localized("fixture", "样本"),
-            &args.fixture,
-            known,
-        ));
+        return Err(unknown_name(manifest, "fixture", &args.fixture, known));
     };
     let methods: Vec<&str> = design
         .methods
@@ -314,12 +310,7 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
         .as_deref()
         .filter(|method| !methods.contains(method))
     {
-        return Err(unknown_name(
-            manifest,
-            localized("method", "方法"),
-            method,
-            methods,
-        ));
+        return Err(unknown_name(manifest, "method", method, methods));
     }
     let probes: Vec<&str> = fixture
         .probes
@@ -331,12 +322,7 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
         .as_deref()
         .filter(|probe| !probes.contains(probe))
     {
-        return Err(unknown_name(
-            manifest,
-            localized("probe", "问题"),
-            probe,
-            probes,
-        ));
+        return Err(unknown_name(manifest, "probe", probe, probes));
     }
     if args.open
         && design
@@ -345,24 +331,16 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
             .all(|asked| asked.recovery.is_none())
     {
         let label = &manifest.label;
-        let message = say!(
-            "no answerer of the result set `{label}` may search",
-            "结果集 `{label}` 的作答模型都不能检索"
-        );
-        return Err(Failure::input(message).hinted(localized(
+        let message = format!("no answerer of the result set `{label}` may search");
+        return Err(Failure::input(message).hinted(
             "leave out --open; [answer.recovery] in pipeline.toml lets an answerer search",
-            "请去掉 --open；pipeline.toml 中的 [answer.recovery] 允许作答模型检索",
-        )));
+        ));
     }
     check_numbers(manifest, fixture, args)
 }
 
 fn unknown_name(manifest: &Manifest, what: &str, name: &str, known: Vec<&str>) -> Failure {
-    let message = say!(
-        "the result set `{}` has no {what} `{name}`",
-        "结果集 `{}` 没有 {what} `{name}`",
-        manifest.label
-    );
+    let message = format!("the result set `{}` has no {what} `{name}`", manifest.label);
     Failure::input(message).hinted(suggest(name, known))
 }
 
@@ -373,9 +351,8 @@ fn check_numbers(
 ) -> Result<(), Failure> {
     let (label, runs) = (&manifest.label, manifest.design.runs.compress);
     if let Some(run) = args.run.filter(|run| !(1..=runs).contains(run)) {
-        return Err(Failure::input(say!(
-            "the result set `{label}` has no run {run}: runs are 1 to {runs}",
-            "结果集 `{label}` 没有第 {run} 次运行：共 {runs} 次"
+        return Err(Failure::input(format!(
+            "the result set `{label}` has no run {run}: runs are 1 to {runs}"
         )));
     }
     if manifest.design.answerers.is_empty() {
@@ -384,16 +361,11 @@ fn check_numbers(
     let points: BTreeSet<u32> = fixture.probes.iter().map(|probe| probe.point).collect();
     if let Some(point) = args.point.filter(|point| !points.contains(point)) {
         let known: Vec<String> = points.iter().map(ToString::to_string).collect();
-        let message = say!(
+        let message = format!(
             "the result set `{label}` has no probe at point {point} of `{}`",
-            "结果集 `{label}` 在 `{}` 的压缩点 {point} 没有问题",
             fixture.name
         );
-        return Err(Failure::input(message).hinted(say!(
-            "its points are {}",
-            "其压缩点：{}",
-            known.join(", ")
-        )));
+        return Err(Failure::input(message).hinted(format!("its points are {}", known.join(", "))));
     }
     Ok(())
 }
@@ -413,50 +385,18 @@ impl MissingCell {
     pub(crate) fn failure(&self) -> Failure {
         let label = &self.manifest.label;
         let message = match &self.failure {
-            Some(failure) => say!(
+            Some(failure) => format!(
                 "`{label}` has no such cell: {} failed at {}: {}",
-                "`{label}` 没有这个单元：{} 在 {} 失败：{}",
                 failure.stage.name(),
                 failure.place,
                 failure.message
             ),
-            None => say!(
-                "`{label}` has no such judged cell",
-                "`{label}` 没有这个已评分单元"
-            ),
+            None => format!("`{label}` has no such judged cell"),
         };
         Failure::input(message)
-            .hinted(localized(
-                "`compeval plan` shows what a run would add",
-                "`compeval plan` 显示再次运行会补做什么",
-            ))
+            .hinted("`compeval plan` shows what a run would add")
             .exiting(Exit::EmptySelection)
     }
-}
-
-/// Runs of columns, each as many as fit into so many terminal columns, at least one.
-fn fitting(names: &[String], room: usize) -> Vec<&[String]> {
-    let (mut parts, mut from, mut used) = (Vec::new(), 0, 0);
-    for (at, name) in names.iter().enumerate() {
-        let wide = display_width(name).max(7) + 2;
-        if used + wide > room && at > from {
-            parts.extend(names.get(from..at));
-            (from, used) = (at, 0);
-        }
-        used += wide;
-    }
-    parts.extend(names.get(from..));
-    parts
-}
-
-/// A score in a column with this name.
-fn score_cell(score: Option<f64>, column: &str, console: &Console) -> String {
-    let wide = display_width(column).max(7);
-    let text = format!(
-        "{:>wide$}",
-        score.map_or("–".to_owned(), |score| format!("{score:.2}"))
-    );
-    format!("  {}", console.paint(score_style(score), &text))
 }
 
 /// The command that shows or explains a cell of these results, which need not be the newest.
@@ -481,7 +421,19 @@ impl CellList {
     }
 
     fn print_table(&self, command: &str, console: &Console) {
-        console.print(&self.table(console));
+        let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
+        let rules = if self.manifest.design.is_lexical() {
+            localized(" (built-in rules, no model)", "（内置规则，未用模型）")
+        } else {
+            ""
+        };
+        let title = say!(
+            "{fixture} in {}: overall scores from 0 to 5{rules}",
+            "{fixture}，{}：总分 0 至 5{rules}",
+            self.manifest.label
+        );
+        console.print(&console.paint(TextStyle::Strong, &title));
+        console.print(&console.text_table(&self.table()));
         let Some(worst) = self
             .rows
             .iter()
@@ -514,7 +466,7 @@ impl CellList {
         }
     }
 
-    fn table(&self, console: &Console) -> String {
+    fn table(&self) -> TextTable {
         let (mut down, mut across): (Vec<(u32, &str)>, Vec<String>) = (Vec::new(), Vec::new());
         for row in &self.rows {
             let (line, column) = (self.down(row), self.across(row));
@@ -526,52 +478,27 @@ impl CellList {
             }
         }
         down.sort_by_key(|(point, _)| *point);
-        let width = down
-            .iter()
-            .map(|(_, name)| display_width(name))
-            .max()
-            .unwrap_or(0)
-            + 2;
-        let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
-        let rules = if self.manifest.design.is_lexical() {
-            localized(" (built-in rules, no model)", "（内置规则，未用模型）")
-        } else {
-            ""
-        };
-        let title = say!(
-            "{fixture} in {}: overall scores from 0 to 5{rules}",
-            "{fixture}，{}：总分 0 至 5{rules}",
-            self.manifest.label
-        );
-        let mut lines = vec![console.paint(TextStyle::Strong, &title)];
         let places = self.scores();
-        let room = console.width().saturating_sub(width + 2);
-        for columns in fitting(&across, room) {
-            let heads: String = columns
-                .iter()
-                .map(|name| format!("  {}", right(name, 7)))
-                .collect();
-            lines.push(console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")));
-            let mut last = 0;
-            for (point, name) in &down {
-                if *point != last && *point > 0 {
-                    lines.push(
-                        console.paint(TextStyle::Dim, &say!("  point {point}", "  压缩点 {point}")),
-                    );
-                    last = *point;
-                }
-                let scores = columns.iter().map(|column| {
-                    let scores = places.get(&((*point, *name), column.clone()));
-                    score_cell(scores.and_then(|scores| mean(scores)), column, console)
-                });
-                lines.push(format!(
-                    "  {}{}",
-                    left(name, width),
-                    scores.collect::<String>()
-                ));
+        let (mut rows, mut last) = (Vec::new(), 0);
+        for (point, name) in down {
+            if point != last {
+                last = point;
+                let point = say!("point {point}", "压缩点 {point}");
+                rows.push(vec![vec![(TextStyle::Dim, point)]]);
             }
+            let scores = across.iter().map(|column| {
+                let scores = places.get(&((point, name), column.clone()));
+                let score = scores.and_then(|scores| mean(scores));
+                vec![(score_style(score), number(score, 2))]
+            });
+            let name = vec![(TextStyle::Plain, name.to_owned())];
+            rows.push(std::iter::once(name).chain(scores).collect());
         }
-        lines.join("\n")
+        TextTable {
+            header: std::iter::once(String::new()).chain(across).collect(),
+            rows,
+            ..TextTable::default()
+        }
     }
 
     /// The overall scores at each place of the table.
@@ -623,27 +550,5 @@ pub(crate) fn score_style(score: Option<f64>) -> TextStyle {
         Some(score) if score >= 2.5 => TextStyle::Warning,
         Some(_) => TextStyle::Bad,
         None => TextStyle::Dim,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_go_on_below_where_the_room_ends() {
-        let names = ["full", "regenerative", "mask", "none"].map(str::to_owned);
-        let widths = |room| {
-            fitting(&names, room)
-                .iter()
-                .map(|part| part.len())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            [widths(41), widths(40), widths(23)],
-            [vec![4], vec![3, 1], vec![2, 2]]
-        );
-        assert_eq!(widths(1), [1, 1, 1, 1], "a column is never left out");
-        assert!(fitting(&[], 80).concat().is_empty());
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::findings::{every_finding, render, render_kinds};
 use crate::cli::format::{Noun, count, or_dash};
 use crate::cli::notices::{access_line, access_list};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
-use crate::cli::terminal::{Column, Console, TextStyle, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
 use base::units::Tokens;
 use sessions::import::{FixtureStats, stats};
@@ -277,15 +277,15 @@ fn problem_json(problem: &Problem) -> Value {
 /// The names that `--fixtures` and `--methods` accept.
 fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
-        Column::Left("fixture"),
-        Column::Right("messages"),
-        Column::Right("tokens"),
-        Column::Right("points"),
-        Column::Right("probes"),
-        Column::Right("calls"),
-        Column::Right("files"),
-        Column::Right("KB"),
-        Column::Left("languages"),
+        "fixture",
+        "messages",
+        "tokens",
+        "points",
+        "probes",
+        "calls",
+        "files",
+        "KB",
+        "languages",
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
         let FixtureStats {
@@ -318,7 +318,7 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
         .collect();
     format!(
         "{}\n\nmethods: {}\n",
-        render_table(&columns, rows, console.width()),
+        console.table(&columns, &[8], rows),
         methods.join(", ")
     )
 }

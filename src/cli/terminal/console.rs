@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
-use crate::report::{StyledText, TextStyle, wrap_lines};
+use crate::report::{StyledText, TextStyle, TextTable, wrap_lines};
 use base::locale::Locale;
 use base::redaction::redact_bytes;
 use base::text::shell_word;
@@ -135,6 +135,23 @@ impl Console {
     /// Styled text with colours, if they are wanted.
     pub(crate) fn styled(&self, text: &StyledText) -> String {
         text.paint(|style, text| self.paint(style, text))
+    }
+
+    /// A table of plain texts in the width of the terminal; those of the columns `words` are left-aligned.
+    pub(crate) fn table(
+        &self,
+        header: &[&str],
+        words: &[usize],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> String {
+        self.text_table(&TextTable::plain(header, words, rows))
+    }
+
+    /// A table in the width of the terminal.
+    pub(crate) fn text_table(&self, table: &TextTable) -> String {
+        let text = self.styled(&table.render(self.width()));
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n")
     }
 
     /// The result of a command as text; with `--json` it goes to standard error.

@@ -5,11 +5,9 @@ mod controls;
 mod pager;
 mod progress;
 mod progress_model;
-mod table;
 
 pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter};
 pub(super) use controls::own_color;
 pub(super) use pager::page;
 pub(super) use progress::Progress;
-pub(super) use table::{Column, number, render_table};

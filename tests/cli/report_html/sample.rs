@@ -252,6 +252,7 @@ impl Sample {
                                 .map(|text| vec![(TextStyle::Plain, injected(text))])
                                 .into(),
                         ],
+                        ..TextTable::default()
                     }),
                     Block::List(vec![injected("probes from good to bad (1): login · p1.")]),
                     Block::Sentence(TextStyle::Dim, injected("Of the exact details.")),

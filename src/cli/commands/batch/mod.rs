@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, left, money, right};
+use crate::cli::format::{age, money};
 use crate::cli::project::{open_snapshot, project_paths_of};
-use crate::cli::terminal::{Console, TextStyle};
-use crate::entries::{BatchIntent, Journal, OpenBatch};
+use crate::cli::terminal::Console;
+use crate::entries::{Journal, OpenBatch};
 use crate::evaluation::runtime;
 use base::units::Usd;
 use models::BatchClient;
@@ -127,37 +127,18 @@ fn print(open: &[OpenBatch], console: &Console) {
         console.print("No open batches.");
         return;
     }
-    let head = [
-        left("batch", 18),
-        left("model", 28),
-        right("requests", 9),
-        right("at most", 12),
-        right("age", 9),
-        format!("  {}", "where"),
-    ]
-    .concat();
-    console.print(&console.paint(TextStyle::Strong, &head));
-    for batch @ OpenBatch { intent, .. } in open {
-        let BatchIntent {
-            nonce,
-            created,
-            model,
-            lines,
-            ..
-        } = intent;
-        let is_known = lines.iter().any(|line| line.reserved.is_some());
-        let (model, at_most) = (
-            model.to_string(),
+    let columns = ["batch", "model", "requests", "at most", "age", "where"];
+    let rows = open.iter().map(|batch| {
+        let intent = &batch.intent;
+        let is_known = intent.lines.iter().any(|line| line.reserved.is_some());
+        vec![
+            intent.nonce.to_string(),
+            intent.model.to_string(),
+            intent.lines.len().to_string(),
             money(is_known.then(|| intent.reserved())),
-        );
-        let since = age(now_ms().saturating_sub(*created) / 1000);
-        let place = batch.place();
-        console.print(&format!(
-            "{nonce:<18}{}{:>9}{}{}  {place}",
-            left(&model, 28),
-            lines.len(),
-            right(&at_most, 12),
-            right(&since, 9)
-        ));
-    }
+            age(now_ms().saturating_sub(intent.created) / 1000),
+            batch.place().to_owned(),
+        ]
+    });
+    console.print(&console.table(&columns, &[1, 5], rows));
 }

@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, dimension_name, percent};
+use crate::cli::format::{Noun, count, dimension_name, number, percent};
 use crate::cli::project::{given, project_paths_of};
-use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 use base::files::{system_words, write_whole};
 use base::locale::localized;
@@ -124,22 +124,22 @@ fn nothing_common(label: &str) -> Failure {
 
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
     let columns = [
-        Column::Left(localized("dimension", "维度")),
-        Column::Right(localized("pairs", "对数")),
-        Column::Right(localized("exact", "相同")),
-        Column::Right(localized("within 1", "相差 1 以内")),
-        Column::Right(localized("Spearman", "斯皮尔曼")),
-        Column::Right(localized("kappa", "卡帕")),
-        Column::Right(localized("judge − human", "评审 − 人工")),
+        localized("dimension", "维度"),
+        localized("pairs", "对数"),
+        localized("exact", "相同"),
+        localized("within 1", "相差 1 以内"),
+        localized("Spearman", "斯皮尔曼"),
+        localized("kappa", "卡帕"),
+        localized("judge − human", "评审 − 人工"),
     ];
     let dimensions = judge
         .dimensions
         .iter()
         .map(|(dimension, found)| line(dimension_name(*dimension), found));
-    let table = render_table(
+    let table = console.table(
         &columns,
+        &[],
         dimensions.chain([line(localized("all", "全部"), &judge.pooled)]),
-        console.width(),
     );
     let name = judge
         .judge

@@ -9,12 +9,12 @@ use super::cases::{AskedCases, ask_judges};
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::format::{Noun, cost, count, dimension_name};
+use crate::cli::format::{Noun, cost, count, dimension_name, number};
 use crate::cli::project::{ProjectOptions, given, open_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
-use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
 use crate::plan::FailedAction;
@@ -155,13 +155,13 @@ fn print(
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
-        Column::Left("dimension"),
-        Column::Right("right"),
-        Column::Right("half right"),
-        Column::Right("wrong"),
-        Column::Right("missed"),
-        Column::Right("longer"),
-        Column::Left(""),
+        "dimension",
+        "right",
+        "half right",
+        "wrong",
+        "missed",
+        "longer",
+        "",
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
         let missed = format!("{} of {}", result.misses.len(), result.labels);
@@ -182,7 +182,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
             mark.to_owned(),
         ]
     });
-    let dimensions = render_table(&columns, rows, console.width());
+    let dimensions = console.table(&columns, &[6], rows);
     let judge = console.paint(TextStyle::Strong, tested.judge);
     // The result first, then the medians that it is made of.
     format!(

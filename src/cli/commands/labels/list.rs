@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Digest;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::terminal::{Column, Console, TextStyle, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::Book;
 use crate::report::short_time;
 use crate::results::{
@@ -217,17 +217,11 @@ fn print(found: &[ListedLabel], console: &Console) {
         .filter(|label| label.has_scores())
         .flat_map(|label| label.methods.keys().map(String::as_str))
         .collect();
-    let mut columns = vec![
-        Column::Left("label"),
-        Column::Left("began (UTC)"),
-        Column::Left("commit"),
-        Column::Right("cells"),
-        Column::Left("outcome"),
-    ];
-    columns.extend(methods.iter().map(|method| Column::Right(method)));
-    columns.push(Column::Left(""));
+    let mut columns = vec!["label", "began (UTC)", "commit", "cells", "outcome"];
+    columns.extend(&methods);
+    columns.push("");
     let rows = found.iter().map(|label| label.cells(&methods));
-    console.print(&render_table(&columns, rows, console.width()));
+    console.print(&console.table(&columns, &[1, 2, 4, columns.len() - 1], rows));
     if found.iter().any(|label| label.measured_otherwise) {
         console.note(&console.paint(
             TextStyle::Dim,

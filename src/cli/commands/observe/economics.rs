@@ -2,7 +2,7 @@
 //! threshold.
 
 use crate::cli::format::{Noun, amount, count, money, or_dash, percent, short};
-use crate::cli::terminal::{Column, Console, render_table};
+use crate::cli::terminal::Console;
 use base::locale::localized;
 use base::say;
 use base::text::grouped;
@@ -108,11 +108,11 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
         .map(|usd| say!(" ({})", "（{}）", money(Some(Usd(usd)))))
         .unwrap_or_default();
     let columns = [
-        Column::Left(localized("session", "会话")),
-        Column::Right(localized("at", "位置")),
-        Column::Left(localized("time", "时间")),
-        Column::Right(localized("rewritten", "重写")),
-        Column::Right(localized("cost", "费用")),
+        localized("session", "会话"),
+        localized("at", "位置"),
+        localized("time", "时间"),
+        localized("rewritten", "重写"),
+        localized("cost", "费用"),
     ];
     let rows = worst.iter().map(|one| {
         vec![
@@ -126,7 +126,7 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
             money(one.usd.map(Usd)),
         ]
     });
-    let table = render_table(&columns, rows, console.width());
+    let table = console.table(&columns, &[2], rows);
     let text = say!(
         "{head} made the provider process {} tokens again{cost}:",
         "{head}使服务商重新处理了 {} 词元{cost}：",
@@ -195,18 +195,18 @@ fn clock_faults(economics: &Economics) -> Option<String> {
 
 fn methods(economics: &Economics, console: &Console) -> String {
     let columns = [
-        Column::Left(localized("method", "方法")),
-        Column::Right(localized("flat from", "平坦区自")),
-        Column::Right(localized("to", "至")),
-        Column::Right(localized("cost", "费用")),
-        Column::Right(localized("compactions", "压缩")),
-        Column::Right(localized("rewritten", "重写")),
-        Column::Right(localized("freed", "释放")),
-        Column::Right(localized("floor", "底线")),
-        Column::Right(localized("cycles", "周期")),
-        Column::Right(localized("difference", "差值")),
+        localized("method", "方法"),
+        localized("flat from", "平坦区自"),
+        localized("to", "至"),
+        localized("cost", "费用"),
+        localized("compactions", "压缩"),
+        localized("rewritten", "重写"),
+        localized("freed", "释放"),
+        localized("floor", "底线"),
+        localized("cycles", "周期"),
+        localized("difference", "差值"),
     ];
-    let table = render_table(&columns, economics.methods.iter().map(row), console.width());
+    let table = console.table(&columns, &[], economics.methods.iter().map(row));
     let at_triggers: Vec<String> = economics.methods.iter().filter_map(at_trigger).collect();
     let title = localized(
         "Cost against threshold; flat is where it is within 2% of the least:",

@@ -16,9 +16,9 @@ use serde::Serialize;
 use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, or_dash, short};
+use crate::cli::format::{Noun, count, number, or_dash, short};
 use crate::cli::project::{folder, given};
-use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
 use base::files::write_private;
@@ -154,14 +154,12 @@ pub(super) fn formats_help() -> String {
 fn where_sessions_are() -> String {
     let folders = Format::observed().into_iter().filter_map(|format| {
         let (product, folder) = (format.product(), format.session_folder()?);
-        Some(say!("{folder} ({product})", "{folder}（{product}）"))
+        Some(format!("{folder} ({product})"))
     });
-    let folders = folders.collect::<Vec<_>>().join(localized(", ", "、"));
-    say!(
+    let folders = folders.collect::<Vec<_>>().join(", ");
+    format!(
         "sessions are kept in {folders}; `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
-         'ID' ORDER BY id\" > hermes.json` writes one of Hermes",
-        "会话在 {folders}；Hermes 的会话用 `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
-         'ID' ORDER BY id\" > hermes.json` 写出"
+         'ID' ORDER BY id\" > hermes.json` writes one of Hermes"
     )
 }
 
@@ -171,12 +169,10 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
     for path in &args.paths {
         let path = given(common, path);
         if !path.exists() {
-            return Err(Failure::input(say!(
-                "there is no file or folder `{}`",
-                "没有文件或文件夹 `{}`",
-                path.display()
-            ))
-            .hinted(where_sessions_are()));
+            return Err(
+                Failure::input(format!("there is no file or folder `{}`", path.display()))
+                    .hinted(where_sessions_are()),
+            );
         }
         let (logs, losses) = log_files(&path);
         // Every session of OpenHands has a file of state, which goes with its events.
@@ -258,10 +254,7 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(bytes), target);
-    let template = localized(
-        "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
-        "读取 {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
-    );
+    let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
     ProgressStyle::with_template(template)
         .map(|style| bar.set_style(style))
         .ok();
@@ -473,16 +466,16 @@ fn notes_by_file(observation: &SessionObservation) -> BTreeMap<(&str, &'static s
 
 fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
     let columns = [
-        Column::Left(localized("session", "会话")),
-        Column::Right(localized("at", "位置")),
-        Column::Right(localized("before", "之前")),
-        Column::Right(localized("after", "之后")),
-        Column::Right(localized("turns", "轮")),
-        Column::Right(localized("reads", "读取")),
-        Column::Right(localized("re-reads", "重读")),
-        Column::Right(localized("fetched again", "重新取得")),
-        Column::Right(localized("failed again", "再次失败")),
-        Column::Right(localized("to edit", "至编辑")),
+        localized("session", "会话"),
+        localized("at", "位置"),
+        localized("before", "之前"),
+        localized("after", "之后"),
+        localized("turns", "轮"),
+        localized("reads", "读取"),
+        localized("re-reads", "重读"),
+        localized("fetched again", "重新取得"),
+        localized("failed again", "再次失败"),
+        localized("to edit", "至编辑"),
     ];
     let shown = worst
         .iter()
@@ -506,7 +499,7 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
             or_dash(one.figures.turns_to_edit),
         ]
     });
-    let mut text = render_table(&columns, rows, console.width());
+    let mut text = console.table(&columns, &[], rows);
     if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
         text.push_str(&say!(
             "\nand {}; --json lists all",

@@ -10,8 +10,6 @@ use crate::cli::project::given;
 use crate::results::{ContextRow, names};
 use base::fault::nearest;
 use base::files::read_text;
-use base::locale::localized;
-use base::say;
 use base::units::Tokens;
 use models::{ModelRef, Price, Prices, known_models, listed_window};
 use sessions::economics::{
@@ -69,13 +67,9 @@ impl PolicyArgs {
         let contexts = contexts_in(&file)?;
         let methods = measured_methods(&contexts);
         if methods.is_empty() {
-            let hint = localized(
-                "run the project first; a folder of results has it beside cells.jsonl",
-                "请先运行项目；结果文件夹中该文件与 cells.jsonl 并列",
-            );
-            return Err(Failure::input(say!(
+            let hint = "run the project first; a folder of results has it beside cells.jsonl";
+            return Err(Failure::input(format!(
                 "there is no compression with a size in `{}`",
-                "`{}` 中没有带大小的压缩",
                 file.display()
             ))
             .hinted(hint));
@@ -93,18 +87,14 @@ impl PolicyArgs {
 }
 
 fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
-    let hint = localized(
-        "name the folder of a result set, such as results/LABEL, or its contexts.jsonl",
-        "请指定结果集的文件夹，如 results/LABEL，或其 contexts.jsonl",
-    );
+    let hint = "name the folder of a result set, such as results/LABEL, or its contexts.jsonl";
     let text = read_text(file).map_err(|error| Failure::input(error.to_string()).hinted(hint))?;
     let mut contexts = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let row: ContextRow = serde_json::from_str(line).map_err(|error| {
             let place = format!("{}:{}", file.display(), at + 1);
-            Failure::input(say!(
-                "{place}: expected one compression of a result set, found no such line: {error}",
-                "{place}：应为结果集的一次压缩，但该行不是：{error}"
+            Failure::input(format!(
+                "{place}: expected one compression of a result set, found no such line: {error}"
             ))
             .hinted(hint)
         })?;
@@ -159,22 +149,15 @@ fn listed_model(text: &str) -> Result<ModelRef, String> {
         .filter_map(|name| Some(name.split_once('/')?.1))
         .collect();
     let near = nearest(&model.model.0, &names).unwrap_or("claude-opus-4-6");
-    Err(say!(
-        "expected a model of the price list, such as {near}",
-        "应为价格表中的模型，如 {near}"
+    Err(format!(
+        "expected a model of the price list, such as {near}"
     ))
 }
 
 /// The price list knows models by their names alone.
 fn priced_model(text: &str) -> Result<ModelRef, String> {
     let model = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
-    model.ok_or_else(|| {
-        localized(
-            "expected a model, such as anthropic/claude-opus-4-6",
-            "应为模型，如 anthropic/claude-opus-4-6",
-        )
-        .to_owned()
-    })
+    model.ok_or_else(|| "expected a model, such as anthropic/claude-opus-4-6".to_owned())
 }
 
 fn trigger(text: &str) -> Result<Trigger, String> {
@@ -187,11 +170,7 @@ fn trigger(text: &str) -> Result<Trigger, String> {
         }
     };
     trigger.ok_or_else(|| {
-        localized(
-            "expected tokens, such as 120000 or 120k, or a share of the window, such as 80%",
-            "应为词元数，如 120000 或 120k，或窗口的比例，如 80%",
-        )
-        .to_owned()
+        "expected tokens, such as 120000 or 120k, or a share of the window, such as 80%".to_owned()
     })
 }
 
@@ -201,13 +180,7 @@ fn tokens(text: &str) -> Result<u64, String> {
         .map_or((text, 1), |digits| (digits, 1000));
     let number: Option<u64> = digits.trim().parse().ok().filter(|number| *number > 0);
     let number = number.and_then(|number| number.checked_mul(times));
-    number.ok_or_else(|| {
-        localized(
-            "expected a number of tokens above 0, such as 20000 or 20k",
-            "应为大于 0 的词元数，如 20000 或 20k",
-        )
-        .to_owned()
-    })
+    number.ok_or_else(|| "expected a number of tokens above 0, such as 20000 or 20k".to_owned())
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -215,13 +188,7 @@ fn minutes(text: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| {
-        localized(
-            "expected minutes above 0, such as 5 or 60",
-            "应为大于 0 的分钟数，如 5 或 60",
-        )
-        .to_owned()
-    })
+    number.ok_or_else(|| "expected minutes above 0, such as 5 or 60".to_owned())
 }
 
 #[cfg(test)]

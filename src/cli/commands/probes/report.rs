@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, budget_message};
 use crate::cli::format::{Noun, cost, count, probe_type};
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
-use crate::cli::terminal::{Column, Console, TextStyle, render_table};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::probe::{ProbeType, RejectionReason, recommended_probes};
 use crate::scheduler::Budget;
 
@@ -160,20 +160,16 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
 
 fn table(draft: &BankDraft, console: &Console) -> String {
     let columns = [
-        Column::Right("point"),
-        Column::Right("proposed"),
-        Column::Right("kept"),
-        Column::Right("recall"),
-        Column::Right("artifact"),
-        Column::Right("continuation"),
-        Column::Right("decision"),
-        Column::Right("dropped"),
+        "point",
+        "proposed",
+        "kept",
+        "recall",
+        "artifact",
+        "continuation",
+        "decision",
+        "dropped",
     ];
-    render_table(
-        &columns,
-        draft.points.iter().map(table_row),
-        console.width(),
-    )
+    console.table(&columns, &[], draft.points.iter().map(table_row))
 }
 
 fn table_row(point: &PointDraft) -> Vec<String> {
