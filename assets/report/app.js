@@ -117,14 +117,17 @@ function moreSection(made) {
   return made.length ? section('more', t('more'), null, h('details', {}, h('summary', {}, made.map((one) => one.querySelector('h2').textContent).join(' · ')), made)) : null;
 }
 
+/** The sections that are not folded. */
+const OPEN = ['scores', 'economy'];
+
 /** The sections in the order of what a reader asks: what changed, what became of each question, how good and how large. */
 function start() {
   masthead();
   // Without answers there are no scores, and contexts are all that was measured.
-  const isGraded = summaries.some((summary) => summary?.cells?.judged);
-  const more = report.sections.map(reportSection);
-  const sections = [editsSection(), flippedSection(), cells.n ? cellsSection() : null, isGraded ? scoresSection() : null,
-    ...(isGraded ? [] : more), failuresSection(), isGraded ? moreSection(more) : null].filter(Boolean);
+  const isGraded = report.sections.some(({ id }) => id === 'scores');
+  const isOpen = ({ id }) => !isGraded || OPEN.includes(id);
+  const sections = [editsSection(), flippedSection(), cells.n ? cellsSection() : null, ...report.sections.filter(isOpen).map(reportSection),
+    failuresSection(), moreSection(report.sections.filter((one) => !isOpen(one)).map(reportSection))].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
   onAddress(restorePlace);

@@ -103,7 +103,7 @@ function cellHead(cell) {
       (probe.tags ?? []).map((tag) => h('span', { class: 'tag' }, tag)),
       probe.answerable === false ? h('span', { class: 'tag warn' }, t('unanswerable')) : null),
     h('dl', { class: 'cell-scores' }, scores.map(([name, value]) =>
-      h('div', {}, h('dt', {}, name), h('dd', {}, h('span', { class: 'value' }, score(value)), intervalBar(value))))));
+      h('div', {}, h('dt', {}, name), h('dd', {}, h('span', { class: 'value' }, score(value)), scoreBar(value))))));
 }
 
 /** The question with its facts, and what became of them in each of the cells. */

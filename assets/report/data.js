@@ -70,37 +70,6 @@ function distinct(found) {
 /** The indices of the methods that match the filters. A baseline that is as what is compared with it says nothing, unless chosen. */
 const shownMethods = () => methods.map((_, m) => m).filter((m) => (filters.method === '' ? !isRepeated(m) : Number(filters.method) === m));
 
-const asLevel = (value) => (isNumber(value) ? { v: value, ci: null } : { v: value?.median ?? null, ci: value?.ci95 ?? null });
-
-/** The source of the levels: the summary, a breakdown of it, or plain means of the filtered cells. */
-function scope() {
-  if (filters.run !== '' || filters.show !== '' || (filters.fixture !== '' && filters.type !== '')) return 'cells';
-  if (filters.fixture !== '') {
-    // The summary leaves out a fixture on which a method failed.
-    const isKnown = (_, m) => isNumber(levelIn('by_fixture', m, report.fixtures[Number(filters.fixture)], -1).v);
-    return methods.some(isKnown) ? 'fixture' : 'cells';
-  }
-  return filters.type !== '' ? 'type' : 'all';
-}
-
-/** The level of a method on a dimension (-1: overall) under the filters. */
-function level(m, d) {
-  const summary = summaries[m];
-  const how = scope();
-  if (how === 'cells' || !summary) return { v: plainMean(m, d), ci: null };
-  if (how === 'fixture') return levelIn('by_fixture', m, report.fixtures[Number(filters.fixture)], d);
-  if (how === 'type') return levelIn('by_probe_type', m, filters.type, d);
-  return asLevel(d < 0 ? summary.overall : summary.dimensions?.[dimensions[d].id]);
-}
-
-/** The level of a method on a dimension in one group of a breakdown of the summary. */
-const levelIn = (field, m, group, d) => asLevel(summaries[m]?.[field]?.[group]?.[dimensions[d]?.id ?? 'overall']);
-
-function plainMean(m, d) {
-  const values = filteredCells.filter((cell) => valueAt(cells.method, cell) === m).map((cell) => scoreOf(cell, d)).filter(isNumber);
-  return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
-}
-
 const hasDimension = dimensions.map((_, d) =>
   Array.isArray(cells.dimensions[d]) ? cells.dimensions[d].some(isNumber) : isNumber(cells.dimensions[d]));
 

@@ -92,12 +92,9 @@ function scrollable(child) {
 const UNKNOWN = '–';
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** A score or a difference with two digits; an unknown value is a dash. */
+/** A score with two digits; an unknown value is a dash. */
 const score = (value) => (isNumber(value) ? value.toFixed(2) : UNKNOWN);
-const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits).replace('-', '−')}%` : UNKNOWN);
 const integer = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en-US') : UNKNOWN);
-const signed = (value) => (isNumber(value) ? `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}` : UNKNOWN);
-const range = (ends, write = score) => (Array.isArray(ends) ? `[${write(ends[0])}, ${write(ends[1])}]` : '');
 /** A count in few characters. */
 const compact = (value) => {
   if (!isNumber(value)) return UNKNOWN;

@@ -2,8 +2,8 @@
 
 const ROWS_AROUND = 6;
 
-/** A list of cells. `open` is called with the chosen one; rows show the score on `dimension`. */
-function cellList(found, open, dimension = -1) {
+/** A list of cells. `open` is called with the chosen one. */
+function cellList(found, open) {
   const tall = matchMedia('(max-width: 700px)').matches ? 66 : 46;
   const spacer = h('div', { class: 'spacer', vars: { height: `${found.length * tall}px` } });
   const list = h('div', { class: 'cells', role: 'listbox', tabindex: '0', 'aria-label': t('cells'), vars: { rows: `${found.length * tall}px` } }, spacer);
@@ -17,7 +17,7 @@ function cellList(found, open, dimension = -1) {
   const drawRows = (from, to) => {
     drawn = `${from}-${to}`;
     const rows = [];
-    for (let i = from; i < to; i += 1) rows.push(listRow({ found, i, isActive: i === active, top: i * tall, dimension, id: `${spacer.id}-${i}` }));
+    for (let i = from; i < to; i += 1) rows.push(listRow({ found, i, isActive: i === active, top: i * tall, id: `${spacer.id}-${i}` }));
     spacer.replaceChildren(...rows);
     if (found.length) list.setAttribute('aria-activedescendant', `${spacer.id}-${active}`);
   };
@@ -65,11 +65,11 @@ function listKey(event, active, page, found, show, open) {
   event.preventDefault();
 }
 
-function listRow({ found, i, isActive, top, dimension, id }) {
+function listRow({ found, i, isActive, top, id }) {
   const cell = found[i];
   const probe = probeOf(cell);
   const m = valueAt(cells.method, cell);
-  const value = scoreOf(cell, dimension);
+  const value = scoreOf(cell);
   const before = baselineOf(cell);
   const lettersOf = (one) => [...cells.facts[one]].slice(0, 8).map(fateIcon);
   const flags = valueAt(cells.flags, cell) ?? 0;
@@ -79,7 +79,7 @@ function listRow({ found, i, isActive, top, dimension, id }) {
     h('span', { class: 'what' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, probe.question ?? '')),
     h('span', { class: 'fates' }, flags ? h('span', { class: 'flag', title: flagText(flags) }, '!') : null,
       before === undefined || cells.facts[before] === cells.facts[cell] ? null : [lettersOf(before), ' → '], lettersOf(cell)),
-    h('span', { class: 'points' }, h('span', { class: 'value' }, before === undefined ? score(value) : `${score(scoreOf(before, dimension))} → ${score(value)}`), intervalBar(value)));
+    h('span', { class: 'points' }, h('span', { class: 'value' }, before === undefined ? score(value) : `${score(scoreOf(before))} → ${score(value)}`), scoreBar(value)));
 }
 
 /** Fixture, cycle, run and repetition of a cell. */
@@ -115,10 +115,8 @@ function fillDrawer(title, tools, ...children) {
 const PARTS = {
   method: [(cell, name) => methods[valueAt(cells.method, cell)].name === name, (name) => name],
   probe: [(cell, name) => placeName(cell) === name, (name) => name.split(',').slice(2).join()],
-  score: [(cell, id) => scoreOf(cell, dimensionOf(id)) !== null, (id) => heading(dimensionOf(id))],
 };
 const NO_LIST = Object.fromEntries(Object.keys(PARTS).map((part) => [`in.${part}`, '']));
-const dimensionOf = (id) => dimensions.findIndex((dimension) => dimension.id === id);
 
 /** Opens the list of the filtered cells that have all these parts, worst first. */
 function openList(parts) {
@@ -126,20 +124,19 @@ function openList(parts) {
   restoreDrawer();
 }
 
-/** The list that the address names: `{title, found, dimension}`, or null. */
+/** The list that the address names: `{title, found}`, or null. */
 function listedCells() {
   const parts = Object.keys(PARTS).filter((part) => shown[`in.${part}`]).map((part) => [part, shown[`in.${part}`]]);
   if (!parts.length) return null;
-  const dimension = dimensionOf(shown['in.score']);
-  const rank = (cell) => scoreOf(cell, dimension) ?? 9;
+  const rank = (cell) => scoreOf(cell) ?? 9;
   const found = filteredCells.filter((cell) => parts.every(([part, value]) => PARTS[part][0](cell, value)));
-  return { title: parts.map(([part, value]) => PARTS[part][1](value)).join(' · '), dimension, found: distinct(found).sort((a, b) => rank(a) - rank(b) || a - b) };
+  return { title: parts.map(([part, value]) => PARTS[part][1](value)).join(' · '), found: distinct(found).sort((a, b) => rank(a) - rank(b) || a - b) };
 }
 
 function showList(from, position) {
   drawer.onkeydown = null;
   delete drawer.dataset.cell;
-  const list = cellList(from.found, openCell, from.dimension);
+  const list = cellList(from.found, openCell);
   const lead = [t('cells_n', { n: integer(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
   fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);
   list.start(Math.max(0, position));
@@ -166,7 +163,7 @@ function restoreDrawer() {
   const from = listedCells();
   const all = shown.cell ? [...Array(cells.n).keys()] : [];
   const cell = all.find((one) => cellName(one) === shown.cell);
-  if (cell !== undefined) showCell(cell, from ?? { title: t('cells'), found: explored, dimension: -1, page: true });
+  if (cell !== undefined) showCell(cell, from ?? { title: t('cells'), found: explored, page: true });
   else if (from) showList(from, from.found.indexOf(Number(drawer.dataset.cell)));
   else if (drawer.open) drawer.close();
 }

@@ -1,4 +1,4 @@
-// Icons and labels that all sections share: methods, intervals, outcomes of facts, verdicts.
+// Icons and labels that all sections share: methods, scores, outcomes of facts.
 
 // SHAPES, of radius 1, come from marks.json.
 const COLOURS = 7;
@@ -32,17 +32,10 @@ const shortName = (m) => (!isBaseline(m) && methods[m].label) || methods[m].name
 /** The icon and name of a method, and what it keeps verbatim. */
 const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, shortName(m)));
 
-/** A point with its interval on a track from 0 to 5. */
-function intervalBar(value, ci) {
-  const place = (x) => Math.max(0, Math.min(100, x * 20));
-  return h('span', { class: 'iv', 'aria-hidden': 'true' },
-    Array.isArray(ci) ? h('span', { class: 'iv-ci', vars: { lo: place(ci[0]), hi: place(ci[1]) } }) : null,
-    isNumber(value) ? h('span', { class: 'iv-point', vars: { at: place(value) } }) : null);
-}
-
-/** A level as text, for screen readers and tooltips. */
-function levelText(what, { v, ci }) {
-  return `${what}: ${score(v)}${ci ? ` ${t('interval')} ${range(ci)}` : ''}`;
+/** A point on a track from 0 to 5. */
+function scoreBar(value) {
+  const at = Math.max(0, Math.min(100, value * 20));
+  return h('span', { class: 'iv', 'aria-hidden': 'true' }, isNumber(value) ? h('span', { class: 'iv-point', vars: { at } }) : null);
 }
 
 const FATES = {
@@ -61,8 +54,6 @@ function fateIcon(letter) {
   const known = FATES[letter];
   return h('span', { class: `fate ${known.className}`, title: t(known.word) }, known.glyph);
 }
-
-const VERDICTS = { improved: { glyph: '▲', className: 'improved' }, regressed: { glyph: '▼', className: 'regressed' } };
 
 /** A section of the page. */
 function section(id, title, lead, ...children) {

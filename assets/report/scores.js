@@ -1,66 +1,8 @@
-// Scores: the table, and what changed since a baseline.
+// What changed since a baseline.
 
 const measuredDimensions = [-1, ...dimensions.map((_, d) => d).filter((d) => hasDimension[d])];
 const heading = (d) => (d < 0 ? t('overall') : dimensions[d].label);
 const compared = report.summary.comparison ?? null;
-const comparisonFor = (m, d) => {
-  const found = compared?.methods?.[methods[m].name];
-  return (d < 0 ? found?.overall : found?.dimensions?.[dimensions[d].id]) ?? null;
-};
-
-/** Opens the cells of a method that have a score on a dimension, worst first. */
-const openLevel = (m, d) => openList({ method: methods[m].name, ...(d < 0 ? {} : { score: dimensions[d].id }) });
-
-/** A sentence about the source of the levels. */
-const scopeNote = () => h('p', { class: 'note' }, t(`scope_${scope()}`));
-
-function scoresSection() {
-  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), scopeNote()]));
-}
-
-function scoreTable() {
-  const heads = [t('method'), ...measuredDimensions.map(heading), t('kept'), t('retention'), t('judged')];
-  const cls = (i) => (i === 0 ? 'left' : i > measuredDimensions.length ? 'num' : '');
-  return h('table', { class: 'scores' },
-    h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
-    h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads))));
-}
-
-function scoreRow(m, heads) {
-  const summary = summaries[m];
-  const how = [methods[m].strategy, methods[m].model].filter(Boolean).join(' · ');
-  const counts = summary?.cells ?? {};
-  const lack = (n, word) => (n ? h('span', { class: 'sub warn' }, t(word, { n: integer(n) })) : null);
-  // Sizes need no grades.
-  const removed = summary?.compression_ratio ?? summary?.compression?.compression_ratio;
-  const kept = isNumber(removed) ? percent(1 - removed, 1) : null;
-  const retention = summary?.retention ?? {};
-  const plain = [
-    [integer(summary?.context_tokens ?? summary?.compression?.tokens), kept ? h('span', { class: 'sub' }, t('kept_share', { share: kept })) : null],
-    [percent(retention.value), h('span', { class: 'sub', title: retention.reason }, range(retention.ci95, percent))],
-    [integer(counts.judged), lack(counts.failed, 'failed_n'), lack(counts.missing, 'missing_n')],
-  ];
-  return h('tr', { 'data-row': '', class: methodClass(m) },
-    h('th', { scope: 'row', class: 'left' }, methodLabel(m), how ? h('span', { class: 'sub' }, how) : null),
-    measuredDimensions.map((d) => h('td', { 'data-label': heading(d) }, scoreCell(m, d))),
-    plain.map((content, i) => h('td', { class: 'num', 'data-label': heads[measuredDimensions.length + 1 + i] }, h('div', {}, content))));
-}
-
-function scoreCell(m, d) {
-  const found = level(m, d);
-  if (!isNumber(found.v)) return h('span', { class: 'absent' }, UNKNOWN);
-  const against = scope() === 'all' ? comparisonFor(m, d) : null;
-  const verdict = VERDICTS[against?.verdict];
-  // What did not change is not marked.
-  const delta = against && against.reason !== 'unchanged'
-    ? h('span', { class: `delta ${verdict?.className ?? ''}` }, `${verdict?.glyph ?? ''}${signed(against.difference)}`)
-    : null;
-  const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (delta ? `; ${signed(against.difference)} ${range(against.ci95, signed)}` : '');
-  return markButton(label, () => openLevel(m, d), { class: `score ${d < 0 ? 'overall' : ''}` },
-    h('span', { class: 'value' }, score(found.v)), delta, intervalBar(found.v, found.ci));
-}
-
-// --- against the baseline ---
 
 /** What was edited: the lines of each text that differ, and the settings. */
 function editsSection() {

@@ -35,7 +35,7 @@ pub struct PageInput<'a> {
     pub warnings: Vec<String>,
     /// The other notes of the report.
     pub notes: Vec<String>,
-    /// The sections of the report that the script does not show in its own way.
+    /// The sections of the report, without its notes.
     pub sections: Vec<Section>,
     /// In the order of tables, with the names of `summary`.
     pub methods: Vec<PageMethod>,
@@ -134,9 +134,6 @@ pub struct PageFailure {
     pub by_method: bool,
 }
 
-/// The sections that the script shows in its own way: the scores, and the notes.
-const OWN_SECTIONS: [&str; 2] = ["dimensions", "notes"];
-
 impl<'a> PageInput<'a> {
     /// The content that a results folder has; banks and contexts are empty. No times of the manifest are shown.
     pub fn new(
@@ -157,7 +154,7 @@ impl<'a> PageInput<'a> {
             notes: remarks(summary, manifest, tr),
             sections: details(summary, manifest, false)
                 .into_iter()
-                .filter(|section| !OWN_SECTIONS.contains(&section.id))
+                .filter(|section| section.id != "notes")
                 .collect(),
             methods: summary
                 .methods
