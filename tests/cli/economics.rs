@@ -137,7 +137,7 @@ fn eight_sessions_give_a_bill_a_back_test_and_cost_against_threshold() {
         &[
             "8 sessions, 268 requests: $",
             "The worst 3 of 23 recorded compactions made the provider process 27,000 tokens again",
-            "claude-code: 0% in 8 sessions",
+            "claude-code: 0.0% in 8 sessions",
             "Cost against threshold; flat is where it is within 2% of the least",
             "At your trigger as recorded: $",
             "Accounting only",
@@ -264,11 +264,11 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     project.expect(0, "observe --economics logs --html left-out.html");
     let page = project.read("left-out.html");
     assert!(
-        page.contains("1 session left out: no price is known for `mystery-1`"),
+        page.contains("left out: model: no price is known for `mystery-1`"),
         "{page}"
     );
     assert!(
-        page.contains("2 sessions left out: the log counts no tokens (counters, uncounted)"),
+        page.contains("left out: counters, uncounted: the log counts no tokens"),
         "{page}"
     );
     let priced = economics(&project, "logs/model.jsonl --price-as claude-opus-4-6");

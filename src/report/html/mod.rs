@@ -25,7 +25,7 @@ use crate::results::FolderError;
 use base::locale::Locale;
 pub(super) use chunks::escape;
 use document::{GROUND, compact, fill, head, nonce};
-pub use observed::observed_page;
+pub use observed::{compaction_columns, compaction_row, observed_page};
 pub use sets::{SetLink, sets_page};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");

@@ -17,6 +17,7 @@ pub fn observed_page(
     observation: &SessionObservation,
     cases: &[usize],
     economics: Option<&Economics>,
+    others: usize,
 ) -> String {
     let compactions = observation.compactions.len();
     let title = say!(
@@ -50,7 +51,7 @@ pub fn observed_page(
         .filter_map(|at| observation.compactions.get(*at))
         .collect();
     body.push_str(&overview(&shown));
-    body.extend(economics.map(economics_sections));
+    body.extend(economics.map(|economics| economics_sections(economics, others)));
     shown
         .iter()
         .enumerate()
@@ -62,53 +63,62 @@ fn number<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
 }
 
-fn overview(cases: &[&ObservedCompaction]) -> String {
-    let columns = [
+/// The columns of the table of compactions.
+pub fn compaction_columns() -> [&'static str; 10] {
+    [
         localized("session", "会话"),
         localized("at", "位置"),
-        localized("tokens before", "之前词元"),
+        localized("before", "之前"),
         localized("after", "之后"),
         localized("turns", "轮"),
         localized("reads", "读取"),
         localized("re-reads", "重读"),
-        localized("repeated failures", "重复失败"),
-        localized("turns to edit", "至编辑的轮数"),
         localized("fetched again", "重新取得"),
-    ];
-    let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
+        localized("failed again", "再次失败"),
+        localized("to edit", "至编辑"),
+    ]
+}
+
+/// The row of a compaction in the table; a star stands where it is not counted.
+pub fn compaction_row(case: &ObservedCompaction) -> Vec<String> {
+    let figures = &case.figures;
+    let mark = if case.not_counted.is_some() { " *" } else { "" };
+    let share = case
+        .fetched_again_share
+        .map(|share| format!("{:.0}%", share * 100.0));
+    vec![
+        format!("{}{mark}", case.session),
+        case.at.to_string(),
+        number(case.tokens_before.map(grouped)),
+        number(case.tokens_after.map(grouped)),
+        figures.turns.to_string(),
+        number(figures.reads),
+        number(figures.re_reads),
+        number(share),
+        number(figures.repeated_failures),
+        number(figures.turns_to_edit),
+    ]
+}
+
+fn overview(cases: &[&ObservedCompaction]) -> String {
+    let columns = compaction_columns().map(|column| format!("<th>{column}</th>"));
+    let rows = cases.iter().enumerate().map(|(at, case)| {
+        let cells = compaction_row(case).into_iter().enumerate();
+        let cells = cells.map(|(column, text)| match column {
+            0 => format!(
+                "<td><a href=\"#case-{}\">{}</a></td>",
+                at + 1,
+                escape(&text)
+            ),
+            _ => format!("<td>{}</td>", escape(&text)),
+        });
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    });
     let mut table = format!(
-        "<div class=\"wide\"><table class=\"names\"><thead><tr>{columns}</tr></thead><tbody>\n"
+        "<div class=\"wide\"><table class=\"names\"><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n",
+        columns.concat(),
+        rows.collect::<String>()
     );
-    for (at, case) in cases.iter().enumerate() {
-        let figures = &case.figures;
-        let share = case
-            .fetched_again_share
-            .map(|share| format!("{:.0}%", share * 100.0));
-        let cells = [
-            case.at.to_string(),
-            number(case.tokens_before.map(grouped)),
-            number(case.tokens_after.map(grouped)),
-            figures.turns.to_string(),
-            number(figures.reads),
-            number(figures.re_reads),
-            number(figures.repeated_failures),
-            number(figures.turns_to_edit),
-            number(share),
-        ];
-        // Writing to a string cannot fail.
-        let mark = if case.not_counted.is_some() { " *" } else { "" };
-        let _ = write!(
-            table,
-            "<tr><td><a href=\"#case-{}\">{}</a>{mark}</td>",
-            at + 1,
-            escape(&case.session)
-        );
-        cells
-            .iter()
-            .for_each(|cell| table.push_str(&format!("<td>{cell}</td>")));
-        table.push_str("</tr>\n");
-    }
-    table.push_str("</tbody></table></div>\n");
     if cases.iter().any(|case| case.not_counted.is_some()) {
         let note = localized(
             "* not counted; the reason stands with the case.",

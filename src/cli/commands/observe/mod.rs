@@ -1,7 +1,6 @@
 //! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
 //! no project, key or model.
 
-mod economics;
 mod policy;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +15,12 @@ use serde::Serialize;
 use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, number, or_dash, short};
+use crate::cli::format::{Noun, count, number};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
-use crate::report::html::observed_page;
+use crate::report::html::{compaction_columns, compaction_row, observed_page};
+use crate::report::{self, styled_sections};
 use base::files::write_private;
 use base::locale::{Locale, localized};
 use base::say;
@@ -94,7 +94,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         let path = given(common, path);
         write_private(
             &path,
-            observed_page(&observation, &cases, economics.as_ref()),
+            observed_page(&observation, &cases, economics.as_ref(), found.others),
         )?;
         console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
@@ -116,7 +116,8 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
                 economics,
             };
             console.report(&both, || {
-                console.print(&economics::describe(economics, found.others, console))
+                let sections = report::economics(economics, found.others);
+                console.print(&console.styled(&styled_sections(&sections, console.width())))
             });
         }
     }
@@ -465,41 +466,11 @@ fn notes_by_file(observation: &SessionObservation) -> BTreeMap<(&str, &'static s
 }
 
 fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
-    let columns = [
-        localized("session", "会话"),
-        localized("at", "位置"),
-        localized("before", "之前"),
-        localized("after", "之后"),
-        localized("turns", "轮"),
-        localized("reads", "读取"),
-        localized("re-reads", "重读"),
-        localized("fetched again", "重新取得"),
-        localized("failed again", "再次失败"),
-        localized("to edit", "至编辑"),
-    ];
     let shown = worst
         .iter()
         .take(LISTED)
         .filter_map(|at| observation.compactions.get(*at));
-    let rows = shown.map(|one| {
-        let mark = if one.not_counted.is_some() { " *" } else { "" };
-        let share = one
-            .fetched_again_share
-            .map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0));
-        vec![
-            format!("{}{mark}", one.session),
-            one.at.to_string(),
-            short(one.tokens_before),
-            short(one.tokens_after),
-            one.figures.turns.to_string(),
-            or_dash(one.figures.reads),
-            or_dash(one.figures.re_reads),
-            share,
-            or_dash(one.figures.repeated_failures),
-            or_dash(one.figures.turns_to_edit),
-        ]
-    });
-    let mut text = console.table(&columns, &[], rows);
+    let mut text = console.table(&compaction_columns(), &[], shown.map(compaction_row));
     if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
         text.push_str(&say!(
             "\nand {}; --json lists all",
