@@ -359,7 +359,10 @@ fn observed(project: &Project, arguments: &str) -> Value {
 #[test]
 fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
     let project = Project::offline();
-    for format in Format::observed().into_iter().map(Format::name) {
+    for format in Format::those(Format::is_observed)
+        .into_iter()
+        .map(Format::name)
+    {
         project.write(&format!("logs/{format}.jsonl"), &log(format, &planted()));
         let found = observed(&project, &format!("logs/{format}.jsonl"));
         let one = &found["compactions"][0];
@@ -414,7 +417,7 @@ fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
         assert_eq!(found["difference"], Value::Null, "one session is too few");
     }
     let page = project.expect(0, "observe logs --html worst.html");
-    let formats = Format::observed().len();
+    let formats = Format::those(Format::is_observed).len();
     assert!(
         page.stdout
             .contains(&format!("{formats} sessions, {formats} compactions")),

@@ -3,7 +3,7 @@
 //! All dialects have the same five things (text, reasoning, a call, a result, a summary) under a few names each. A format
 //! says where its messages are; what they contain is read here.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::content::{
     arguments, first_at, is_true, list_of, number_at, plain_text, result_text, str_at, str_of,
@@ -24,7 +24,15 @@ pub(super) struct Blocks {
     pub(super) summary: Option<String>,
 }
 
-const CALL_IDS: [&str; 5] = ["/id", "/call_id", "/callId", "/toolCallId", "/tool_call_id"];
+/// What is called the id of the call says more than the id of a record.
+const CALL_IDS: [&str; 6] = [
+    "/call_id",
+    "/callId",
+    "/toolCallId",
+    "/tool_call_id",
+    "/tool_id",
+    "/id",
+];
 const RESULT_IDS: [&str; 9] = [
     "/tool_use_id",
     "/toolUseId",
@@ -192,6 +200,12 @@ pub(super) fn call_of(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
         .iter()
         .find_map(|key| call.pointer(key).filter(|given| !given.is_null()));
     ToolCall::new(id, name, arguments(given))
+}
+
+/// A call of the shell that an agent without calls writes in its text.
+pub(super) fn shell_call(command: &str, draft: &mut ConversationDraft) -> ToolCall {
+    let arguments = json!({ "command": command }).to_string();
+    ToolCall::new(draft.new_id(), "bash", arguments)
 }
 
 /// A result of any dialect: a message of its own, a block, or the record of an event.

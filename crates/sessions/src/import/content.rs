@@ -1,4 +1,4 @@
-//! Reads values in records: strings, lists of parts, images, arguments of calls.
+//! Reads values in records: strings, lists of parts, images, arguments of calls, counts of tokens.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::conversation::DropReason;
 use super::draft::ConversationDraft;
 use crate::transcript::recorded_exit_code;
-use base::units::Tokens;
+use base::units::{Tokens, Usage};
 
 /// The string under `key`; empty if there is none.
 pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -54,6 +54,58 @@ pub(super) fn tokens_at(value: &Value, pointer: &str) -> Option<Tokens> {
     number_at(value, pointer)
         .filter(|tokens| *tokens <= MOST)
         .map(Tokens)
+}
+
+/// The first count at these JSON pointers.
+fn first_count(usage: &Value, pointers: &[&str]) -> Option<Tokens> {
+    pointers
+        .iter()
+        .find_map(|pointer| tokens_at(usage, pointer))
+}
+
+/// The counts of one request. What a log calls the input is with or without the tokens that the cache served: the name
+/// of the count of the cache tells which. Output is with or without reasoning: the same.
+pub(super) fn usage_of(usage: &Value) -> Usage {
+    let beside = ["/cache_read_input_tokens", "/cacheRead", "/cache/read"];
+    let within = [
+        "/cached_input_tokens",
+        "/cached_tokens",
+        "/cached",
+        "/cachedContentTokenCount",
+        "/prompt_tokens_details/cached_tokens",
+        "/input_tokens_details/cached_tokens",
+    ];
+    let written_beside = [
+        "/cache_creation_input_tokens",
+        "/cacheWrite",
+        "/cache/write",
+    ];
+    let read_beside = first_count(usage, &beside);
+    let written = first_count(usage, &written_beside);
+    let input = [
+        "/input_tokens",
+        "/prompt_tokens",
+        "/input",
+        "/promptTokenCount",
+    ];
+    let thoughts = first_count(usage, &["/thoughts", "/thoughtsTokenCount"]);
+    let apart = thoughts.or_else(|| usage.get("cache").and(tokens_at(usage, "/reasoning")));
+    let counted_within = first_count(usage, &["/reasoning", "/reasoning_output_tokens"]);
+    let output = [
+        "/output_tokens",
+        "/completion_tokens",
+        "/output",
+        "/candidatesTokenCount",
+    ];
+    Usage {
+        input: first_count(usage, &input)
+            .map(|plain| plain + read_beside.unwrap_or_default() + written.unwrap_or_default()),
+        cached_input: read_beside.or_else(|| first_count(usage, &within)),
+        cache_write: written.or_else(|| tokens_at(usage, "/extra/cache_creation_input_tokens")),
+        cache_write_hour: tokens_at(usage, "/cache_creation/ephemeral_1h_input_tokens"),
+        output: first_count(usage, &output).map(|output| output + apart.unwrap_or_default()),
+        reasoning: apart.or(counted_within),
+    }
 }
 
 /// A string as it is, anything else as JSON.

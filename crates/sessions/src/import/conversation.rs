@@ -290,13 +290,8 @@ impl DropReason {
         match self {
             DropReason::Bookkeeping(_) => "bookkeeping of the tool".to_owned(),
             DropReason::Injected(_) => "text that the tool injected".to_owned(),
-            other => other.message(),
+            other => other.to_string(),
         }
-    }
-
-    /// The reason.
-    pub fn message(&self) -> String {
-        self.to_string()
     }
 }
 

@@ -74,12 +74,11 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The formats whose compactions are analysed.
-    pub fn observed() -> Vec<Format> {
-        Format::ALL
-            .into_iter()
-            .filter(|format| format.is_observed())
-            .collect()
+    /// The formats of which this holds.
+    pub fn those(holds: fn(Format) -> bool) -> Vec<Format> {
+        let mut all = Format::ALL.to_vec();
+        all.retain(|format| holds(*format));
+        all
     }
 
     /// The programs that write `formats`, in a sentence: `Claude Code, Codex and pi`; `last` stands before the last one.
@@ -89,14 +88,6 @@ impl Format {
             Some((name, others @ [_, ..])) => format!("{} {last} {name}", others.join(", ")),
             _ => names.concat(),
         }
-    }
-
-    /// The formats that count the tokens of every request.
-    pub fn counting_tokens() -> Vec<Format> {
-        Format::ALL
-            .into_iter()
-            .filter(|format| format.counts_tokens())
-            .collect()
     }
 
     /// What the records of compactions are called, in the language that is printed; `None` where they are not analysed.
@@ -121,14 +112,6 @@ impl Format {
     /// Whether these logs count only a part of the output.
     pub const fn counts_output_in_part(self) -> bool {
         matches!(self.token_counts(), TokenCounts::OutputInPart)
-    }
-
-    /// The formats that count only a part of the output.
-    pub fn counting_output_in_part() -> Vec<Format> {
-        Format::ALL
-            .into_iter()
-            .filter(|format| format.counts_output_in_part())
-            .collect()
     }
 }
 

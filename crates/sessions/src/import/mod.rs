@@ -24,8 +24,6 @@ mod scrub;
 mod source;
 mod stats;
 mod text_results;
-mod usage;
-mod written_call;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};

@@ -70,9 +70,9 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     let given_format = format_of(args.format.as_deref())?;
     let files = files_of(common, args, console)?;
     let formats = if args.policy.economics {
-        Format::counting_tokens()
+        Format::those(Format::counts_tokens)
     } else {
-        Format::observed()
+        Format::those(Format::is_observed)
     };
     let found = read_all(&files, &formats, given_format, console);
     found
@@ -134,26 +134,26 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
 fn paths_help() -> String {
     format!(
         "Log files or folders of {}",
-        Format::products(&Format::observed(), "or")
+        Format::products(&Format::those(Format::is_observed), "or")
     )
 }
 
 /// Which logs are read, for `--help`.
 pub(super) fn formats_help() -> String {
-    let more: Vec<Format> = Format::counting_tokens()
+    let more: Vec<Format> = Format::those(Format::counts_tokens)
         .into_iter()
         .filter(|format| !format.is_observed())
         .collect();
     format!(
         "Reads logs of {}; with --economics of {}, too. Needs no project, key or model",
-        Format::products(&Format::observed(), "and"),
+        Format::products(&Format::those(Format::is_observed), "and"),
         Format::products(&more, "and")
     )
 }
 
 /// The hint where nothing is found: where the programs keep their sessions.
 fn where_sessions_are() -> String {
-    let folders = Format::observed().into_iter().filter_map(|format| {
+    let folders = Format::those(Format::is_observed).into_iter().filter_map(|format| {
         let (product, folder) = (format.product(), format.session_folder()?);
         Some(format!("{folder} ({product})"))
     });
@@ -423,13 +423,15 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
 
 /// What a search without a result looked for.
 fn looked_for(observation: &SessionObservation) -> String {
-    let records = Format::observed().into_iter().filter_map(|format| {
-        let (product, records) = (format.product(), format.compaction_records()?);
-        Some(say!("{records} of {product}", "{product} 的 {records}"))
-    });
+    let records = Format::those(Format::is_observed)
+        .into_iter()
+        .filter_map(|format| {
+            let (product, records) = (format.product(), format.compaction_records()?);
+            Some(say!("{records} of {product}", "{product} 的 {records}"))
+        });
     let records = records.collect::<Vec<_>>().join(localized(", ", "、"));
     if observation.sessions.is_empty() {
-        let products: Vec<&str> = Format::observed()
+        let products: Vec<&str> = Format::those(Format::is_observed)
             .into_iter()
             .map(Format::product)
             .collect();

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::super::blocks::{blocks_of, say_user};
 use super::super::content::{
     first_at, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of,
+    usage_of,
 };
 use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::super::usage::usage_of;
 use super::claude_tree::{ClaudeTree, Node};
 use crate::transcript::Role;
 

@@ -3,15 +3,14 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::blocks::output_of;
+use super::super::blocks::{call_of, output_of};
 use super::super::content::{
     arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, time_of,
-    tokens_at,
+    tokens_at, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::super::usage::usage_of;
 use super::tables::CODEX_EXEC;
 use crate::transcript::{Role, ToolCall};
 
@@ -164,14 +163,16 @@ impl CodexItems {
         match str_of(item, "type") {
             "message" | "" => self.read_message(item, draft),
             "reasoning" => read_reasoning(item, draft),
-            "function_call" => self.add_call(item, arguments(item.get("arguments"))),
+            "function_call" => {
+                let call = call_of(item, draft);
+                self.calls.push(call);
+            }
             "custom_tool_call" => {
                 let input = serde_json::json!({"input": str_of(item, "input")}).to_string();
-                self.add_call(item, input);
+                self.add_call(item, str_of(item, "name"), input);
             }
             "local_shell_call" => {
-                let input = arguments(item.get("action"));
-                self.add_call(&with_name(item, "local_shell"), input);
+                self.add_call(item, "local_shell", arguments(item.get("action")));
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                 self.flush(draft);
@@ -222,10 +223,9 @@ impl CodexItems {
         }
     }
 
-    fn add_call(&mut self, item: &Value, arguments: String) {
+    fn add_call(&mut self, item: &Value, name: &str, arguments: String) {
         let id = first_at(item, &["/call_id", "/id"]);
-        self.calls
-            .push(ToolCall::new(id, str_of(item, "name"), arguments));
+        self.calls.push(ToolCall::new(id, name, arguments));
     }
 
     /// Ends the message of the assistant, if one has begun.
@@ -237,14 +237,6 @@ impl CodexItems {
             );
         }
     }
-}
-
-fn with_name(item: &Value, name: &str) -> Value {
-    let mut item = item.clone();
-    if let Some(object) = item.as_object_mut() {
-        object.insert("name".to_owned(), name.into());
-    }
-    item
 }
 
 fn read_reasoning(item: &Value, draft: &mut ConversationDraft) {

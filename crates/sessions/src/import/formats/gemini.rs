@@ -6,11 +6,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::blocks::{call_of, message_blocks, output_of, read_message};
-use super::super::content::{content_of, list_of, result_text, str_of, time_of};
+use super::super::content::{content_of, list_of, result_text, str_of, time_of, usage_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::super::usage::usage_of;
 use super::tables::GEMINI_STREAM;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {

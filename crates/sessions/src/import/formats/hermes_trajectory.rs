@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::super::blocks::call_of;
 use super::super::content::{first_at, list_of, str_of, text_of};
 use super::super::draft::{CallResult, ConversationDraft};
+use super::super::text_results::without_blocks;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read_conversation(item: &Value, name: String) -> ConversationDraft {
@@ -64,20 +65,4 @@ fn written_call(text: &str, draft: &mut ConversationDraft) -> ToolCall {
         .and_then(|(_, rest)| rest.split(['>', '\n']).next());
     let name = name.filter(|name| !name.is_empty()).unwrap_or("unknown");
     ToolCall::new(draft.new_id(), name, text.trim())
-}
-
-/// The text without its `<tag>` blocks, and what was in them. A block that never ends is text.
-fn without_blocks(text: &str, tag: &str) -> (String, Vec<String>) {
-    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let (mut rest, mut kept, mut blocks) = (text, String::new(), Vec::new());
-    while let Some((before, after)) = rest.split_once(&open) {
-        let Some((inside, tail)) = after.split_once(&close) else {
-            break;
-        };
-        kept.push_str(before);
-        blocks.push(inside.to_owned());
-        rest = tail;
-    }
-    kept.push_str(rest);
-    (kept, blocks)
 }

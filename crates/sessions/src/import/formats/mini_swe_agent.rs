@@ -7,7 +7,6 @@ use super::super::content::{content_of, first_at, list_of, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::codex::CodexItems;
-use crate::transcript::ToolCall;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
@@ -61,8 +60,7 @@ fn read_assistant(message: &Value, next: Option<&Value>, draft: &mut Conversatio
         next.is_some_and(|next| is_output(next) || is_submission(command, next))
     }) {
         Some((rest, command)) => {
-            let arguments = serde_json::json!({ "command": command }).to_string();
-            let call = ToolCall::new(draft.new_id(), "bash", arguments);
+            let call = blocks::shell_call(command, draft);
             draft.add_reply(rest.trim(), vec![call]);
         }
         None => blocks::read_message(message, "", draft),

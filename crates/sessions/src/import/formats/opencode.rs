@@ -4,12 +4,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of,
+    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::super::usage::usage_of;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::super::blocks::read_message as read_plain;
+use super::super::blocks::{call_of, read_message as read_plain};
 use super::super::content::{
-    arguments, first_at, list_of, non_empty, number_at, placeholder, plain_text, str_at, str_of,
+    first_at, list_of, non_empty, number_at, placeholder, plain_text, str_at, str_of,
 };
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
@@ -185,29 +185,21 @@ fn read_call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDr
     } else {
         thought
     };
+    let id = str_at(event, "/tool_call_metadata/tool_call_id");
     let made = asked.and_then(|message| {
-        native_call(message, str_at(event, "/tool_call_metadata/tool_call_id"))
+        let mut calls = list_of(message, "tool_calls").iter();
+        calls.find(|call| str_of(call, "id") == id && !id.is_empty())
     });
-    let call =
-        made.unwrap_or_else(|| ToolCall::new(call_id(event, "id"), name, plain_arguments(args)));
+    let call = match made {
+        Some(made) => call_of(made, draft),
+        None => ToolCall::new(call_id(event, "id"), name, plain_arguments(args)),
+    };
     let key = response.map_or("", |response| str_of(response, "id"));
     if key.is_empty() {
         return draft.add_reply(thought, vec![call]);
     }
     let text = if draft.has_begun(key) { "" } else { thought };
     draft.add_piece(key, text, vec![call]);
-}
-
-/// The call as the model made it.
-fn native_call(message: &Value, id: &str) -> Option<ToolCall> {
-    let made = list_of(message, "tool_calls")
-        .iter()
-        .find(|call| str_of(call, "id") == id && !id.is_empty())?;
-    Some(ToolCall::new(
-        id,
-        str_at(made, "/function/name"),
-        arguments(made.pointer("/function/arguments")),
-    ))
 }
 
 /// The arguments without the fields that the program added for itself.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, str_at, str_of, text_of};
+use super::super::blocks::{Speaker, add_blocks, message_blocks};
+use super::super::content::{arguments, result_text, str_at, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall, recorded_exit_code};
 
@@ -37,12 +38,7 @@ pub(super) fn read_event(event: &Value, draft: &mut ConversationDraft) {
             draft.add_result(str_of(event, "tool_call_id"), text);
         }
         "AgentErrorEvent" => {
-            let error = str_of(event, "error");
-            let error = if error.starts_with("Error") {
-                error.to_owned()
-            } else {
-                format!("Error: {error}")
-            };
+            let error = result_text(str_of(event, "error").to_owned(), true);
             draft.add_result(str_of(event, "tool_call_id"), error);
         }
         "UserRejectObservation" => draft.add_result(
@@ -72,17 +68,14 @@ pub(super) fn with_exit_code(output: String, code: Option<i64>) -> String {
 
 fn read_message(event: &Value, draft: &mut ConversationDraft) {
     let message = event.get("llm_message").unwrap_or(&Value::Null);
-    let mut text = content_of(message, draft);
+    let mut blocks = message_blocks(message, draft);
     let extended = text_of(event.get("extended_content").unwrap_or(&Value::Null), draft);
     if !extended.is_empty() {
-        text.push('\n');
-        text.push_str(&extended);
+        blocks.text.push('\n');
+        blocks.text.push_str(&extended);
     }
-    match str_of(message, "role") {
-        "assistant" => draft.add_reply(text, Vec::new()),
-        "system" => draft.say(Role::System, text),
-        _ => draft.say(Role::User, text),
-    }
+    let speaker = Speaker::of(str_of(message, "role")).unwrap_or(Speaker::User);
+    add_blocks(speaker, blocks, draft);
 }
 
 /// Actions of one reply of the model are one message; only the first carries the thought.

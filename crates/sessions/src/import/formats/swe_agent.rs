@@ -9,7 +9,6 @@ use super::super::content::{content_of, first_at, is_true, list_of, str_at, str_
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use crate::transcript::ToolCall;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
@@ -124,8 +123,7 @@ fn add_action(thought: &str, action: &str, draft: &mut ConversationDraft) {
     let calls = if command.is_empty() {
         Vec::new()
     } else {
-        let arguments = serde_json::json!({ "command": command }).to_string();
-        vec![ToolCall::new(draft.new_id(), "bash", arguments)]
+        vec![blocks::shell_call(command, draft)]
     };
     draft.add_reply(thought, calls);
 }

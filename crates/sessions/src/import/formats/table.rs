@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::blocks::{call_of, read_message, result_of};
-use super::super::content::{first_at, non_empty, number_at, str_at, str_of, time_of};
+use super::super::content::{first_at, non_empty, number_at, str_at, str_of, time_of, usage_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::super::usage::usage_of;
 use crate::transcript::Role;
 
 /// The records of a format. Places are JSON pointers.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::blocks::{call_of, output_of, result_of};
+use super::super::blocks::{output_of, result_of};
 use super::super::content::{first_at, list_of, non_empty, number_at, str_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::{CallResult, ConversationDraft};
@@ -58,19 +58,13 @@ pub(super) const GEMINI_STREAM: Table = Table {
     rows: &[
         ("message user", Says(Role::User, &["/content"])),
         ("message assistant", Says(Role::Assistant, &["/content"])),
-        ("tool_use", Hook(gemini_call)),
+        ("tool_use", Call("")),
         ("tool_result", Result("")),
         ("init", Noise),
         ("result", Noise),
         ("error", Noise),
     ],
 };
-
-fn gemini_call(record: &Value, draft: &mut ConversationDraft) {
-    let mut call = call_of(record, draft);
-    call.id = str_of(record, "tool_id").to_owned();
-    draft.add_call(call);
-}
 
 /// `codex exec --json`: items of which each is a call with its result, a text, or reasoning.
 pub(super) const CODEX_EXEC: Table = Table {

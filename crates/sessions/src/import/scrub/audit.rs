@@ -44,11 +44,6 @@ pub enum SuspicionKind {
 }
 
 impl SuspicionKind {
-    /// The kind.
-    pub fn message(&self) -> String {
-        self.to_string()
-    }
-
     /// Whether scrubbing would replace it: then a fixture must not be committed with it. The others are for a person
     /// to look at.
     pub fn is_certain(&self) -> bool {

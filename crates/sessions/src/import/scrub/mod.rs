@@ -116,13 +116,6 @@ pub enum Replacement {
     LongOutput,
 }
 
-impl Replacement {
-    /// The kind.
-    pub fn message(&self) -> String {
-        self.to_string()
-    }
-}
-
 /// What a scrub removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
