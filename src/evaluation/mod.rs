@@ -34,7 +34,7 @@ pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
 pub use cost_limit::require_prices;
 pub(crate) use engine::run_matrix;
-pub use engine::{EngineOptions, RequestLog, runtime, with_engine};
+pub use engine::{EngineOptions, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
@@ -43,7 +43,7 @@ pub use part::PartOfRun;
 pub use project::{
     open_project, open_snapshot, open_store, paths_of_project, require_keys, stage_models, variable,
 };
-pub use publish::{PublishedResults, publish};
+pub use publish::publish;
 pub use remote::{connect_remote, connect_shared};
 pub use request::{Baseline, Request};
 pub use totals::RunTotals;

@@ -16,5 +16,5 @@ pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
 pub use depth::Depth;
 pub use headings::Headings;
 pub use overclaim::AnswerWhenLost;
-pub use refetch::{FETCH_OVERHEAD, Refetch, refetch, smallest_holders};
+pub use refetch::refetch;
 pub use survival::{FactClass, compression_ratio, presence, share};

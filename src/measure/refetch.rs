@@ -9,7 +9,7 @@ use base::units::Tokens;
 use lexical::facts::{FactFinder, History};
 
 /// Tokens of one fetch besides what is fetched: a call and its framing.
-pub const FETCH_OVERHEAD: Tokens = Tokens(300);
+pub(super) const FETCH_OVERHEAD: Tokens = Tokens(300);
 
 /// The cost of fetching the lost facts of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub(super) fn tokens_of(tokens: &[Tokens], messages: Range<usize>) -> Tokens {
 
 /// For each fact, the smallest message in `prefix` that has it, the earlier one of equals; `tokens` are those of the
 /// transcript's messages. `None` where no message has it.
-pub fn smallest_holders(
+pub(super) fn smallest_holders(
     history: &History,
     prefix: Range<usize>,
     tokens: &[Tokens],

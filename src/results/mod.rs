@@ -28,21 +28,17 @@ mod worst;
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::cells::CellCounts;
-pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
-pub use aggregates::economy::{Economy, FactCounts};
+pub use aggregates::economy::Economy;
 pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
-pub use aggregates::guarded::GuardSummary;
-pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
-pub use aggregates::noise::JudgeQuality;
-pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
+pub use aggregates::open_book::OpenBookSummary;
 pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};
-pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
-pub use aggregates::shares::{Overclaim, Share, ShareDifference};
+pub use aggregates::scale::NarrowScaleCause;
+pub use aggregates::shares::{Share, ShareDifference};
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::collapse::Collapse;
-pub use comparison::comparable::{Incomparable, Incompatibility};
+pub use comparison::comparable::Incomparable;
 pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{
     Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
@@ -50,7 +46,7 @@ pub use comparison::gate::{
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::planted::{PlantedComparison, PlantedTest};
-pub use comparison::reliability::{FailedChain, Reliability};
+pub use comparison::reliability::Reliability;
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
@@ -64,7 +60,7 @@ pub use files::find::{
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{ResultsFolder, names};
-pub use files::label::{Label, LabelError};
+pub use files::label::Label;
 pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
@@ -72,9 +68,7 @@ pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, StageCounts, Unused,
 };
 pub use files::planted_row::PlantedRow;
-pub use files::row::{
-    OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread,
-};
+pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow};
 pub use files::rows_file::{FEW, ListedRow, Rows};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
@@ -82,10 +76,10 @@ pub use headline::{
 };
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
-pub use result_set::level::{OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::{AnswerRows, MethodVariant, ProbeAt, ResultSet};
-pub use run_files::{RunFile, run_files};
-pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
+pub use result_set::level::{OVERALL, ScoreEstimate};
+pub use result_set::{AnswerRows, ResultSet};
+pub use run_files::run_files;
+pub use summary::{MethodSummary, Summary, Weakest, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl FixtureChanges {
 /// What became different for a method, as far as its rows show it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Differences {
-    /// How many contexts are byte for byte the same; null if the answerers differ, because rows then do not show it.
+    /// How many contexts are byte for byte the same; null where no compression is on both sides.
     pub contexts: Option<SameContexts>,
     /// Probes that went from good to bad or back, the largest step first.
     pub flipped: Vec<Flip>,
@@ -289,39 +289,12 @@ impl<'s> ComparedVariants<'s> {
         .map(|difference| difference(&after, &before, &fixtures))
     }
 
-    /// Counts the contexts that are the same. The key of an answer covers the context, question, answerer and
-    /// repetition, so within a cell the same key means the same context. With another answerer all keys differ, and
-    /// nothing is known. If a side has no answers, their digests are compared.
+    /// Counts the contexts that are the same, by their digests.
     fn same_contexts(&self) -> Option<SameContexts> {
-        let (Some(own), Some(other)) = (self.pair.a.answerer, self.pair.b.answerer) else {
-            let same = same_contexts(self.methods());
-            return Some(SameContexts {
-                same: same.iter().filter(|same| **same).count(),
-                compared: same.len(),
-            });
-        };
-        if !own.is_same(other) || own.endpoint != other.endpoint {
-            return None;
-        }
-        let baseline = by_probe(self.baseline, self.pair.b.place);
-        let mut contexts: BTreeMap<(usize, u32, u32), bool> = BTreeMap::new();
-        for grade in self.judged.grades(self.pair.a.place) {
-            let Some(at) = self.judged.probes.get(grade.at.probe) else {
-                continue;
-            };
-            let earlier = self
-                .probes
-                .get(&grade.at.probe)
-                .and_then(|other| baseline.get(other)?.get(&cell(grade)));
-            let Some(earlier) = earlier else { continue };
-            *contexts
-                .entry((at.fixture, at.point, grade.at.run))
-                .or_default() |= answer_key(grade) == answer_key(earlier);
-        }
-        let same = contexts.values().filter(|same| **same).count();
-        Some(SameContexts {
-            same,
-            compared: contexts.len(),
+        let same = same_contexts(self.methods());
+        (!same.is_empty()).then(|| SameContexts {
+            same: same.iter().filter(|same| **same).count(),
+            compared: same.len(),
         })
     }
 
@@ -412,11 +385,6 @@ fn cell(grade: &Grade) -> CellAt {
 fn answer_and_judge(grade: &Grade) -> [ActionKey; 2] {
     let [_, answer, judge] = grade.keys;
     [answer, judge]
-}
-
-fn answer_key(grade: &Grade) -> ActionKey {
-    let [_, answer, _] = grade.keys;
-    answer
 }
 
 fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> {

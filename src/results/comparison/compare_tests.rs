@@ -2,6 +2,7 @@
 
 use crate::action::Digest;
 use crate::judge::{Dimension, UnqualifiedJudge};
+use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use stats::{NoEvidenceReason, Verdict};
@@ -264,9 +265,17 @@ fn a_method_is_tested_over_the_fixtures_that_changed() {
 
 #[test]
 fn the_same_keys_with_other_grades_were_asked_again() {
+    let contexts = FIXTURES.map(|name| {
+        [1, 2, 3].map(|run| ContextRow {
+            method: "mine".into(),
+            ..context(name, 1, run)
+        })
+    });
+    let with_contexts =
+        |set: ResultSet| set.with_contexts(contexts.iter().flatten().cloned().collect());
     let found = against(
-        &of_many("a", &rows("mine", &B)),
-        &of_many("b", &rows("mine", &A)),
+        &with_contexts(of_many("a", &rows("mine", &B))),
+        &with_contexts(of_many("b", &rows("mine", &A))),
     );
     assert_eq!(
         (

@@ -22,18 +22,18 @@ mod planted_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::changes::{ComparedVariants, Differences, FixtureChanges};
+use self::changes::{ComparedVariants, FixtureChanges};
 use self::collapse::{Collapse, collapses};
 use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
 use self::costs::CostChanges;
-use self::lost_constraints::{LostConstraint, lost_constraints};
-use self::planted::{PlantedComparison, planted_comparison, test_family};
+use self::lost_constraints::lost_constraints;
+use self::planted::{planted_comparison, test_family};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, MethodComparison};
 use super::Ordered;
 use super::aggregates::excluded::excluded_of;
 use super::files::design::Design;
-use super::files::edits::{FindTextEdit, MethodEdits, method_edits, pipeline_edits};
+use super::files::edits::{FindTextEdit, method_edits, pipeline_edits};
 use super::files::manifest::{ComparisonScope, Manifest};
 use super::result_set::grade::place;
 use super::result_set::selection::{Selection, Subset};
@@ -74,11 +74,14 @@ pub fn compare(
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> =
         excluded.iter().map(|excluded| excluded.dimension).collect();
-    let rows = pair_rows(judged.set, baseline.set, &probes, &left_out, &pairs, find);
+    let rows: Vec<PairRow<'_>> =
+        compared_variants(judged.set, baseline.set, &probes, &left_out, &pairs)
+            .map(|matched| PairRow::new(&matched, find))
+            .collect();
     if !rows.iter().any(PairRow::has_common_part) {
         return Err(Incomparable::by("no cell was judged on both sides"));
     }
-    let whole = verdicts(&rows);
+    let whole = verdicts(rows.iter().map(|row| &row.tests));
     let tested = whole.tested;
     let families = match (
         judged.set.without_truncated(),
@@ -90,11 +93,15 @@ pub fn compare(
                 own.as_ref().unwrap_or(judged.set),
                 other.as_ref().unwrap_or(baseline.set),
             );
-            let mut rest = pair_rows(own, other, &probes, &left_out, &pairs, find);
-            rest.iter_mut()
+            let rest: Vec<PairTests> = compared_variants(own, other, &probes, &left_out, &pairs)
                 .zip(&rows)
-                .for_each(|(rest, whole)| rest.take_missing_shares(whole));
-            unless_truncated(whole, &rows, verdicts(&rest), &rest)
+                .map(|(matched, whole)| {
+                    PairTests::new(&matched, &matched.fixture_changes())
+                        .with_missing_shares_of(&whole.tests)
+                })
+                .collect();
+            let judged = verdicts(rest.iter());
+            unless_truncated(whole, &rows, judged, &rest)
         }
     };
     let primary = families.primary;
@@ -339,50 +346,51 @@ fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, 
 /// One pair of methods before its differences are tested together with all others.
 struct PairRow<'s> {
     key: String,
-    against: String,
-    fixtures: FixtureChanges,
-    overall: Option<Paired>,
-    dimensions: Vec<(Dimension, Paired)>,
+    /// What is known without tests.
+    compared: MethodComparison,
+    tests: PairTests,
     collapsed: Vec<Collapse>,
     chains: ChainPairs<'s>,
-    edits: MethodEdits,
-    costs: CostChanges,
-    constraints_lost: Vec<LostConstraint>,
-    planted: Option<PlantedComparison>,
-    differences: Differences,
+}
+
+/// The differences of a pair that are tested.
+struct PairTests {
+    differences: MethodDifferences,
+    /// Whether both sides have the same answers with the same grades in all fixtures.
+    is_unchanged: bool,
 }
 
 impl<'s> PairRow<'s> {
-    fn new(matched: ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
+    fn new(matched: &ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
-        let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let (after, before) = (matched.pair.a, matched.pair.b);
+        let edits = method_edits(before.method, after.method, find);
         PairRow {
             key: after.variant.key.clone(),
-            against: before.variant.key.clone(),
-            overall,
-            dimensions,
-            chains: ChainPairs::from_matched(&matched),
-            edits: method_edits(before.method, after.method, find),
-            costs: CostChanges::from_matched(&matched),
-            constraints_lost: lost_constraints(&matched),
-            planted: planted_comparison(matched.methods()),
-            collapsed: collapsed(&matched, &fixtures),
-            differences: matched.differences(),
-            fixtures,
+            tests: PairTests::new(matched, &fixtures),
+            chains: ChainPairs::from_matched(matched),
+            collapsed: collapsed(matched, &fixtures),
+            compared: MethodComparison {
+                against: before.variant.key.clone(),
+                overall: None,
+                dimensions: Ordered::new(),
+                drift: None,
+                reliability: Reliability::default(),
+                edits: edits.lines,
+                edited_texts: edits.texts,
+                costs: CostChanges::from_matched(matched),
+                constraints_lost: lost_constraints(matched),
+                planted: planted_comparison(matched.methods()),
+                differences: matched.differences(),
+                fixtures,
+            },
         }
     }
 
     /// Whether there is anything to compare: a cell or a planted item on both sides, or a failure on one.
     fn has_common_part(&self) -> bool {
-        self.planted.is_some()
-            || self.fixtures.compared() > 0
+        self.compared.has_common_part()
             || self.chains.counts().iter().any(|counts| counts.failed > 0)
-    }
-
-    /// Whether both sides have the same answers with the same grades in all fixtures.
-    fn is_unchanged(&self) -> bool {
-        self.fixtures.tested() == 0 && self.fixtures.compared() > 0
     }
 }
 
@@ -406,7 +414,7 @@ fn collapsed(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<C
 fn paired_differences(
     matched: &ComparedVariants<'_>,
     fixtures: &FixtureChanges,
-) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
+) -> MethodDifferences {
     let (pair, excluded) = (&matched.pair, matched.excluded);
     let [selected_a, selected_b] = common_selections(matched);
     let (a, b) = (selected_a.runs(pair.a.place), selected_b.runs(pair.b.place));
@@ -455,9 +463,13 @@ fn paired_differences(
             a.dimension(dimension),
             b.dimension(dimension),
         );
-        Some((dimension, paired(both, Some(dimension))?))
+        Some((place(dimension), paired(both, Some(dimension))?))
     });
-    (overall, dimensions.collect())
+    let dimensions = dimensions.collect();
+    MethodDifferences {
+        overall,
+        dimensions,
+    }
 }
 
 /// For each side, the probes that were judged on both sides, of those that were due on both, with `overall` over the
@@ -576,36 +588,31 @@ fn by_fixture<'m>(
     both.collect()
 }
 
-/// One row for each pair of methods.
-fn pair_rows<'s>(
+/// The pairs of methods of two sets.
+fn compared_variants<'s>(
     judged: &'s ResultSet,
     baseline: &'s ResultSet,
     probes: &'s BTreeMap<usize, usize>,
     excluded: &'s BTreeSet<Dimension>,
     pairs: &[VariantPair<'s>],
-    find: FindTextEdit<'_>,
-) -> Vec<PairRow<'s>> {
-    let matched = pairs.iter().map(|pair| ComparedVariants {
+) -> impl Iterator<Item = ComparedVariants<'s>> {
+    pairs.iter().map(move |pair| ComparedVariants {
         judged,
         baseline,
         probes,
         excluded,
         pair: *pair,
-    });
-    matched.map(|matched| PairRow::new(matched, find)).collect()
+    })
 }
 
 /// The verdicts of all pairs. The pairs that changed are tested in families.
-fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
-    let changed: Vec<MethodDifferences> = rows
-        .iter()
-        .filter(|row| !row.is_unchanged())
-        .map(PairRow::tests)
-        .collect();
+fn verdicts<'t>(tests: impl Iterator<Item = &'t PairTests> + Clone) -> FamilyVerdicts {
+    let changed = tests.clone().filter(|one| !one.is_unchanged);
+    let changed: Vec<MethodDifferences> = changed.map(|one| one.differences.clone()).collect();
     let families = stats::family_verdicts(&changed);
     let mut judged = families.methods.into_iter();
-    let methods = rows.iter().map(|row| match row.is_unchanged() {
-        true => row.unchanged(),
+    let methods = tests.map(|one| match one.is_unchanged {
+        true => one.unchanged(),
         false => judged.next().unwrap_or_default(),
     });
     FamilyVerdicts {
@@ -620,25 +627,23 @@ fn unless_truncated(
     whole: FamilyVerdicts,
     rows: &[PairRow<'_>],
     rest: FamilyVerdicts,
-    rest_rows: &[PairRow<'_>],
+    rest_tests: &[PairTests],
 ) -> FamilyVerdicts {
     let primary = whole
         .primary
         .map(|judged| judged.unless_truncated(rest.primary.as_ref()));
-    let rest = rest_rows.iter().zip(&rest.methods);
+    let rest = rest_tests.iter().zip(&rest.methods);
     let mut methods = Vec::new();
-    for ((row, verdicts), (rest_row, rest)) in rows.iter().zip(whole.methods).zip(rest) {
-        let dimensions =
-            row.dimensions
-                .iter()
-                .zip(verdicts.dimensions)
-                .map(|((dimension, _), judged)| {
-                    let place = rest_row
-                        .dimensions
-                        .iter()
-                        .position(|(known, _)| known == dimension);
-                    judged.unless_truncated(place.and_then(|place| rest.dimensions.get(place)))
-                });
+    for ((row, verdicts), (rest_tests, rest)) in rows.iter().zip(whole.methods).zip(rest) {
+        let dimensions = (row.tests.differences.dimensions)
+            .iter()
+            .zip(verdicts.dimensions)
+            .map(|((dimension, _), judged)| {
+                let place = (rest_tests.differences.dimensions)
+                    .iter()
+                    .position(|(known, _)| known == dimension);
+                judged.unless_truncated(place.and_then(|place| rest.dimensions.get(place)))
+            });
         methods.push(MethodVerdicts {
             overall: verdicts
                 .overall
@@ -680,61 +685,49 @@ impl PairRow<'_> {
         verdicts: MethodVerdicts,
         reliability: Reliability,
     ) -> MethodComparison {
-        let names = self
-            .dimensions
-            .iter()
-            .map(|(dimension, _)| dimension.name().to_owned());
+        let tested = self.tests.differences.dimensions.iter();
+        let names = tested.filter_map(|(place, _)| Dimension::ALL.get(*place));
+        let names = names.map(|dimension| dimension.name().to_owned());
         MethodComparison {
-            against: self.against,
-            fixtures: self.fixtures,
             overall: verdicts.overall,
             dimensions: names.zip(verdicts.dimensions).collect(),
-            drift: None,
             reliability,
-            edits: self.edits.lines,
-            edited_texts: self.edits.texts,
-            costs: self.costs,
-            constraints_lost: self.constraints_lost,
-            planted: self.planted,
-            differences: self.differences,
+            ..self.compared
+        }
+    }
+}
+
+impl PairTests {
+    fn new(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> PairTests {
+        PairTests {
+            differences: paired_differences(matched, fixtures),
+            is_unchanged: fixtures.tested() == 0 && fixtures.compared() > 0,
         }
     }
 
-    /// Takes the missing shares from a row of the same pair that has all cells: cells that were left out on purpose are
-    /// not missing.
-    fn take_missing_shares(&mut self, whole: &PairRow<'_>) {
-        if let Some((own, whole)) = self.overall.as_mut().zip(whole.overall.as_ref()) {
+    /// Takes the missing shares from the same pair with all cells: cells that were left out on purpose are not missing.
+    fn with_missing_shares_of(mut self, whole: &PairTests) -> PairTests {
+        let (own, whole) = (&mut self.differences, &whole.differences);
+        if let Some((own, whole)) = own.overall.as_mut().zip(whole.overall.as_ref()) {
             *own = own.clone().with_missing_share_of(whole);
         }
-        for (dimension, own) in &mut self.dimensions {
-            if let Some((_, whole)) = whole
-                .dimensions
-                .iter()
-                .find(|(known, _)| known == dimension)
-            {
+        for (dimension, own) in &mut own.dimensions {
+            if let Some(whole) = whole.dimensions.get(dimension) {
                 *own = own.clone().with_missing_share_of(whole);
             }
         }
-    }
-
-    fn tests(&self) -> MethodDifferences {
-        let dimensions = self
-            .dimensions
-            .iter()
-            .map(|(dimension, paired)| (place(*dimension), paired.clone()))
-            .collect();
-        MethodDifferences {
-            overall: self.overall.clone(),
-            dimensions,
-        }
+        self
     }
 
     /// The verdicts of a pair in which nothing changed.
     fn unchanged(&self) -> MethodVerdicts {
+        let MethodDifferences {
+            overall,
+            dimensions,
+        } = &self.differences;
         MethodVerdicts {
-            overall: self.overall.as_ref().map(unchanged_test),
-            dimensions: self
-                .dimensions
+            overall: overall.as_ref().map(unchanged_test),
+            dimensions: dimensions
                 .iter()
                 .map(|(_, paired)| unchanged_test(paired))
                 .collect(),

@@ -28,7 +28,7 @@ pub struct ScoreEstimate {
 }
 
 /// `overall` and the dimensions of one selection of cells, in the order of tables.
-pub type ScoreEstimates = Ordered<ScoreEstimate>;
+pub(crate) type ScoreEstimates = Ordered<ScoreEstimate>;
 
 /// The name of the mean of all dimensions.
 pub const OVERALL: &str = "overall";

@@ -26,7 +26,7 @@ use crate::probe::ProbeType;
 
 /// A method with one of its answerers: what a table has a line for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MethodVariant {
+pub(crate) struct MethodVariant {
     /// The method's name; with several answerers `METHOD/ANSWERER`.
     pub key: String,
     /// Place in [`Design::methods`].
