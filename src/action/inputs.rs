@@ -66,6 +66,7 @@ pub struct Input {
     pub name: Cow<'static, str>,
     pub digest: Digest,
     /// The text itself, where it is short and not a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 

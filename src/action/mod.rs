@@ -1,16 +1,18 @@
 //! Actions: the stages, what a unit of work is, which inputs determine its output, and the key made from them.
 //!
-//! Invariant: what is hashed is what is run. The inputs in an [`InputsDocument`] are made from a `Work` and a `Repetition` and from nothing else.
-//! Names, paths, limits, timeouts and API keys need no exclusion from the hash, because a `Work` does not hold them
-//! (or, for the provider's name, the one function that visits a `Work` skips it). This module does no I/O and reads no
-//! clock.
+//! Invariant: what is hashed is what is run. The inputs in an [`InputsDocument`] are made from a `Work` and a
+//! `Repetition` and from nothing else. Names, paths, limits, timeouts and API keys need no exclusion from the hash,
+//! because a `Work` does not hold them (or, for the provider's name, the one function that visits a `Work` skips it).
+//! This module does no I/O and reads no clock.
 
 mod inputs;
+mod place;
 mod template;
 mod value;
 mod work;
 
 pub use inputs::{Input, InputsDocument, Repetition, Source, memo_key};
+pub use place::{CellCoordinate, Place};
 pub use store::{ActionKey, Digest, DigestBuilder};
 pub use template::{
     BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable,

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use crate::action::Digest;
-use crate::entries::EntryCoordinate;
-use crate::pipeline::{Pipeline, data_files};
+use crate::pipeline::{CellCoordinate, Pipeline, data_files};
 use crate::plan::{Change, FindText, Hunk, Reason, StaleCause, hunks, source_texts};
 use crate::probe::ParsedBank;
 use crate::report::{Block, TextStyle};
@@ -40,7 +39,7 @@ pub(crate) fn known_texts<'a>(
 pub(crate) fn reason_blocks(
     reason: &Reason,
     style: TextStyle,
-    place: &EntryCoordinate,
+    place: Option<&CellCoordinate>,
     text: FindText<'_>,
 ) -> Vec<Block> {
     let words = reason.words(text).join(localized("; ", "；"));
@@ -85,7 +84,7 @@ fn is_of_file(cause: StaleCause) -> bool {
 /// The lines of a unified diff of what has changed, with the name of the text; `None` if a text is not known.
 pub(crate) fn edited_lines(
     change: &Change,
-    place: &EntryCoordinate,
+    place: Option<&CellCoordinate>,
     text: FindText<'_>,
 ) -> Option<(String, Vec<String>)> {
     let (old, new) = change.texts?;
@@ -95,13 +94,13 @@ pub(crate) fn edited_lines(
         StaleCause::Span => (
             say!("{}, as models read it", "{}（模型读到的内容）", change.what),
             hunks(
-                &messages_before(&old, place.point)?,
-                &messages_before(&new, place.point)?,
+                &messages_before(&old, place?)?,
+                &messages_before(&new, place?)?,
                 AROUND,
             ),
         ),
         StaleCause::Probe => {
-            let lines = lines_of_probe(&new, place.probe.as_deref()?)?;
+            let lines = lines_of_probe(&new, place?.probe.as_deref()?)?;
             let mut edited = hunks(&old, &new, AROUND);
             edited.retain(|hunk| is_within(hunk, &lines));
             let path = change.what.split(": ").next().unwrap_or_default();
@@ -112,11 +111,11 @@ pub(crate) fn edited_lines(
     Some((name, edited.iter().flat_map(Hunk::unified).collect()))
 }
 
-/// The messages of a fixture before a point, as one text.
-fn messages_before(fixture: &str, point: Option<u32>) -> Option<String> {
+/// The messages of a fixture before the point of a place, as one text.
+fn messages_before(fixture: &str, place: &CellCoordinate) -> Option<String> {
     let fixture = ParsedFixture::read(fixture).ok()?.fixture;
     let points = fixture.effective_points();
-    let at = (point? as usize).checked_sub(1);
+    let at = (place.point.0 as usize).checked_sub(1);
     let end = at.and_then(|at| points.get(at).copied());
     let end = end.unwrap_or(fixture.messages.len());
     Some(render(fixture.messages.get(fixture.start()..end)?))

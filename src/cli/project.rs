@@ -11,7 +11,7 @@ use crate::evaluation::{self, EvaluationError, Event, Listening, paths_of_projec
 use crate::pipeline::{
     MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline, suggest,
 };
-use crate::results::Label;
+use crate::results::{Label, previous};
 use crate::scheduler::BudgetLimits;
 use base::units::Usd;
 use store::cache::{CacheSnapshot, Store};
@@ -184,4 +184,20 @@ pub(crate) fn print_notices(store: &Store, console: &Console) {
 /// Opens the cache for reading, also while another process writes.
 pub(crate) fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, Failure> {
     Ok(evaluation::open_snapshot(cache)?)
+}
+
+/// The baseline that is found by its time.
+const PREVIOUS: &str = "previous";
+
+/// The side that `--compare-to` names, for a run of this label.
+pub(crate) fn baseline_side(
+    common: &Common,
+    side: &str,
+    label: Option<&str>,
+) -> Result<String, Failure> {
+    if side != PREVIOUS {
+        return Ok(side.to_owned());
+    }
+    let results = project_paths_of(common)?.results;
+    Ok(previous(&results, label)?.to_string())
 }

@@ -19,8 +19,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use super::meta::{EntryCoordinate, EntryRecord};
-use crate::action::{ActionKey, Digest, InputsDocument, Stage};
+use super::meta::EntryRecord;
+use crate::action::{ActionKey, Digest, InputsDocument, Place, Stage};
 use base::units::Usd;
 use models::{BatchAccount, ModelRef, Operation, Price};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
@@ -93,8 +93,6 @@ pub struct BatchIntent {
     pub max_attempts: u32,
     /// The refresh that it is part of.
     pub refresh: Option<Refresh>,
-    /// Not in the JSON of the head.
-    #[serde(skip)]
     pub lines: Vec<BatchLine>,
 }
 
@@ -104,7 +102,7 @@ pub struct BatchLine {
     pub key: ActionKey,
     /// From 1, counted across processes.
     pub attempt: u8,
-    pub coordinate: EntryCoordinate,
+    pub place: Place,
     pub inputs: InputsDocument,
     /// The most that it may cost; `None` if the price is unknown.
     pub reserved: Option<Usd>,
@@ -134,8 +132,7 @@ impl BatchIntent {
     /// # Errors
     /// As [`Store::put_step`].
     pub async fn write(&self, store: &Store) -> Result<(), CacheError> {
-        let head = serde_json::to_string(self).map_err(|error| unencoded(&error))?;
-        write_step(store, self.nonce, BatchStep::Intent, &(head, &self.lines)).await
+        write_step(store, self.nonce, BatchStep::Intent, self).await
     }
 
     /// Writes to the journal that the vendor has confirmed the batch and calls it `id`.
@@ -284,7 +281,7 @@ impl Journal {
                 continue;
             }
             let id = cache.read_step(*nonce, BatchStep::Submitted, decode::<String>)?;
-            let intent = cache.read_step(*nonce, BatchStep::Intent, decode_intent)?;
+            let intent = cache.read_step(*nonce, BatchStep::Intent, decode)?;
             journal
                 .open
                 .extend(intent.map(|intent| OpenBatch { intent, id }));
@@ -296,16 +293,7 @@ impl Journal {
 }
 
 fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::from_bytes(bytes).ok()
-}
-
-/// The head of an intent is JSON, because a price leaves out what was not declared; its many lines are not.
-fn decode_intent(bytes: &[u8]) -> Option<BatchIntent> {
-    let (head, lines): (String, Vec<BatchLine>) = decode(bytes)?;
-    Some(BatchIntent {
-        lines,
-        ..serde_json::from_str(&head).ok()?
-    })
+    serde_json::from_slice(bytes).ok()
 }
 
 /// Writes a step of a batch. It is on disk when this returns.
@@ -315,12 +303,9 @@ async fn write_step(
     step: BatchStep,
     content: &impl Serialize,
 ) -> Result<(), CacheError> {
-    let content = postcard::to_stdvec(content).map_err(|error| unencoded(&error))?;
+    let content = serde_json::to_vec(content)
+        .map_err(|error| CacheError::unencoded("the record of a batch", &error.to_string()))?;
     store.put_step(nonce, step, &content).await
-}
-
-fn unencoded(error: &impl fmt::Display) -> CacheError {
-    CacheError::unencoded("the record of a batch", &error.to_string())
 }
 
 /// The stages that a run refreshes. This may take several runs, because a run may be stopped, or leave batches open. Each

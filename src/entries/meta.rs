@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionKey, Digest, DigestBuilder, InputsDocument, Repetition, Stage};
+use crate::action::{ActionKey, InputsDocument, Place, Stage};
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
 use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Tag};
@@ -40,7 +40,7 @@ pub struct EntryMeta {
     /// How the request was sent, at which price.
     pub lane: Lane,
     /// The place in the matrix for which the action first ran.
-    pub coordinate: EntryCoordinate,
+    pub place: Place,
     pub inputs: InputsDocument,
 }
 
@@ -62,7 +62,7 @@ impl EntryMeta {
             usage: self.usage,
             cost: self.cost,
             latency_ms: self.latency_ms,
-            place: self.coordinate.digest(self.inputs.stage),
+            place: self.place.digest(self.inputs.stage, self.inputs.repetition),
             models: names,
             origin: self.imported.clone(),
             texts: sources.map(|source| source.digest).collect(),
@@ -170,53 +170,3 @@ pub trait EntryLookup: Lookup {
 }
 
 impl<L: Lookup> EntryLookup for L {}
-
-/// A place in the matrix, by names. It explains an entry and is not part of its key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct EntryCoordinate {
-    pub fixture: Option<String>,
-    /// The compression point, from 1.
-    pub point: Option<u32>,
-    pub method: Option<String>,
-    pub probe: Option<String>,
-    pub answerer: Option<String>,
-    pub judge: Option<String>,
-    pub repetition: Repetition,
-}
-
-impl EntryCoordinate {
-    /// Identifies this place for a stage; the latest action of a place is stored under it.
-    pub fn digest(&self, stage: Stage) -> Digest {
-        let mut builder = DigestBuilder::new("compeval coordinate v1");
-        builder.field("stage", stage.name());
-        let names = [
-            ("fixture", &self.fixture),
-            ("method", &self.method),
-            ("probe", &self.probe),
-            ("answerer", &self.answerer),
-            ("judge", &self.judge),
-        ];
-        for (name, value) in names {
-            if let Some(value) = value {
-                builder.field(name, value);
-            }
-        }
-        let Repetition {
-            compress,
-            answer,
-            judge,
-        } = self.repetition;
-        let numbers = [
-            ("point", self.point),
-            ("c", compress),
-            ("a", answer),
-            ("j", judge),
-        ];
-        for (name, value) in numbers {
-            if let Some(value) = value {
-                builder.field(name, value.to_le_bytes());
-            }
-        }
-        builder.finish()
-    }
-}

@@ -11,4 +11,4 @@ pub use journal::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome,
     OpenBatch, Refresh,
 };
-pub use meta::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, key_of};
+pub use meta::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, key_of};

@@ -10,8 +10,9 @@ use serde::Serialize;
 use super::model::{
     AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs, VariantIx,
 };
-use crate::action::{BuiltInStrategy, Repetition};
+use crate::action::{BuiltInStrategy, CellCoordinate, Repetition};
 use crate::compress::Strategy;
+use crate::planted::{NEXT_STEP, STATE};
 
 /// The place of the next step among the requests about a planted variant.
 pub const PLANTED_NEXT: ProbeIx = ProbeIx(0);
@@ -54,6 +55,57 @@ pub struct JudgeCell {
     pub judge: JudgeIx,
     /// Number of the judgement, from 1.
     pub judge_n: u32,
+}
+
+impl CompressCell {
+    /// The names of a compression.
+    pub fn place(&self, pipeline: &Pipeline) -> CellCoordinate {
+        let fixture = pipeline.fixture(self.chain.fixture);
+        CellCoordinate {
+            fixture: fixture.name().into(),
+            point: self.point.number(),
+            method: pipeline.method(self.chain.method).name.0.clone(),
+            run: self.chain.run,
+            variant: self.chain.variant.map(|ix| fixture.variant(ix).number),
+            probe: None,
+            answerer: None,
+            answer_n: None,
+            step: None,
+            judge: None,
+            judge_n: None,
+        }
+    }
+}
+
+impl AnswerCell {
+    /// The names of an answer.
+    pub fn place(&self, pipeline: &Pipeline) -> CellCoordinate {
+        let chain = self.compress.chain;
+        CellCoordinate {
+            probe: match chain.variant {
+                Some(_) if self.probe == PLANTED_NEXT => Some(NEXT_STEP.into()),
+                Some(_) => Some(STATE.into()),
+                None => pipeline
+                    .fixture(chain.fixture)
+                    .probe(self.probe)
+                    .map(|p| p.id.0.clone()),
+            },
+            answerer: Some(pipeline.answerer(self.answerer).name.0.clone()),
+            answer_n: Some(self.answer_n),
+            ..self.compress.place(pipeline)
+        }
+    }
+}
+
+impl JudgeCell {
+    /// The names of a judgement.
+    pub fn place(&self, pipeline: &Pipeline) -> CellCoordinate {
+        CellCoordinate {
+            judge: Some(pipeline.judge(self.judge).name.0.clone()),
+            judge_n: Some(self.judge_n),
+            ..self.answer.place(pipeline)
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

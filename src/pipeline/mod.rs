@@ -4,7 +4,6 @@
 //! with its position in the file; nothing here reads an environment variable by itself.
 //! Deliberately absent: network, cache, and what a strategy does.
 
-mod coordinate;
 mod excerpt;
 mod matrix;
 mod model;
@@ -32,8 +31,8 @@ mod stages;
 mod starter;
 mod validation;
 
+pub use crate::action::{CellCoordinate, Place};
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
-pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
 pub use matrix::{
     AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts, PLANTED_NEXT, PLANTED_STATE,

@@ -17,7 +17,6 @@ use serde::Serialize;
 use super::cost_estimate::{CostEstimate, WorstCase};
 use super::prepare::Action;
 use super::rule_contexts::RuleContexts;
-use super::status::answerer_and_step;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{
@@ -718,7 +717,7 @@ impl PastCalls {
             let Ok(EntryMeta {
                 requested_model: Some(model),
                 lane,
-                coordinate,
+                place,
                 ..
             }) = lookup.meta(&record)
             else {
@@ -739,8 +738,10 @@ impl PastCalls {
                 squares: output.powi(2),
                 seconds,
             });
-            if let Some((answerer, is_later)) = answerer_and_step(&coordinate) {
-                past.steps.entry(answerer.to_owned()).or_default()[usize::from(is_later)] += 1.0;
+            let answered = place.cell().filter(|cell| cell.judge.is_none());
+            if let Some((cell, answerer)) = answered.and_then(|c| Some((c, c.answerer.as_ref()?))) {
+                let steps = past.steps.entry(answerer.to_string()).or_default();
+                steps[usize::from(cell.step.is_some())] += 1.0;
             }
         }
         past

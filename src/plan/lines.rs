@@ -1,6 +1,6 @@
 //! Which lines of a text differ from an earlier one. Only this file uses the crate `similar`.
 
-use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
+use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 
 /// A stretch of lines that differs, with some lines around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,18 +76,13 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
 
 /// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only removed,
 /// it is the line that is now in their place.
-pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
-    let (old, new) = (lines(old), lines(new));
-    let last = new.len().max(1);
-    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
-    let places = ops
-        .iter()
-        .filter(|op| !matches!(op, DiffOp::Equal { .. }))
-        .map(|op| {
-            let range = op.new_range();
-            let first = (range.start + 1).min(last);
-            (first, range.end.max(first).min(last))
-        });
+fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
+    let last = lines(new).len().max(1);
+    let places = hunks(old, new, 0).into_iter().map(|hunk| {
+        let added = hunk.lines.iter().filter(|line| line.starts_with('+'));
+        let first = hunk.line.min(last);
+        (first, (hunk.line + added.count() - 1).clamp(first, last))
+    });
     places.collect()
 }
 

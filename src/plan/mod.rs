@@ -26,7 +26,7 @@ pub use difference::{
 pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
-pub use lines::{Hunk, changed_lines, changed_places, hunks};
+pub use lines::{Hunk, changed_places, hunks};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reading::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
@@ -36,9 +36,7 @@ pub use side_tasks::{
     selftest_grades,
 };
 pub use sources::{SourceText, prompt_of, source_texts};
-pub use status::{
-    ActionStatus, cache_coordinate, cell_coordinate, earlier_output, look_up, reason,
-};
+pub use status::{CachedOutput, earlier_output, look_up, reason};
 pub use task::{
     AnswerTask, Blame, CompressTask, FailedAction, JudgeTask, Resolved, ResolvedContext,
     SelftestTask, SideTask, Task, TaskOutcome,

@@ -9,7 +9,7 @@ use super::frontier::Frontier;
 use super::outputs::{OutputUnavailable, read_entry};
 use super::prepare::{Action, PrepareError, Preparer};
 use super::reading::Output;
-use super::status::{ActionStatus, look_up};
+use super::status::look_up;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
 use crate::action::{ActionKey, Stage};
@@ -28,15 +28,9 @@ pub fn cached_outcome<L: Lookup>(
     action: &Action,
     refresh: &Refresh,
 ) -> Option<(TaskOutcome, Record)> {
-    match look_up(lookup, preparer, action, refresh) {
-        ActionStatus::Cached {
-            resolved, record, ..
-        } => {
-            let outcome = follow(lookup, preparer, &action.task, resolved, None);
-            Some((outcome.ok()?, record))
-        }
-        ActionStatus::Stale => None,
-    }
+    let cached = look_up(lookup, preparer, action, refresh)?;
+    let outcome = follow(lookup, preparer, &action.task, cached.resolved, None);
+    Some((outcome.ok()?, cached.record))
 }
 
 /// What follows from the output of a task. `output` is that output if it was just read; otherwise it is read, but only

@@ -225,14 +225,12 @@ impl Task {
                 judge: pipeline.judge(task.judge).name.0.to_string(),
                 case: task.case.0.clone(),
             },
-            Task::Compress(task) => {
-                Place::Cell(CellCoordinate::from_compress(pipeline, &task.cell))
-            }
+            Task::Compress(task) => Place::Cell(task.cell.place(pipeline)),
             Task::Answer(task) => Place::Cell(CellCoordinate {
                 step: task.step(),
-                ..CellCoordinate::from_answer(pipeline, &task.cell)
+                ..task.cell.place(pipeline)
             }),
-            Task::Judge(task) => Place::Cell(CellCoordinate::from_judge(pipeline, &task.cell)),
+            Task::Judge(task) => Place::Cell(task.cell.place(pipeline)),
         }
     }
 }

@@ -9,8 +9,7 @@ use super::stats::RunStats;
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::pipeline::{AnswerCell, JudgeCell};
 use crate::plan::{
-    self, Action, FailedAction, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome,
-    follow,
+    Action, FailedAction, Frontier, Output, OutputUnavailable, Resolved, Task, TaskOutcome, follow,
 };
 use models::{ErrorClass, ReadFault};
 
@@ -181,11 +180,10 @@ impl<'r, 'e> Cells<'r, 'e> {
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place =
-                plan::cache_coordinate(&task.place(self.executor.preparer.pipeline()), repetition);
+            let place = task.place(self.executor.preparer.pipeline());
             self.executor
                 .store
-                .note_latest(&[(place.digest(stage), key)]);
+                .note_latest(&[(place.digest(stage, repetition), key)]);
         }
     }
 

@@ -18,14 +18,15 @@ use super::executed::{ExecutedOutput, ExecutionError};
 use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
-    Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work,
+    Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Place, Prompt, RequestTurn, Stage,
+    Work,
 };
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
-use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
+use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
-    self, Action, ActionStatus, Blame, FailedAction, Output, OutputCache, OutputUnavailable,
-    PARSER_VERSION, Preparer, Resolved, Task, Unreadable,
+    self, Action, Blame, FailedAction, Output, OutputCache, OutputUnavailable, PARSER_VERSION,
+    Preparer, Resolved, Task, Unreadable,
 };
 use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
@@ -71,7 +72,7 @@ impl Executor<'_> {
             latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             attempts: 1,
             request_id: None,
-            coordinate: self.coordinate(action),
+            place: self.place(action),
             inputs: action.inputs(self.preparer.pipeline()),
             imported: None,
             lane: Lane::Live,
@@ -93,11 +94,8 @@ impl Executor<'_> {
     }
 
     /// The place by which the cache finds the latest action.
-    pub(super) fn coordinate(&self, action: &Action) -> EntryCoordinate {
-        plan::cache_coordinate(
-            &action.task.place(self.preparer.pipeline()),
-            action.repetition,
-        )
+    pub(super) fn place(&self, action: &Action) -> Place {
+        action.task.place(self.preparer.pipeline())
     }
 
     /// An action that has no output.
@@ -173,8 +171,7 @@ impl Executor<'_> {
 
     /// Whether the cache has an output of an action, which a refresh ignores.
     pub(super) fn has_output(&self, action: &Action) -> bool {
-        let status = plan::look_up(self.store, &self.preparer, action, &Refresh::default());
-        matches!(status, ActionStatus::Cached { .. })
+        plan::look_up(self.store, &self.preparer, action, &Refresh::default()).is_some()
     }
 
     /// Verifies that the output of a cached action can be read when it is needed, without reading it, and notes that it
@@ -201,7 +198,7 @@ impl Executor<'_> {
         action: &Action,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let before = plan::earlier_output(self.store, &self.coordinate(action), action);
+        let before = plan::earlier_output(self.store, &self.place(action), action);
         let made = match &action.work {
             Work::Ask(request) => self.ask(action, request, breakers).await,
             Work::Execute(program) => self.run_program(action, &program.stdin, breakers).await,

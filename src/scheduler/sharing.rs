@@ -6,7 +6,7 @@ use super::execute::Executor;
 use super::executed::{ExecutedOutput, ExecutionError};
 use crate::action::ActionKey;
 use crate::entries::Refresh;
-use crate::plan::{self, Action, ActionStatus, Blame, FailedAction, Resolved};
+use crate::plan::{self, Action, Blame, CachedOutput, FailedAction, Resolved};
 use store::cache::CacheError;
 use store::remote::Found;
 
@@ -74,15 +74,15 @@ fn theirs(
     action: &Action,
     ours: ExecutedOutput,
 ) -> Result<ExecutedOutput, ExecutionError> {
-    let status = plan::look_up(
+    let cached = plan::look_up(
         executor.store,
         &executor.preparer,
         action,
         &Refresh::default(),
     );
-    let ActionStatus::Cached {
+    let Some(CachedOutput {
         resolved, record, ..
-    } = status
+    }) = cached
     else {
         let message = "the output that the remote has of this action cannot be read";
         return Err(executor

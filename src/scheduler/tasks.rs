@@ -16,7 +16,7 @@ use super::stats::RunStats;
 use crate::entries::Refresh;
 use crate::judge::UnqualifiedJudge;
 use crate::plan::{
-    self, Action, ActionStatus, FailedAction, Frontier, Output, PrepareError, Resolved,
+    self, Action, CachedOutput, FailedAction, Frontier, Output, PrepareError, Resolved,
     SelftestTask, Task,
 };
 use models::{ErrorClass, Lane};
@@ -108,15 +108,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
             &action,
             refresh,
         ) {
-            ActionStatus::Cached { .. } if sharing::is_unshared(self.executor, &action.key) => {
+            Some(_) if sharing::is_unshared(self.executor, &action.key) => {
                 Ok(BegunTask::Unshared(action))
             }
-            ActionStatus::Cached {
+            Some(CachedOutput {
                 resolved,
                 reread,
                 record,
-            } => self.begin_cached(action, resolved, reread.as_deref(), &record, stats),
-            ActionStatus::Stale => Ok(BegunTask::Stale(action)),
+            }) => self.begin_cached(action, resolved, reread.as_deref(), &record, stats),
+            None => Ok(BegunTask::Stale(action)),
         }
     }
 

@@ -5,9 +5,9 @@
 use base::units::{Tokens, Usage};
 use bytes::Bytes;
 use compeval::action::{
-    BuiltInStrategy, Computation, Digest, InputsDocument, Repetition, Stage, Work,
+    BuiltInStrategy, Computation, Digest, InputsDocument, Place, Repetition, Stage, Work,
 };
-use compeval::entries::{EntryCoordinate, EntryMeta};
+use compeval::entries::EntryMeta;
 use store::cache::{ParseResult, Record, Store};
 
 pub fn inputs(n: u64, messages: &str) -> InputsDocument {
@@ -44,9 +44,10 @@ pub fn meta(n: u64) -> EntryMeta {
         latency_ms: 900,
         attempts: 1,
         request_id: None,
-        coordinate: EntryCoordinate {
-            fixture: Some(format!("fixture-{n}")),
-            ..EntryCoordinate::default()
+        place: Place::Generation {
+            fixture: format!("fixture-{n}"),
+            point: 1,
+            probe: None,
         },
         inputs: inputs(n, "[]"),
         imported: None,

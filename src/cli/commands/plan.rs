@@ -6,14 +6,15 @@ use clap::Args;
 use serde::Serialize;
 
 use super::cache::snapshot;
-use super::run::baseline_side;
 use crate::action::{ActionKey, StageName};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, cost, count, duration, left, money, right, short, short_tokens};
 use crate::cli::notices::{access_line, access_list};
 use crate::cli::part::{PartArgs, PartJson, part_line};
-use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot, selection_of};
+use crate::cli::project::{
+    ProjectOptions, baseline_side, label_of, open_project, open_snapshot, selection_of,
+};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};

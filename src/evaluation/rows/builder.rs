@@ -107,7 +107,7 @@ impl<'e> RowBuilder<'e> {
         measures: &Measures,
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
-        let place = CellCoordinate::from_judge(pipeline, &task.cell);
+        let place = task.cell.place(pipeline);
         let grades = self.grades(task, resolved)?;
         let context = self.outputs.context(&task.context)?;
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
@@ -292,7 +292,7 @@ impl<'e> RowBuilder<'e> {
         &self,
         context: &Rc<ResolvedContext>,
     ) -> Result<String, OutputUnavailable> {
-        let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
+        let place = context.cell.place(self.preparer.pipeline());
         let measures = self.measures(&context.texts);
         let row = self.context_row(context, &place, &measures)?;
         Ok(serde_json::to_string(&row)?)
@@ -381,7 +381,7 @@ impl<'e> RowBuilder<'e> {
         &self,
         context: &Rc<ResolvedContext>,
     ) -> Result<Vec<PlantedRow>, OutputUnavailable> {
-        let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
+        let place = context.cell.place(self.preparer.pipeline());
         let Some(variant) = context.variant() else {
             return Ok(Vec::new());
         };

@@ -128,7 +128,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 self.warn(context.key, warnings.unwrap_or_default())
             }
             Err(error) => {
-                let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
+                let place = context.cell.place(self.preparer.pipeline());
                 self.fail(place, StageName::Compress, context.key, &error)
             }
         }
@@ -233,7 +233,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = CellCoordinate::from_compress(self.preparer.pipeline(), &context.cell);
+                let place = context.cell.place(self.preparer.pipeline());
                 self.fail(place, StageName::Compress, context.key, &error)?;
                 Ok(None)
             }
@@ -254,7 +254,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = CellCoordinate::from_judge(self.preparer.pipeline(), &task.cell);
+                let place = task.cell.place(self.preparer.pipeline());
                 self.fail(place, StageName::Judge, resolved.key, &error)?;
                 Ok(None)
             }
@@ -290,7 +290,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn key(&self, OpenContext { context, cells, .. }: &OpenContext) -> Option<Digest> {
         let pipeline = self.preparer.pipeline();
         let (loaded, made) = (context.texts.loaded(), self.store.find(&context.key)?);
-        let place = CellCoordinate::from_compress(pipeline, &context.cell);
+        let place = context.cell.place(pipeline);
         let method = pipeline.method(context.cell.chain.method);
         // The warnings about a context depend on how it is read.
         let (task, reader) = (context.task(), u32::from(PARSER_VERSION));

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Project, STAGES};
 use crate::action::Repetition;
 use crate::pipeline::matrix::{FixtureAxis, MethodAxis};
-use crate::pipeline::{AnswererIx, CellCoordinate, Matrix, ProbeIx, Runs};
+use crate::pipeline::{AnswererIx, Matrix, ProbeIx, Runs};
 
 fn matrices() -> impl Strategy<Value = Matrix> {
     let fixture = proptest::collection::vec(0_usize..4, 1..4);
@@ -116,16 +116,12 @@ fn coordinates_are_names_for_people() {
     let pipeline = Project::new(STAGES).opened().pipeline;
     let matrix = Matrix::new(&pipeline);
     let row = matrix.cells().next().expect("a row");
-    let name = CellCoordinate::from_judge(&pipeline, &row);
+    let name = row.place(&pipeline);
     assert_eq!(
         name.to_string(),
         "tiny · full · run 1 · point 1 · probe first · agent 1 · judge 1"
     );
-    let json = serde_json::to_value(CellCoordinate::from_compress(
-        &pipeline,
-        &row.answer.compress,
-    ))
-    .expect("plain data");
+    let json = serde_json::to_value(row.answer.compress.place(&pipeline)).expect("plain data");
     assert_eq!(
         json,
         serde_json::json!({"fixture": "tiny", "point": 1, "method": "full", "run": 1})

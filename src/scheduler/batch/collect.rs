@@ -628,7 +628,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             latency_ms: created.saturating_sub(self.intent.created),
             attempts: u32::from(line.attempt),
             request_id: None,
-            coordinate: line.coordinate.clone(),
+            place: line.place.clone(),
             inputs: line.inputs.clone(),
             imported: None,
             lane: Lane::Batch,

@@ -433,8 +433,8 @@ fn spent_for(intent: &BatchIntent, outcomes: &Outcomes) -> Usd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Digest, InputsDocument, Repetition, Stage};
-    use crate::entries::{BatchLine, EntryCoordinate};
+    use crate::action::{Digest, InputsDocument, Place, Repetition, Stage};
+    use crate::entries::BatchLine;
     use models::{BatchAccount, Dialect, Operation};
     use store::cache::BatchNonce;
 
@@ -442,7 +442,10 @@ mod tests {
         BatchLine {
             key,
             attempt: 1,
-            coordinate: EntryCoordinate::default(),
+            place: Place::Selftest {
+                judge: "judge".to_owned(),
+                case: "case".to_owned(),
+            },
             inputs: InputsDocument {
                 stage: Stage::Answer,
                 schema: 1,

@@ -299,7 +299,7 @@ impl Submitter<'_, '_> {
         BatchLine {
             key: action.key,
             attempt: *attempt,
-            coordinate: self.executor.coordinate(action),
+            place: self.executor.place(action),
             inputs: action.inputs(self.executor.preparer.pipeline()),
             reserved: *worst,
         }

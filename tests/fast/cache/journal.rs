@@ -35,7 +35,7 @@ fn intent(n: u64) -> BatchIntent {
         lines: vec![BatchLine {
             key: key(n),
             attempt: 1,
-            coordinate: coordinate(n),
+            place: place(n),
             inputs: inputs(n),
             reserved: Some(Usd(0.25)),
         }],

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use compeval::action::{Digest, Stage};
+use compeval::action::Digest;
 use compeval::entries::{EntryLookup, EntryMeta};
 use store::cache::{
     CacheError, CacheSnapshot, EntryStatus, Lookup, ParseResult, RemovalReason, Store,
@@ -46,7 +46,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
             n,
         )
     });
-    let place = coordinate(3).digest(Stage::Compress);
+    let place = meta(3).header().place;
     assert_eq!(
         (snapshot.latest(&place), store.latest(&place)),
         (Some(key(3)), Some(key(3))),

@@ -5,10 +5,10 @@ use std::path::Path;
 use base::units::{Tokens, Usage, Usd};
 use bytes::Bytes;
 use compeval::action::{
-    ActionKey, BuiltInStrategy, Computation, Digest, InputsDocument, Repetition, Source, Stage,
-    Work,
+    ActionKey, BuiltInStrategy, Computation, Digest, InputsDocument, Place, Repetition, Source,
+    Stage, Work,
 };
-use compeval::entries::{EntryCoordinate, EntryMeta, key_of};
+use compeval::entries::{EntryMeta, key_of};
 use models::Dialect;
 use store::cache::{Record, Store};
 
@@ -40,12 +40,11 @@ pub(crate) fn key(n: u64) -> ActionKey {
     inputs(n).key()
 }
 
-pub(crate) fn coordinate(n: u64) -> EntryCoordinate {
-    EntryCoordinate {
-        fixture: Some(format!("fixture-{n}")),
-        point: Some(1),
-        method: Some("anchored".into()),
-        ..EntryCoordinate::default()
+pub(crate) fn place(n: u64) -> Place {
+    Place::Generation {
+        fixture: format!("fixture-{n}"),
+        point: 1,
+        probe: None,
     }
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn meta(n: u64) -> EntryMeta {
         latency_ms: 1200,
         attempts: 2,
         request_id: Some(format!("req-{n}")),
-        coordinate: coordinate(n),
+        place: place(n),
         inputs: inputs(n),
         imported: None,
         lane: Default::default(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::entry::{find_entry, model_of, output_of, place_of, status_line};
+use super::entry::{find_entry, model_of, output_of, status_line};
 use crate::action::Digest;
 use crate::cli::changes::{AROUND, edited_lines, reason_blocks};
 use crate::cli::failure::{Exit, Failure};
@@ -60,7 +60,7 @@ pub(super) fn run(
         let hunks = hunks(before, now, AROUND);
         hunks.iter().flat_map(Hunk::unified).collect::<Vec<_>>()
     });
-    let place = &new.meta.coordinate;
+    let place = new.meta.place.cell();
     let compared = ComparedEntries {
         a: old.record.key.to_string(),
         b: new.record.key.to_string(),
@@ -104,11 +104,11 @@ fn load(snapshot: &CacheSnapshot, prefix: &str) -> Result<LoadedEntry, Failure> 
 impl LoadedEntry {
     fn heading(&self, mark: char) -> String {
         let LoadedEntry { record, meta } = self;
-        let place = place_of(&meta.coordinate);
         format!(
-            "{mark} {} {} · {place} · {}",
+            "{mark} {} {} · {} · {}",
             meta.inputs.stage.name(),
             record.key.0.short(),
+            meta.place,
             model_of(meta)
         )
     }

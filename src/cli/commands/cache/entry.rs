@@ -4,12 +4,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::action::{Repetition, Stage};
+use crate::action::{Place, Repetition, Stage};
 use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
+use crate::entries::{BodyFormat, EntryMeta, EntryRecord};
 use base::units::{Usage, Usd, add_known};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
@@ -53,28 +53,6 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
     } else {
         "–".to_owned()
     }
-}
-
-/// The coordinate for which an entry was first made.
-pub(crate) fn place_of(coordinate: &EntryCoordinate) -> String {
-    let EntryCoordinate {
-        fixture,
-        point,
-        method,
-        probe,
-        answerer,
-        judge,
-        repetition,
-    } = coordinate;
-    let point = point.map(|point| format!("point {point}"));
-    let repetition = (*repetition != Repetition::NONE).then(|| format!("run {repetition}"));
-    let parts = [fixture, &point, method, probe, answerer, judge, &repetition];
-    parts
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(" · ")
 }
 
 /// The status of an entry in one word.
@@ -127,8 +105,9 @@ pub(crate) struct EntryJson {
     remote: Option<String>,
     created: String,
     last_used: String,
+    repetition: Repetition,
     #[serde(flatten)]
-    coordinate: EntryCoordinate,
+    place: Place,
 }
 
 impl EntryJson {
@@ -150,7 +129,8 @@ impl EntryJson {
             remote: meta.imported.clone(),
             created: time_of(record.created),
             last_used: date_of(last_used),
-            coordinate: meta.coordinate.clone(),
+            repetition: meta.inputs.repetition,
+            place: meta.place.clone(),
         }
     }
 }

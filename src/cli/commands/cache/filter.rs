@@ -64,12 +64,12 @@ impl EntryFilter {
     /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
         let names = [
-            (&self.wanted.method, &meta.coordinate.method),
-            (&self.wanted.fixture, &meta.coordinate.fixture),
+            (&self.wanted.method, method_of(meta)),
+            (&self.wanted.fixture, meta.place.fixture()),
         ];
         names
             .into_iter()
-            .all(|(wanted, name)| wanted.is_none() || wanted == name)
+            .all(|(wanted, name)| wanted.is_none() || wanted.as_deref() == name)
             && self
                 .wanted
                 .model
@@ -106,6 +106,11 @@ impl EntryFilter {
     }
 }
 
+/// The method that an entry was made for.
+fn method_of(meta: &EntryMeta) -> Option<&str> {
+    meta.place.cell().map(|cell| &*cell.method)
+}
+
 /// Whether `wanted` is the requested or the answering model, with or without its provider, or what made the entry.
 fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
@@ -134,8 +139,8 @@ pub(super) struct EntryNames {
 
 impl EntryNames {
     pub(super) fn add(&mut self, meta: &EntryMeta) {
-        add_name(&mut self.methods, meta.coordinate.method.as_deref());
-        add_name(&mut self.fixtures, meta.coordinate.fixture.as_deref());
+        add_name(&mut self.methods, method_of(meta));
+        add_name(&mut self.fixtures, meta.place.fixture());
         add_name(&mut self.models, meta.requested_model.as_deref());
         add_name(&mut self.models, meta.model.as_deref());
         if meta.requested_model.is_none() {

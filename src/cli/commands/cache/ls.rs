@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::entry::{EntryJson, EntryTotals, date_of, model_of, place_of, snapshot};
+use super::entry::{EntryJson, EntryTotals, date_of, model_of, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{
@@ -97,7 +97,7 @@ fn line((record, meta, day): &ListedEntry, is_split: bool, console: &Console) ->
     let (key, stage, mut place) = (
         record.key.0.short(),
         meta.inputs.stage.name(),
-        place_of(&meta.coordinate),
+        meta.place.to_string(),
     );
     if let Some(columns) = console.columns() {
         let before = if is_split { INDENT } else { BEFORE_PLACE };

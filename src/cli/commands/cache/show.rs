@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::entry::{
-    EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of,
+    EntryJson, EntryOutput, fault_of, find_entry, output_of, provenance, status_of,
 };
 use crate::action::{Input, Source};
 use crate::cli::failure::{Exit, Failure, not_as_json};
@@ -119,13 +119,13 @@ fn describe(
 }
 
 fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
-    let place = place_of(&meta.coordinate);
     console.paint(
         TextStyle::Strong,
         &format!(
-            "{} {} · {place}",
+            "{} {} · {}",
             meta.inputs.stage.name(),
-            record.key.0.short()
+            record.key.0.short(),
+            meta.place
         ),
     )
 }

@@ -7,12 +7,11 @@ use clap::Args;
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
 use crate::cli::failure::Failure;
 use crate::cli::part::PartArgs;
-use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request, project_paths_of};
+use crate::cli::project::{ProjectOptions, baseline_side, label_of, limits_of, open_request};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, Request};
-use crate::results::previous;
 use crate::scheduler::BatchOptions;
 
 /// What few need, by its id: `run --help` has it, `run -h` fits one screen.
@@ -38,9 +37,6 @@ const RARE: &[&str] = &[
     "trust",
     "remote_mode",
 ];
-
-/// The baseline that is found by its time.
-const PREVIOUS: &str = "previous";
 
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
@@ -112,19 +108,6 @@ pub(crate) struct RunArgs {
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,
-}
-
-/// The side that `--compare-to` names, for a run of this label.
-pub(crate) fn baseline_side(
-    common: &Common,
-    side: &str,
-    label: Option<&str>,
-) -> Result<String, Failure> {
-    if side != PREVIOUS {
-        return Ok(side.to_owned());
-    }
-    let results = project_paths_of(common)?.results;
-    Ok(previous(&results, label)?.to_string())
 }
 
 /// The number in `--jobs N`.

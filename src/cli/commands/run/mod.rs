@@ -8,7 +8,7 @@ mod once;
 mod sample;
 mod watch;
 
-pub(super) use args::{RunArgs, baseline_side};
+pub(super) use args::RunArgs;
 pub(super) use finish::print_results;
 
 use crate::cli::args::Common;

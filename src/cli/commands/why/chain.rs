@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::subject::ExplainedCell;
-use crate::action::{ActionKey, Stage};
-use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
+use crate::action::{ActionKey, Place, Stage};
+use crate::entries::{EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, FailedAction, Frontier, PrepareError, Preparer, Reason, TaskOutcome, cached_outcome,
-    cell_coordinate, difference, reason,
+    difference, reason,
 };
 use store::cache::{CacheSnapshot, Lookup, Record};
 
@@ -51,7 +51,7 @@ struct ChainPlace {
 /// An action of the current project.
 struct CurrentAction {
     action: Action,
-    coordinate: EntryCoordinate,
+    place: Place,
     /// The key of its output, if that is cached.
     cached: Option<ActionKey>,
 }
@@ -147,7 +147,7 @@ fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<Chain
 /// The action behind a score if the results do not record it: the last one at its coordinate.
 fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction) -> Option<ActionKey> {
     now.cached
-        .or_else(|| snapshot.latest(&now.coordinate.digest(stage)))
+        .or_else(|| snapshot.latest(&now.place.digest(stage, now.action.repetition)))
 }
 
 /// Walks the part of the matrix that leads to the cell. Also returns why an action there cannot be made, if so.
@@ -162,7 +162,7 @@ fn walk(
     let (mut found, mut fault, refresh) = (HashMap::new(), None, Refresh::default());
     while let Some(task) = frontier.next_ready() {
         let place = task.place(pipeline);
-        let Some(place) = place.cell().filter(|place| leads_to(place, cell)) else {
+        let Some(at) = place.cell().filter(|place| leads_to(place, cell)) else {
             frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
@@ -180,11 +180,11 @@ fn walk(
         frontier.resolve(&task, outcome);
         let of_chain = ChainPlace {
             stage: action.stage,
-            point: place.point.0,
-            step: place.step,
+            point: at.point.0,
+            step: at.step,
         };
         let current = CurrentAction {
-            coordinate: cell_coordinate(place, action.repetition),
+            place,
             action,
             cached,
         };

@@ -16,24 +16,21 @@ use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::entries::EntryCoordinate;
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::{FailedAction, FindText, Reason, StaleCause};
 use crate::report::styled;
 use base::locale::{Locale, localized};
 use base::say;
 use chain::{ChainStep, StepState, chain_of};
+use sessions::transcript::Point;
 use store::cache::{CacheSnapshot, Lookup};
 use subject::ExplainedCell;
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
     label: &'a str,
-    fixture: &'a str,
-    point: u32,
-    method: &'a str,
-    run: u32,
-    probe: Option<&'a str>,
+    #[serde(flatten)]
+    place: &'a CellCoordinate,
     overall: Option<f64>,
     keys: &'a BTreeMap<Stage, ActionKey>,
     /// What failed, where there is no score.
@@ -92,7 +89,16 @@ fn explain(
         console.warn(localized("note:", "说明："), text);
     }
     let text = known_texts(pipeline.as_ref(), &snapshot);
-    console.report(&json(subject, &steps, &snapshot, &text), || {
+    let chain = steps.iter().map(|step| step_json(step, &snapshot, &text));
+    let json = WhyJson {
+        label: &subject.manifest.label,
+        place: &subject.place,
+        overall: subject.overall(),
+        keys: &subject.keys,
+        failure: subject.failure,
+        chain: chain.collect(),
+    };
+    console.report(&json, || {
         page(console, &explanation(subject, &steps, &text, console))
     });
     Ok(Exit::Done)
@@ -138,30 +144,6 @@ fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, 
             None,
             TextStyle::Dim,
         ),
-    }
-}
-
-fn json<'a>(
-    subject: &'a ExplainedCell<'_>,
-    steps: &[ChainStep<'_>],
-    snapshot: &CacheSnapshot,
-    text: FindText<'_>,
-) -> WhyJson<'a> {
-    let place = &subject.place;
-    WhyJson {
-        label: &subject.manifest.label,
-        fixture: &place.fixture,
-        point: place.point.0,
-        method: &place.method,
-        run: place.run,
-        probe: place.probe.as_deref(),
-        overall: subject.overall(),
-        keys: &subject.keys,
-        failure: subject.failure,
-        chain: steps
-            .iter()
-            .map(|step| step_json(step, snapshot, text))
-            .collect(),
     }
 }
 
@@ -267,12 +249,11 @@ fn step_lines(
         console.paint(style, state),
     )];
     if let Some(reason) = reason {
-        let place = EntryCoordinate {
-            point: Some(step.point),
-            probe: cell.probe.as_ref().map(ToString::to_string),
-            ..EntryCoordinate::default()
+        let place = CellCoordinate {
+            point: Point(step.point),
+            ..cell.clone()
         };
-        let blocks = reason_blocks(reason, style, &place, text);
+        let blocks = reason_blocks(reason, style, Some(&place), text);
         let differs = console.styled(&styled(&blocks, usize::MAX));
         lines.extend(differs.lines().map(|line| format!("  {line}")));
     }

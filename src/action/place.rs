@@ -1,14 +1,14 @@
-//! The names of places, for people and result rows: of the cells of the matrix, and of all other work of a run.
+//! The names of places, for people, result rows and entries: of the cells of the matrix, and of all other work of a run.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::matrix::{AnswerCell, CompressCell, JudgeCell, PLANTED_NEXT};
-use super::model::Pipeline;
-use crate::planted::{NEXT_STEP, STATE};
+use super::Stage;
+use super::inputs::Repetition;
 use sessions::transcript::Point;
+use store::Digest;
 
 /// A cell by the names of its parts, for people and result rows. The parts of later stages are absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +80,30 @@ impl Place {
         }
     }
 
+    /// The fixture, unless it is a place of a judge.
+    pub fn fixture(&self) -> Option<&str> {
+        match self {
+            Place::Cell(cell) => Some(&cell.fixture),
+            Place::Generation { fixture, .. } => Some(fixture),
+            Place::Selftest { .. } | Place::Regrading { .. } => None,
+        }
+    }
+
+    /// Identifies this place for a stage; the latest action of a place is stored under it. The numbers of a cell are not
+    /// in it, the repetition is: runs of a deterministic action are one place.
+    pub fn digest(&self, stage: Stage, repetition: Repetition) -> Digest {
+        let place = match self {
+            Place::Cell(cell) => Place::Cell(CellCoordinate {
+                run: 0,
+                answer_n: None,
+                judge_n: None,
+                ..cell.clone()
+            }),
+            other => other.clone(),
+        };
+        Digest::of_json(&(stage, repetition, place))
+    }
+
     /// The cell of a recorded session, if it is one. A failure in a planted session affects no other cell.
     pub fn recorded_cell(&self) -> Option<&CellCoordinate> {
         self.cell().filter(|cell| cell.variant.is_none())
@@ -108,49 +132,6 @@ impl fmt::Display for Place {
             } => f.write_str(&format!(
                 "{fixture} · point {point} · {probe} without a context"
             )),
-        }
-    }
-}
-
-impl CellCoordinate {
-    /// The names of a compression.
-    pub fn from_compress(pipeline: &Pipeline, cell: &CompressCell) -> CellCoordinate {
-        let fixture = pipeline.fixture(cell.chain.fixture);
-        CellCoordinate {
-            fixture: fixture.name().into(),
-            point: cell.point.number(),
-            method: pipeline.method(cell.chain.method).name.0.clone(),
-            run: cell.chain.run,
-            variant: cell.chain.variant.map(|ix| fixture.variant(ix).number),
-            probe: None,
-            answerer: None,
-            answer_n: None,
-            step: None,
-            judge: None,
-            judge_n: None,
-        }
-    }
-
-    pub fn from_answer(pipeline: &Pipeline, cell: &AnswerCell) -> CellCoordinate {
-        let fixture = pipeline.fixture(cell.compress.chain.fixture);
-        CellCoordinate {
-            probe: match cell.compress.chain.variant {
-                Some(_) if cell.probe == PLANTED_NEXT => Some(NEXT_STEP.into()),
-                Some(_) => Some(STATE.into()),
-                None => fixture.probe(cell.probe).map(|p| p.id.0.clone()),
-            },
-            answerer: Some(pipeline.answerer(cell.answerer).name.0.clone()),
-            answer_n: Some(cell.answer_n),
-            ..CellCoordinate::from_compress(pipeline, &cell.compress)
-        }
-    }
-
-    /// The names of a judgement.
-    pub fn from_judge(pipeline: &Pipeline, cell: &JudgeCell) -> CellCoordinate {
-        CellCoordinate {
-            judge: Some(pipeline.judge(cell.judge).name.0.clone()),
-            judge_n: Some(cell.judge_n),
-            ..CellCoordinate::from_answer(pipeline, &cell.answer)
         }
     }
 }
