@@ -184,16 +184,24 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
         .and_then(|value| value.pointer("/choices/0/error"));
     let error = choice
         .filter(|error| error.is_object())
-        .or(value.as_ref().map(inner));
+        .or(value.as_ref())
+        .map(inner);
     let Some(error) = error.filter(|error| error.is_object() || error.is_string()) else {
         return fault.into();
     };
-    let code = &error["code"];
-    let code = code.as_u64().or_else(|| code.as_str()?.parse().ok());
-    let status = code
-        .and_then(|code| u16::try_from(code).ok())
-        .filter(|code| (400..600).contains(code))
-        .unwrap_or_else(|| status_of(&codes(error, value.as_ref())));
+    let number = |name: &&str| match &error[*name] {
+        Value::String(code) => code.parse().ok(),
+        code => u16::try_from(code.as_u64()?).ok(),
+    };
+    let status = ["code", "status", "status_code", "statusCode", "http_status"]
+        .iter()
+        .filter_map(number)
+        .find(|code| (400..600).contains(code));
+    let status = status.unwrap_or_else(|| {
+        let mut said = codes(&error, value.as_ref());
+        said.push(plain(&error_text(&error)));
+        status_of(&said)
+    });
     // The provider's limits accepted the request: it is not throttled, and each attempt counts.
     let classified = classify(status, json!({ "error": error }).to_string().as_bytes());
     AttemptError {
@@ -205,10 +213,14 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
 
 /// The status that a server would send with these words; that of an unknown error for others.
 fn status_of(codes: &[String]) -> u16 {
-    const STATUSES: [(u16, &str); 4] = [
+    const STATUSES: [(u16, &str); 5] = [
         (
             401,
-            "apikey|authenticat|unauthorized|permission|accessdenied",
+            "apikey|authenticat|unauthorized|permission|accessdenied|invalidtoken",
+        ),
+        (
+            404,
+            "modelnotfound|modelnotexist|modeldoesnotexist|nosuchmodel|unknownmodel|invalidmodel",
         ),
         (429, "ratelimit|throttl|toomanyrequests|resourceexhausted"),
         (503, "overload|unavailable|capacity"),
@@ -225,7 +237,7 @@ fn status_of(codes: &[String]) -> u16 {
 /// Reads a reply whose status is not 2xx, in any of the shapes that servers use.
 pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();
-    let error = value.as_ref().map_or(&Value::Null, inner);
+    let error = &value.as_ref().map_or(Value::Null, inner);
     let text = match &value {
         Some(value) => error_text(value),
         None if body.iter().all(u8::is_ascii_whitespace) => "(empty body)".to_owned(),
@@ -271,46 +283,67 @@ fn is_soon(wait: &str) -> bool {
     !wait.contains(['h', 'd'])
 }
 
-/// The object that describes the error, inside arrays and wrappers.
-fn inner(value: &Value) -> &Value {
-    match value {
-        Value::Array(list) => list.first().map_or(value, inner),
-        Value::Object(fields) => fields.get("error").unwrap_or(value),
-        _ => value,
-    }
+/// The object that describes the error, inside arrays, wrappers and texts.
+fn inner(value: &Value) -> Value {
+    const WRAPPERS: [&str; 4] = ["error", "errors", "detail", "base_resp"];
+    let is_inside = |inside: &&Value| inside.is_object() || inside.is_array();
+    let inside = match value {
+        Value::Array(list) => list.first().map(inner),
+        Value::Object(fields) => {
+            let parts = WRAPPERS.iter().filter_map(|name| fields.get(*name));
+            let text = fields.get("error").filter(|error| error.is_string());
+            parts
+                .clone()
+                .find(is_inside)
+                .map(inner)
+                .or_else(|| quoted(text?))
+        }
+        _ => quoted(value),
+    };
+    inside.unwrap_or_else(|| value.clone())
+}
+
+/// The error in a text, as gateways quote that of the provider behind them.
+fn quoted(text: &Value) -> Option<Value> {
+    let text = text.as_str()?;
+    let (_, json) = text.split_at(text.find('{')?);
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    Some(inner(&values.next()?.ok()?))
 }
 
 /// Every code word of an error, the most specific first. Numbers repeat the status and are left out.
 fn words(error: &Value, whole: Option<&Value>) -> Vec<String> {
-    let words = [
+    let behind = [&error["message"], &error["metadata"]["raw"]];
+    let behind = behind.into_iter().filter_map(quoted);
+    let mut words: Vec<String> = behind.flat_map(|error| words(&error, None)).collect();
+    let own = [
         &error["details"]["error_code"],
         &error["innererror"]["code"],
         &error["code"],
+        &error["error_code"],
         &error["type"],
         &error["status"],
         &error["__type"],
     ];
-    let from_error = words.into_iter().filter_map(Value::as_str);
+    let is_code = |text: &&str| !text.contains(char::is_whitespace);
+    let own = own.into_iter().filter_map(Value::as_str);
+    let own = own.chain(error["error"].as_str().filter(is_code));
     let outer = whole
         .and_then(|w| w["type"].as_str())
         .filter(|t| *t != "error");
-    let words = from_error
-        .chain(outer)
-        .filter(|word| word.parse::<u16>().is_err() && !word.is_empty());
-    words.map(str::to_owned).collect()
+    let is_word = |word: &&str| word.parse::<u16>().is_err() && !word.is_empty();
+    words.extend(own.chain(outer).filter(is_word).map(str::to_owned));
+    words
 }
 
 /// The code words as [`SIGNS`] has them: in lower case, without punctuation.
 fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
-    let plain = |word: String| {
-        word.chars()
-            .filter(|c| c.is_alphanumeric())
-            .collect::<String>()
-    };
-    words(error, whole)
-        .into_iter()
-        .map(|word| plain(word).to_lowercase())
-        .collect()
+    words(error, whole).iter().map(|word| plain(word)).collect()
+}
+
+fn plain(word: &str) -> String {
+    let kept = word.chars().filter(|c| c.is_alphanumeric());
+    kept.collect::<String>().to_lowercase()
 }
 
 fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {

@@ -360,3 +360,137 @@ fn an_error_in_a_200_counts_as_the_status_that_it_names() {
             && fault.message.contains("answered with an error")
     );
 }
+
+#[test]
+fn errors_that_gateways_wrap_are_read_as_those_behind_them() {
+    for (status, body, class, words) in [
+        (
+            400,
+            r#"{"error":"{\"error\":{\"message\":\"nine over eight\",\"code\":\"context_length_exceeded\"}}"}"#,
+            TooLong,
+            "nine over eight",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"prompt is too long: 9 tokens\"}}"}}}"#,
+            TooLong,
+            "prompt is too long",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"litellm.BadRequestError: {\"error\":{\"code\":\"content_filter\",\"message\":\"m\"}}"}}"#,
+            Refused,
+            "litellm",
+        ),
+        (
+            400,
+            r#"[{"errors":[{"code":"insufficient_balance","message":"m"}]}]"#,
+            Quota,
+            "m",
+        ),
+        (
+            400,
+            r#"{"error":"insufficient_quota","message":"pay first"}"#,
+            Quota,
+            "pay first",
+        ),
+        (
+            400,
+            r#""{\"message\":\"Input is too long for requested model.\"}""#,
+            TooLong,
+            "too long",
+        ),
+        (
+            403,
+            r#"{"detail":{"code":"moderation_blocked","message":"no"}}"#,
+            Refused,
+            "no",
+        ),
+    ] {
+        let fault = classify(status, body.as_bytes());
+        assert_eq!(fault.class, class, "{status} {body}");
+        assert!(fault.message.contains(words), "{}", fault.message);
+    }
+}
+
+#[test]
+fn the_words_of_more_servers_are_known() {
+    for (status, class, messages) in [
+        (
+            400,
+            TooLong,
+            &[
+                "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+                "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+                "This request has 9000 tokens, more than the 8192 that this model takes",
+                "Requested tokens (5000) exceed context window of 4096",
+                "Exceeded max_seq_len of 4096",
+                "inference input too long",
+            ][..],
+        ),
+        (
+            400,
+            Refused,
+            &[
+                "input new_sensitive",
+                "The request was rejected because it was considered high risk",
+                "Request blocked by content safety",
+                "A jailbreak was detected",
+            ],
+        ),
+        (
+            403,
+            Quota,
+            &[
+                "Not enough credits: please top up",
+                "Your free trial has expired",
+                "The account is in arrears",
+            ],
+        ),
+        (
+            400,
+            Auth,
+            &["API key expired. Please renew it.", "Authentication failed"],
+        ),
+    ] {
+        for message in messages {
+            let body = json!({"error": {"message": message}}).to_string();
+            assert_eq!(classify(status, body.as_bytes()).class, class, "{message}");
+        }
+    }
+}
+
+#[test]
+fn an_error_in_a_200_counts_as_the_word_that_it_has() {
+    for (body, class) in [
+        (r#"{"code":"InvalidApiKey","message":"no such key"}"#, Auth),
+        (r#"{"error":"Rate limit exceeded, slow down"}"#, RateLimited),
+        (
+            r#"{"status":"error","statusCode":402,"message":"m"}"#,
+            Quota,
+        ),
+        (
+            r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
+            Quota,
+        ),
+        (
+            r#"{"error":{"code":"model_not_found","message":"m"}}"#,
+            NotFound,
+        ),
+        (
+            r#"{"errors":[{"message":"The service is temporarily unavailable"}]}"#,
+            Overloaded,
+        ),
+        (
+            r#"{"error":{"type":"context_length_exceeded","message":"m"}}"#,
+            TooLong,
+        ),
+        (
+            r#"{"error":"{\"code\":\"content_filter\",\"message\":\"m\"}"}"#,
+            Refused,
+        ),
+    ] {
+        let fault = upstream(ReadFault::Upstream("no".into()), body.as_bytes());
+        assert_eq!(fault.class, class, "{body}");
+    }
+}

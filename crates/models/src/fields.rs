@@ -17,7 +17,8 @@ pub(super) struct OptionalField(pub &'static str, &'static str, Option<&'static 
 /// The words for a schema of the reply, whatever its field.
 const STRUCTURED: &str = "response_format|response format|responseformat|response_schema|output_config|output_format|text.format|json_schema|\
      json schema|jsonschema|json mode|structured output|guided_json|guided decoding|constrained decoding|grammar|\
-     requested parameters";
+     requested parameters|xgrammar|outlines|response_mime_type|responsemimetype|json_object|json object|output schema|\
+     structured_output|structured decoding|guided generation|json output";
 
 /// Name, words, other name.
 const OPTIONAL: [OptionalField; 11] = [

@@ -36,7 +36,9 @@ pub(super) const SIGNS: &[Sign] = &[
              spendlimitreached|arrearage|overdue|paymentrequired|outofcredits|exceededcurrentquota|freetieronly",
         phrases: "credit balance is too low|budget has been exceeded|insufficient balance|insufficient credit|\
              insufficient quota|insufficient funds|out of credits|more credits|payment required|spending limit|\
-             spend limit|hard limit|余额不足|欠费|额度不足|额度已用",
+             spend limit|hard limit|not enough credit|not enough balance|not enough funds|balance is not enough|\
+             negative balance|low balance|top up|recharge|add funds|add credit|in arrears|trial has expired|\
+             trial has ended|subscription has expired|free credits|余额不足|欠费|额度不足|额度已用",
         pairs: (
             "any credits|your credits|usage limit|account balance",
             "have any|reached|exhausted|used up|run out|ran out|too low",
@@ -62,12 +64,13 @@ pub(super) const SIGNS: &[Sign] = &[
         statuses: REQUEST,
         codes: "contextlength|contextsize|contextwindow|contextoverflow|requesttoolarge|inputtoolong|prompttoolong|\
              tokenslimit|stringabovemaxlength",
-        phrases: "maximum context length|maximum prompt length|maximum model length|context window|context size|\
+        phrases: "maximum context length|maximum prompt length|maximum sequence length|max sequence length|max_seq_len|\
+             max_model_len|maximum input length|maximum model length|context window|context size|\
              range of input length|上下文长度",
         pairs: (
             "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词",
             "exceed|too long|too large|too many|longer than|greater than|larger than|overflow|reduce the length|\
-             over the limit|does not fit|must be <=|must have less than|only supports up to|超过|超出|过长|超长",
+             over the limit|does not fit|not enough|more than|beyond|surpass|limited to|must be <=|must have less than|only supports up to|超过|超出|过长|超长",
         ),
         unless: "per minute|per day|per second|rate limit|quota|try again in|try again later|please wait|\
              too many requests|.name|call_id|temperature",
@@ -81,7 +84,8 @@ pub(super) const SIGNS: &[Sign] = &[
              riskcontrol",
         phrases: "moderation|flagged|content policy|content policies|content management policy|content filter|usage polic|\
              acceptable use|safety system|safety filter|safety polic|inappropriate|content exists risk|\
-             sensitive content|unsafe content|harmful|guardrail|prohibited content|敏感|违规|不安全|内容审核|安全审核",
+             sensitive content|unsafe content|harmful|guardrail|prohibited content|illegal content|new_sensitive|\
+             high risk|jailbreak|responsible ai|nsfw|safety check|content safety|content security|敏感|违规|不安全|内容审核|安全审核",
         pairs: (
             "violat|blocked|rejected by",
             "polic|content|terms|safety|guideline|filter",
@@ -118,8 +122,9 @@ pub(super) const SIGNS: &[Sign] = &[
     Sign {
         class: ErrorClass::Auth,
         statuses: &[400],
-        codes: "apikeyinvalid|invalidapikey",
-        phrases: "api key not valid|api_key_invalid|invalid api key|incorrect api key",
+        codes: "apikeyinvalid|invalidapikey|unauthenticated|authenticationerror|expiredtoken|unrecognizedclient",
+        phrases: "api key not valid|api_key_invalid|invalid api key|incorrect api key|api key expired|token has expired|\
+             invalid access token|invalid authentication|authentication failed",
         pairs: ("", ""),
         unless: "",
     },

@@ -349,16 +349,8 @@ pub(crate) struct MessagesReply<'a> {
     content: Option<Vec<&'a RawValue>>,
     #[serde(default, deserialize_with = "word")]
     stop_reason: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    stop_details: Option<StopDetails>,
-}
-
-#[derive(Deserialize)]
-struct StopDetails {
-    #[serde(default, deserialize_with = "lenient")]
-    category: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    explanation: Option<String>,
+    #[serde(default)]
+    stop_details: Value,
 }
 
 /// The usage of a call as this dialect reports it.
@@ -475,8 +467,9 @@ impl MessagesReply<'_> {
     ) -> Result<Completion, ReadFault> {
         let end = self.stop_reason.as_deref();
         if ending(end) == Ending::Declined {
-            let details = self.stop_details;
-            let why = details.and_then(|details| details.explanation.or(details.category));
+            let details = &self.stop_details;
+            let why = details["explanation"].as_str();
+            let why = why.or(details["category"].as_str()).map(str::to_owned);
             return Err(ReadFault::Refused(why));
         }
         let raw = self

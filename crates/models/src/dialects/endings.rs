@@ -22,7 +22,8 @@ pub(crate) enum Ending {
 
 /// The words of a good end, without case and punctuation: OpenAI, Anthropic, Gemini, vLLM, TGI, Ollama, Cohere, Mistral.
 const WHOLE: &str = "|stop|stopped|endturn|end|eos|eostoken|eosfound|stopsequence|stopstr|complete|completed|finish|finished|done|\
-     success|null|none|toolcalls|toolcall|tooluse|functioncall";
+     success|null|none|toolcalls|toolcall|tooluse|functioncall|endoftext|endofturn|endofmessage|eot|eotid|eom|stoptoken|\
+     stopword|stopwords|stopstring|naturalstop|normal|ok|finishedsuccessfully";
 
 /// Parts of the words of other ends; the first that occurs counts. A context is either too small for the reply (Anthropic)
 /// or full (Bedrock).
@@ -31,9 +32,13 @@ const PARTS: [(Ending, &str); 3] = [
     (
         Ending::Declined,
         "filter|safe|sensitive|prohibit|refus|declin|recitation|block|spii|toxic|moderat|guardrail|policy|violat|\
-         flagged|inspection",
+         flagged|inspection|censor|harm|abus|risk|hate|violen|sexual|copyright|offensive|jailbreak|inappropriate|illegal|\
+         forbidden|compliance|security",
     ),
-    (Ending::Cut, "length|token|context|limit|truncat"),
+    (
+        Ending::Cut,
+        "length|token|context|limit|truncat|max|window|budget|cutoff",
+    ),
 ];
 
 /// Reads a vendor's word for the end of a reply; no word is a good end.
@@ -194,15 +199,15 @@ mod tests {
         for (ending_of, words) in [
             (
                 Ending::Whole,
-                "stop STOP eos end_turn EOS_TOKEN COMPLETE stop_sequence tool_use done eos-found",
+                "end_of_text stop_token end_of_turn normal stop STOP eos end_turn EOS_TOKEN COMPLETE stop_sequence tool_use done eos-found",
             ),
             (
                 Ending::Cut,
-                "MAX_OUTPUT_TOKENS max_length token_limit length_limit context_length_exceeded truncated ERROR_LIMIT model_context_window_exceeded max-tokens",
+                "max maximum_tokens context_window budget_exceeded MAX_OUTPUT_TOKENS max_length token_limit length_limit context_length_exceeded truncated ERROR_LIMIT model_context_window_exceeded max-tokens",
             ),
             (
                 Ending::Declined,
-                "contentFilter RECITATION SPII blocklist IMAGE_SAFETY ERROR_TOXIC guardrail_intervened refusal content_policy_violation input_moderation",
+                "HARM_CATEGORY censored high_risk copyright jailbreak contentFilter RECITATION SPII blocklist IMAGE_SAFETY ERROR_TOXIC guardrail_intervened refusal content_policy_violation input_moderation",
             ),
             (
                 Ending::Broken,

@@ -107,7 +107,7 @@ pub(crate) fn arguments(given: Option<&RawValue>) -> String {
 }
 
 /// The names under which servers put a message into an error, or an error into a body.
-const MESSAGES: [&str; 9] = [
+const MESSAGES: [&str; 14] = [
     "error",
     "message",
     "msg",
@@ -117,6 +117,11 @@ const MESSAGES: [&str; 9] = [
     "status_msg",
     "error_msg",
     "error_message",
+    "errmsg",
+    "err_msg",
+    "error_description",
+    "description",
+    "reason",
 ];
 
 /// The message of an error value of any shape: an object, a string, an object in an array, `detail`; with the field that
@@ -126,10 +131,19 @@ pub(crate) fn error_text(error: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),
         Value::Object(fields) => {
-            let mut named = MESSAGES.iter().filter_map(|name| fields.get(*name));
-            let text = named
-                .find(|value| !value.is_null())
+            let named = MESSAGES.iter().filter_map(|name| fields.get(*name));
+            let named = named.filter(|value| !value.is_null());
+            // A word alone is a code where a message stands beside it.
+            let is_message = |value: &&Value| value.as_str().is_none_or(|text| text.contains(' '));
+            let message = named.clone().find(is_message);
+            let text = message
+                .or(named.clone().next())
                 .map_or_else(|| error.to_string(), error_text);
+            // OpenRouter's message only says that the provider behind it sent an error, which stands here.
+            let text = match &fields.get("metadata").map(|more| &more["raw"]) {
+                Some(Value::String(raw)) if !text.contains(raw) => format!("{text}: {raw}"),
+                _ => text,
+            };
             let place = match fields.get("param").or(fields.get("loc")) {
                 Some(Value::Array(path)) => {
                     let names = path.iter().filter_map(Value::as_str);

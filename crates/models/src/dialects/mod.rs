@@ -50,7 +50,10 @@ pub fn read(
     body: &[u8],
     expected: Option<Tokens>,
 ) -> Result<Completion, ReadFault> {
-    let body = &*readable(body);
+    let body = &*match dialect {
+        Dialect::Lexical => without_halves(Cow::Borrowed(body)),
+        _ => readable(body),
+    };
     match dialect {
         Dialect::OpenaiChat => {
             let reply = chat::open(body)?;
@@ -79,7 +82,10 @@ pub fn read(
 /// The body as one reply with whole characters: some servers stream unasked, and a model that stops within an emoji leaves
 /// half of it. Either reply is paid.
 pub(crate) fn readable(body: &[u8]) -> Cow<'_, [u8]> {
-    let whole = stream::from_events(body).map_or(Cow::Borrowed(body), Cow::Owned);
+    without_halves(stream::from_stream(body).map_or(Cow::Borrowed(body), Cow::Owned))
+}
+
+fn without_halves(whole: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     match std::str::from_utf8(&whole).map(without_half_surrogates) {
         Ok(Cow::Owned(mended)) => Cow::Owned(mended.into_bytes()),
         _ => whole,

@@ -7,7 +7,7 @@
 
 /// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
 /// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for.
-const TAGS: [(&str, &str); 21] = [
+const TAGS: [(&str, &str); 34] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
@@ -32,6 +32,19 @@ const TAGS: [(&str, &str); 21] = [
     ("<|start_thinking|>", "<|end_thinking|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<unused94>", "<unused95>"),
+    ("<|think|>", "<|/think|>"),
+    ("<|thinking|>", "<|/thinking|>"),
+    ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<cot>", "</cot>"),
+    ("<chain_of_thought>", "</chain_of_thought>"),
+    ("<thought_process>", "</thought_process>"),
+    ("<thinking_process>", "</thinking_process>"),
+    ("<inner_thoughts>", "</inner_thoughts>"),
+    ("<internal_monologue>", "</internal_monologue>"),
+    ("<reasoning_content>", "</reasoning_content>"),
+    ("[thinking]", "[/thinking]"),
+    ("[reasoning]", "[/reasoning]"),
 ];
 /// The same where the closing mark means something else in an answer, so that it counts only after the opening one.
 const ENCLOSED: [(&str, &str); 2] = [

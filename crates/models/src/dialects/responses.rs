@@ -217,7 +217,7 @@ struct OutputItem {
     #[serde(default, deserialize_with = "lenient")]
     phase: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    content: Option<Vec<OutputPart>>,
+    content: Option<Vec<Value>>,
     #[serde(default, deserialize_with = "lenient")]
     encrypted_content: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -243,16 +243,6 @@ impl OutputItem {
             arguments(self.arguments.as_deref()),
         ))
     }
-}
-
-#[derive(Deserialize)]
-struct OutputPart {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    kind: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    text: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    refusal: Option<String>,
 }
 
 pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
@@ -366,17 +356,13 @@ fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
     {
         messages.retain(|m| m.phase.as_deref() == Some("final_answer"));
     }
-    let parts: Vec<&OutputPart> = messages
-        .iter()
-        .flat_map(|m| m.content.iter().flatten())
-        .collect();
-    if let Some(refusal) = parts.iter().find(|p| p.kind.as_deref() == Some("refusal")) {
-        return Err(ReadFault::Refused(refusal.refusal.clone()));
+    let parts = messages.iter().flat_map(|m| m.content.iter().flatten());
+    if let Some(part) = parts.clone().find(|part| part["type"] == "refusal") {
+        let why = part["refusal"].as_str().map(str::to_owned);
+        return Err(ReadFault::Refused(why));
     }
-    let spoken = parts
-        .iter()
-        .filter(|p| p.kind.as_deref() == Some("output_text"));
-    Ok(spoken.filter_map(|p| p.text.as_deref()).collect())
+    let spoken = parts.filter(|part| part["type"] == "output_text");
+    Ok(spoken.filter_map(|part| part["text"].as_str()).collect())
 }
 
 #[cfg(test)]

@@ -7,29 +7,30 @@ use serde_json::{Map, Value, json};
 /// The end that is noted where a stream broke off.
 const BROKEN_OFF: &str = "network_error";
 
-/// The reply that a body of server-sent events, or of one JSON object a line, stands for; `None` for any other body.
-pub(crate) fn from_events(body: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(body).ok()?.trim();
-    let is_events = ["data:", "event:", "id:", "retry:", ":"]
-        .iter()
-        .any(|field| text.starts_with(field));
-    let is_lines = || {
-        let first = text.split_once('\n').map(|(first, _)| first.trim_end());
-        first.is_some_and(|line| line.starts_with('{') && line.ends_with('}'))
+/// The fields of server-sent events.
+const FIELDS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
+
+/// The reply that a stream stands for: server-sent events, a JSON object on each line, or an array of them. `None` for any
+/// other body.
+pub(crate) fn from_stream(body: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(body).ok()?;
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let mut chunks: Vec<Value> = if text.starts_with('[') {
+        serde_json::from_str(text).ok()?
+    } else if FIELDS.iter().any(|field| text.starts_with(field)) {
+        events(text)
+    } else {
+        let (first, rest) = text.split_once('\n')?;
+        serde_json::from_str::<Map<String, Value>>(first).ok()?;
+        rest.trim_start().starts_with(['{', '[']).then_some(())?;
+        let lines = text.lines();
+        lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     };
-    if !is_events && !is_lines() {
-        return None;
-    }
-    let data = text.lines().filter_map(|line| {
-        let whole = (!is_events).then_some(line);
-        whole.or_else(|| line.strip_prefix("data:"))
-    });
-    let (mut chunks, mut is_done) = (Vec::new(), false);
-    for data in data.map(str::trim) {
-        is_done |= data == "[DONE]";
-        chunks.extend(serde_json::from_str::<Value>(data).ok());
-    }
-    let whole = if let Some(error) = chunks.iter().find(|chunk| !chunk["error"].is_null()) {
+    let is_done = text.trim_end().ends_with("[DONE]");
+    let is_error = |chunk: &&Value| !chunk["error"].is_null() || chunk["type"] == "error";
+    let whole = if let Some(error) = chunks.iter().find(is_error) {
         error.clone()
     } else if let Some(last) = chunks
         .iter_mut()
@@ -45,11 +46,36 @@ pub(crate) fn from_events(body: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&whole).ok()
 }
 
+/// The data of the events, each of which may be written over several lines.
+fn events(text: &str) -> Vec<Value> {
+    let (mut chunks, mut data) = (Vec::new(), String::new());
+    for line in text.lines() {
+        match line.strip_prefix("data:") {
+            Some(more) => data.push_str(more.trim()),
+            None if line.is_empty() => data.clear(),
+            None => {}
+        }
+        if let Ok(chunk) = serde_json::from_str::<Value>(&data) {
+            chunks.push(chunk);
+            data.clear();
+        }
+    }
+    chunks
+}
+
 /// Joins the chunks of Chat Completions.
 fn chat(chunks: Vec<Value>, is_done: bool) -> Value {
     let mut whole = json!({});
     for chunk in chunks {
         merge("", &mut whole, chunk);
+    }
+    // Ollama's own form has one message and no choices.
+    if whole["choices"].is_null() && whole["message"].is_object() {
+        let is_whole = whole["done"] == true;
+        let end = whole.get("done_reason").filter(|end| !end.is_null());
+        let end = end.cloned().or(is_whole.then(|| "stop".into()));
+        whole["choices"] = json!([{"message": whole["message"], "finish_reason": end}]);
+        whole["usage"] = json!({"prompt_tokens": whole["prompt_eval_count"], "completion_tokens": whole["eval_count"]});
     }
     for choice in whole["choices"].as_array_mut().into_iter().flatten() {
         if choice["message"].is_null() {
@@ -86,7 +112,10 @@ fn merge(key: &str, into: &mut Value, delta: Value) {
             }
         }
         (Value::String(text), Value::String(more))
-            if matches!(key, "content" | "arguments" | "refusal") =>
+            if matches!(
+                key,
+                "content" | "arguments" | "refusal" | "reasoning" | "reasoning_content"
+            ) =>
         {
             text.push_str(&more);
         }
@@ -157,12 +186,6 @@ mod tests {
     #[test]
     fn streams_of_every_dialect_are_read() {
         assert_eq!(text(Dialect::OpenaiChat, CHAT), Ok("4711".into()));
-        let lines: Vec<&str> = CHAT
-            .lines()
-            .filter_map(|line| line.strip_prefix("data:"))
-            .collect();
-        let lines = lines.join("\n").replace("[DONE]", "");
-        assert_eq!(text(Dialect::OpenaiChat, &lines), Ok("4711".into()));
         let billing = read_billing(Dialect::OpenaiChat, CHAT.as_bytes());
         assert_eq!(
             (billing.model.as_deref(), billing.usage.output.map(|n| n.0)),
@@ -183,6 +206,63 @@ mod tests {
             (usage.input.map(|n| n.0), usage.output.map(|n| n.0)),
             (Some(9), Some(3))
         );
+    }
+
+    #[test]
+    fn lines_and_arrays_of_json_are_streams_too() {
+        let chunks = [
+            r#"{"model":"m","choices":[{"index":0,"delta":{"content":"47"}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":"11"},"finish_reason":"stop"}]}"#,
+        ];
+        let ollama = [
+            r#"{"model":"m","message":{"role":"assistant","content":"47"},"done":false}"#,
+            r#"{"message":{"content":"11"},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#,
+        ];
+        for body in [
+            chunks.join("\n"),
+            chunks.join("\r\n\r\n") + "\n",
+            format!("\u{feff}[{}]", chunks.join(",\n")),
+            ollama.join("\n"),
+            format!("data: {}\n\n", chunks.join("\n\ndata: ")),
+            "data: {\"choices\":\ndata: [{\"index\":0,\"delta\":{\"content\":\"4711\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n".to_owned(),
+        ] {
+            assert_eq!(text(Dialect::OpenaiChat, &body), Ok("4711".into()), "{body}");
+        }
+        let usage = read_billing(Dialect::OpenaiChat, ollama.join("\n").as_bytes()).usage;
+        assert_eq!(
+            (usage.input.map(|n| n.0), usage.output.map(|n| n.0)),
+            (Some(7), Some(2))
+        );
+        let message = [
+            r#"{"type":"message_start","message":{"type":"message","content":[],"usage":{"input_tokens":9}}}"#,
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"47"}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"11"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ];
+        assert_eq!(
+            text(Dialect::Anthropic, &message.join("\n")),
+            Ok("4711".into())
+        );
+        assert!(matches!(
+            text(Dialect::OpenaiChat, chunks[0]),
+            Err(ReadFault::Malformed(_))
+        ));
+        assert!(matches!(
+            text(Dialect::OpenaiChat, &[chunks[0], ""].join("\n{")),
+            Err(ReadFault::Upstream(_))
+        ));
+        let error = r#"[{"error":{"message":"lost"}}]"#;
+        assert_eq!(
+            text(Dialect::OpenaiChat, error),
+            Err(ReadFault::Upstream("lost".into()))
+        );
+    }
+
+    #[test]
+    fn what_the_built_in_rules_wrote_is_no_stream() {
+        for written in ["id: 4711", "[{\"a\":1}]", "{\"a\":1}\n{\"b\":2}"] {
+            assert_eq!(text(Dialect::Lexical, written), Ok(written.into()));
+        }
     }
 
     #[test]
