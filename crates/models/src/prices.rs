@@ -123,11 +123,11 @@ impl Prices {
 
     /// The price of a model in a lane, as a fraction of its live price.
     pub fn lane_ratio(&self, model: &ModelRef, lane: Lane) -> f64 {
-        let declared = self.overrides.get(model);
+        let known = self.price(model, Tokens(0));
         match lane {
             Lane::Live => 1.0,
-            Lane::Flex => declared.and_then(|price| price.flex).unwrap_or(REDUCED),
-            Lane::Batch => declared.and_then(|price| price.batch).unwrap_or(REDUCED),
+            Lane::Flex => known.and_then(|price| price.flex).unwrap_or(REDUCED),
+            Lane::Batch => known.and_then(|price| price.batch).unwrap_or(REDUCED),
         }
     }
 
