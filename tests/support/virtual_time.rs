@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Unit};
-use rate_estimator::{Announced, RateEstimator};
+use rate_estimator::RateEstimator;
 
 #[path = "../../crates/models/src/limits/rate_estimator/mod.rs"]
 mod rate_estimator;
@@ -175,7 +175,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 {
                     if let Some([limit, remaining, reset]) = announced {
                         let rest = Some((remaining, reset));
-                        estimator.announced(id, Announced { limit, rest }, 1.0, now);
+                        estimator.announced(id, limit, rest, 1.0, now);
                     }
                 }
                 match refused {

@@ -114,7 +114,9 @@ impl ProviderConnection {
                 .values()
                 .filter(|other| other.limiter.shares_limits_with(&model.limiter))
                 .count() as u64;
-            let (reported, declared) = (status.allowed.divided_by(sharing), account.allowed);
+            let part = |limit: Option<u64>| limit.map(|limit| (limit / sharing.max(1)).max(1));
+            let reported = RatesPerMinute::new(status.allowed.all().map(part));
+            let declared = account.allowed;
             let together = stricter(reported.tokens, declared.tokens);
             let input = stricter(reported.input, declared.input);
             ProviderStatus {
@@ -211,14 +213,12 @@ impl ModelConnection {
             None => ConcurrencyLimit::undeclared(Limits::DEFAULT_IN_FLIGHT),
         };
         let limiter = RateLimiter::new(concurrency, RatesPerMinute::default());
-        let limiter = limiter.sharing_history(has_worked).within(group);
-        let averages = Mutex::new(UsageAverages {
-            input_ratio: 1.2,
-            output: None,
-        });
         ModelConnection {
-            limiter,
-            averages,
+            limiter: limiter.sharing_history(has_worked).within(group),
+            averages: Mutex::new(UsageAverages {
+                input_ratio: 1.2,
+                output: None,
+            }),
             delayed: AtomicUsize::new(0),
             refused: Mutex::default(),
             repeated: Mutex::default(),

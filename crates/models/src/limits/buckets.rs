@@ -7,29 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Limits per minute; `None` means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RatesPerMinute {
-    pub requests: Option<u64>,
-    pub tokens: Option<u64>,
-    pub input: Option<u64>,
-    pub output: Option<u64>,
-}
+use super::PerKind;
+use super::rate_estimator::{Bucket, Seconds};
 
-impl RatesPerMinute {
-    /// Each limit divided into this many parts; a part is at least 1.
-    pub(crate) fn divided_by(self, parts: u64) -> RatesPerMinute {
-        let [requests, tokens, input, output] =
-            [self.requests, self.tokens, self.input, self.output]
-                .map(|limit| limit.map(|limit| (limit / parts.max(1)).max(1)));
-        RatesPerMinute {
-            requests,
-            tokens,
-            input,
-            output,
-        }
-    }
-}
+/// Limits per minute; `None` means no limit.
+pub(crate) type RatesPerMinute = PerKind<Option<u64>>;
 
 /// Tokens that a call is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +23,11 @@ pub(crate) struct TokenDemand {
 impl TokenDemand {
     pub(crate) fn total(self) -> u64 {
         self.input.saturating_add(self.output)
+    }
+
+    /// What a request with these tokens takes of each kind of limit, in the order of `LimitKind::ALL`.
+    pub(crate) fn amounts(self) -> [u64; 4] {
+        [1, self.total(), self.input, self.output]
     }
 }
 
@@ -71,10 +58,8 @@ impl RequestQuota {
             most
         };
         let rate = spread.min(most * USED_SHARE);
-        let mut bucket = TokenBucket::new(rate, now);
-        (bucket.size, bucket.level) = (per_second as f64, per_second as f64);
         RequestQuota {
-            bucket,
+            bucket: TokenBucket::holding(rate.max(1.0) / 60.0, per_second as f64, now),
             sent: VecDeque::new(),
             per_second: per_second as usize,
         }
@@ -94,7 +79,7 @@ impl RequestQuota {
         if !wait.is_zero() {
             return Err(wait);
         }
-        self.bucket.take(1);
+        self.bucket.take(1, now);
         if self.sent.len() == self.per_second {
             self.sent.pop_front();
         }
@@ -107,20 +92,20 @@ impl RequestQuota {
 #[derive(Debug, Default)]
 pub(crate) struct RateBuckets {
     requests: Option<RequestQuota>,
-    tokens: Option<TokenBucket>,
-    input: Option<TokenBucket>,
-    output: Option<TokenBucket>,
+    /// In the order of `LimitKind::ALL`; the first, for requests, is empty.
+    tokens: [Option<TokenBucket>; 4],
 }
 
 impl RateBuckets {
     pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
-        let [tokens, input, output] = [allowed.tokens, allowed.input, allowed.output]
-            .map(|rate| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, now)));
+        let bucket = |rate| TokenBucket::new(rate as f64 * USED_SHARE, now);
+        let of_tokens = RatesPerMinute {
+            requests: None,
+            ..allowed
+        };
         RateBuckets {
             requests: allowed.requests.map(|rate| RequestQuota::new(rate, now)),
-            tokens,
-            input,
-            output,
+            tokens: of_tokens.all().map(|rate| rate.map(bucket)),
         }
     }
 
@@ -137,18 +122,14 @@ impl RateBuckets {
             requests.take(now)?;
         }
         self.buckets(need)
-            .for_each(|(bucket, tokens)| bucket.take(tokens));
+            .for_each(|(bucket, tokens)| bucket.take(tokens, now));
         Ok(())
     }
 
     /// Corrects what was reserved for a call to what it used.
     pub(crate) fn settle(&mut self, reserved: TokenDemand, used: TokenDemand) {
-        let kinds = [
-            (&mut self.tokens, reserved.total(), used.total()),
-            (&mut self.input, reserved.input, used.input),
-            (&mut self.output, reserved.output, used.output),
-        ];
-        for (bucket, reserved, used) in kinds {
+        let amounts = reserved.amounts().into_iter().zip(used.amounts());
+        for (bucket, (reserved, used)) in self.tokens.iter_mut().zip(amounts) {
             if let Some(bucket) = bucket {
                 bucket.settle(reserved, used);
             }
@@ -156,66 +137,52 @@ impl RateBuckets {
     }
 
     fn buckets(&mut self, need: TokenDemand) -> impl Iterator<Item = (&mut TokenBucket, u64)> {
-        let all = [
-            (&mut self.tokens, need.total()),
-            (&mut self.input, need.input),
-            (&mut self.output, need.output),
-        ];
-        all.into_iter()
-            .filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
+        let all = self.tokens.iter_mut().zip(need.amounts());
+        all.filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
     }
 }
 
-/// A token bucket that refills evenly. What is taken can be returned. A request larger than the bucket is admitted by
-/// a full one and leaves it in debt, so that no request is too large to be sent.
+/// A [`Bucket`] of tokens, by the clock of the runtime.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
-    per_second: f64,
-    size: f64,
-    level: f64,
-    at: Instant,
+    start: Instant,
+    bucket: Bucket,
 }
 
 impl TokenBucket {
     /// A full bucket that refills with `per_minute` tokens and holds the tokens of one second, at least one.
     pub(crate) fn new(per_minute: f64, now: Instant) -> TokenBucket {
         let per_second = per_minute.max(1.0) / 60.0;
-        let size = per_second.max(1.0);
+        TokenBucket::holding(per_second, per_second.max(1.0), now)
+    }
+
+    /// A full bucket of this size.
+    fn holding(per_second: f64, size: f64, now: Instant) -> TokenBucket {
         TokenBucket {
-            per_second,
-            size,
-            level: size,
-            at: now,
+            start: now,
+            bucket: Bucket::new(per_second, size, size, 0.0),
         }
     }
 
-    fn refill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.level = (self.level + passed * self.per_second).min(self.size);
-        self.at = now;
+    fn at(&self, now: Instant) -> Seconds {
+        now.saturating_duration_since(self.start).as_secs_f64()
     }
 
     /// How long until `tokens` may be taken; zero if at once.
-    pub(crate) fn wait(&mut self, tokens: u64, now: Instant) -> Duration {
-        self.refill(now);
-        let missing = (tokens as f64).min(self.size) - self.level;
-        // A hair of rounding must not cost a timer tick.
-        let wait = if missing <= 1e-6 {
-            0.0
-        } else {
-            missing / self.per_second
-        };
+    pub(crate) fn wait(&self, tokens: u64, now: Instant) -> Duration {
+        let wait = self.bucket.wait(tokens as f64, self.at(now));
         Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
     }
 
     /// Takes `tokens`, into debt if need be.
-    pub(crate) fn take(&mut self, tokens: u64) {
-        self.level -= tokens as f64;
+    pub(crate) fn take(&mut self, tokens: u64, now: Instant) {
+        self.bucket.take(tokens as f64, self.at(now));
     }
 
     /// Corrects what was reserved to what was used.
     pub(crate) fn settle(&mut self, reserved: u64, used: u64) {
-        self.level = (self.level + reserved as f64 - used as f64).min(self.size);
+        self.bucket
+            .take(used as f64 - reserved as f64, Seconds::NEG_INFINITY);
     }
 }
 
@@ -270,7 +237,7 @@ mod tests {
         let (mut now, mut total, mut outstanding) = (start, 0, VecDeque::new());
         while now < start + MINUTES * Duration::from_secs(60) {
             now += bucket.wait(reserved, now) + Duration::from_micros(1);
-            bucket.take(reserved);
+            bucket.take(reserved, now);
             total += used;
             outstanding.push_back(reserved);
             if outstanding.len() > 8 {
@@ -297,14 +264,14 @@ mod tests {
         let start = Instant::now();
         let mut bucket = TokenBucket::new(6000.0, start);
         assert_eq!(bucket.wait(1000, start), Duration::ZERO);
-        bucket.take(1000);
+        bucket.take(1000, start);
         assert_eq!(bucket.wait(1000, start), Duration::from_secs(10));
         bucket.settle(1000, 500);
         assert_eq!(bucket.wait(1000, start), Duration::from_secs(5));
-        bucket.take(u64::MAX);
+        bucket.take(u64::MAX, start);
         assert!(bucket.wait(1, start) > Duration::from_secs(1 << 50));
         let mut slow = TokenBucket::new(1.0, start);
-        slow.take(u64::MAX);
+        slow.take(u64::MAX, start);
         assert_eq!(
             slow.wait(1, start),
             Duration::MAX,
@@ -317,7 +284,7 @@ mod tests {
         let start = Instant::now();
         let mut bucket = TokenBucket::new(6000.0, start);
         bucket.settle(100_000, 0);
-        bucket.take(100);
+        bucket.take(100, start);
         assert!(bucket.wait(100, start) > Duration::ZERO);
     }
 
@@ -332,7 +299,7 @@ mod tests {
             let mut bucket = TokenBucket::new(per_minute as f64, start);
             for size in &sizes {
                 now += bucket.wait(*size, now) + Duration::from_nanos(1);
-                bucket.take(*size);
+                bucket.take(*size, now);
                 taken += size;
                 let allowed = per_minute as f64 / 60.0 * ((now - start).as_secs_f64() + 1.0) + 5001.0;
                 prop_assert!(taken as f64 <= allowed);

@@ -12,7 +12,7 @@ const SLOW_START: f64 = 8.0;
 const EPISODE: Duration = Duration::from_secs(1);
 
 /// An adaptive limit on concurrent requests (additive increase, multiplicative decrease).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ConcurrencyLimit {
     ceiling: f64,
     limit: f64,
@@ -34,12 +34,11 @@ impl ConcurrencyLimit {
 
     /// A slow start towards `ceiling`, doubling each round trip until the provider is overloaded.
     pub(crate) fn undeclared(ceiling: u32) -> ConcurrencyLimit {
-        let ceiling = f64::from(ceiling.max(1));
+        let limit = ConcurrencyLimit::declared(ceiling);
         ConcurrencyLimit {
-            ceiling,
-            limit: SLOW_START.min(ceiling),
+            limit: SLOW_START.min(limit.ceiling),
             slow_start: true,
-            last_cut: None,
+            ..limit
         }
     }
 

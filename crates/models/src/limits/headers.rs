@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::PerKind;
 use base::redaction::redact;
 
 /// The few headers of a reply that are read; names in lower case.
@@ -19,14 +20,7 @@ pub(crate) struct LimitWindow {
 }
 
 /// The limits that a reply announces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AnnouncedLimits {
-    pub requests: LimitWindow,
-    /// Input and output tokens together.
-    pub tokens: LimitWindow,
-    pub input: LimitWindow,
-    pub output: LimitWindow,
-}
+pub(crate) type AnnouncedLimits = PerKind<LimitWindow>;
 
 /// A wait that is longer is a moment, in seconds since 1970.
 const THIRTY_YEARS: Duration = Duration::from_secs(1_000_000_000);
@@ -53,11 +47,11 @@ impl Headers {
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.joined([name, "", ""])
+        self.joined([name, "", "", ""])
     }
 
     /// The value of the header whose name is the concatenation of `parts`.
-    fn joined(&self, parts: [&str; 3]) -> Option<&str> {
+    fn joined(&self, parts: [&str; 4]) -> Option<&str> {
         let header = self.0.iter().find(|(name, _)| {
             parts
                 .iter()
@@ -117,69 +111,46 @@ impl Headers {
                 .or_else(|| until_date(text, now))
         });
         asked.or_else(|| {
-            let AnnouncedLimits {
-                requests,
-                tokens,
-                input,
-                output,
-            } = self.announced(now);
-            let used_up = [requests, tokens, input, output]
-                .into_iter()
-                .filter(|w| w.remaining == Some(0));
+            let windows = self.announced(now).all().into_iter();
+            let used_up = windows.filter(|w| w.remaining == Some(0));
             used_up.filter_map(|w| w.reset).max()
         })
     }
 
     /// The limits announced, in OpenAI's or Anthropic's style.
     pub(crate) fn announced(&self, now: SystemTime) -> AnnouncedLimits {
-        let tokens = self.openai("tokens").or(self.anthropic("tokens", now));
+        let [requests, tokens, project, input, output] = [
+            "requests",
+            "tokens",
+            "project-tokens",
+            "input-tokens",
+            "output-tokens",
+        ]
+        .map(|kind| self.window(kind, now));
+        let both = [tokens, project].into_iter();
+        let stricter = both.min_by_key(|window| window.limit.unwrap_or(u64::MAX));
         AnnouncedLimits {
-            requests: self.openai("requests").or(self.anthropic("requests", now)),
-            tokens: tokens.stricter(self.openai("project-tokens")),
-            input: self.anthropic("input-tokens", now),
-            output: self.anthropic("output-tokens", now),
+            requests,
+            tokens: stricter.unwrap_or_default(),
+            input,
+            output,
         }
     }
 
-    fn openai(&self, kind: &str) -> LimitWindow {
-        let [limit, remaining, reset] = ["limit-", "remaining-", "reset-"]
-            .map(|name| self.joined(["x-ratelimit-", name, kind]));
+    fn window(&self, kind: &str, now: SystemTime) -> LimitWindow {
+        let [limit, remaining, reset] = ["limit", "remaining", "reset"].map(|name| {
+            self.joined(["x-ratelimit-", name, "-", kind])
+                .or_else(|| self.joined(["anthropic-ratelimit-", kind, "-", name]))
+        });
+        let time = |text| {
+            go_duration(text)
+                .or_else(|| seconds(text))
+                .or_else(|| until_timestamp(text, now))
+        };
         LimitWindow {
-            limit: limit.and_then(number),
-            remaining: remaining.and_then(number),
-            reset: reset.and_then(|text| go_duration(text).or_else(|| seconds(text))),
-        }
-    }
-
-    fn anthropic(&self, kind: &str, now: SystemTime) -> LimitWindow {
-        let [limit, remaining, reset] = ["-limit", "-remaining", "-reset"]
-            .map(|name| self.joined(["anthropic-ratelimit-", kind, name]));
-        LimitWindow {
-            limit: limit.and_then(number),
-            remaining: remaining.and_then(number),
-            reset: reset.and_then(|text| until_timestamp(text, now)),
-        }
-    }
-}
-
-fn number(text: &str) -> Option<u64> {
-    text.parse().ok()
-}
-
-impl LimitWindow {
-    fn or(self, other: LimitWindow) -> LimitWindow {
-        if self == LimitWindow::default() {
-            other
-        } else {
-            self
-        }
-    }
-
-    fn stricter(self, other: LimitWindow) -> LimitWindow {
-        match (self.limit, other.limit) {
-            (Some(a), Some(b)) if b < a => other,
-            (None, Some(_)) => other,
-            _ => self,
+            limit: limit.and_then(|text| text.parse().ok()),
+            remaining: remaining.and_then(|text| text.parse().ok()),
+            reset: reset.and_then(time),
         }
     }
 }
@@ -190,10 +161,8 @@ fn seconds(text: &str) -> Option<Duration> {
 }
 
 fn until_date(text: &str, now: SystemTime) -> Option<Duration> {
-    httpdate::parse_http_date(text)
-        .ok()?
-        .duration_since(now)
-        .ok()
+    let date = httpdate::parse_http_date(text).ok()?;
+    date.duration_since(now).ok()
 }
 
 fn until_timestamp(text: &str, now: SystemTime) -> Option<Duration> {
@@ -203,30 +172,8 @@ fn until_timestamp(text: &str, now: SystemTime) -> Option<Duration> {
 
 /// A duration in Go's notation: `120ms`, `6m0s`, `1h2m3.5s`.
 fn go_duration(text: &str) -> Option<Duration> {
-    let mut rest = text.trim();
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at_checked(digits)?;
-        let unit_end = tail
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at_checked(unit_end)?;
-        let scale = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        total += number.parse::<f64>().ok()? * scale;
-        rest = tail;
-    }
-    (!text.trim().is_empty())
-        .then(|| Duration::try_from_secs_f64(total).ok())
-        .flatten()
+    let duration: jiff::SignedDuration = text.parse().ok()?;
+    Duration::try_from(duration).ok()
 }
 
 #[cfg(test)]

@@ -9,39 +9,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::PerKind;
 use super::buckets::{RatesPerMinute, TokenDemand};
-use super::headers::{AnnouncedLimits, LimitWindow};
-use super::rate_estimator::{Announced, RateEstimator, Seconds};
+use super::headers::AnnouncedLimits;
+use super::rate_estimator::{RateEstimator, Seconds};
 use crate::classify::LimitKind;
-
-fn amount(kind: LimitKind, need: TokenDemand) -> f64 {
-    match kind {
-        LimitKind::Requests => 1.0,
-        LimitKind::Tokens => need.total() as f64,
-        LimitKind::Input => need.input as f64,
-        LimitKind::Output => need.output as f64,
-    }
-}
 
 fn per_minute(estimator: &RateEstimator) -> Option<u64> {
     Some(((estimator.per_second()? * 60.0) as u64).max(1))
 }
 
-fn window(kind: LimitKind, announced: &AnnouncedLimits) -> LimitWindow {
-    match kind {
-        LimitKind::Requests => announced.requests,
-        LimitKind::Tokens => announced.tokens,
-        LimitKind::Input => announced.input,
-        LimitKind::Output => announced.output,
-    }
-}
-
 /// The kind of limit of which nothing remains; `None` if there are several or none.
 fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
-    let mut used_up = LimitKind::ALL
-        .into_iter()
-        .filter(|kind| window(*kind, announced).remaining == Some(0));
-    used_up.next().filter(|_| used_up.next().is_none())
+    let windows = LimitKind::ALL.into_iter().zip(announced.all());
+    let mut used_up = windows.filter(|(_, window)| window.remaining == Some(0));
+    let (kind, _) = used_up.next()?;
+    used_up.next().is_none().then_some(kind)
 }
 
 /// A request that a group admitted.
@@ -88,7 +71,7 @@ impl LimitGroup {
     /// Admits a request, or says how long it has to wait.
     pub(crate) fn admit(&self, need: TokenDemand) -> Result<Ticket, Duration> {
         let (mut estimators, now) = (self.estimators(), self.now());
-        let amounts = LimitKind::ALL.map(|kind| amount(kind, need));
+        let amounts = need.amounts().map(|amount| amount as f64);
         let waits = estimators
             .iter_mut()
             .zip(amounts)
@@ -130,21 +113,12 @@ impl LimitGroup {
 
     /// Records the limits in the headers of any reply to this request.
     pub(crate) fn announced(&self, Ticket(id): Ticket, announced: &AnnouncedLimits) {
-        let now = self.now();
-        for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
-            let LimitWindow {
-                limit,
-                remaining,
-                reset,
-            } = window(kind, announced);
-            if let Some(limit) = limit.filter(|limit| *limit > 0) {
-                let rest = remaining.zip(reset);
-                let announced = Announced {
-                    limit: limit as f64,
-                    rest: rest.map(|(left, reset)| (left as f64, reset.as_secs_f64())),
-                };
-                let part = 1.0 / f64::from(self.sharers.get());
-                estimator.announced(id, announced, part, now);
+        let (now, part) = (self.now(), 1.0 / f64::from(self.sharers.get()));
+        for (estimator, window) in self.estimators().iter_mut().zip(announced.all()) {
+            if let Some(limit) = window.limit.filter(|limit| *limit > 0) {
+                let rest = window.remaining.zip(window.reset);
+                let rest = rest.map(|(left, reset)| (left as f64, reset.as_secs_f64()));
+                estimator.announced(id, limit as f64, rest, part, now);
             }
         }
     }
@@ -182,25 +156,21 @@ impl LimitGroup {
 
     /// Corrects the tokens reserved for a request to those it used.
     pub(crate) fn settle(&self, Ticket(id): Ticket, reserved: TokenDemand, used: TokenDemand) {
-        for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
-            estimator.settle(id, amount(kind, reserved), amount(kind, used));
+        let amounts = reserved.amounts().into_iter().zip(used.amounts());
+        for (estimator, (reserved, used)) in self.estimators().iter_mut().zip(amounts) {
+            estimator.settle(id, reserved as f64, used as f64);
         }
     }
 
     /// The limits announced or estimated, per minute.
     pub(crate) fn per_minute(&self) -> RatesPerMinute {
-        let [requests, tokens, input, output] = &*self.estimators();
-        RatesPerMinute {
-            requests: per_minute(requests),
-            tokens: per_minute(tokens),
-            input: per_minute(input),
-            output: per_minute(output),
-        }
+        PerKind::new(self.estimators().each_ref().map(per_minute))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::headers::LimitWindow;
     use super::*;
 
     const NEED: TokenDemand = TokenDemand {

@@ -24,6 +24,33 @@ use std::time::Duration;
 
 use crate::spec::{ModelName, ProviderName};
 
+/// One value for each kind of limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PerKind<T> {
+    pub requests: T,
+    /// Of input and output tokens together.
+    pub tokens: T,
+    pub input: T,
+    pub output: T,
+}
+
+impl<T> PerKind<T> {
+    /// From values in the order of `LimitKind::ALL`.
+    pub(crate) fn new([requests, tokens, input, output]: [T; 4]) -> PerKind<T> {
+        PerKind {
+            requests,
+            tokens,
+            input,
+            output,
+        }
+    }
+
+    /// The values in the order of `LimitKind::ALL`.
+    pub(crate) fn all(self) -> [T; 4] {
+        [self.requests, self.tokens, self.input, self.output]
+    }
+}
+
 /// The state of one model of a provider at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderStatus {

@@ -33,7 +33,7 @@ pub(crate) struct RateLimiter {
     state: Mutex<LimiterState>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct LimiterState {
     concurrency: ConcurrencyLimit,
     /// The rates that the user allowed.
@@ -85,16 +85,6 @@ enum Blocker {
     Concurrency,
 }
 
-impl Blocker {
-    /// The wait, where the provider decides on its length.
-    fn imposed(self) -> Option<Duration> {
-        match self {
-            Blocker::Pause(wait) | Blocker::ProviderLimit(wait) => Some(wait),
-            Blocker::Rate(_) | Blocker::Concurrency => None,
-        }
-    }
-}
-
 /// The right to send one request. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct Permit<'a> {
@@ -124,31 +114,13 @@ impl RateLimiter {
             concurrency,
             allowed: rates,
             rates: RateBuckets::new(rates, Instant::now()),
-            in_flight: 0,
-            saturated: false,
-            paused_until: None,
-            failures: 0,
-            has_worked: Arc::default(),
-            pauses: 0,
-            unanswered: None,
-            is_given_up: false,
-            unavailable: false,
-            last_error: String::new(),
-            blocked_by: None,
-            sent: 0,
-            answered: 0,
-            used: TokenDemand::default(),
+            ..LimiterState::default()
         };
-        let (queue, changed, state) = (
-            tokio::sync::Mutex::new(()),
-            Notify::new(),
-            Mutex::new(state),
-        );
         RateLimiter {
-            queue,
-            changed,
+            queue: tokio::sync::Mutex::new(()),
+            changed: Notify::new(),
             group: None,
-            state,
+            state: Mutex::new(state),
         }
     }
 
@@ -235,9 +207,7 @@ impl RateLimiter {
             if self.is_given_up() {
                 return Err(longest);
             }
-            let admitted = self
-                .state()
-                .admit(need, self.group.as_deref(), Instant::now());
+            let admitted = self.state().admit(need, self.group.as_deref());
             let blocker = match admitted {
                 Ok(ticket) => {
                     return Ok(Permit {
@@ -247,11 +217,11 @@ impl RateLimiter {
                 }
                 Err(blocker) => blocker,
             };
-            if let Some(wait) = blocker.imposed() {
-                // A probe that comes a minute later would only say the same.
-                if wait > longest || self.state().has_answered_nobody_for(longest) {
-                    return Err(wait.max(longest));
-                }
+            // Where the provider decides on the wait, a probe that comes a minute later would only say the same.
+            if let Blocker::Pause(wait) | Blocker::ProviderLimit(wait) = blocker
+                && (wait > longest || self.state().has_answered_nobody_for(longest))
+            {
+                return Err(wait.max(longest));
             }
             match blocker {
                 Blocker::Concurrency => self.changed.notified().await,
@@ -363,9 +333,8 @@ impl LimiterState {
         &mut self,
         need: TokenDemand,
         group: Option<&LimitGroup>,
-        now: Instant,
     ) -> Result<Option<Ticket>, Blocker> {
-        let admitted = self.try_admit(need, group, now);
+        let admitted = self.try_admit(need, group, Instant::now());
         self.blocked_by = admitted.err();
         if admitted.is_ok() {
             self.sent += 1;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::pacer::Seconds;
-use super::phase::{ALWAYS_REMEMBERED, LAST, MOST_REMEMBERED, MOST_UNANSWERED, REMEMBERED};
+use super::bucket::Seconds;
+use super::phase::{ALWAYS_REMEMBERED, LAST, MOST_REMEMBERED, REMEMBERED};
 
 /// A request that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +56,40 @@ impl SentRequests {
         sent.filter(move |sent| with_refused || !sent.is_refused)
     }
 
+    /// When `amount` more may be sent if a period allows `most`, or one request that is larger; `None` if it may be now.
+    pub(super) fn full_until(
+        &self,
+        amount: f64,
+        (most, period): (f64, Seconds),
+        with_refused: bool,
+        now: Seconds,
+    ) -> Option<Seconds> {
+        let recent = self.after(now - period, with_refused);
+        let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
+        let mut excess = sum + amount - most.max(amount) * (1.0 + 1e-6);
+        let mut until = None;
+        for sent in recent {
+            if excess <= 0.0 {
+                break;
+            }
+            excess -= sent.amount;
+            until = Some(sent.at + period + 1e-4);
+        }
+        until
+    }
+
     /// The requests that were sent after this one and not refused.
     pub(super) fn after_id(&self, id: u64) -> impl Iterator<Item = &Sent> {
         let from = self.0.partition_point(|sent| sent.id <= id);
         self.0.iter().skip(from).filter(|sent| !sent.is_refused)
+    }
+
+    /// Of the last requests since `first` whose fate was known at this time: how many were refused, and their share.
+    pub(super) fn last_refused(&self, first: u64, known: Seconds) -> (usize, f64) {
+        let last = self.0.iter().rev().take_while(|sent| sent.id >= first);
+        let last = last.skip_while(|sent| sent.at > known).take(LAST);
+        let refused = last.clone().filter(|sent| sent.is_refused).count();
+        (refused, refused as f64 / last.count().max(LAST / 2) as f64)
     }
 
     /// Forgets the requests that nothing needs any more.
@@ -79,60 +109,17 @@ impl SentRequests {
 }
 
 /// Counts the requests of a phase.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// The first request of the phase. Refusals of earlier ones say nothing about its level.
     pub first: u64,
     pub sent: u32,
     pub refused: u32,
-    last: VecDeque<Sent>,
 }
 
 impl Tally {
-    /// The tally of a phase that begins with the request `first`.
-    pub(super) fn new(first: u64) -> Tally {
-        Tally {
-            first,
-            ..Tally::default()
-        }
-    }
-
-    pub(super) fn count(&mut self, sent: Sent) {
-        self.sent += 1;
-        if self.last.len() == MOST_UNANSWERED {
-            self.last.pop_front();
-        }
-        self.last.push_back(sent);
-    }
-
-    /// Marks a request among the last ones as refused. The owner decides whether it counts for the phase.
-    pub(super) fn mark_refused(&mut self, id: u64) {
-        if let Some(sent) = self.last.iter_mut().find(|sent| sent.id == id) {
-            sent.is_refused = true;
-        }
-    }
-
     /// The share refused.
     pub(super) fn share(&self) -> f64 {
         f64::from(self.refused) / f64::from(self.sent.max(1))
-    }
-
-    /// Whether more was refused than this share of noise explains.
-    pub(super) fn exceeds(&self, noise: f64, slack: f64) -> bool {
-        let expected = noise * f64::from(self.sent);
-        f64::from(self.refused) > expected + 2.0 * expected.sqrt() + slack
-    }
-
-    /// Of the last requests whose fate is known: how many were refused, and their share.
-    pub(super) fn last_refused(&self, now: Seconds, round_trip: Seconds) -> (usize, f64) {
-        let known = now - 0.9 * round_trip;
-        let last = self
-            .last
-            .iter()
-            .rev()
-            .skip_while(|sent| sent.at > known)
-            .take(LAST);
-        let refused = last.clone().filter(|sent| sent.is_refused).count();
-        (refused, refused as f64 / last.count().max(LAST / 2) as f64)
     }
 }

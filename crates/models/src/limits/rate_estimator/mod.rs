@@ -14,21 +14,19 @@
 //!
 //! What headers announce is a [`budget`] on top, counted down with each request.
 
+mod bucket;
 mod budget;
 mod history;
-mod pacer;
 mod phase;
 mod probing;
 mod start;
 mod window;
 
-pub(crate) use budget::Announced;
+pub(crate) use bucket::{Bucket, Seconds};
 use budget::Budget;
 use history::{Sent, SentRequests, Tally};
-use pacer::Pacer;
-pub(crate) use pacer::Seconds;
 use phase::*;
-use probing::{Passed, Probe, Probing};
+use probing::{Probe, Probing};
 use start::{FirstRefusal, StartRate};
 use window::Window;
 
@@ -67,8 +65,6 @@ pub(crate) struct RateEstimator {
 
     probing: Probing,
     blocked_until: Seconds,
-    /// The last probe that was taken for accepted, and the window before it.
-    passed: Option<(Passed, Window)>,
     /// `None` before the first request.
     window: Option<Window>,
     /// When the first request was sent, until one is accepted.
@@ -91,7 +87,8 @@ pub(crate) struct RateEstimator {
     latency: Seconds,
     /// The mean amount of a request, smoothed.
     mean: f64,
-    pacer: Pacer,
+    /// Spreads requests evenly, with bursts of some milliseconds and at least one request.
+    pacer: Bucket,
 }
 
 impl RateEstimator {
@@ -112,7 +109,11 @@ impl RateEstimator {
 
     fn new(first_rate: f64, may_be_noise: bool) -> RateEstimator {
         RateEstimator {
-            start: StartRate::new(first_rate),
+            start: StartRate {
+                first: first_rate,
+                rate: first_rate,
+                at: None,
+            },
             may_be_noise,
             level: f64::INFINITY,
             is_first: true,
@@ -146,8 +147,14 @@ impl RateEstimator {
         let budget = self
             .budget
             .as_ref()
-            .map_or(0.0, |budget| budget.wait(amount, now));
+            .map_or(0.0, |budget| budget.left.wait(amount, now));
         (due.max(self.blocked_until) - now).max(budget).max(0.0)
+    }
+
+    /// When a request may be sent at this even rate.
+    fn spread(&mut self, rate: f64, amount: f64, now: Seconds) -> Seconds {
+        self.pacer.set(rate, (rate * BURST).max(self.mean), now);
+        now + self.pacer.wait(amount, now)
     }
 
     fn due_in_start(&mut self, amount: f64, now: Seconds) -> Seconds {
@@ -172,8 +179,7 @@ impl RateEstimator {
                 _ => self.start.grow(self.latency, now),
             }
         }
-        self.pacer.set(self.start.rate, self.mean, now);
-        let due = now + self.pacer.wait(amount);
+        let due = self.spread(self.start.rate, amount, now);
         match self.suspicion {
             Some(suspicion) if self.noise == 0.0 => {
                 due.max(suspicion.last + 1.2 * round_trip).max(suspicion.at)
@@ -183,11 +189,14 @@ impl RateEstimator {
     }
 
     fn due_at_level(&mut self, amount: f64, now: Seconds) -> Seconds {
-        self.pacer.set(self.pace(), self.mean, now);
-        let mut due = now + self.pacer.wait(amount);
+        // Below one request in a window, only the pace holds the level.
+        let pace = self.level * if self.level < self.mean { 1.0 } else { PACED };
+        let mut due = self.spread(pace, amount, now);
         let answered = 1.25 * self.round_trip.unwrap_or_default() + LATER;
-        if let Some(passed) = self.probing.end_if_accepted(answered, now) {
-            self.probe_passed(passed, now);
+        if let Some(Probe::Sent(_, at)) = self.probing.probe
+            && now >= at + answered
+        {
+            self.probe_passed(at, now);
         }
         match self.probing.probe {
             Some(Probe::Sent(_, at)) => return due.max(at + answered),
@@ -197,19 +206,10 @@ impl RateEstimator {
             None => {}
         }
         if self.level >= self.mean {
-            let window = self.second(now);
-            let recent = self
-                .history
-                .after(now - window, self.counts_refused && self.noise == 0.0);
-            let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
-            let mut excess = sum + amount - self.level.max(amount) * (1.0 + 1e-6);
-            for sent in recent {
-                if excess <= 0.0 {
-                    break;
-                }
-                excess -= sent.amount;
-                due = due.max(sent.at + window + 1e-4);
-            }
+            let second = (self.level, self.second(now));
+            let with_refused = self.counts_refused && self.noise == 0.0;
+            let until = self.history.full_until(amount, second, with_refused, now);
+            due = due.max(until.unwrap_or(due));
         }
         match &self.window {
             Some(window) => due.max(window.due(amount, &self.history, now)),
@@ -217,18 +217,17 @@ impl RateEstimator {
         }
     }
 
-    /// The probe was not refused in time. If it is refused after all, [`Self::refused`] takes this back.
-    fn probe_passed(&mut self, passed: Passed, now: Seconds) {
-        let Some(window) = &mut self.window else {
-            return;
-        };
-        self.passed = Some((passed, *window));
-        if passed.before.found_nothing() {
-            let was = (passed.before.began, passed.before.last);
-            if window.passed(&self.history, was, passed.at) {
-                self.set_level(passed.before.level);
-                self.enter(Phase::Hold, now);
-            }
+    /// The probe that was sent at `at` was not refused in time: a refusal would mostly have come by now.
+    fn probe_passed(&mut self, at: Seconds, now: Seconds) {
+        let before = self.probing;
+        (self.probing.probe, self.probing.streak) = (None, 0);
+        let was = (before.began, before.last);
+        if before.found_nothing()
+            && let Some(window) = &mut self.window
+            && window.passed(&self.history, was, at)
+        {
+            self.set_level(before.level);
+            self.enter(Phase::Hold, now);
         }
     }
 
@@ -239,16 +238,6 @@ impl RateEstimator {
             window
         } else {
             WINDOW + MARGIN
-        }
-    }
-
-    /// The rate at which requests are spread.
-    fn pace(&self) -> f64 {
-        // Below one request in a window, only the pace holds the level.
-        if self.level < self.mean {
-            self.level
-        } else {
-            self.level * PACED
         }
     }
 
@@ -276,7 +265,7 @@ impl RateEstimator {
             );
         }
         self.history.push(sent);
-        self.tally.count(sent);
+        self.tally.sent += 1;
         self.last_sent = Some(now);
         if let Some(suspicion) = &mut self.suspicion {
             (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
@@ -287,24 +276,29 @@ impl RateEstimator {
 
     /// Takes an amount, or gives some back.
     fn take(&mut self, amount: f64, now: Seconds) {
-        self.pacer.take(amount);
+        self.pacer.take(amount, now);
         if let Some(budget) = &mut self.budget {
-            budget.take(amount, now);
+            budget.left.take(amount, now);
         }
     }
 
-    /// Records what the headers of the reply to a request announced; `part` of it is ours.
-    pub(crate) fn announced(&mut self, id: u64, announced: Announced, part: f64, now: Seconds) {
+    /// Records what the headers of the reply to a request announced: the amount per minute, and what is left of it with the
+    /// time until it is whole again; `part` of both is ours.
+    pub(crate) fn announced(
+        &mut self,
+        id: u64,
+        limit: f64,
+        rest: Option<(f64, Seconds)>,
+        part: f64,
+        now: Seconds,
+    ) {
         if self.budget.is_none() {
             self.noise = 0.0;
         }
         let later = self.history.after_id(id).map(|sent| sent.amount).sum();
-        let budget = Budget::new(id, announced, part, later, now);
-        if self
-            .budget
-            .as_ref()
-            .is_none_or(|before| before.is_replaced_by(&budget))
-        {
+        let budget = Budget::new(id, limit, rest, part, later, now);
+        let before = self.budget.as_ref();
+        if before.is_none_or(|before| before.is_replaced_by(&budget)) {
             self.budget = Some(budget);
         }
     }
@@ -351,7 +345,6 @@ impl RateEstimator {
         };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
-        self.tally.mark_refused(id);
         if self.phase == Phase::Start {
             return self.refused_in_start(id, now - sent.at, now);
         }
@@ -361,9 +354,6 @@ impl RateEstimator {
             .is_some_and(|window| window.refused_test(id))
         {
             return;
-        }
-        if let Some((passed, window)) = self.passed.filter(|(passed, _)| passed.id == id) {
-            (self.probing, self.window, self.passed) = (passed.before, Some(window), None);
         }
         self.refused_probe(id, now, asked);
         if self.probing.found_nothing() {
@@ -405,15 +395,17 @@ impl RateEstimator {
             }
         } else if self.may_be_noise {
             let is_slow = self.noise == 0.0 && SLOW.contains(&(self.accepted(now) / self.mean));
-            let last = self.last_sent.unwrap_or(now);
-            self.suspicion = Some(FirstRefusal::new(
+            self.suspicion = Some(FirstRefusal {
                 id,
-                now,
-                took,
-                self.next_id,
-                last,
+                at: now,
+                sent: u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX),
+                last: self.last_sent.unwrap_or(now),
+                refused: 0,
+                first_probe: self.next_id,
+                refused_probes: 0,
                 is_slow,
-            ));
+                took: (took, took),
+            });
         } else {
             self.begin_holding(now);
         }
@@ -423,10 +415,9 @@ impl RateEstimator {
     /// limit up, and it says nothing about the rate.
     fn begin_holding(&mut self, now: Seconds) {
         self.set_level(self.accepted(now).max(self.mean / WINDOW));
-        self.lag = self
-            .suspicion
-            .take()
-            .map_or(0.0, |suspicion| suspicion.lag());
+        let took = self.suspicion.take().map(|suspicion| suspicion.took);
+        // How much later than others those requests arrive that open a connection.
+        self.lag = took.map_or(0.0, |(least, most)| (most - least).min(LONGEST_LAG));
         (self.wave, self.is_first) = (self.next_id, true);
         self.enter(Phase::Hold, now);
     }
@@ -463,12 +454,10 @@ impl RateEstimator {
                 self.failed_level = self.level;
                 let share = f64::from(self.tally.refused) / f64::from(self.tally.sent.max(12));
                 let share = share.max(self.share_of_last(now));
-                if self.is_clear(now) && self.noise == 0.0 {
-                    let passing = self.level * (1.0 - self.share_of_last(now)).max(DEEPEST_CUT);
-                    self.set_level(self.cut(now).min(passing));
-                    self.enter(Phase::Hold, now);
-                } else if self.is_clear(now) {
-                    self.set_level(self.cut(now));
+                if self.is_clear(now) {
+                    let passing = (1.0 - self.share_of_last(now)).max(DEEPEST_CUT);
+                    let most = if self.noise == 0.0 { passing } else { 1.0 };
+                    self.set_level(self.cut(now).min(self.level * most));
                     self.enter(Phase::Hold, now);
                 } else {
                     self.test_lower(self.level, share, now);
@@ -520,18 +509,21 @@ impl RateEstimator {
     /// Ends the phase if it has lasted long enough. Called at each reply.
     fn judge(&mut self, now: Seconds) {
         let lasted = now - self.since;
+        let has_tested = self.tally.sent >= TESTS.0 || self.tally.refused >= TESTS.1;
         match self.phase {
-            Phase::Raised { .. } if lasted >= self.trial() && self.tally.sent >= 3 => {
+            Phase::Raised { .. } if lasted >= TRIAL && self.tally.sent >= 3 => {
                 if self.level > 1.1 * self.failed_level {
                     self.step = (self.step * 2.0).min(1.0);
                     self.hold = (self.hold / 2.0).max(HOLD);
                 }
                 self.raise(now);
             }
-            Phase::Lowered { .. }
-                if lasted >= self.longest_hold() || lasted >= TRIAL && self.has_tested() =>
-            {
-                self.judge_lowered(now);
+            Phase::Lowered {
+                before,
+                target,
+                share,
+            } if lasted >= self.longest_hold() || lasted >= TRIAL && has_tested => {
+                self.judge_lowered(before, target, share, now);
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
                 self.learn_noise();
@@ -541,31 +533,9 @@ impl RateEstimator {
         }
     }
 
-    /// How long a raise is watched.
-    fn trial(&self) -> Seconds {
-        let longest = if self.may_be_shared {
-            LONGEST_TRIAL
-        } else {
-            TRIAL
-        };
-        (REQUESTS_PER_TRIAL * self.mean / self.level).clamp(TRIAL, longest)
-    }
-
-    fn has_tested(&self) -> bool {
-        self.tally.sent >= TESTS.0 || self.tally.refused >= TESTS.1
-    }
-
     /// Judges whether a lower level ended the refusals. If it only made them fewer, it is still too high. If it changed
     /// nothing, the lowest tested level tells whether they are noise; if so, the level before all tests is restored.
-    fn judge_lowered(&mut self, now: Seconds) {
-        let Phase::Lowered {
-            before,
-            target,
-            share,
-        } = self.phase
-        else {
-            return;
-        };
+    fn judge_lowered(&mut self, before: f64, target: f64, share: f64, now: Seconds) {
         let (seen, lowest) = (self.tally.share(), before * LOWEST_TESTED);
         let persists = seen >= PERSISTED * share && seen <= MOST_NOISE;
         if seen <= ENDED * share {
@@ -593,29 +563,18 @@ impl RateEstimator {
 
     /// Forgets what refusals showed while nothing was accepted: they say nothing about the rate.
     fn start_again(&mut self, now: Seconds) {
-        let new = RateEstimator::new(self.start.first, self.may_be_noise);
-        let RateEstimator {
-            history,
-            pacer,
-            next_id,
-            mean,
-            round_trip,
-            latency,
-            last_sent,
-            ..
-        } = std::mem::take(self);
         *self = RateEstimator {
-            history,
-            pacer,
-            next_id,
-            mean,
-            round_trip,
-            latency,
-            last_sent,
-            ..new
+            history: std::mem::take(&mut self.history),
+            pacer: self.pacer,
+            next_id: self.next_id,
+            wave: self.next_id,
+            mean: self.mean,
+            round_trip: self.round_trip,
+            latency: self.latency,
+            last_sent: self.last_sent,
+            ..RateEstimator::new(self.start.first, self.may_be_noise)
         };
         self.start.grow_from(self.start.first, now);
-        self.wave = next_id;
         self.enter(Phase::Start, now);
     }
 
@@ -678,7 +637,11 @@ impl RateEstimator {
     }
 
     fn enter(&mut self, phase: Phase, now: Seconds) {
-        (self.phase, self.since, self.tally) = (phase, now, Tally::new(self.next_id));
+        (self.phase, self.since) = (phase, now);
+        self.tally = Tally {
+            first: self.next_id,
+            ..Tally::default()
+        };
     }
 
     /// Sets the level to at least one request a minute.
@@ -712,27 +675,29 @@ impl RateEstimator {
         } else {
             self.noise
         };
-        self.tally.exceeds(noise, slack)
+        let expected = noise * f64::from(self.tally.sent);
+        f64::from(self.tally.refused) > expected + 2.0 * expected.sqrt() + slack
+    }
+
+    /// How many of the last requests of this phase were refused, and their share.
+    fn last_refused(&self, now: Seconds) -> (usize, f64) {
+        let known = now - 0.9 * self.round_trip.unwrap_or_default();
+        self.history.last_refused(self.tally.first, known)
     }
 
     fn share_of_last(&self, now: Seconds) -> f64 {
-        self.tally
-            .last_refused(now, self.round_trip.unwrap_or_default())
-            .1
+        self.last_refused(now).1
     }
 
     /// Whether so many of the last requests were refused that it cannot be noise.
     fn is_clear(&self, now: Seconds) -> bool {
-        let (refused, share) = self
-            .tally
-            .last_refused(now, self.round_trip.unwrap_or_default());
-        refused >= CLEARLY_REFUSED
-            && share
-                > if self.noise == 0.0 {
-                    CLEAR
-                } else {
-                    CLEAR_IN_NOISE
-                }
+        let (refused, share) = self.last_refused(now);
+        let clear = if self.noise == 0.0 {
+            CLEAR
+        } else {
+            CLEAR_IN_NOISE
+        };
+        refused >= CLEARLY_REFUSED && share > clear
     }
 
     /// Corrects known noise by the share refused in this phase.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::pacer::Seconds;
+use super::bucket::Seconds;
 
 /// The rate of the first requests, per second. A faster start would have more requests refused by a provider that
 /// accepts a few of them a second; a slower one costs short runs more than a round trip.
@@ -32,6 +32,8 @@ pub(super) const MARGIN: Seconds = 0.01;
 /// Requests are paced a little faster than the level, because the window holds the level exactly. At an announced limit
 /// they are paced a little slower, because nothing else holds that.
 pub(super) const PACED: f64 = 1.02;
+/// Seconds of a rate that may be sent at once.
+pub(super) const BURST: Seconds = 0.03;
 /// How much later the requests of the start may have arrived than they were sent, at most.
 pub(super) const LONGEST_LAG: Seconds = 0.25;
 /// How long sent requests are remembered: a window may be long.
@@ -58,10 +60,6 @@ pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
 pub(super) const TRIAL: Seconds = 1.2;
-/// Where others may use the limit, a raise is watched for the time of this many requests, at least [`TRIAL`] and at most
-/// [`LONGEST_TRIAL`], because most refusals that it causes are theirs, and ours show later.
-pub(super) const REQUESTS_PER_TRIAL: f64 = 36.0;
-pub(super) const LONGEST_TRIAL: Seconds = 3.6;
 /// The number of requests at a lowered level, or of refused ones, that tells whether the level is still too high. Among
 /// fewer requests, chance may leave none refused.
 pub(super) const TESTS: (u32, u32) = (60, 3);
@@ -87,8 +85,6 @@ pub(super) const LAST: usize = 12;
 /// The refused share of the last requests that lowers the level, without noise and with it.
 pub(super) const NOTICED: f64 = 0.2;
 pub(super) const NOTICED_IN_NOISE: f64 = 0.42;
-/// The most requests that are remembered until their fate is known.
-pub(super) const MOST_UNANSWERED: usize = 1000;
 /// The refused share of the last requests that leaves no doubt, without noise and with it.
 pub(super) const CLEAR: f64 = 0.3;
 pub(super) const CLEAR_IN_NOISE: f64 = 0.4;

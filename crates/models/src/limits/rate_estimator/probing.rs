@@ -1,6 +1,6 @@
 //! Probes: after a refusal one request at a time is sent, until one is not refused.
 
-use super::pacer::Seconds;
+use super::bucket::Seconds;
 use super::phase::NOTHING_LEFT;
 
 /// The one request that may be under way after a refusal.
@@ -22,14 +22,6 @@ pub(super) struct Probing {
     pub last: Seconds,
     /// The level before the streak.
     pub level: f64,
-}
-
-/// A probe that was taken for accepted because no refusal had come, and the probing before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
-    pub id: u64,
-    pub at: Seconds,
-    pub before: Probing,
 }
 
 impl Probing {
@@ -66,23 +58,6 @@ impl Probing {
             };
             self.probe = Some(Probe::Due(now + round_trip * round_trips));
         }
-    }
-
-    /// Ends the probing if the probe was sent `answered` ago: a refusal would mostly have come by now.
-    pub(super) fn end_if_accepted(&mut self, answered: Seconds, now: Seconds) -> Option<Passed> {
-        let Some(Probe::Sent(id, at)) = self.probe else {
-            return None;
-        };
-        if now < at + answered {
-            return None;
-        }
-        let passed = Passed {
-            id,
-            at,
-            before: *self,
-        };
-        (self.probe, self.streak) = (None, 0);
-        Some(passed)
     }
 
     /// Whether so many were refused that nothing is left of the limit.

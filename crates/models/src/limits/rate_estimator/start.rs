@@ -1,7 +1,7 @@
 //! The start of the estimator: a rate that grows, and a first refusal.
 
-use super::pacer::Seconds;
-use super::phase::{CONFIRMING, DOUBLING, FASTEST, LONGEST_LAG, NOTICED};
+use super::bucket::Seconds;
+use super::phase::{CONFIRMING, DOUBLING, FASTEST, NOTICED};
 
 /// The rate of the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,18 +10,10 @@ pub(super) struct StartRate {
     pub first: f64,
     pub rate: f64,
     /// When it had this rate; `None` before it grew for the first time.
-    at: Option<Seconds>,
+    pub at: Option<Seconds>,
 }
 
 impl StartRate {
-    pub(super) fn new(first: f64) -> StartRate {
-        StartRate {
-            first,
-            rate: first,
-            at: None,
-        }
-    }
-
     /// Doubles the rate for every `latency` that passed, within bounds.
     pub(super) fn grow(&mut self, latency: Seconds, now: Seconds) {
         let passed = now - self.at.replace(now).unwrap_or(now);
@@ -57,37 +49,6 @@ pub(super) struct FirstRefusal {
 }
 
 impl FirstRefusal {
-    /// `next` is the number of the next request, and `last` is when the one before it was sent.
-    pub(super) fn new(
-        id: u64,
-        at: Seconds,
-        took: Seconds,
-        next: u64,
-        last: Seconds,
-        is_slow: bool,
-    ) -> FirstRefusal {
-        let (sent, took) = (
-            u32::try_from(next - id - 1).unwrap_or(u32::MAX),
-            (took, took),
-        );
-        FirstRefusal {
-            id,
-            at,
-            sent,
-            last,
-            refused: 0,
-            first_probe: next,
-            refused_probes: 0,
-            is_slow,
-            took,
-        }
-    }
-
-    /// How much later than others those requests arrive that open a connection.
-    pub(super) fn lag(&self) -> Seconds {
-        (self.took.1 - self.took.0).min(LONGEST_LAG)
-    }
-
     /// Counts a later refusal. Returns whether the refusals mean a limit.
     pub(super) fn record_refusal(&mut self, id: u64, took: Seconds) -> bool {
         self.took = (self.took.0.min(took), self.took.1.max(took));

@@ -1,8 +1,8 @@
 //! A limit of a window longer than a second, often of a minute: what fits may be sent at once, then nothing passes until
 //! the window ends.
 
+use super::bucket::Seconds;
 use super::history::SentRequests;
-use super::pacer::Seconds;
 use super::phase::{FIRST_TEST, LONG_WAIT, MOST_BEFORE_TEST, NOTHING_LEFT, WINDOWS};
 
 /// What refusals showed of a window.
@@ -33,19 +33,7 @@ impl Window {
 
     /// When the window has room for `amount`; `None` if it has now.
     fn full_until(&self, amount: f64, history: &SentRequests, now: Seconds) -> Option<Seconds> {
-        let (most, period) = self.known?;
-        let recent = history.after(now - period, false);
-        let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
-        let mut excess = sum + amount - most.max(amount) * (1.0 + 1e-6);
-        let mut until = None;
-        for sent in recent {
-            if excess <= 0.0 {
-                break;
-            }
-            excess -= sent.amount;
-            until = Some(sent.at + period + 1e-4);
-        }
-        until
+        history.full_until(amount, self.known?, false, now)
     }
 
     /// When a request may be sent: now, or when the window has room. Now and then one more is sent as a test.
