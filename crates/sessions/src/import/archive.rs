@@ -102,11 +102,7 @@ struct Archive<'f, R> {
 
 impl<R: Read + Seek> Archive<'_, R> {
     fn note_loss(&mut self, message: String) {
-        self.losses.push(ImportIssue {
-            file: self.file.to_owned(),
-            line: None,
-            message,
-        });
+        self.losses.push(ImportIssue::of_file(self.file, message));
     }
 
     /// The JSON of one entry. Damage in it is counted, and everything before the damage is read.

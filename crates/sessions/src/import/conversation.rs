@@ -326,6 +326,17 @@ pub struct ImportIssue {
     pub message: String,
 }
 
+impl ImportIssue {
+    /// A file that could not be read, or not as a whole.
+    pub fn of_file(file: &Path, message: impl Into<String>) -> ImportIssue {
+        ImportIssue {
+            file: file.to_owned(),
+            line: None,
+            message: message.into(),
+        }
+    }
+}
+
 impl fmt::Display for ImportIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {

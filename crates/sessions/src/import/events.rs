@@ -82,14 +82,7 @@ fn read_document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
             let value = records.next();
             (value, records.into_losses())
         }
-        Err(message) => (
-            None,
-            vec![ImportIssue {
-                file: file.to_owned(),
-                line: None,
-                message,
-            }],
-        ),
+        Err(message) => (None, vec![ImportIssue::of_file(file, message)]),
     }
 }
 

@@ -57,12 +57,9 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
             }
             Ok(_) => {}
             Err(error) => {
-                let file = error.path().unwrap_or(path).to_owned();
-                losses.push(ImportIssue {
-                    file,
-                    line: None,
-                    message: format!("the folder could not be read: {error}"),
-                });
+                let file = error.path().unwrap_or(path);
+                let message = format!("the folder could not be read: {error}");
+                losses.push(ImportIssue::of_file(file, message));
             }
         }
     }
@@ -108,13 +105,8 @@ fn gather_logs(
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {
-                let message =
-                    "it goes with the events beside it, which are read as one session".to_owned();
-                losses.push(ImportIssue {
-                    file,
-                    line: None,
-                    message,
-                });
+                let message = "it goes with the events beside it, which are read as one session";
+                losses.push(ImportIssue::of_file(&file, message));
             } else {
                 logs.push(Log::File(file));
             }
@@ -141,9 +133,5 @@ fn link(folder: &Path, link: &Path) -> ImportIssue {
     } else {
         "a link out of the folder was not followed; name its target to import it"
     };
-    ImportIssue {
-        file: link.to_owned(),
-        line: None,
-        message: message.to_owned(),
-    }
+    ImportIssue::of_file(link, message)
 }

@@ -124,18 +124,9 @@ pub fn read_session(
     }
     let opened = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
     let mut reader = BufReader::with_capacity(1 << 20, opened);
-    let mut head = Vec::new();
-    reader
-        .by_ref()
-        .take(HEAD)
-        .read_to_end(&mut head)
-        .map_err(|e| ImportError::from_io(path, e))?;
+    let head = read_head(path, &mut reader)?;
     let text = String::from_utf8_lossy(&head).into_owned();
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().to_lowercase())
-        .unwrap_or_default();
-    let shape = detect::shape_of(&text, &name);
+    let shape = shape_of(path, &text);
     let may_be_session = match shape {
         LogShape::Lines => true,
         LogShape::Document => {
@@ -181,12 +172,7 @@ fn read_from(
     length: u64,
     format: Option<Format>,
 ) -> Result<ImportedLog, ImportError> {
-    let mut head = Vec::new();
-    reader
-        .by_ref()
-        .take(HEAD)
-        .read_to_end(&mut head)
-        .map_err(|e| ImportError::from_io(file, e))?;
+    let head = read_head(file, &mut reader)?;
     if head.starts_with(b"PK\x03\x04") {
         reader.rewind().map_err(|e| ImportError::from_io(file, e))?;
         return archive::read(file, reader, format);
@@ -198,11 +184,7 @@ fn read_from(
     {
         return Err(ImportError::Empty(file.to_owned()));
     }
-    let name = file
-        .file_name()
-        .map(|name| name.to_string_lossy().to_lowercase())
-        .unwrap_or_default();
-    let shape = detect::shape_of(&text, &name);
+    let shape = shape_of(file, &text);
     if shape == LogShape::Document && length > DOCUMENT_LIMIT {
         return Err(ImportError::TooLarge {
             file: file.to_owned(),
@@ -215,6 +197,19 @@ fn read_from(
         Some(format) => import(format, records),
         None => Err(unknown(file, &text, records)),
     }
+}
+
+/// The beginning of a file, which tells how it is divided into records.
+fn read_head(file: &Path, reader: &mut impl Read) -> Result<Vec<u8>, ImportError> {
+    let mut head = Vec::new();
+    let read = reader.take(HEAD).read_to_end(&mut head);
+    read.map_err(|e| ImportError::from_io(file, e))?;
+    Ok(head)
+}
+
+fn shape_of(file: &Path, head: &str) -> LogShape {
+    let name = file.file_name().unwrap_or_default();
+    detect::shape_of(head, &name.to_string_lossy().to_lowercase())
 }
 
 fn detect_format(records: &mut Records) -> Option<Format> {

@@ -65,11 +65,7 @@ impl Records {
     pub(super) fn into_losses(mut self) -> Vec<ImportIssue> {
         if self.unlisted > 0 {
             let message = format!("{} more places could not be read", self.unlisted);
-            self.losses.push(ImportIssue {
-                file: self.file,
-                line: None,
-                message,
-            });
+            self.losses.push(ImportIssue::of_file(&self.file, message));
         }
         self.losses
     }
