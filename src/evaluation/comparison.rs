@@ -168,7 +168,15 @@ pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) ->
     }
 }
 
-/// The comparison with the baseline of the run, and the baseline with its folder; `None` if the run has no baseline.
+/// A run that was compared with its baseline.
+pub struct ComparedRun {
+    pub comparison: Comparison,
+    /// The folder of the baseline.
+    pub folder: ResultsFolder,
+    pub baseline: ResultSet,
+}
+
+/// The comparison with the baseline of the run; `None` if the run has no baseline.
 ///
 /// # Errors
 /// The baseline cannot be read, or does not measure the same.
@@ -176,7 +184,7 @@ pub fn compared_to_baseline<C: Lookup>(
     pipeline: &Pipeline,
     set: &ResultSet,
     cache: &C,
-) -> Result<Option<(Comparison, (ResultsFolder, ResultSet))>, EvaluationError> {
+) -> Result<Option<ComparedRun>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else {
         return Ok(None);
     };
@@ -190,7 +198,11 @@ pub fn compared_to_baseline<C: Lookup>(
     let scope = set.manifest.compared_scope;
     let lines = text_edits_in(Some(cache));
     let comparison = compare_in(pipeline, judged, baseline, &folder, scope, &lines)?;
-    Ok(Some((comparison, (folder, other))))
+    Ok(Some(ComparedRun {
+        comparison,
+        folder,
+        baseline: other,
+    }))
 }
 
 /// Finds how texts differ. If the cache or one of the texts in it is missing, the result is only that they differ.

@@ -273,12 +273,12 @@ impl Prepared {
             // The manifest keeps the regradings, on which verdicts depend besides the rows, so making a report again sends
             // nothing.
             let comparison = match compared_to_baseline(pipeline, &set, store) {
-                Ok(Some((comparison, other))) if checks => {
+                Ok(Some(found)) if checks => {
                     manifest.regradings =
-                        regrader.check_drift(&comparison, &set, &other, listening, &mut keys)?;
-                    Ok(Some(comparison.with_regradings(&manifest.regradings)))
+                        regrader.check_drift(&found, &set, listening, &mut keys)?;
+                    Ok(Some(found.comparison.with_regradings(&manifest.regradings)))
                 }
-                compared => compared.map(|found| found.map(|(comparison, _)| comparison)),
+                compared => compared.map(|found| found.map(|found| found.comparison)),
             };
             compared = Some((set, comparison));
         }

@@ -27,7 +27,7 @@ mod rows;
 mod totals;
 
 pub use comparison::{
-    ComparedSets, baseline_actions, check_baseline, compare_sides, compared_to_baseline,
+    ComparedRun, ComparedSets, baseline_actions, check_baseline, compare_sides, compared_to_baseline,
     text_edits_in,
 };
 pub use comparison_page::comparison_page;

@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use super::comparison::ComparedRun;
 use super::contexts::{compress_cell, read_context, reading_task};
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
@@ -48,9 +49,12 @@ impl Regrader<'_> {
     /// Rows cannot be read; the cache or a file cannot be written.
     pub(super) fn check_drift(
         &self,
-        comparison: &Comparison,
+        ComparedRun {
+            comparison,
+            folder,
+            baseline,
+        }: &ComparedRun,
         judged: &ResultSet,
-        (folder, baseline): &(ResultsFolder, ResultSet),
         listening: &Listening<'_>,
         keys: &mut RunKeys,
     ) -> Result<Regradings, EvaluationError> {

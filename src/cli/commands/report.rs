@@ -83,7 +83,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     note_partial(&folder, &set.manifest, console);
     let snapshot = open_snapshot(&pipeline.cache)?;
     let compared = compared_to_baseline(&pipeline, &set, &snapshot);
-    let compared = compared.map(|compared| compared.map(|(comparison, _)| comparison));
+    let compared = compared.map(|compared| compared.map(|found| found.comparison));
     let published = publish(&pipeline, &folder, set, compared, &snapshot, args.reference)?;
     folder.sync()?;
     if let Some(file) = &args.junit {

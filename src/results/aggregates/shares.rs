@@ -204,10 +204,7 @@ pub(crate) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
 /// Survival by the heading of the compression prompt that facts belong under.
 pub(crate) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |measured, _| measured.heading.clone());
-    shares
-        .into_iter()
-        .map(|(heading, share)| (heading, share))
-        .collect()
+    shares.into_iter().collect()
 }
 
 /// By group, the share of facts that occur in the context. Within a fixture, each fact has the same weight.

@@ -727,10 +727,7 @@ impl PairTests {
         } = &self.differences;
         MethodVerdicts {
             overall: overall.as_ref().map(unchanged_test),
-            dimensions: dimensions
-                .iter()
-                .map(|(_, paired)| unchanged_test(paired))
-                .collect(),
+            dimensions: dimensions.values().map(unchanged_test).collect(),
         }
     }
 }
