@@ -594,7 +594,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let known = known.or_else(|| self.rule_contexts.tokens(action, self.pipeline));
         let context = known.unwrap_or_else(|| self.context_tokens(task));
         match stage {
-            StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
+            StageName::Probes | StageName::Compress => {
+                self.mean_over_points(task, FixtureTexts::span) + context + QUESTION
+            }
             StageName::Answer => context + QUESTION,
             StageName::Judge | StageName::Selftest | StageName::Regrade => {
                 GRADING
@@ -624,24 +626,16 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             Strategy::Rule(rule) => Some(*rule),
             _ => None,
         };
+        let prefix = self.mean_over_points(task, FixtureTexts::prefix);
         match (rule, target) {
             (Some(BuiltInStrategy::None), _) => 0.0,
-            (Some(BuiltInStrategy::Full), _) => self.prefix_tokens(task),
-            (_, Some(target)) => target.min(self.prefix_tokens(task)),
-            (_, None) => USUAL_PART * self.prefix_tokens(task),
+            (Some(BuiltInStrategy::Full), _) => prefix,
+            (_, Some(target)) => target.min(prefix),
+            (_, None) => USUAL_PART * prefix,
         }
     }
 
-    /// Tokens of the transcript before a point: the mean over the point of `task` and those after it.
-    fn prefix_tokens(&mut self, task: &Task) -> f64 {
-        self.mean_over_points(task, FixtureTexts::prefix)
-    }
-
-    /// Tokens of the messages that a point replaces: the mean over the same points.
-    fn span_tokens(&mut self, task: &Task) -> f64 {
-        self.mean_over_points(task, FixtureTexts::span)
-    }
-
+    /// Tokens of a text of the points: the mean over the point of `task` and those after it.
     fn mean_over_points(
         &mut self,
         task: &Task,

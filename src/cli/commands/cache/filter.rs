@@ -169,23 +169,21 @@ fn parse_age(text: &str) -> Result<Duration, String> {
         ("d", 86_400.0),
         ("w", 604_800.0),
     ];
-    let seconds = parse(text, &units).ok_or_else(|| {
+    let lower = text.trim().to_ascii_lowercase();
+    let mut parts = units
+        .iter()
+        .filter_map(|(unit, factor)| Some((lower.strip_suffix(unit)?.trim(), factor)));
+    // `f64` would also read exponents and infinity.
+    let seconds = parts.find_map(|(number, factor)| {
+        let is_plain = number.starts_with(|c: char| c.is_ascii_digit())
+            && number.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let number: f64 = number.parse().ok().filter(|_| is_plain)?;
+        Some(number * factor)
+    });
+    let seconds = seconds.ok_or_else(|| {
         format!("`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h")
     })?;
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is too long for an age"))
-}
-
-/// A finite number that is not negative, times its unit.
-fn parse(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let lower = text.trim().to_ascii_lowercase();
-    let (number, factor) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, factor)))?;
-    let number = number.trim();
-    let is_plain =
-        number.starts_with(|c: char| c.is_ascii_digit()) && !number.contains(['e', 'n', 'i']);
-    let number: f64 = number.parse().ok().filter(|_| is_plain)?;
-    Some(number * factor)
 }
 
 #[cfg(test)]

@@ -14,10 +14,7 @@ use store::cache::{CacheSnapshot, Lookup, Record};
 
 /// One action of the chain.
 pub(crate) struct ChainStep<'a> {
-    pub(crate) stage: Stage,
-    pub(crate) point: u32,
-    /// The number of the step of an open-book answer, from 2.
-    pub(crate) step: Option<u32>,
+    pub(crate) place: ChainPlace,
     /// The recorded action; `None` if it is no longer known.
     pub(crate) key: Option<ActionKey>,
     pub(crate) entry: Option<(Record, EntryMeta)>,
@@ -42,10 +39,11 @@ pub(crate) enum StepState {
 
 /// A place of the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct ChainPlace {
-    stage: Stage,
-    point: u32,
-    step: Option<u32>,
+pub(crate) struct ChainPlace {
+    pub(crate) stage: Stage,
+    pub(crate) point: u32,
+    /// The number of the step of an open-book answer, from 2.
+    pub(crate) step: Option<u32>,
 }
 
 /// An action of the current project.
@@ -68,9 +66,10 @@ pub(crate) fn chain_of<'a>(
         .unwrap_or_default();
     let mut steps = Vec::new();
     let mut is_stale = false;
-    for ChainPlace { stage, point, step } in places(pipeline, subject) {
+    for place in places(pipeline, subject) {
+        let ChainPlace { stage, point, step } = place;
         let is_own = point == subject.place.point.0;
-        let current = now.get(&ChainPlace { stage, point, step });
+        let current = now.get(&place);
         let recorded = if is_own {
             subject.key_of(stage, step)
         } else {
@@ -94,9 +93,7 @@ pub(crate) fn chain_of<'a>(
             None
         };
         steps.push(ChainStep {
-            stage,
-            point,
-            step,
+            place,
             key,
             entry,
             state,

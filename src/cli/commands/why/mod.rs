@@ -152,8 +152,8 @@ fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>)
     let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
     let entry = step.entry.as_ref();
     StepJson {
-        stage: step.stage,
-        point: step.point,
+        stage: step.place.stage,
+        point: step.place.point,
         key: step.key.map(|key| key.to_string()),
         state,
         why: reason.map(|reason| reason.cause).or(blocked),
@@ -231,12 +231,12 @@ fn step_lines(
     console: &Console,
 ) -> Vec<String> {
     let (_, state, reason, style) = describe(&step.state);
-    let at = if step.point == cell.point.0 {
+    let at = if step.place.point == cell.point.0 {
         String::new()
     } else {
-        say!(" at point {}", "，压缩点 {}", step.point)
+        say!(" at point {}", "，压缩点 {}", step.place.point)
     };
-    let at = step.step.map_or(at.clone(), |step| {
+    let at = step.place.step.map_or(at.clone(), |step| {
         say!("{at} step {step}", "{at}，第 {step} 步")
     });
     let key = step
@@ -244,13 +244,16 @@ fn step_lines(
         .map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
         "{}{}  {}",
-        console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
+        console.paint(
+            TextStyle::Strong,
+            &format!("{}{at}", step.place.stage.name())
+        ),
         console.paint(TextStyle::Dim, &key),
         console.paint(style, state),
     )];
     if let Some(reason) = reason {
         let place = CellCoordinate {
-            point: Point(step.point),
+            point: Point(step.place.point),
             ..cell.clone()
         };
         let blocks = reason_blocks(reason, style, Some(&place), text);
