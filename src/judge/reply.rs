@@ -275,7 +275,7 @@ static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     const QUOTE: &str = r#"["'`“”‘’]"#;
     let key = |names: &[&str]| {
         format!(
-            r"(?:{QUOTE}|[{{,\n]\s*)(?:{}){QUOTE}?\s*:\s*{QUOTE}?",
+            r"(?:{QUOTE}|[{{,\n]\s*)(?:{}){QUOTE}?\s*[:：]\s*{QUOTE}?",
             names.join("|")
         )
     };
@@ -288,8 +288,11 @@ static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The figures alone, where reasons or quotes break the JSON: ids and scores in turn, each id with one score.
 fn figures_in(text: &str) -> Option<Value> {
-    // A grading inside a string has its quotes escaped.
-    let plain = text.replace('\\', "");
+    // A grading inside a string or a web page has its quotes escaped.
+    let plain = text
+        .replace('\\', "")
+        .replace("&quot;", "\"")
+        .replace("&#34;", "\"");
     let figures = FIGURE.as_ref()?.captures_iter(&plain);
     let found: Vec<(bool, Value)> = figures
         .filter_map(|figure| match (figure.name("id"), figure.name("score")) {

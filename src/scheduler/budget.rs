@@ -7,6 +7,7 @@
 //! are known, the number of requests in flight is limited; a stage without replies uses four times the longest reply of
 //! the model's other stages.
 
+use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -398,67 +399,24 @@ const OPEN_PER_REPLY: u64 = 2;
 
 /// Pays for the attempts of one action from the budget.
 pub(super) struct BudgetLease<'b> {
-    budget: &'b Budget,
-    prices: &'b Prices,
-    stage: StageName,
-    model: &'b ModelRef,
-    lane: Lane,
+    pub(super) budget: &'b Budget,
+    pub(super) prices: &'b Prices,
+    pub(super) stage: StageName,
+    pub(super) model: &'b ModelRef,
+    pub(super) lane: Lane,
     /// The input as estimated.
-    input: Tokens,
+    pub(super) input: Tokens,
     /// The longest reply.
-    longest: Tokens,
+    pub(super) longest: Tokens,
     /// Replies to the request, before its first attempt, that could not be used.
-    unusable_before: u32,
-    refusal: Mutex<Option<BudgetReached>>,
-    breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
+    pub(super) unusable_before: u32,
+    /// Why the last attempt was refused.
+    pub(super) refusal: Cell<Option<BudgetReached>>,
+    /// The request is cancelled when its breaker trips.
+    pub(super) breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
 
-impl<'b> BudgetLease<'b> {
-    /// A lease for requests to `model` in a lane: the input as estimated, and the longest reply.
-    pub(super) fn new(
-        budget: &'b Budget,
-        prices: &'b Prices,
-        stage: StageName,
-        model: &'b ModelRef,
-        lane: Lane,
-        input: Tokens,
-        longest: Tokens,
-    ) -> BudgetLease<'b> {
-        let (unusable_before, refusal, breakers) = (0, Mutex::default(), None);
-        BudgetLease {
-            budget,
-            prices,
-            stage,
-            model,
-            lane,
-            input,
-            longest,
-            unusable_before,
-            refusal,
-            breakers,
-        }
-    }
-
-    /// The same for a request that is cancelled when its breaker trips.
-    pub(super) fn until_blocked(
-        self,
-        breakers: &'b CircuitBreakers,
-        request: &'b ModelRequest,
-    ) -> BudgetLease<'b> {
-        BudgetLease {
-            breakers: Some((breakers, request)),
-            ..self
-        }
-    }
-
-    /// The same for a request that has this many replies behind it that could not be used.
-    pub(super) fn after_unusable(self, replies: u32) -> BudgetLease<'b> {
-        BudgetLease {
-            unusable_before: replies,
-            ..self
-        }
-    }
-
+impl BudgetLease<'_> {
     /// The most that an attempt costs if its reply has `reply` tokens.
     fn worst_cost(&self, reply: Tokens) -> Option<Usd> {
         worst_case(self.prices, self.model, self.lane, self.input, reply)
@@ -485,8 +443,9 @@ impl<'b> BudgetLease<'b> {
 
     /// Why the last attempt was refused.
     pub(super) fn refusal(&self) -> BudgetReached {
-        let refusal = *self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
-        refusal.unwrap_or(BudgetReached::Requests { limit: 0 })
+        self.refusal
+            .get()
+            .unwrap_or(BudgetReached::Requests { limit: 0 })
     }
 }
 
@@ -504,7 +463,7 @@ impl AttemptBudget for BudgetLease<'_> {
         {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
-                *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+                self.refusal.set(Some(reached));
                 None
             }
         }

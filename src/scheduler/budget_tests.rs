@@ -22,15 +22,28 @@ impl Priced {
     }
 
     fn lease<'b>(&'b self, budget: &'b Budget, stage: StageName) -> BudgetLease<'b> {
-        BudgetLease::new(
-            budget,
-            &self.prices,
-            stage,
-            &self.model,
-            Lane::Live,
-            Tokens(1000),
-            Tokens(128_000),
-        )
+        lease(budget, &self.prices, stage, &self.model, Tokens(128_000))
+    }
+}
+
+fn lease<'b>(
+    budget: &'b Budget,
+    prices: &'b Prices,
+    stage: StageName,
+    model: &'b ModelRef,
+    longest: Tokens,
+) -> BudgetLease<'b> {
+    BudgetLease {
+        budget,
+        prices,
+        stage,
+        model,
+        lane: Lane::Live,
+        input: Tokens(1000),
+        longest,
+        unusable_before: 0,
+        refusal: Cell::default(),
+        breakers: None,
     }
 }
 
@@ -141,15 +154,7 @@ fn the_first_replies_let_twice_as_many_requests_begin_also_in_another_stage() {
 fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
     let (budget, prices) = (Budget::default(), Prices::default());
     let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-    let lease = BudgetLease::new(
-        &budget,
-        &prices,
-        StageName::Answer,
-        &model,
-        Lane::Live,
-        Tokens(1000),
-        Tokens(1000),
-    );
+    let lease = lease(&budget, &prices, StageName::Answer, &model, Tokens(1000));
     let used = Usage {
         input: Some(Tokens(1000)),
         output: Some(Tokens(100)),
@@ -184,15 +189,7 @@ fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
 fn what_was_sent_and_never_settled_is_unanswered() {
     let (budget, prices) = (Budget::default(), Prices::default());
     let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-    let lease = BudgetLease::new(
-        &budget,
-        &prices,
-        StageName::Answer,
-        &model,
-        Lane::Live,
-        Tokens(1000),
-        Tokens(1000),
-    );
+    let lease = lease(&budget, &prices, StageName::Answer, &model, Tokens(1000));
     let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
     let used = Usage::default();
     for (held, bill) in held.into_iter().zip([

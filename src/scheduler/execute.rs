@@ -136,11 +136,6 @@ impl Executor<'_> {
         }
     }
 
-    fn unreadable_messages(&self, action: &Action, error: &serde_json::Error) -> FailedAction {
-        let message = format!("the messages cannot be read: {error}");
-        self.failure(action, Blame::Infrastructure, message)
-    }
-
     /// Does work that takes processor time, beside the event loop.
     async fn on_blocking_pool<T: Send + 'static>(
         &self,
@@ -178,14 +173,7 @@ impl Executor<'_> {
     /// is used. If it had to be read to compute its digest, that is noted, too.
     pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
         if let Some(output) = reread {
-            self.store.note(
-                record,
-                &ParseResult::Output {
-                    out: output.digest(),
-                    state: None,
-                    parser: PARSER_VERSION,
-                },
-            );
+            self.note_parsed(record, output.digest());
         }
         self.outputs.verify(record)?;
         self.store.touch(record);
@@ -221,38 +209,26 @@ impl Executor<'_> {
                 messages,
                 target_tokens,
             } => {
-                let (rule, target, json) =
-                    (*rule, *target_tokens, self.read_input(action, messages)?);
-                let computed = self.on_blocking_pool(action, move || {
-                    let messages: Vec<Message> = serde_json::from_str(&json)?;
-                    Ok::<_, serde_json::Error>(compress::compute(
-                        rule,
-                        target,
-                        &messages,
-                        &count_tokens,
-                    ))
-                });
-                let computed = computed
-                    .await?
-                    .map_err(|error| self.unreadable_messages(action, &error))?;
-                (
-                    computed
-                        .map_err(|fault| self.failure(action, Blame::Method, fault.to_string()))?,
-                    None,
-                )
+                let (rule, target) = (*rule, *target_tokens);
+                let messages = self.read_list::<Message>(action, messages)?;
+                let computed = self
+                    .on_blocking_pool(action, move || {
+                        compress::compute(rule, target, &messages, &count_tokens)
+                    })
+                    .await?;
+                let failed = |fault| self.failure(action, Blame::Method, format!("{fault}"));
+                (computed.map_err(failed)?, None)
             }
             Computation::StandIn(request) => (
                 self.stand_in(action, request).await?.into_bytes(),
                 Some(Dialect::Lexical),
             ),
         };
-        let (body, meta) = (
-            Bytes::from(body),
-            EntryMeta {
-                dialect,
-                ..self.describe(action, began.elapsed())
-            },
-        );
+        let body = Bytes::from(body);
+        let meta = EntryMeta {
+            dialect,
+            ..self.describe(action, began.elapsed())
+        };
         let record = self
             .store
             .put_reply(action.key, &meta.header(), body.clone())
@@ -395,10 +371,18 @@ impl Executor<'_> {
         } else {
             self.store.unusable_in_batch(&action.key)
         };
-        let lease = self
-            .lease(action, &model, &call, input)
-            .until_blocked(breakers, request)
-            .after_unusable(before);
+        let lease = BudgetLease {
+            budget: self.budget,
+            prices: self.prices,
+            stage: action.task.stage(),
+            model: &model,
+            lane: self.most_expensive_lane(&call, &model),
+            input,
+            longest: self.longest_reply(&model, &call),
+            unusable_before: before,
+            refusal: Cell::default(),
+            breakers: Some((breakers, request)),
+        };
         let mut attempt = 1 + before;
         loop {
             let stored = &Cell::new(None);
@@ -449,27 +433,6 @@ impl Executor<'_> {
             }
             attempt += 1;
         }
-    }
-
-    /// What limits the cost of asking `model`, with about `input` tokens.
-    fn lease<'b>(
-        &'b self,
-        action: &Action,
-        model: &'b ModelRef,
-        call: &Call,
-        input: Tokens,
-    ) -> BudgetLease<'b> {
-        let longest = self.longest_reply(model, call);
-        let lane = self.most_expensive_lane(call, model);
-        BudgetLease::new(
-            self.budget,
-            self.prices,
-            action.task.stage(),
-            model,
-            lane,
-            input,
-            longest,
-        )
     }
 
     /// Notes how a reply of `model` was read, and the model that it names.
@@ -593,13 +556,13 @@ impl Executor<'_> {
                     input.0, window.0
                 );
                 let hint = "compress harder, move the point, or use a model with a larger window";
-                let (class, hint) = (Some(ErrorClass::TooLong), Some(hint.to_owned()));
-                Err(FailedAction {
-                    class,
-                    hint,
-                    ..self.failure(action, Blame::Method, message)
-                }
-                .into())
+                let failure = CallFailure {
+                    class: ErrorClass::TooLong,
+                    message,
+                    hint: Some(hint.to_owned()),
+                    attempts: 0,
+                };
+                Err(self.failed_call(action, &failure).into())
             }
             _ => Ok(()),
         }
@@ -695,21 +658,15 @@ impl Executor<'_> {
 
     /// An action whose call failed. The method answers for what is too long.
     pub(super) fn failed_call(&self, action: &Action, failure: &CallFailure) -> FailedAction {
-        let CallFailure {
-            class,
-            message,
-            hint,
-            ..
-        } = failure.clone();
-        let blame = if class == ErrorClass::TooLong {
+        let blame = if failure.class == ErrorClass::TooLong {
             Blame::Method
         } else {
             Blame::Infrastructure
         };
         FailedAction {
-            class: Some(class),
-            hint,
-            ..self.failure(action, blame, message)
+            class: Some(failure.class),
+            hint: failure.hint.clone(),
+            ..self.failure(action, blame, &*failure.message)
         }
     }
 
@@ -751,7 +708,10 @@ impl Executor<'_> {
         value: &InputValue,
     ) -> Result<Vec<T>, ExecutionError> {
         let list = serde_json::from_str(&self.read_input(action, value)?);
-        list.map_err(|error| self.unreadable_messages(action, &error).into())
+        list.map_err(|error| {
+            let message = format!("the messages cannot be read: {error}");
+            self.failure(action, Blame::Infrastructure, message).into()
+        })
     }
 
     fn read_prompt(&self, action: &Action, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {
@@ -787,14 +747,7 @@ impl Executor<'_> {
             (record.usage, record.cost)
         });
         if let Some(record) = record {
-            self.store.note(
-                &record,
-                &ParseResult::Output {
-                    out,
-                    state: None,
-                    parser: PARSER_VERSION,
-                },
-            );
+            self.note_parsed(&record, out);
         }
         let usage = output.usage().map_or(usage, |reported| reported.tokens);
         let resolved = Resolved {
@@ -810,6 +763,13 @@ impl Executor<'_> {
             repeated: Tokens(0),
             usage_warning: None,
         }
+    }
+
+    /// Notes that a record holds an output with this digest.
+    fn note_parsed(&self, record: &Record, out: Digest) {
+        let (state, parser) = (None, PARSER_VERSION);
+        self.store
+            .note(record, &ParseResult::Output { out, state, parser });
     }
 
     pub(super) fn note_unreadable(&self, record: Option<Record>, fault: &str) {

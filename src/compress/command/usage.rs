@@ -15,60 +15,26 @@ pub struct ProgramUsage {
     pub cost: Option<Usd>,
 }
 
-/// Paths to the same number in different SDKs.
-type Spellings = &'static [&'static [&'static str]];
+// Paths to the same number in different SDKs, divided by `|`.
 
-const INPUT: Spellings = &[
-    &["input_tokens"],
-    &["prompt_tokens"],
-    &["inputTokens"],
-    &["promptTokens"],
-    &["promptTokenCount"],
-    &["prompt_token_count"],
-    &["input"],
-];
-const OUTPUT: Spellings = &[
-    &["output_tokens"],
-    &["completion_tokens"],
-    &["outputTokens"],
-    &["completionTokens"],
-    &["output"],
-];
+const INPUT: &str =
+    "input_tokens|prompt_tokens|inputTokens|promptTokens|promptTokenCount|prompt_token_count|input";
+const OUTPUT: &str = "output_tokens|completion_tokens|outputTokens|completionTokens|output";
 /// Gemini counts thoughts beside the output, not in it.
-const CANDIDATES: Spellings = &[&["candidatesTokenCount"], &["candidates_token_count"]];
-const THOUGHTS: Spellings = &[&["thoughtsTokenCount"], &["thoughts_token_count"]];
+const CANDIDATES: &str = "candidatesTokenCount|candidates_token_count";
+const THOUGHTS: &str = "thoughtsTokenCount|thoughts_token_count";
 /// Cache reads that the input includes.
-const CACHED_OF_INPUT: Spellings = &[
-    &["prompt_tokens_details", "cached_tokens"],
-    &["input_tokens_details", "cached_tokens"],
-    &["input_token_details", "cache_read"],
-    &["cachedContentTokenCount"],
-    &["cached_content_token_count"],
-    &["cachedInputTokens"],
-    &["cached_input_tokens"],
-    &["cache_read_tokens"],
-];
-const WRITTEN_OF_INPUT: Spellings = &[
-    &["input_token_details", "cache_creation"],
-    &["cache_write_tokens"],
-];
+const CACHED_OF_INPUT: &str = "prompt_tokens_details.cached_tokens|input_tokens_details.cached_tokens|\
+    input_token_details.cache_read|cachedContentTokenCount|cached_content_token_count|cachedInputTokens|\
+    cached_input_tokens|cache_read_tokens";
+const WRITTEN_OF_INPUT: &str = "input_token_details.cache_creation|cache_write_tokens";
 /// Cache reads that the input does not include.
-const CACHED_BESIDE: Spellings = &[&["cache_read_input_tokens"], &["cacheRead"]];
-const WRITTEN_BESIDE: Spellings = &[&["cache_creation_input_tokens"], &["cacheWrite"]];
-const REASONING: Spellings = &[
-    &["completion_tokens_details", "reasoning_tokens"],
-    &["output_tokens_details", "reasoning_tokens"],
-    &["output_token_details", "reasoning"],
-    &["reasoningTokens"],
-    &["reasoning_tokens"],
-];
-const CALLS: Spellings = &[&["calls"], &["requests"]];
-const COST: Spellings = &[
-    &["cost"],
-    &["cost", "total"],
-    &["cost_usd"],
-    &["accumulated_cost"],
-];
+const CACHED_BESIDE: &str = "cache_read_input_tokens|cacheRead";
+const WRITTEN_BESIDE: &str = "cache_creation_input_tokens|cacheWrite";
+const REASONING: &str = "completion_tokens_details.reasoning_tokens|output_tokens_details.reasoning_tokens|\
+    output_token_details.reasoning|reasoningTokens|reasoning_tokens";
+const CALLS: &str = "calls|requests";
+const COST: &str = "cost|cost.total|cost_usd|accumulated_cost";
 
 /// Reads `usage`.
 ///
@@ -167,21 +133,23 @@ fn read_tokens(object: &Map<String, Value>) -> Result<Usage, CompressFault> {
 }
 
 /// The first of these values that is neither absent nor null nor an object, with its path.
-fn find(object: &Map<String, Value>, spellings: Spellings) -> Option<(String, &Value)> {
-    spellings.iter().find_map(|path| {
-        let (first, rest) = path.split_first()?;
-        let value = rest
-            .iter()
-            .try_fold(object.get(*first)?, |value, key| value.get(key))?;
-        (!value.is_null() && !value.is_object()).then(|| (path.join("."), value))
+fn find<'o>(
+    object: &'o Map<String, Value>,
+    paths: &'static str,
+) -> Option<(&'static str, &'o Value)> {
+    paths.split('|').find_map(|path| {
+        let mut keys = path.split('.');
+        let first = object.get(keys.next()?)?;
+        let value = keys.try_fold(first, |value, key| value.get(key))?;
+        (!value.is_null() && !value.is_object()).then_some((path, value))
     })
 }
 
 fn read_count(
     object: &Map<String, Value>,
-    spellings: Spellings,
+    paths: &'static str,
 ) -> Result<Option<Tokens>, CompressFault> {
-    let Some((name, value)) = find(object, spellings) else {
+    let Some((name, value)) = find(object, paths) else {
         return Ok(None);
     };
     let fault = || {

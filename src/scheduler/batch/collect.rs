@@ -30,7 +30,6 @@ pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
 /// The outcome of one line.
 #[derive(Clone, Debug)]
 pub(super) struct LineResult {
-    pub(super) attempt: u8,
     pub(super) outcome: LineOutcome,
     pub(super) usage: Option<Usage>,
     pub(super) charge: Option<Usd>,
@@ -41,18 +40,22 @@ pub(super) struct LineResult {
 }
 
 impl LineResult {
-    fn without_reply(
-        line: &BatchLine,
-        outcome: LineOutcome,
-        failure: Option<CallFailure>,
-    ) -> LineResult {
+    fn without_reply(outcome: LineOutcome, failure: Option<CallFailure>) -> LineResult {
         LineResult {
-            attempt: line.attempt,
             outcome,
             usage: None,
             charge: Some(Usd(0.0)),
             failure,
             unkept: None,
+        }
+    }
+
+    fn stored(usage: Usage, charge: Option<Usd>, unkept: Option<UnusableReply>) -> LineResult {
+        LineResult {
+            usage: Some(usage),
+            charge,
+            unkept,
+            ..LineResult::without_reply(LineOutcome::Stored, None)
         }
     }
 }
@@ -147,15 +150,9 @@ async fn close_refused(
         hint: None,
         attempts: 1,
     };
+    let failed = LineResult::without_reply(LineOutcome::Failed, Some(failure));
     let lines = tracked.batch.intent.lines.iter();
-    let outcomes: Outcomes = lines
-        .map(|line| {
-            (
-                line.key,
-                LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone())),
-            )
-        })
-        .collect();
+    let outcomes: Outcomes = lines.map(|line| (line.key, failed.clone())).collect();
     close(executor, tracked, &outcomes, BatchClosing::Collected).await?;
     Ok(outcomes)
 }
@@ -306,17 +303,12 @@ async fn close(
 ) -> Result<(), CacheError> {
     let intent = &tracked.batch.intent;
     let lines = intent.lines.iter().filter_map(|line| {
-        let LineResult {
-            attempt,
-            outcome,
-            charge,
-            ..
-        } = outcomes.get(&line.key)?.clone();
+        let result = outcomes.get(&line.key)?;
         Some(ClosedLine {
             key: line.key,
-            attempt,
-            outcome,
-            charge,
+            attempt: line.attempt,
+            outcome: result.outcome,
+            charge: result.charge,
         })
     });
     let lines = lines.collect();
@@ -430,17 +422,7 @@ impl<'c, 'e> Collector<'c, 'e> {
         {
             let outcome = match self.stored_since(line) {
                 // Stored by an earlier collection, or by a process that was killed.
-                Some(Record { usage, cost, .. }) => {
-                    let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
-                    LineResult {
-                        attempt,
-                        outcome,
-                        usage: Some(usage),
-                        charge: cost,
-                        failure: None,
-                        unkept: None,
-                    }
-                }
+                Some(Record { usage, cost, .. }) => LineResult::stored(usage, cost, None),
                 None if may_be_billed => self.lose(line).await?,
                 None => self.unfinished(line, "the results lack it").await?,
             };
@@ -467,11 +449,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             }
             BatchReply::Unfinished(why) => self.unfinished(line, &why).await,
             BatchReply::Failed(failure) => self.fail(line, failure).await,
-            BatchReply::Cancelled => Ok(LineResult::without_reply(
-                line,
-                LineOutcome::Cancelled,
-                None,
-            )),
+            BatchReply::Cancelled => Ok(LineResult::without_reply(LineOutcome::Cancelled, None)),
         }
     }
 
@@ -504,15 +482,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             };
             self.store.put_reply(line.key, &meta.header(), body).await?;
         }
-        let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
-        Ok(LineResult {
-            attempt,
-            outcome,
-            usage: Some(billing.usage),
-            charge,
-            failure: None,
-            unkept,
-        })
+        Ok(LineResult::stored(billing.usage, charge, unkept))
     }
 
     /// Why a reply to an action that has an output is not stored, if so.
@@ -555,11 +525,7 @@ impl<'c, 'e> Collector<'c, 'e> {
     /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
         if u32::from(line.attempt) < self.intent.max_attempts {
-            return Ok(LineResult::without_reply(
-                line,
-                LineOutcome::Unfinished,
-                None,
-            ));
+            return Ok(LineResult::without_reply(LineOutcome::Unfinished, None));
         }
         let attempts = u32::from(line.attempt);
         let message =
@@ -607,7 +573,6 @@ impl<'c, 'e> Collector<'c, 'e> {
             )
             .await?;
         Ok(LineResult::without_reply(
-            line,
             LineOutcome::Failed,
             Some(failure),
         ))

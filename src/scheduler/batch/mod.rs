@@ -316,7 +316,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 .get(&line.key)
                 .filter(|result| result.outcome == LineOutcome::Unfinished);
             self.attempts
-                .insert(line.key, unfinished.map_or(0, |result| result.attempt));
+                .insert(line.key, unfinished.map_or(0, |_| line.attempt));
             let Some(action) = self.waiting.remove(&line.key) else {
                 continue;
             };
@@ -488,7 +488,6 @@ mod tests {
         let costs = [Some(Usd(0.1)), None, Some(Usd(0.0))];
         let outcome = LineOutcome::Stored;
         let results = costs.map(|charge| LineResult {
-            attempt: 1,
             outcome,
             usage: None,
             charge,
