@@ -213,7 +213,7 @@ mod tests {
             recorded: vec![RecordedCompaction {
                 message: at,
                 summary: Some("It is in src/kept.rs and src/old.rs.".to_owned()),
-                kept: vec![at - 1..at],
+                kept: std::iter::once(at - 1..at).collect(),
                 ..RecordedCompaction::default()
             }],
             messages,
