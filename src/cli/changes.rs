@@ -148,6 +148,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_text_that_the_cache_lacks_is_named() {
+        let change = |cause| Change {
+            cause,
+            what: "prompts/a.md".to_owned(),
+            values: None,
+            texts: Some((Digest::hash("old"), Digest::hash("new"))),
+        };
+        let told = |cause, stored: &[&str]| {
+            let text = |digest: &Digest| {
+                let mut stored = stored.iter();
+                let found = stored.find(|text| Digest::hash(text) == *digest);
+                found.map(ToString::to_string)
+            };
+            let reason = Reason::from(vec![change(cause)]);
+            let blocks = reason_blocks(&reason, TextStyle::Plain, None, &text);
+            crate::report::styled(&blocks, usize::MAX).plain()
+        };
+        let missing = "prompts/a.md: the earlier text is not in this cache\n";
+        assert!(told(StaleCause::Prompt, &["new"]).ends_with(missing));
+        assert!(told(StaleCause::Prompt, &["old", "new"]).contains("\n  -old\n  +new\n"));
+        let output = told(StaleCause::Upstream, &["new"]);
+        assert_eq!(output, "upstream output changed: prompts/a.md\n");
+    }
+
+    #[test]
     fn only_what_changed_within_the_lines_counts() {
         let text = "a\nb\nc\nd\n";
         let edited = hunks(text, "a\nb\nc\nD\n", 1);

@@ -131,7 +131,7 @@ fn a_list_of_entries_is_no_wider_than_the_terminal() {
         .map(|line| line.trim_end().chars().count())
         .max();
     assert!(
-        screen.contains("harbor · point 1") && widest <= Some(100),
+        screen.contains("harbor · full · run 1 · point 1") && widest <= Some(100),
         "{screen}"
     );
 }

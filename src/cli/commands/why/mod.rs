@@ -258,7 +258,8 @@ fn step_lines(
         };
         let blocks = reason_blocks(reason, style, Some(&place), text);
         let differs = console.styled(&styled(&blocks, usize::MAX));
-        lines.extend(differs.lines().map(|line| format!("  {line}")));
+        let differs = differs.lines().map(|line| format!("  {line}"));
+        lines.extend(differs.map(|line| line.trim_end().to_owned()));
     }
     if let Some(failure) = step.failure {
         let failed = console.labelled(
