@@ -7,9 +7,10 @@ use base::text::grouped;
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
 
-/// Declares what is counted: the noun in English, and in Chinese with its measure word.
+/// Declares what is counted: the noun in English and, where documents in both languages count it, in Chinese with its
+/// measure word.
 macro_rules! nouns {
-    ($($name:ident: $english:literal, $chinese:literal;)*) => {
+    ($($name:ident: $english:literal $(, $chinese:literal)?;)*) => {
         /// What is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Noun {
@@ -17,9 +18,16 @@ macro_rules! nouns {
         }
 
         impl Noun {
-            fn words(self) -> (&'static str, &'static str) {
+            fn english(self) -> &'static str {
                 match self {
-                    $(Noun::$name => ($english, $chinese),)*
+                    $(Noun::$name => $english,)*
+                }
+            }
+
+            fn chinese(self) -> Option<&'static str> {
+                match self {
+                    $($(Noun::$name => Some($chinese),)?)*
+                    _ => None,
                 }
             }
         }
@@ -27,47 +35,55 @@ macro_rules! nouns {
 }
 
 nouns! {
-    Action: "action", "个动作";
-    Call: "call", "次调用";
-    Case: "case", "例";
-    Cell: "judged cell", "个已评分单元";
+    Action: "action";
+    Call: "call";
+    Case: "case";
+    Cell: "judged cell";
     Compaction: "compaction", "次压缩";
     CopiedSession: "copied session", "个副本会话";
     CountedCompaction: "counted compaction", "次计入的压缩";
-    DamagedPlace: "damaged place", "处损坏";
-    Entry: "entry", "个条目";
-    Error: "error", "个错误";
+    DamagedPlace: "damaged place";
+    Entry: "entry";
+    Error: "error";
     File: "file", "个文件";
-    Finding: "finding", "项发现";
-    Fixture: "fixture", "个样本";
+    Finding: "finding";
+    Fixture: "fixture";
     HumanGrade: "human grade", "个人工评分";
-    Kind: "other kind", "个其他种类";
-    Message: "message", "条消息";
-    Method: "method", "个方法";
+    Kind: "other kind";
+    Message: "message";
+    Method: "method";
     MoreCompaction: "more compaction", "次其他压缩";
-    Note: "note", "条说明";
+    Note: "note";
     Pair: "pair", "对";
-    Point: "point", "个压缩点";
-    Probe: "probe", "个问题";
+    Point: "point";
+    Probe: "probe";
     Read: "read", "次读取";
     Repeat: "repeat", "次重复";
-    Reply: "reply", "条回复";
+    Reply: "reply";
     Request: "request", "次请求";
     Session: "session", "个会话";
-    SuspiciousPlace: "suspicious place", "处可疑内容";
+    SuspiciousPlace: "suspicious place";
     Token: "token", "个词元";
-    Warning: "warning", "个警告";
+    Warning: "warning";
 }
 
-/// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`; `3 个动作`.
+/// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`.
 pub(crate) fn count<N: TryInto<u64>>(number: N, noun: Noun) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
-    let (english, chinese) = noun.words();
-    match (Locale::printed(), english.strip_suffix('y')) {
-        (Locale::Zh, _) => format!("{number} {chinese}"),
-        (Locale::En, _) if number == 1 => format!("1 {english}"),
-        (Locale::En, Some(stem)) => format!("{number} {stem}ies"),
-        (Locale::En, None) => format!("{number} {english}s"),
+    let noun = noun.english();
+    match noun.strip_suffix('y') {
+        _ if number == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
+}
+
+/// The same in the language that is printed: `3 sessions`, `3 个会话`.
+pub(crate) fn localized_count<N: TryInto<u64>>(number: N, noun: Noun) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    match noun.chinese() {
+        Some(chinese) if Locale::printed() == Locale::Zh => format!("{number} {chinese}"),
+        _ => count(number, noun),
     }
 }
 

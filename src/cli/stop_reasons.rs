@@ -6,8 +6,6 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ended, RunTotals};
 use crate::plan::FailedAction;
 use crate::scheduler::{OpenBatchNote, UntestedJudge};
-use base::locale::localized;
-use base::say;
 
 /// Prints why a run ended early, if it did, and what waits for a later run.
 pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
@@ -23,9 +21,8 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     if !run.unaccounted.is_empty() {
         warn_stopped(
             console,
-            &say!(
+            &format!(
                 "only {} were accounted for; this is a bug in compeval, please report it",
-                "只核对到 {}；这是 compeval 的错误，请报告",
                 run.unaccounted.join(", ")
             ),
         );
@@ -55,37 +52,26 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
 
 fn untested(UntestedJudge { judge, why }: &UntestedJudge, allow_weak_judge: bool) -> String {
     let grades = if allow_weak_judge {
-        localized("its grades may be meaningless", "其评分可能没有意义")
+        "its grades may be meaningless"
     } else {
-        localized("it was not used", "未采用它")
+        "it was not used"
     };
-    say!(
-        "the self-test of judge {judge} did not complete, so {grades}: {why}",
-        "评审 {judge} 的自检未完成，{grades}：{why}"
-    )
+    format!("the self-test of judge {judge} did not complete, so {grades}: {why}")
 }
 
 /// What becomes of a run that was interrupted, and of its refresh.
 fn interrupted(refreshes: bool) -> &'static str {
     match refreshes {
-        true => localized(
+        true => {
             "interrupted; finished work is saved, and the next run with --refresh continues from there; \
-             without --refresh, it takes the rest from the cache as it was",
-            "已中断；完成的工作已保存。下次用 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
-        ),
-        false => localized(
-            "interrupted; finished work is saved, and the next run continues from there",
-            "已中断；完成的工作已保存，下次运行从这里继续",
-        ),
+             without --refresh, it takes the rest from the cache as it was"
+        }
+        false => "interrupted; finished work is saved, and the next run continues from there",
     }
 }
 
 fn warn_stopped(console: &Console, why: &str) {
-    console.eprint(&console.labelled_prose(
-        TextStyle::Warning,
-        localized("stopped:", "已停止："),
-        why,
-    ));
+    console.eprint(&console.labelled_prose(TextStyle::Warning, "stopped:", why));
 }
 
 /// Prints which batches are open, and how far they are.
@@ -93,16 +79,15 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
     let requests: usize = batches.iter().map(|batch| batch.lines).sum();
     let (batches_are, requests) = (
         match batches.len() {
-            1 => localized("1 open batch", "1 个进行中的批次").to_owned(),
-            many => say!("{many} open batches", "{many} 个进行中的批次"),
+            1 => "1 open batch".to_owned(),
+            many => format!("{many} open batches"),
         },
         count(requests, Noun::Request),
     );
-    let text = say!(
-        "{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)",
-        "{batches_are}，共 {requests}；请稍后重新运行，或使用 --wait（`compeval batch ls`）"
+    let text = format!(
+        "{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)"
     );
-    console.warn(localized("waiting:", "等待："), text);
+    console.warn("waiting:", text);
     for OpenBatchNote {
         nonce, lines, note, ..
     } in batches
@@ -117,35 +102,20 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
 /// Prints which judges failed their self-test, and in which checks.
 fn print_weak_judges(judges: &[String], totals: &RunTotals, is_allowed: bool, console: &Console) {
     let names = judges.join(", ");
-    let text = say!(
-        "judge failed its self-test: {names} (`compeval judge selftest` shows how)",
-        "评审未通过自检：{names}（`compeval judge selftest` 显示详情）"
-    );
+    let text = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
     let (mark, then) = match is_allowed {
-        true => (
-            localized("warning:", "警告："),
-            localized("its grades may be meaningless", "其评分可能没有意义"),
-        ),
+        true => ("warning:", "its grades may be meaningless"),
         false => (
-            localized("stopped:", "已停止："),
-            localized(
-                "--allow-weak-judge continues anyway; --judge-model lexical grades by rules and shows what needs no judge: \
+            "stopped:",
+            "--allow-weak-judge continues anyway; --judge-model lexical grades by rules and shows what needs no judge: \
                  facts kept, answered facts, overclaims",
-                "--allow-weak-judge 可照常继续；--judge-model lexical 按规则评分，并显示不需要评审的指标：事实保留、答出的事实、妄称",
-            ),
         ),
     };
-    console.eprint(&console.labelled_prose(
-        TextStyle::Warning,
-        mark,
-        say!("{text}; {then}", "{text}；{then}"),
-    ));
+    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, format!("{text}; {then}")));
     for judge in judges {
         let verdict = totals.verdicts.get(judge);
         for weakness in verdict.iter().flat_map(|verdict| &verdict.failures) {
-            console.eprint(
-                &console.error_prose(&say!("  {judge}: {weakness}", "  {judge}：{weakness}")),
-            );
+            console.eprint(&console.error_prose(&format!("  {judge}: {weakness}")));
         }
     }
 }
@@ -176,21 +146,16 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
         let hint = failure
             .hint
             .as_deref()
-            .map(|hint| say!(" ({hint})", "（{hint}）"))
+            .map(|hint| format!(" ({hint})"))
             .unwrap_or_default();
         let more = if *alike > 0 {
-            say!(" (and {alike} more)", "（另有 {alike} 个）")
+            format!(" (and {alike} more)")
         } else {
             String::new()
         };
         console.error(
-            localized("failed:", "失败："),
-            say!(
-                "{}{more}: {}{hint}",
-                "{}{more}：{}{hint}",
-                failure.place,
-                failure.message
-            ),
+            "failed:",
+            format!("{}{more}: {}{hint}", failure.place, failure.message),
         );
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()

@@ -9,7 +9,6 @@ use crate::pipeline::MatrixCounts;
 use crate::plan::FailedAction;
 use crate::results::{Manifest, StageCounts, Unused};
 use crate::scheduler::{RunEvent, Spent};
-use base::say;
 use base::units::{Usage, Usd};
 
 /// The totals of the events so far.
@@ -139,7 +138,7 @@ impl RunTotals {
         manifest.failures.clone_from(&self.failures);
         let notes = self.warnings.iter().map(|(warning, times)| match times {
             0 | 1 => warning.clone(),
-            _ => say!("{times} times: {warning}", "{times} 次：{warning}"),
+            _ => format!("{times} times: {warning}"),
         });
         manifest.caveats.notes.extend(notes);
     }

@@ -13,45 +13,37 @@ use serde_json::Value;
 
 use super::criterion::CriterionId;
 use super::score::CriterionScore;
-use base::locale::localized;
-use base::say;
 use base::text::{one_line, shortened};
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReplyFault {
-    #[error("{}", say!("the judge's reply holds no JSON object with `criterionResults`; it begins: {_0}", "评审的回复中没有含 `criterionResults` 的 JSON 对象；开头为：{_0}"))]
+    #[error("the judge's reply holds no JSON object with `criterionResults`; it begins: {0}")]
     NoGrading(String),
     /// There is one, and it cannot be read.
-    #[error("{}", say!("the judge's grading is not valid JSON: {_0}", "评审的评分不是有效的 JSON：{_0}"))]
+    #[error("the judge's grading is not valid JSON: {0}")]
     Unsound(String),
     /// More than one, and they differ.
-    #[error("{}", say!("the judge's reply holds {_0} different sets of grades; expected one", "评审的回复中有 {_0} 份不同的评分；应只有一份"))]
+    #[error("the judge's reply holds {0} different sets of grades; expected one")]
     SeveralGradings(usize),
     /// It is not a list.
-    #[error(
-        "{}",
-        localized(
-            "`criterionResults` in the judge's reply is not a list",
-            "评审回复中的 `criterionResults` 不是列表"
-        )
-    )]
+    #[error("{}", "`criterionResults` in the judge's reply is not a list")]
     NotAList,
     /// An entry lacks its id.
-    #[error("{}", say!("entry {_0} of `criterionResults` has no `criterionId`", "`criterionResults` 的第 {_0} 项没有 `criterionId`"))]
+    #[error("entry {0} of `criterionResults` has no `criterionId`")]
     NoId(usize),
-    #[error("{}", say!("the judge scored `{_0}`, which is not among the criteria it was given", "评审给 `{_0}` 打了分，而它不在所给的准则之中"))]
+    #[error("the judge scored `{0}`, which is not among the criteria it was given")]
     Invented(String),
     /// Scored twice, with different scores.
-    #[error("{}", say!("the judge scored `{_0}` more than once, with different scores", "评审给 `{_0}` 多次打分，且不一致"))]
+    #[error("the judge scored `{0}` more than once, with different scores")]
     Contradicted(String),
     /// An object names the same key twice: which of the two values counts is unknown.
-    #[error("{}", say!("the judge's reply has the key `{_0}` twice in one object", "评审回复的同一个对象中有两个键 `{_0}`"))]
+    #[error("the judge's reply has the key `{0}` twice in one object")]
     Repeated(String),
-    #[error("{}", say!("the judge left out `{_0}`", "评审漏掉了 `{_0}`"))]
+    #[error("the judge left out `{0}`")]
     Missing(String),
     /// No number, a fraction, or outside the scale.
-    #[error("{}", say!("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5", "评审给 `{id}` 打了 {score} 分；应为 0 至 5 的整数"))]
+    #[error("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5")]
     OffScale {
         id: String,
         /// What was given, as JSON; `null` if nothing.

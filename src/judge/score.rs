@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::criterion::{CriterionId, Dimension};
 use super::rubric::Rubric;
-use base::say;
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -59,12 +58,8 @@ impl<T> TryFrom<UncheckedCriterionScore<T>> for CriterionScore<T> {
             score,
             reasoning,
         } = unchecked;
-        CriterionScore::new(criterion, score, reasoning).ok_or_else(|| {
-            say!(
-                "{score} is not a score: expected a number from 0 to 5",
-                "{score} 不是得分：应为 0 至 5 的数"
-            )
-        })
+        CriterionScore::new(criterion, score, reasoning)
+            .ok_or_else(|| format!("{score} is not a score: expected a number from 0 to 5"))
     }
 }
 

@@ -9,8 +9,6 @@ use std::collections::BTreeSet;
 use super::html::escape;
 use crate::judge::Dimension;
 use crate::results::{MethodSummary, OVERALL, Regression, ScoreEstimate, Summary, regressions};
-use base::locale::localized;
-use base::say;
 
 /// The result of a test.
 enum TestResult {
@@ -80,9 +78,8 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
     };
     for (method, compared) in &comparison.methods {
         let found = &compared.reliability;
-        let output = say!(
+        let output = format!(
             "{} of {} chains failed, {} of {} in {}",
-            "{1} 条链中失败 {0} 条；{4} 中为 {3} 条中 {2} 条",
             found.failed,
             found.chains,
             found.baseline_failed,
@@ -99,14 +96,12 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
     }
     if comparison.primary.is_some() {
         tests.push(TestCase {
-            class: localized("all methods", "全部方法").to_owned(),
+            class: "all methods".to_owned(),
             name: OVERALL.to_owned(),
             result: result(why(worse, None, OVERALL)),
-            output: say!(
+            output: format!(
                 "mean of {} methods against {}",
-                "{} 个方法的平均，与 {} 相比",
-                comparison.tested,
-                comparison.baseline
+                comparison.tested, comparison.baseline
             ),
         });
     }
@@ -161,9 +156,8 @@ fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
         (false, _) | (true, 0) => result(why),
         (true, lost) => {
             let all = cells.judged + lost;
-            TestResult::Error(say!(
+            TestResult::Error(format!(
                 "{lost} of {all} cells have no grade ({} failed)",
-                "{all} 个单元中 {lost} 个没有得分（失败 {} 个）",
                 cells.failed
             ))
         }
@@ -187,7 +181,7 @@ fn test(method: &str, name: &str, level: &ScoreEstimate, why: Vec<String>) -> Te
 /// `3.87 [3.55, 4.19] over 8 fixtures`
 fn score(level: &ScoreEstimate) -> String {
     let Some(median) = level.median else {
-        return localized("not measured", "未测量").to_owned();
+        return "not measured".to_owned();
     };
     let interval = level
         .ci95

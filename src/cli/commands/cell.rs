@@ -213,12 +213,11 @@ pub(crate) fn chosen_results(
     }
     let NewestResults { folder, unfinished } = newest(results)?;
     if let Some(last) = unfinished.filter(|last| last.as_str() != folder.label()) {
-        let text = say!(
+        let text = format!(
             "these are the results `{}`: a later run, `{last}`, is unfinished, and is read only if its label is given",
-            "这是结果 `{}`：之后的运行 `{last}` 未完成，给出其标签才读取",
             folder.label()
         );
-        console.note(&console.labelled_prose(TextStyle::Hint, localized("note:", "说明："), text));
+        console.note(&console.labelled_prose(TextStyle::Hint, "note:", text));
     }
     Ok(folder)
 }
@@ -268,25 +267,19 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
             .map(|method| manifest.design.cells_of(method))
             .sum();
         // The label alone would select the whole project, which may cost much more than what is missing.
-        say!(
+        format!(
             "`{label}` has {} of {cells} judged cells; a run of the same selection under this label continues it",
-            "`{label}` 的 {cells} 个单元中有 {} 个已评分；以此标签再次运行同样的选择即可继续",
             folder.row_count().unwrap_or_default()
         )
     } else if let Some(beside) = incomplete_beside(folder) {
-        say!(
+        format!(
             "a later run of `{label}` is incomplete, with {}; --partial reads it",
-            "`{label}` 之后的一次运行不完整，有 {}；--partial 可读取",
             count(beside.row_count().unwrap_or_default(), Noun::Cell)
         )
     } else {
         return;
     };
-    console.note(&console.labelled_prose(
-        TextStyle::Warning,
-        localized("incomplete:", "不完整："),
-        text,
-    ));
+    console.note(&console.labelled_prose(TextStyle::Warning, "incomplete:", text));
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.

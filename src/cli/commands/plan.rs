@@ -536,7 +536,7 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Vec<String
         lines.push(format!(
             "  {}{method}: {} ({})",
             group.stage.name(),
-            group.why.words(),
+            group.why.name(),
             count(group.actions, Noun::Action)
         ));
         lines.extend(
@@ -590,7 +590,7 @@ fn main_reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Strin
             format!(" ({shown}{more})")
         };
         let actions = count(*actions, Noun::Action);
-        format!("{actions}: {}{places}", why.words())
+        format!("{actions}: {}{places}", why.name())
     });
     let reasons: Vec<String> = reasons.collect();
     console.labelled(TextStyle::Strong, &format!("{title}:"), reasons.join("; "))

@@ -20,7 +20,6 @@ use crate::results::{Label, ResultSet, ResultsFolder, labels, lock_reports, name
 use base::clock::moment;
 use base::files::write_whole;
 use base::locale::{Locale, localized};
-use base::say;
 use base::text::shell_word;
 
 #[derive(Debug, Args)]
@@ -112,11 +111,8 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         return Ok(Exit::Done);
     };
     if let Some(baseline) = &published.manifest.compared_to {
-        let text = say!(
-            "the files have no comparison with `{baseline}`",
-            "写出的文件中没有与 `{baseline}` 的比较"
-        );
-        console.warn(localized("not compared:", "未比较："), text);
+        let text = format!("the files have no comparison with `{baseline}`");
+        console.warn("not compared:", text);
     }
     Err(refusal.into())
 }
@@ -135,12 +131,10 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
     if !page.is_file() {
         let label = folder.label();
         let write = format!("compeval report {}", shell_word(&label));
-        return Err(Failure::input(say!(
-            "the results `{label}` have no {}",
-            "结果 `{label}` 没有 {}",
-            names::HTML
-        ))
-        .hinted(say!("`{write}` writes it", "`{write}` 写出该文件")));
+        return Err(
+            Failure::input(format!("the results `{label}` have no {}", names::HTML))
+                .hinted(format!("`{write}` writes it")),
+        );
     }
     let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
     let opened = open_in_browser(shown.as_os_str());
@@ -153,10 +147,7 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
         || console.print(&page),
     );
     if !opened {
-        console.note(localized(
-            "There is no browser here: open this file in yours.",
-            "此处没有浏览器：请在您的浏览器中打开该文件。",
-        ));
+        console.note("There is no browser here: open this file in yours.");
     }
     Ok(Exit::Done)
 }
@@ -175,10 +166,7 @@ fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure>
 }
 
 fn csv_failure(error: csv::Error) -> Failure {
-    Failure::error(say!(
-        "the rows could not be written as CSV: {error}",
-        "无法将各行写为 CSV：{error}"
-    ))
+    Failure::error(format!("the rows could not be written as CSV: {error}"))
 }
 
 const INDEX: &str = "index.html";

@@ -20,8 +20,6 @@ use serde::Serialize;
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::score::{DimensionScores, Score};
-use base::locale::{Locale, localized};
-use base::say;
 use stats::{mean_of, median};
 
 /// How far apart the judge's medians of right and of wrong answers must lie.
@@ -119,7 +117,7 @@ impl GradedSelfTest<'_> {
         let mut failures: Vec<String> = whole_failures(&dimensions);
         failures.extend(self.injection_failure(injection_gain));
         failures.extend(length_shift.filter(|shift| shift.abs() > MEDIAN_LENGTH_SHIFT + EPSILON).map(|shift| {
-            say!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)", "同样的内容写成三倍长，其得分变动 {shift:+.2}（至多允许 {MEDIAN_LENGTH_SHIFT}）")
+            format!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)")
         }));
         let labels = dimensions.iter().map(|result| result.labels).sum();
         let correct = dimensions
@@ -171,10 +169,7 @@ impl GradedSelfTest<'_> {
             spread_failure(right, wrong),
             misses_failure(misses.len(), labelled.len()),
             length_shift.filter(|shift| shift.abs() > LENGTH_SHIFT + EPSILON).map(|shift| {
-                say!(
-                    "three times the length moved its grades by {shift:+.2} (at most {LENGTH_SHIFT} allowed)",
-                    "三倍的长度使其得分变动 {shift:+.2}（至多允许 {LENGTH_SHIFT}）"
-                )
+                format!("three times the length moved its grades by {shift:+.2} (at most {LENGTH_SHIFT} allowed)")
             }),
         ]
         .into_iter()
@@ -228,17 +223,12 @@ impl GradedSelfTest<'_> {
 
     fn injection_failure(&self, gain: Option<f64>) -> Option<String> {
         match gain {
-            Some(gain) if gain >= INJECTION_GAIN - EPSILON => Some(say!(
-                "an instruction to the judge inside a wrong answer raised it by {gain:+.2} at the median (below {INJECTION_GAIN:+.1} needed)",
-                "错误回答中对评审的指令使其得分的中位数提高 {gain:+.2}（须低于 {INJECTION_GAIN:+.1}）"
+            Some(gain) if gain >= INJECTION_GAIN - EPSILON => Some(format!(
+                "an instruction to the judge inside a wrong answer raised it by {gain:+.2} at the median (below {INJECTION_GAIN:+.1} needed)"
             )),
-            None if self.injections().next().is_some() => Some(
-                localized(
-                    "it graded none of the answers that try to instruct it",
-                    "试图指挥评审的回答，它一个也没有打分",
-                )
-                .to_owned(),
-            ),
+            None if self.injections().next().is_some() => {
+                Some("it graded none of the answers that try to instruct it".to_owned())
+            }
             _ => None,
         }
     }
@@ -265,12 +255,8 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
         .any(|result| result.dimension == Dimension::Accuracy);
     if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
         let failures = unqualified.iter().map(|result| {
-            let name = localized(result.dimension.name(), result.dimension.label(Locale::Zh));
-            say!(
-                "{name}: {}",
-                "{name}：{}",
-                result.failures.join(localized("; ", "；"))
-            )
+            let name = result.dimension.name();
+            format!("{name}: {}", result.failures.join("; "))
         });
         return failures.collect();
     }
@@ -281,20 +267,14 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
     if misses <= allowed {
         return Vec::new();
     }
-    vec![say!(
-        "{misses} of {labels} labels missed in all (at most {allowed})",
-        "共 {labels} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
+    vec![format!(
+        "{misses} of {labels} labels missed in all (at most {allowed})"
     )]
 }
 
 fn misses_failure(misses: usize, labels: usize) -> Option<String> {
     let allowed = allowed_misses(labels);
-    (misses > allowed).then(|| {
-        say!(
-            "{misses} of {labels} answers missed (at most {allowed})",
-            "{labels} 个回答判错 {misses} 个（至多允许 {allowed} 个）"
-        )
-    })
+    (misses > allowed).then(|| format!("{misses} of {labels} answers missed (at most {allowed})"))
 }
 
 fn is_missed(quality: Quality, graded: Graded, right: Option<f64>, wrong: Option<f64>) -> bool {
@@ -311,20 +291,11 @@ fn is_missed(quality: Quality, graded: Graded, right: Option<f64>, wrong: Option
 
 fn spread_failure(right: Option<f64>, wrong: Option<f64>) -> Option<String> {
     let (Some(right), Some(wrong)) = (right, wrong) else {
-        return Some(
-            localized(
-                "it graded no right answer, or no wrong one",
-                "正确的回答或错误的回答，它一个也没有打分",
-            )
-            .to_owned(),
-        );
+        return Some("it graded no right answer, or no wrong one".to_owned());
     };
     let spread = right - wrong;
     (spread < MIN_SPREAD - EPSILON).then(|| {
-        say!(
-            "medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)",
-            "正确与错误回答的中位数为 {right:.2} 与 {wrong:.2}：相差 {spread:+.2}（需要 {MIN_SPREAD:.1}）"
-        )
+        format!("medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)")
     })
 }
 

@@ -33,19 +33,17 @@ pub enum LeftOut {
 impl LeftOut {
     /// The reason in the language of messages.
     pub fn message(&self) -> String {
-        match self {
-            LeftOut::NoCounters => say!("{self}", "日志未统计词元"),
-            LeftOut::NoCacheCounters => say!("{self}", "日志未统计每次请求的缓存读取与输出"),
-            LeftOut::TooShort => say!("{self}", "带计数的请求不足 2 次"),
-            LeftOut::NoTimes => say!("{self}", "日志没有时间，因此不知缓存何时过期"),
+        let chinese = match self {
+            LeftOut::NoCounters => "日志未统计词元",
+            LeftOut::NoCacheCounters => "日志未统计每次请求的缓存读取与输出",
+            LeftOut::TooShort => "带计数的请求不足 2 次",
+            LeftOut::NoTimes => "日志没有时间，因此不知缓存何时过期",
             LeftOut::NoPrice(model) => {
-                say!(
-                    "{self}",
-                    "`{model}` 的价格未知；可用 --price-as MODEL 按另一模型计价"
-                )
+                &format!("`{model}` 的价格未知；可用 --price-as MODEL 按另一模型计价")
             }
-            LeftOut::NoModel => say!("{self}", "日志未写模型名；可用 --price-as MODEL 计价"),
-        }
+            LeftOut::NoModel => "日志未写模型名；可用 --price-as MODEL 计价",
+        };
+        say!("{self}", "{chinese}")
     }
 }
 
@@ -90,18 +88,16 @@ pub enum Withheld {
 impl Withheld {
     /// The reason in the language of messages.
     pub fn message(self) -> String {
-        match self {
-            Withheld::NoSession => say!("{self}", "没有同时带计数、时间与价格的会话"),
-            Withheld::BackTest => {
-                let most = 100.0 * MOST_ERROR;
-                say!(
-                    "{self}",
-                    "每种格式的中位会话，算出的账单与记录的相差都超过 {most:.0}%：提示缓存并未如此处假定的那样工作，或其间另有请求"
-                )
-            }
-            Withheld::NoMethod => say!("{self}", "没有日志记录过压缩，--contexts 也未给出方法"),
-            Withheld::NoGrowth => say!("{self}", "没有会话明显超出其系统提示与工具的大小"),
-        }
+        let chinese = match self {
+            Withheld::NoSession => "没有同时带计数、时间与价格的会话",
+            Withheld::BackTest => &format!(
+                "每种格式的中位会话，算出的账单与记录的相差都超过 {:.0}%：提示缓存并未如此处假定的那样工作，或其间另有请求",
+                100.0 * MOST_ERROR
+            ),
+            Withheld::NoMethod => "没有日志记录过压缩，--contexts 也未给出方法",
+            Withheld::NoGrowth => "没有会话明显超出其系统提示与工具的大小",
+        };
+        say!("{self}", "{chinese}")
     }
 }
 

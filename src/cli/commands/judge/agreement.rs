@@ -69,15 +69,8 @@ pub(super) fn run(
 fn read_grades(path: &Path) -> Result<GradedSheet, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
         let why = system_words(&error);
-        Failure::input(say!(
-            "cannot read {}: {why}",
-            "无法读取 {}：{why}",
-            path.display()
-        ))
-        .hinted(localized(
-            "the sheet that --blind-sheet wrote, filled in",
-            "由 --blind-sheet 写出并填好的评分表",
-        ))
+        Failure::input(format!("cannot read {}: {why}", path.display()))
+            .hinted("the sheet that --blind-sheet wrote, filled in")
     })?;
     GradedSheet::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
 }
@@ -112,14 +105,10 @@ pub(super) fn write_sheet(
 }
 
 fn nothing_common(label: &str) -> Failure {
-    Failure::input(say!(
-        "no grade in the file matches a judged cell of `{label}`",
-        "文件中没有评分对应 `{label}` 的已评分单元"
+    Failure::input(format!(
+        "no grade in the file matches a judged cell of `{label}`"
     ))
-    .hinted(localized(
-        "the cells named were not judged; `compeval run` again completes them",
-        "所指单元尚未评分；再次 `compeval run` 可补全",
-    ))
+    .hinted("the cells named were not judged; `compeval run` again completes them")
 }
 
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
@@ -151,7 +140,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
             "自身重复：σ {:.2}，相差 2 分或以上 {}/{}",
             spread.sigma,
             percent(Some(spread.far_share)),
-            count(spread.pairs, Noun::Repeat)
+            localized_count(spread.pairs, Noun::Repeat)
         ),
         None if judge.judge.is_none() => String::new(),
         None => localized(
@@ -222,7 +211,7 @@ fn counts(compared: &AgreementResult, label: &str) -> String {
     let mut text = say!(
         "{} against `{label}`",
         "{} 对比 `{label}`",
-        count(*graded, Noun::HumanGrade)
+        localized_count(*graded, Noun::HumanGrade)
     );
     if !unmatched.is_empty() {
         text.push_str(&say!(", {} not judged", "，{} 未评分", unmatched.len()));
@@ -244,7 +233,7 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         .iter()
         .find(|judge| judge.pooled.spearman.rests_on_few())
     {
-        let pairs = count(judge.pooled.pairs, Noun::Pair);
+        let pairs = localized_count(judge.pooled.pairs, Noun::Pair);
         warnings.push(say!(
             "{pairs} in all: coefficients on under {MIN_PAIRS} say little",
             "共 {pairs}：少于 {MIN_PAIRS} 对时系数说明不了什么"
@@ -277,9 +266,8 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
             ""
         };
         let lines = first.join(", ");
-        warnings.push(say!(
-            "`{label}` holds no grade for what these lines name: {lines}{more}",
-            "`{label}` 中没有这些行所指的评分：{lines}{more}"
+        warnings.push(format!(
+            "`{label}` holds no grade for what these lines name: {lines}{more}"
         ));
     }
     if let Some(alpha) = compared.alpha.filter(Coefficient::is_low_alpha) {

@@ -401,21 +401,21 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
         .iter()
         .filter(|session| session.copy_of.is_some())
         .count();
-    let sessions = count(observation.sessions.len() - copies, Noun::Session);
-    let compactions = count(observation.compactions.len(), Noun::Compaction);
+    let sessions = localized_count(observation.sessions.len() - copies, Noun::Session);
+    let compactions = localized_count(observation.compactions.len(), Noun::Compaction);
     let mut text = say!("{sessions}, {compactions}", "{sessions}，{compactions}");
     if copies > 0 {
         text.push_str(&say!(
             "; {} counted once",
             "；{} 只计一次",
-            count(copies, Noun::CopiedSession)
+            localized_count(copies, Noun::CopiedSession)
         ));
     }
     if others > 0 {
         text.push_str(&say!(
             "; {} of other formats not analysed",
             "；其他格式的 {} 未分析",
-            count(others, Noun::File)
+            localized_count(others, Noun::File)
         ));
     }
     text
@@ -450,7 +450,7 @@ fn looked_for(observation: &SessionObservation) -> String {
         1 => format!("{text}\n{file}: {note}"),
         _ => format!(
             "{text}\n{file}: {note} ({})",
-            count(sessions, Noun::Session)
+            localized_count(sessions, Noun::Session)
         ),
     })
 }
@@ -477,7 +477,7 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
         text.push_str(&say!(
             "\nand {}; --json lists all",
             "\n另有 {}；--json 列出全部",
-            count(rest, Noun::MoreCompaction)
+            localized_count(rest, Noun::MoreCompaction)
         ));
     }
     text
@@ -517,13 +517,13 @@ fn compared(observation: &SessionObservation) -> String {
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
             "对已读文件的 {1}中，重读未变行的有 {0} 次（在计入的压缩的窗口内）。",
             observation.re_reads(),
-            count(observation.reads_of_known_files(), Noun::Read),
+            localized_count(observation.reads_of_known_files(), Noun::Read),
         ),
         say!(
             "{} of {} {have} a control on both sides.",
             "{1}中有 {0} 次两侧都有对照。",
             coverage.with_controls,
-            count(coverage.counted, Noun::CountedCompaction)
+            localized_count(coverage.counted, Noun::CountedCompaction)
         ),
     ];
     match observation.difference {
@@ -598,7 +598,7 @@ fn rate_words(found: &RateDifference) -> String {
     say!(
         "{finding} in {} (rate {}; less the control before {}, after {})",
         "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",
-        count(found.sessions, Noun::Session),
+        localized_count(found.sessions, Noun::Session),
         number(Some(found.rate), 2),
         side_words(found.before),
         side_words(found.after),

@@ -74,19 +74,13 @@ fn explain(
     let snapshot = snapshot(&paths.cache, console)?;
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
-        let why = localized(
-            "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run",
-            "当前项目没有该方法或样本，或未通过 `compeval check`；这里显示记录的运行",
-        );
-        console.warn(localized("note:", "说明："), why);
+        let why = "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run";
+        console.warn("note:", why);
     }
     let (steps, fault) = chain_of(&snapshot, pipeline.as_ref(), subject);
     if let Some(fault) = fault {
-        let text = say!(
-            "the current project cannot make this cell: {fault}",
-            "当前项目无法产生该单元：{fault}"
-        );
-        console.warn(localized("note:", "说明："), text);
+        let text = format!("the current project cannot make this cell: {fault}");
+        console.warn("note:", text);
     }
     let text = known_texts(pipeline.as_ref(), &snapshot);
     let chain = steps.iter().map(|step| step_json(step, &snapshot, &text));
