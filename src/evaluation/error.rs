@@ -57,7 +57,7 @@ pub enum EvaluationError {
         error: LabelWriterError,
     },
     /// Parts need a remote, and none is named.
-    #[error("the parts of a run meet in a remote, and none is named")]
+    #[error("the parts of a run share their outputs through a remote, and none is set")]
     NoRemote,
     /// The remote does not have the judges' self-test, so every part would pay for it.
     #[error(

@@ -86,11 +86,11 @@ impl LeftOut {
         );
         say(
             self.no_place,
-            "before the first compression point is no place for both of their parts",
+            "there is no room for both of their parts before the first compression point",
         );
         say(
             self.no_item,
-            "the set has no item of their kinds in the language of its user whose objects the session does not mention",
+            "the set has no item of these kinds in the user's language whose objects are new to the session",
         );
         if !self.mentioned.is_empty() {
             let objects: Vec<&str> = self.mentioned.iter().map(String::as_str).collect();

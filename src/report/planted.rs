@@ -244,7 +244,7 @@ pub(super) fn left_alone(summary: &Summary, tr: &Translation) -> Option<String> 
         .find(|kinds| !kinds.is_empty())?
         .join(", ");
     Some(tr.locale.pick(
-        format!("planted items of these kinds are in no figure, because the whole transcript gets under 75% of them right: {kinds}."),
+        format!("planted items of these kinds are excluded from all figures, because the whole transcript gets under 75% of them right: {kinds}."),
         format!("以下种类的植入项不计入任何数字，因为完整会话上答对不到 75%：{kinds}。"),
     ))
 }

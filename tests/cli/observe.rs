@@ -697,7 +697,7 @@ fn a_log_of_hermes_without_what_was_compacted_is_listed_and_not_counted() {
     assert!(
         project
             .read("page.html")
-            .contains("* not counted; the reason stands with the case.")
+            .contains("* not counted; the case gives the reason.")
     );
 }
 

@@ -177,7 +177,7 @@ fn bad_parts_are_refused_by_what_is_wrong() {
     );
     project
         .expect(2, "run --label x --part 1/8")
-        .says(&["meet in a remote", "--remote"]);
+        .says(&["share their outputs through a remote", "--remote"]);
     let untested = part(&project, &remote, 1, "");
     assert_eq!((untested.code, server.count()), (2, 0));
     untested.says(&["self-test is not in", "judge selftest --remote fs://"]);

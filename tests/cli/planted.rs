@@ -199,7 +199,7 @@ fn the_plan_counts_every_request_and_a_control_that_knows_nothing_voids_the_figu
     let void = summary["methods"]["none"]["planted_void"]
         .as_str()
         .expect("void");
-    assert!(void.contains("surely under 85%"), "{void}");
+    assert!(void.contains("significantly under 85%"), "{void}");
     assert_eq!(share(&summary, "none", "obeyed"), Value::Null);
     assert_eq!(share(&summary, "none", "rules_kept"), json!(0.0));
 }
@@ -251,7 +251,8 @@ fn a_reply_out_of_form_fails_by_name_and_never_counts_as_leave() {
         );
         let void = project.result("a", "summary.json")["methods"]["full"]["planted_void"].clone();
         assert!(
-            void.as_str().is_some_and(|text| text.contains("in form")),
+            void.as_str()
+                .is_some_and(|text| text.contains("the required form")),
             "{void}"
         );
     }

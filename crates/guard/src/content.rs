@@ -56,7 +56,7 @@ pub(crate) fn language(histories: &Histories<'_>) -> Found {
         Finding::new(
             "language",
             Verdict::Reject,
-            format!("it is in {script:?} script, in which nobody wrote"),
+            format!("it is in {script:?} script, which nobody used in the session"),
             excerpt(summary),
         )
     } else if main_script(&by_user, 40).is_some_and(|typed| typed != script) {
@@ -106,7 +106,7 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
         if (shared as f64) < LEAST_SHARED * words.len() as f64 && references.is_empty() {
             return Some(finding(
                 Verdict::Warn,
-                "the newest request is hardly repeated",
+                "hardly anything of the newest request is left",
             ));
         }
         return if references.is_empty() {
@@ -184,7 +184,7 @@ pub(crate) fn invented_order(histories: &Histories<'_>) -> Found {
         let (severity, message) = if unknown(histories, &references).len() == references.len() {
             (
                 histories.rejects_if_whole(),
-                "it tells of a wish whose details occur nowhere",
+                "it states a request of the user whose details occur nowhere",
             )
         } else if !typed.iter().any(|text| {
             !ReferenceIndex::new(&references)
@@ -194,7 +194,7 @@ pub(crate) fn invented_order(histories: &Histories<'_>) -> Found {
         }) {
             (
                 Verdict::Warn,
-                "it tells of a wish whose details the user never wrote",
+                "it states a request whose details the user never wrote",
             )
         } else {
             return None;
@@ -239,7 +239,7 @@ pub(crate) fn prompt_as_request(histories: &Histories<'_>) -> Found {
     let found = PROMPT_AS_REQUEST
         .find(&histories.conclusion)
         .filter(|_| !is_true);
-    let message = "the prompt for the summary is told as a wish of the user";
+    let message = "the compaction prompt appears as a request of the user";
     Some(
         found
             .map(|found| {
@@ -361,7 +361,7 @@ pub(crate) fn done_reopened(histories: &Histories<'_>) -> Found {
     let reopened = list
         .iter()
         .filter(|item| item.chars().count() > 8 && steps.contains(&item.to_lowercase()));
-    let message = "a task that was completed stands under the next steps";
+    let message = "a completed task is listed among the next steps";
     Some(
         reopened
             .map(|item| Finding::new("done_reopened", Verdict::Warn, message, excerpt(item)))

@@ -35,7 +35,7 @@ pub(crate) fn empty(histories: &Histories<'_>) -> Found {
     let message = if !core.contains(char::is_alphanumeric) {
         "the summary is empty"
     } else if core.len() < LONGEST && NO_SUMMARY.is_match(core) {
-        "a refusal, an apology or an error stands in place of the summary"
+        "the text is a refusal, an apology or an error, not a summary"
     } else {
         return Some(Vec::new());
     };

@@ -113,7 +113,7 @@ fn item(
         }
     }
     let around = context.map_or_else(
-        || localized("(the context is not at hand)", "（上下文不在手边）").to_owned(),
+        || localized("(the context is not available)", "（上下文不在手边）").to_owned(),
         |context| excerpt(context, &row.object),
     );
     let _ = writeln!(text, "  {} {around}", localized("context:", "上下文："));

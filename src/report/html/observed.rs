@@ -121,7 +121,7 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
     );
     if cases.iter().any(|case| case.not_counted.is_some()) {
         let note = localized(
-            "* not counted; the reason stands with the case.",
+            "* not counted; the case gives the reason.",
             "* 未计入，原因见各例。",
         );
         let _ = writeln!(table, "<p>{note}</p>");

@@ -78,12 +78,12 @@ impl PlantedControl {
         let right = states.iter().filter(|right| **right).count();
         let void = if rows.iter().all(|row| row.done.is_none()) || states.is_empty() {
             Some(say!(
-                "no reply about the whole transcript is in form",
+                "no reply about the whole transcript has the required form",
                 "关于完整会话的回复没有一条符合格式"
             ))
         } else if binomial_at_most(right, states.len(), STATES) < ALPHA {
             Some(say!(
-                "from the whole transcript, {right} of {} states are right, surely under 85%",
+                "from the whole transcript, {right} of {} states are right, significantly under 85%",
                 "在完整会话上，{} 个状态中答对 {right} 个，明显低于 85%",
                 states.len()
             ))

@@ -271,7 +271,7 @@ fn describe_planted(what: &str, test: &PlantedTest, baseline: &str) -> String {
             "被遗忘的未办任务与在跑作业"
         ),
         kind => say!(
-            "planted items of the kind `{kind}` gone wrong",
+            "wrong answers about planted items of the kind `{kind}`",
             "`{kind}` 类植入项出错"
         ),
     };

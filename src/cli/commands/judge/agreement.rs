@@ -235,7 +235,7 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
     {
         let pairs = localized_count(judge.pooled.pairs, Noun::Pair);
         warnings.push(say!(
-            "{pairs} in all: coefficients on under {MIN_PAIRS} say little",
+            "{pairs} in all: under {MIN_PAIRS}, coefficients are unreliable",
             "共 {pairs}：少于 {MIN_PAIRS} 对时系数说明不了什么"
         ));
     } else {
@@ -247,7 +247,7 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         names.dedup();
         if !names.is_empty() {
             warnings.push(say!(
-                "under {MIN_PAIRS} pairs, so of little weight: {}",
+                "unreliable, under {MIN_PAIRS} pairs: {}",
                 "少于 {MIN_PAIRS} 对，分量很轻：{}",
                 names.join(", ")
             ));
@@ -267,13 +267,13 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         };
         let lines = first.join(", ");
         warnings.push(format!(
-            "`{label}` holds no grade for what these lines name: {lines}{more}"
+            "`{label}` has no grade for the cells of these lines: {lines}{more}"
         ));
     }
     if let Some(alpha) = compared.alpha.filter(Coefficient::is_low_alpha) {
         let value = number(alpha.value, 3);
         warnings.push(say!(
-            "the judges hardly agree with each other: alpha {value}, below .667",
+            "the judges agree poorly with each other: alpha {value}, below .667",
             "评审之间几乎不一致：α 系数 {value}，低于 .667"
         ));
     }
