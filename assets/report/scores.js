@@ -25,10 +25,9 @@ const comparedMethods = () => methods.map((_, m) => m).filter((m) => (mates.size
 /** What became different with each compared method: each line opens its cell. */
 function flippedSection() {
   if (!comparedMethods().length) return null;
-  return section('changes', t('changes'), t('changes_lead'), reactive('', () => {
-    const made = comparedMethods().filter((m) => shownMethods().includes(m)).map((m) => [m, changesOf(m)]);
-    const same = made.filter(([, change]) => !change).map(([m]) => h('li', {}, methodLabel(m)));
-    return [...made.map(([, change]) => change), same.length ? [h('p', { class: 'note' }, t('changes_none')), h('ul', { class: 'legend' }, same)] : null];
+  return section('changes', t('changes'), null, reactive('', () => {
+    const made = comparedMethods().filter((m) => shownMethods().includes(m)).map(changesOf).filter(Boolean);
+    return made.length ? made : [h('p', { class: 'note' }, t('changes_none'))];
   }));
 }
 
@@ -46,7 +45,7 @@ function changesOf(m) {
     h('div', { class: 'change-lists' }, lists.map(([word, found]) => changeList(word, found))));
 }
 
-const SHOWN_CHANGES = 5;
+const SHOWN_CHANGES = 2;
 
 function changeList(word, found) {
   const line = ([cell, text]) => h('li', {}, h('button', { type: 'button', class: 'line-button', on: { click: () => openCell(cell) } }, text,
