@@ -118,7 +118,7 @@ function moreSection(made) {
 }
 
 /** The sections that are not folded. */
-const OPEN = ['scores', 'economy'];
+const OPEN = ['overview', 'scores'];
 
 /** The sections in the order of what a reader asks: what changed, what became of each question, how good and how large. */
 function start() {

@@ -1,85 +1,30 @@
-// Virtual lists of cells: only visible rows have elements, so the number of cells does not matter.
+// Lists of cells, and the drawer.
 
-const ROWS_AROUND = 6;
+/** A list of cells; `open` is called with the chosen one. */
+const cellList = (found, open) => rovingFocus(h('div', { class: 'cells', role: 'group', 'aria-label': t('cells') }, found.map((cell) => listRow(cell, open))));
 
-/** A list of cells. `open` is called with the chosen one. */
-function cellList(found, open) {
-  const tall = matchMedia('(max-width: 700px)').matches ? 66 : 46;
-  const spacer = h('div', { class: 'spacer', vars: { height: `${found.length * tall}px` } });
-  const list = h('div', { class: 'cells', role: 'listbox', tabindex: '0', 'aria-label': t('cells'), vars: { rows: `${found.length * tall}px` } }, spacer);
-  let active = 0;
-  let drawn = '';
-  const draw = (force) => {
-    const from = Math.max(0, Math.floor(list.scrollTop / tall) - ROWS_AROUND);
-    const to = Math.min(found.length, from + Math.ceil((list.clientHeight || 600) / tall) + 2 * ROWS_AROUND);
-    if (force || drawn !== `${from}-${to}`) drawRows(from, to);
-  };
-  const drawRows = (from, to) => {
-    drawn = `${from}-${to}`;
-    const rows = [];
-    for (let i = from; i < to; i += 1) rows.push(listRow({ found, i, isActive: i === active, top: i * tall, id: `${spacer.id}-${i}` }));
-    spacer.replaceChildren(...rows);
-    if (found.length) list.setAttribute('aria-activedescendant', `${spacer.id}-${active}`);
-  };
-  spacer.id = `list-${(cellList.made = (cellList.made ?? 0) + 1)}`;
-  const show = (i) => {
-    active = Math.max(0, Math.min(found.length - 1, i));
-    if (active * tall < list.scrollTop) list.scrollTop = active * tall;
-    if ((active + 1) * tall > list.scrollTop + list.clientHeight) list.scrollTop = (active + 1) * tall - list.clientHeight;
-    draw(true);
-  };
-  list.addEventListener('scroll', () => draw(false), { passive: true });
-  list.addEventListener('keydown', (event) => listKey(event, active, Math.max(1, Math.floor(list.clientHeight / tall)), found, show, open));
-  list.addEventListener('click', (event) => {
-    const row = event.target.closest('[role=option]');
-    if (!row) return;
-    show(Number(row.dataset.at));
-    open(found[active]);
-  });
-  list.start = (i = 0) => show(i);
-  list.onprint = (isOver) => (isOver ? draw(true) : drawRows(0, Math.min(found.length, MOST_PRINTED)));
-  draw(true);
-  return list;
-}
-
-/** Paper does not scroll: a list is printed from its beginning, up to so many rows. */
-const MOST_PRINTED = 200;
-for (const event of ['beforeprint', 'afterprint']) {
-  window.addEventListener(event, () => {
-    const isOver = event === 'afterprint';
-    // What is above all other elements is printed on one page only.
-    if (drawer.open) {
-      drawer.close();
-      if (isOver) drawer.showModal();
-      else drawer.show();
-    }
-    document.querySelectorAll('.cells').forEach((list) => list.onprint(isOver));
-  });
-}
-
-function listKey(event, active, page, found, show, open) {
-  const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: found.length - 1 };
-  if (event.key in moves) show(moves[event.key]);
-  else if ((event.key === 'Enter' || event.key === ' ') && found.length) open(found[active]);
-  else return;
-  event.preventDefault();
-}
-
-function listRow({ found, i, isActive, top, id }) {
-  const cell = found[i];
+function listRow(cell, open) {
   const probe = probeOf(cell);
-  const m = valueAt(cells.method, cell);
-  const value = scoreOf(cell);
   const before = baselineOf(cell);
   const lettersOf = (one) => [...cells.facts[one]].slice(0, 8).map(fateIcon);
   const flags = valueAt(cells.flags, cell) ?? 0;
-  return h('div', { class: `cell-row ${isActive ? 'active' : ''} ${before === undefined ? '' : 'pair'}`, role: 'option', id, 'data-at': i, vars: { top: `${top}px` },
-    'aria-selected': isActive ? 'true' : 'false', 'aria-setsize': found.length, 'aria-posinset': i + 1 },
-    h('span', { class: 'who' }, methodLabel(m), h('span', { class: 'sub' }, locationText(cell))),
+  const value = before === undefined ? score(scoreOf(cell)) : `${score(scoreOf(before))} → ${score(scoreOf(cell))}`;
+  return markButton(`${probe.id}: ${value}`, () => open(cell), { class: `cell-row ${before === undefined ? '' : 'pair'}`, 'data-row': '' },
+    h('span', { class: 'who' }, methodLabel(valueAt(cells.method, cell)), h('span', { class: 'sub' }, locationText(cell))),
     h('span', { class: 'what' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, probe.question ?? '')),
     h('span', { class: 'fates' }, flags ? h('span', { class: 'flag', title: flagText(flags) }, '!') : null,
       before === undefined || cells.facts[before] === cells.facts[cell] ? null : [lettersOf(before), ' → '], lettersOf(cell)),
-    h('span', { class: 'points' }, h('span', { class: 'value' }, before === undefined ? score(value) : `${score(scoreOf(before))} → ${score(value)}`), scoreBar(value)));
+    h('span', { class: 'points' }, h('span', { class: 'value' }, value), scoreBar(scoreOf(cell))));
+}
+
+// What is above all other elements is printed on one page only.
+for (const event of ['beforeprint', 'afterprint']) {
+  window.addEventListener(event, () => {
+    if (!drawer.open) return;
+    drawer.close();
+    if (event === 'afterprint') drawer.showModal();
+    else drawer.show();
+  });
 }
 
 /** Fixture, cycle, run and repetition of a cell. */
@@ -139,8 +84,7 @@ function showList(from, position) {
   const list = cellList(from.found, openCell);
   const lead = [t('cells_n', { n: integer(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
   fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);
-  list.start(Math.max(0, position));
-  list.focus();
+  list.querySelectorAll('.cell-row')[Math.max(0, position)]?.focus();
 }
 
 /** The name of a cell in the address. */

@@ -120,7 +120,7 @@ pub(super) fn front(
 
 /// The one table: the score, its change, and figures; where nothing is answered, what one compression costs. With the
 /// number of methods that it leaves out.
-fn main_table(
+pub(super) fn main_table(
     summary: &Summary,
     manifest: &Manifest,
     rows: usize,

@@ -12,9 +12,10 @@ use crate::plan::{Blame, FailedAction};
 use crate::probe::Probe;
 use crate::report::comparison_notes::remarks;
 use crate::report::details::details;
-use crate::report::document::Section;
+use crate::report::document::{Block, Section};
 use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
+use crate::report::screen::main_table;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
     Design, FolderError, ListedRow, Manifest, MethodSummary, ModelInfo, Row, Summary,
@@ -152,8 +153,9 @@ impl<'a> PageInput<'a> {
             critical: critical_warnings(summary, manifest, tr),
             warnings: warnings(summary, manifest, tr),
             notes: remarks(summary, manifest, tr),
-            sections: details(summary, manifest, false)
+            sections: overview(summary, manifest)
                 .into_iter()
+                .chain(details(summary, manifest, false))
                 .filter(|section| section.id != "notes")
                 .collect(),
             methods: summary
@@ -173,6 +175,14 @@ impl<'a> PageInput<'a> {
             pairs: Vec::new(),
         }
     }
+}
+
+/// The one table of the first screen of a terminal: score, retention, facts kept, size.
+fn overview(summary: &Summary, manifest: &Manifest) -> Option<Section> {
+    let tr = translation(manifest.design.locale.of_report());
+    let (table, _) = main_table(summary, manifest, usize::MAX, tr);
+    let title = tr.locale.pick("Scores", "得分");
+    Section::new("overview", title, [Block::Table(table)]).filter(|_| has_answers(&manifest.design))
 }
 
 fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {

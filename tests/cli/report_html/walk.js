@@ -38,7 +38,7 @@
   async function openQuestion(where) {
     one('#cells .mark').click();
     const list = one('.cells', drawer);
-    if (list) key(list, 'Enter');
+    if (list) one('.cell-row', list).click();
     await walkCell(where);
   }
 
@@ -54,9 +54,10 @@
         close();
         continue;
       }
-      check(all('[role=option]', list).length > 0, `${section.id}: an empty list behind "${mark.title || mark.textContent}"`);
-      key(list, 'ArrowDown');
-      key(list, 'Enter');
+      check(all('.cell-row', list).length > 0, `${section.id}: an empty list behind "${mark.title || mark.textContent}"`);
+      key(one('.cell-row', list), 'ArrowDown');
+      check(document.activeElement === all('.cell-row', list)[1], 'arrows do not move in the list');
+      document.activeElement.click();
       await walkCell(section.id);
       one('.back', drawer).click();
       check(one('.cells', drawer), `${section.id}: no way back`);
@@ -213,7 +214,7 @@
         const mark = all('#cells .mark')[i];
         if (!mark) break;
         mark.click();
-        if (one('.cells', drawer)) key(one('.cells', drawer), 'Enter');
+        if (one('.cells', drawer)) one('.cell-row', drawer).click();
         await walkCell('searches');
         check(one('.searches, .block .note', drawer), `${name}: nothing is said of searches`);
         all('.searches summary', drawer).forEach((summary) => summary.click());
