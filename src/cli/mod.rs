@@ -1,7 +1,6 @@
 //! The command line: arguments, one file per command, console, failures. The only module that prints.
 
 mod args;
-mod browser;
 mod changes;
 mod command_list;
 mod commands;

@@ -17,11 +17,10 @@ use stats::thresholds::MARGIN;
 
 /// The warnings among the notes of a report. Critical warnings are not among them, because reports show these first.
 pub(super) fn warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    let critical = critical_warnings(summary, manifest, tr);
-    let mut warnings: Vec<String> = scale_warning(summary, manifest, tr).into_iter().collect();
-    warnings.extend(caveats(summary, manifest, tr));
-    warnings.retain(|warning| !critical.contains(warning));
-    warnings
+    // A scale that is known to be narrow is critical.
+    let scale = scale_warning(summary, manifest, tr).filter(|_| summary.scale.difference.is_none());
+    let caveats = caveats(summary, manifest, tr);
+    scale.into_iter().chain(caveats).collect()
 }
 
 /// What restricts the figures. That a run was offline does not, because its results are the same.
@@ -42,12 +41,6 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
             notes.push(tr.lexical_answers.to_owned());
         }
     }
-    let weak = if caveats.allow_weak_judge {
-        tr.weak_judge
-    } else {
-        tr.weak_judge_stopped
-    };
-    notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
     let unchecked = caveats.reading.iter().filter(|check| !check.is_done());
     notes.extend(
         unchecked.map(|check| fill(tr.not_checked, &[&check.judge, &check.of.to_string()])),

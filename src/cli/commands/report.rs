@@ -1,19 +1,20 @@
 //! `compeval report`: writes report.md and report.html of a label again, or opens its page. Beside the result sets is
 //! `index.html`, a page that shows one of them and switches to the others.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::browser::open_in_browser;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::{compared_to_baseline, publish};
+use crate::evaluation::{compared_to_baseline, publish, variable};
 use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
 use crate::results::{Label, ResultSet, ResultsFolder, labels, lock_reports, names};
@@ -150,6 +151,46 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
         console.note("There is no browser here: open this file in yours.");
     }
     Ok(Exit::Done)
+}
+
+/// Opens a file or an address; whether a browser was started. A browser may run for hours, so this does not wait for
+/// it.
+fn open_in_browser(address: &OsStr) -> bool {
+    programs().into_iter().any(|mut program| {
+        let silent = program
+            .arg(address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        silent.spawn().is_ok()
+    })
+}
+
+/// The programs to try, in order. `BROWSER` is a list of them, as in other tools.
+fn programs() -> Vec<Command> {
+    if let Some(list) = variable("BROWSER") {
+        return std::env::split_paths(&list)
+            .filter(|program| !program.as_os_str().is_empty())
+            .map(Command::new)
+            .collect();
+    }
+    if cfg!(windows) {
+        // It takes the path as it is: `cmd /C start` would interpret `&` and `%` in it.
+        let mut handler = Command::new("rundll32");
+        handler.arg("url.dll,FileProtocolHandler");
+        return vec![handler];
+    }
+    if cfg!(target_os = "macos") {
+        return vec![Command::new("open")];
+    }
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
+        .iter()
+        .any(|name| variable(name).is_some());
+    if has_screen {
+        vec![Command::new("xdg-open")]
+    } else {
+        Vec::new()
+    }
 }
 
 /// The cells as they are read: a result set may be larger than memory.
