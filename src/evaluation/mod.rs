@@ -27,8 +27,8 @@ mod rows;
 mod totals;
 
 pub use comparison::{
-    ComparedRun, ComparedSets, baseline_actions, check_baseline, compare_sides, compared_to_baseline,
-    text_edits_in,
+    ComparedRun, ComparedSets, baseline_actions, check_baseline, compare_sides,
+    compared_to_baseline, text_edits_in,
 };
 pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};

@@ -276,7 +276,10 @@ fn notes(economics: &Economics) -> Vec<String> {
     lines.extend(cheapest_at_lowest(economics));
     lines.push(Economics::caveat().to_owned());
     if economics.partial_output {
-        let products = Format::products(&Format::those(Format::counts_output_in_part), localized("and", "和"));
+        let products = Format::products(
+            &Format::those(Format::counts_output_in_part),
+            localized("and", "和"),
+        );
         lines.push(say!(
             "Logs of {products} count output in part only, so it costs more than is shown.",
             "{products} 的日志只计部分输出，因此实际费用高于所示。"

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, dimension_name, number, percent};
+use crate::cli::format::{Noun, dimension_name, localized_count, number, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, number};
+use crate::cli::format::{Noun, localized_count, number};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
@@ -153,10 +153,12 @@ pub(super) fn formats_help() -> String {
 
 /// The hint where nothing is found: where the programs keep their sessions.
 fn where_sessions_are() -> String {
-    let folders = Format::those(Format::is_observed).into_iter().filter_map(|format| {
-        let (product, folder) = (format.product(), format.session_folder()?);
-        Some(format!("{folder} ({product})"))
-    });
+    let folders = Format::those(Format::is_observed)
+        .into_iter()
+        .filter_map(|format| {
+            let (product, folder) = (format.product(), format.session_folder()?);
+            Some(format!("{folder} ({product})"))
+        });
     let folders = folders.collect::<Vec<_>>().join(", ");
     format!(
         "sessions are kept in {folders}; `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
