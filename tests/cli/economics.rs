@@ -309,7 +309,7 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     assert!(
         project
             .read("odd.html")
-            .contains("in the median of 1 session, too far off to simulate")
+            .contains("in 1 session, too far off to simulate")
     );
     shows(
         &odd,

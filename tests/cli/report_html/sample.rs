@@ -241,23 +241,25 @@ impl Sample {
                 injected("The judge sees the compacted context."),
                 injected("Tokens are counted by one offline tokenizer for all methods."),
             ],
-            sections: vec![Section {
-                id: "compressions",
-                title: injected("Compressions"),
-                blocks: vec![
-                    Block::Table(TextTable {
-                        header: vec![injected("method"), injected("tokens")],
-                        rows: vec![
-                            ["anchored", "0.80 0.70–0.90"]
-                                .map(|text| vec![(TextStyle::Plain, injected(text))])
-                                .into(),
-                        ],
-                        ..TextTable::default()
-                    }),
-                    Block::List(vec![injected("probes from good to bad (1): login · p1.")]),
-                    Block::Sentence(TextStyle::Dim, injected("Of the exact details.")),
-                ],
-            }],
+            sections: [("scores", "Scores"), ("compressions", "Compressions")]
+                .map(|(id, title)| Section {
+                    id,
+                    title: injected(title),
+                    blocks: vec![
+                        Block::Table(TextTable {
+                            header: vec![injected("method"), injected("tokens")],
+                            rows: vec![
+                                ["anchored", "0.80 0.70–0.90"]
+                                    .map(|text| vec![(TextStyle::Plain, injected(text))])
+                                    .into(),
+                            ],
+                            ..TextTable::default()
+                        }),
+                        Block::List(vec![injected("probes from good to bad (1): login · p1.")]),
+                        Block::Sentence(TextStyle::Dim, injected("Of the exact details.")),
+                    ],
+                })
+                .into(),
             methods: METHODS
                 .iter()
                 .map(|(name, strategy, ..)| self.method(name, strategy))
