@@ -184,7 +184,7 @@ fn methods(economics: &Economics) -> Option<Section> {
             "对其他策略不作判断：{}。",
             why.message()
         );
-        let title = localized("Cost against threshold", "费用与触发大小的关系");
+        let title = localized("Other policies", "其他策略");
         return Section::new("methods", title, [Block::List(vec![said])]);
     }
     let columns = [

@@ -44,7 +44,7 @@
 
   async function walkMarks(section) {
     const marks = all('.mark', section);
-    for (const mark of marks.filter((_, i) => i % Math.ceil(marks.length / 6) === 0)) {
+    for (const mark of marks.filter((_, i) => i % Math.ceil(marks.length / 10) === 0)) {
       check((mark.textContent + (mark.title ?? '')).trim(), `${section.id}: a mark without a name`);
       mark.dispatchEvent(new MouseEvent('click', { bubbles: true }));
       check(drawer.open, `${section.id}: nothing opened`);

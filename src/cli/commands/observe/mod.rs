@@ -62,6 +62,8 @@ struct ObservationWithEconomics<'o> {
 const CASES: usize = 20;
 /// Compactions in the terminal; `--json` has all.
 const LISTED: usize = 30;
+/// The width in a file or a pipe, which scripts search: no sentence is broken.
+const WHOLE: usize = 10_000;
 /// Files in the command at the end.
 const SUGGESTED: usize = 3;
 
@@ -117,7 +119,8 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
             };
             console.report(&both, || {
                 let sections = report::economics(economics, found.others);
-                console.print(&console.styled(&styled_sections(&sections, console.width())))
+                let width = console.columns().unwrap_or(WHOLE);
+                console.print(&console.styled(&styled_sections(&sections, width)))
             });
         }
     }
