@@ -533,6 +533,8 @@ mod tests {
             r#"{"b_two":{"score":4},"a_one":{"score":"0/5"}}"#.to_owned(),
             SOUND.replace('"', "'"),
             SOUND.replace('"', "”"),
+            SOUND.replace('"', "&quot;"),
+            SOUND.replace("\":", "\"："),
             SOUND
                 .replace("\"criterionId\"", "criterionId")
                 .replace("\"score\"", "score"),
