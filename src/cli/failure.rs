@@ -193,18 +193,8 @@ impl Failure {
 
     /// Something that the system may have refused, with what to do then; `space` says it for a full disk.
     fn from_system(message: String, shortage: Option<Shortage>, space: &str) -> Failure {
-        let hint = match shortage {
-            Some(Shortage::Space) => space,
-            Some(Shortage::FileSize) => {
-                "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that"
-            }
-            Some(Shortage::OpenFiles) => {
-                "`ulimit -n 1024` lets a process open that many files at once"
-            }
-            Some(Shortage::ReadOnly) => {
-                "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
-            }
-            None => return Failure::error(message),
+        let Some(hint) = shortage.map(|shortage| remedy(shortage, space)) else {
+            return Failure::error(message);
         };
         Failure::Message {
             exit: Exit::Error,
@@ -253,16 +243,38 @@ impl From<FileError> for Failure {
     }
 }
 
+/// What to do about a shortage; `space` says it for a full disk.
+fn remedy(shortage: Shortage, space: &str) -> &str {
+    match shortage {
+        Shortage::Space => space,
+        Shortage::FileSize => {
+            "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that"
+        }
+        Shortage::OpenFiles => "`ulimit -n 1024` lets a process open that many files at once",
+        Shortage::ReadOnly => {
+            "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
+        }
+    }
+}
+
+/// What to do about a full disk that has the cache.
+const SPACE_FOR_CACHE: &str =
+    "free some space, or remove entries with `compeval cache prune`, which needs no free space";
+
+/// What to do where the cache can store nothing more, as its error says.
+pub(crate) fn remedy_for_cache(error: &str) -> Option<&'static str> {
+    Some(remedy(Shortage::in_text(error)?, SPACE_FOR_CACHE))
+}
+
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        let space = "free some space, or remove entries with `compeval cache prune`, which needs no free space";
         let shortage = match &error {
             // These have only the words of the system.
             CacheError::Poisoned { cause, .. } => Shortage::in_text(cause),
             CacheError::Damaged(damage) => Shortage::in_text(&damage.what),
             error => Shortage::in_error(error),
         };
-        Failure::from_system(chain(&error), shortage, space)
+        Failure::from_system(chain(&error), shortage, SPACE_FOR_CACHE)
     }
 }
 

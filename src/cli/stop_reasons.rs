@@ -1,6 +1,6 @@
 //! Prints what failed in a run, why it ended early, and what waits for a later run.
 
-use crate::cli::failure::budget_message;
+use crate::cli::failure::{budget_message, remedy_for_cache};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ended, RunTotals};
@@ -40,7 +40,9 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
             .for_each(|why| warn_stopped(console, why));
     }
     if let Some(broken) = &run.broken {
-        warn_stopped(console, broken);
+        let remedy = remedy_for_cache(broken);
+        let why = remedy.map_or_else(|| broken.clone(), |remedy| format!("{broken}; {remedy}"));
+        warn_stopped(console, &why);
     }
     if run.interrupted {
         warn_stopped(console, interrupted(ended.refreshes));

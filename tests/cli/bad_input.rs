@@ -280,15 +280,21 @@ fn a_file_in_the_place_of_the_cache_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn warnings_of_the_cache_are_reported_beside_an_error_of_the_project() {
+fn an_error_of_the_project_leaves_the_cache_as_it_is() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a");
     std::fs::remove_dir_all(project.path("cache/index")).unwrap();
+    let bank = project.read("probes/harbor.probes.json");
     project.write("probes/harbor.probes.json", "{");
     project
         .expect(2, "run --label a")
-        .says(&["rebuilt from the packs", "harbor.probes.json"]);
+        .says(&["harbor.probes.json"]);
+    assert!(!project.exists("cache/index"));
+    project.write("probes/harbor.probes.json", &bank);
+    project
+        .expect(0, "run --label a")
+        .says(&["rebuilt from the packs"]);
 }
 
 #[test]

@@ -227,7 +227,7 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn row_count(&self) -> Result<u64, FileError> {
-        Ok(self.rows()?.count() as u64)
+        self.rows()?.count_lines()
     }
 
     /// The keys of the actions that the set was made from; empty while its run has not ended.

@@ -76,6 +76,18 @@ impl Rows {
         })
     }
 
+    /// The number of whole lines, without parsing them.
+    ///
+    /// # Errors
+    /// The file system's error, with the path; a line that is too long for a row.
+    pub(super) fn count_lines(mut self) -> Result<u64, FileError> {
+        let mut count = 0;
+        while self.skip_line()? {
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// Whether there was a line to skip.
     fn skip_line(&mut self) -> Result<bool, FileError> {
         self.line += 1;

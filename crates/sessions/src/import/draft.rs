@@ -13,8 +13,7 @@ use super::conversation::{
 };
 use super::pairing::{OpenCalls, Pairing, is_void};
 use super::scrub::{joined_ranges, shorten_while_reading};
-use super::source::Records;
-use super::text_results::written_call;
+use super::written_call::written_call;
 use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
 use base::units::Usage;
@@ -557,29 +556,6 @@ pub(super) fn conversation_names(stem: &str, count: usize) -> impl Iterator<Item
             stem.to_owned()
         }
     })
-}
-
-/// Reads a conversation from each record, or from each item of a list; several are numbered.
-pub(super) fn read_each(
-    records: &mut Records,
-    conversation: fn(&Value, String) -> ConversationDraft,
-) -> Vec<ConversationDraft> {
-    let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        let several = items.len() > 1 || !drafts.is_empty();
-        for item in items {
-            let name = records.stem();
-            drafts.push(conversation(
-                &item,
-                if several {
-                    format!("{name}-{}", drafts.len() + 1)
-                } else {
-                    name
-                },
-            ));
-        }
-    }
-    drafts
 }
 
 /// What harnesses write in the place of a result that they took out of the context.

@@ -24,6 +24,7 @@ mod scrub;
 mod source;
 mod stats;
 mod text_results;
+mod written_call;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::conversation::ImportIssue;
 use super::detect::LogShape;
+use super::draft::ConversationDraft;
 use base::text::without_half_surrogates;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
@@ -345,6 +346,29 @@ fn close_brackets(text: &str, damage: usize) -> Option<String> {
     let mut closed = text.get(..end)?.to_owned();
     closed.extend(open.iter().rev().map(|&byte| char::from(byte)));
     Some(closed)
+}
+
+/// Reads a conversation from each record, or from each item of a list; several are numbered.
+pub(super) fn read_each(
+    records: &mut Records,
+    conversation: fn(&Value, String) -> ConversationDraft,
+) -> Vec<ConversationDraft> {
+    let mut drafts = Vec::new();
+    while let Some(items) = records.next_items() {
+        let several = items.len() > 1 || !drafts.is_empty();
+        for item in items {
+            let name = records.stem();
+            drafts.push(conversation(
+                &item,
+                if several {
+                    format!("{name}-{}", drafts.len() + 1)
+                } else {
+                    name
+                },
+            ));
+        }
+    }
+    drafts
 }
 
 #[cfg(test)]
