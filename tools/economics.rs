@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use base::threads::each;
 use sessions::economics::{
-    LogSteps, ModelPrice, PolicySettings, Rates, SessionSteps, economics, without_copies,
+    LeftOutSession, ModelPrice, PolicySettings, Rates, SessionSteps, economics, without_copies,
 };
 use sessions::import::{Format, read_session};
 use sessions::observe::{combine, observe};
@@ -76,7 +76,7 @@ fn main() -> std::io::Result<()> {
 
 type Read = (
     Vec<(String, sessions::observe::SessionFindings)>,
-    Vec<LogSteps>,
+    Vec<Result<SessionSteps, LeftOutSession>>,
 );
 
 fn read_all(files: &[PathBuf]) -> Read {
@@ -88,14 +88,10 @@ fn read_all(files: &[PathBuf]) -> Read {
         let file = files[at].display().to_string();
         for conversation in &log.conversations {
             let found = observe(conversation, log.format);
-            let steps = SessionSteps::new(conversation, log.format);
+            let steps = SessionSteps::new(&file, conversation, log.format);
             if let Ok(mut all) = all.lock() {
                 all.0.push((file.clone(), found));
-                all.1.push(LogSteps {
-                    file: file.clone(),
-                    session: conversation.name_hint.clone(),
-                    steps,
-                });
+                all.1.push(steps);
             }
         }
     });
