@@ -109,11 +109,6 @@ pub trait EntryRecord {
     /// The stage of the action; `None` if this program has no such stage.
     fn stage(&self) -> Option<Stage>;
 
-    /// The name of that stage.
-    fn stage_name(&self) -> &'static str {
-        self.stage().map_or("unknown", Stage::name)
-    }
-
     /// The format of the body.
     fn body_format(&self) -> BodyFormat;
 }

@@ -137,17 +137,6 @@ impl SharedCache {
         self.state().exchanged.clone()
     }
 
-    /// Opens new connections: old ones do not outlive the runtime that they were made in.
-    ///
-    /// # Errors
-    /// As [`new`](SharedCache::new).
-    pub fn reconnected(self) -> Result<SharedCache, RemoteError> {
-        Ok(SharedCache {
-            remote: open(&self.settings.url)?,
-            ..self
-        })
-    }
-
     /// Whether the remote is to be asked for an action: it did not fail, and was not asked for it yet.
     pub fn may_have(&self, key: &ActionKey) -> bool {
         let state = self.state();
