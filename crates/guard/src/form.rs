@@ -1,7 +1,5 @@
 //! Rules about the summary as a text: whether there is one, whether it is whole, and whether it is only a summary.
 
-use std::collections::HashSet;
-
 use crate::histories::{Histories, excerpt};
 use crate::prose::{is_fence, prose};
 use crate::report::{Finding, Found, Verdict};
@@ -192,31 +190,41 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
     begins
 }
 
+/// A section that a product's prompt asks for early, and the last one that it always asks for. Sources: the prompts of
+/// Claude Code, pi and OpenCode.
+const OUTLINES: [(&str, &str); 3] = [
+    ("primary request and intent", "current work"),
+    ("constraints & preferences", "next steps"),
+    ("discoveries", "relevant files"),
+];
+
 /// The first heading of the outline that is required, or that the summary before had, from which on none stands in this
 /// summary, although all before it do.
 fn missing_section(histories: &Histories<'_>, summary: &str) -> Option<String> {
     const FEWEST: usize = 3;
+    let lines: Vec<String> = summary.lines().map(plain).collect();
+    let has = |heading: &str| lines.iter().any(|line| line.starts_with(heading));
+    let known = OUTLINES.iter().find(|(early, _)| has(early));
+    if let Some((_, last)) = known.filter(|(_, last)| !has(last)) {
+        return Some((*last).to_owned());
+    }
     let earlier = histories.earlier.last().copied();
     let outline = histories.options.prompt.as_deref().or(earlier)?;
     let headings: Vec<String> = prompt_headings(outline)
         .into_iter()
         .map(|(_, heading)| plain(heading))
         .collect();
-    let present: HashSet<String> = prompt_headings(summary)
-        .into_iter()
-        .map(|(_, heading)| plain(heading))
-        .collect();
-    let first = headings
-        .iter()
-        .position(|heading| !present.contains(heading))?;
+    let first = headings.iter().position(|heading| !has(heading))?;
     let rest = headings.get(first..)?;
-    let is_end = first >= FEWEST && rest.iter().all(|heading| !present.contains(heading));
+    let is_end = first >= FEWEST && rest.iter().all(|heading| !has(heading));
     is_end.then(|| rest.first().cloned()).flatten()
 }
 
+/// A heading, or the line that it begins, without its number and its marks.
 fn plain(heading: &str) -> String {
     heading
-        .trim_matches(|c: char| !c.is_alphanumeric())
+        .trim_start_matches(|c: char| !c.is_alphabetic())
+        .trim_end_matches(|c: char| !c.is_alphanumeric())
         .to_lowercase()
 }
 

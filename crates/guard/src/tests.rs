@@ -70,6 +70,7 @@ fn sound_summaries_pass_however_they_are_written() {
         format!("{SOUND}\n- the pool drains;\n- the cache waits;"),
         format!("{SOUND}\nThe prompt says `<think>` and \"as an AI\" in its tests."),
         format!("{SOUND}\n<analysis>\nread it all\n</analysis>"),
+        format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}\n8. Current Work:\nThe pool"),
     ] {
         let report = report(&sound);
         assert_eq!(report.verdict, Verdict::Pass, "{sound}\n{:?}", report.findings);
@@ -108,6 +109,8 @@ fn damaged_summaries_are_rejected_by_the_rule_for_the_damage() {
         ("cut_off", format!("{SOUND} in `src/po")),
         ("cut_off", format!("{SOUND} (as in **step")),
         ("cut_off", format!("{SOUND} and the conf")),
+        ("cut_off", format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}")),
+        ("cut_off", format!("## Constraints & Preferences\n{SOUND}")),
         ("protocol_text", format!("<think>Perhaps</think>\n{SOUND}")),
         ("protocol_text", format!("{SOUND}\n<tool_call>\n{{}}\n</tool_call>")),
         ("protocol_text", format!("As an AI, I keep it short. {SOUND}")),
