@@ -16,6 +16,7 @@ pub use place::{CellCoordinate, Place};
 pub use store::{ActionKey, Digest, DigestBuilder};
 pub use template::{
     BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable,
+    at_paragraph,
 };
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
 pub use work::{

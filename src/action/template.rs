@@ -432,6 +432,20 @@ impl Prompt {
     }
 }
 
+/// Splits a text at the last blank line in its first `shared` bytes, which several requests share, because a provider's
+/// prompt cache ends at a turn. Dialects join turns of one speaker by a blank line again.
+pub fn at_paragraph(text: &str, shared: usize) -> (Option<&str>, &str) {
+    const BLANK_LINE: &str = "\n\n";
+    let end = text
+        .get(..shared)
+        .filter(|shared| shared.len() < text.len())
+        .and_then(|text| text.rfind(BLANK_LINE));
+    match end.map(|end| (&text[..end], &text[end + BLANK_LINE.len()..])) {
+        Some((before, after)) if !before.trim().is_empty() => (Some(before), after),
+        _ => (None, text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it; counts and logs the
 //! requests.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,8 +20,7 @@ use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{OutputCache, Preparer};
 use crate::results::ResultsFolder;
 use crate::scheduler::{
-    BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes,
-    StopRequest, run,
+    BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
 use base::threads::check_available;
 use models::{Client, ClientEvent, Limits, Prices, ProviderSpec};
@@ -189,7 +189,7 @@ pub fn with_engine<T>(
         client: &client,
         budget: &options.budget,
         prices: &prices,
-        prefixes: SharedPrefixes::default(),
+        prefixes: RefCell::default(),
         programs: Programs::default(),
         shared,
         takes_failures: options.offline,

@@ -92,19 +92,10 @@ impl CallSums {
     }
 }
 
-/// The requests and the time that one stage is expected to take.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StageDuration {
-    pub requests: f64,
-    /// Under the limits that the user declared.
-    pub seconds: f64,
-}
-
 /// The results of an [`Estimator`].
 pub(super) struct Estimates {
     pub(super) total: CostEstimate,
     pub(super) worst: WorstCase,
-    pub(super) durations: BTreeMap<StageName, StageDuration>,
     pub(super) assumes_latency: bool,
     pub(super) assumes_lengths: bool,
 }
@@ -425,7 +416,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// calls that wait for each other.
     pub(super) fn finish(self) -> Estimates {
         let mut providers: BTreeMap<&str, (&ProviderSpec, CallSums)> = BTreeMap::new();
-        let mut durations: BTreeMap<StageName, StageDuration> = BTreeMap::new();
         let mut latencies: BTreeMap<StageName, f64> = BTreeMap::new();
         for ((provider, stage), (spec, load)) in &self.loads {
             let (_, sum) = providers
@@ -434,9 +424,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             sum.add(load);
             let latency = latencies.entry(*stage).or_default();
             *latency = latency.max(load.seconds / load.calls.max(1.0));
-            let duration = durations.entry(*stage).or_default();
-            duration.requests += load.calls;
-            duration.seconds = duration.seconds.max(seconds_under(&spec.limits, load));
         }
         let in_sequence = latencies.iter().map(|(stage, latency)| match stage {
             StageName::Compress => latency * self.longest_chain,
@@ -462,7 +449,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         Estimates {
             total,
             worst,
-            durations,
             assumes_latency: self.assumes_latency,
             assumes_lengths: self.assumes_lengths,
         }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cost_estimate::{CostEstimate, WorstCase};
 use super::difference::{Change, FindText, Reason, StaleCause, difference};
-use super::estimate::{Estimates, Estimator, StageDuration, TooLong};
+use super::estimate::{Estimates, Estimator, TooLong};
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::recovery::cached_outcome;
@@ -72,8 +72,6 @@ pub struct Forecast {
     /// What its worst case assumes.
     #[serde(skip)]
     pub worst: WorstCase,
-    #[serde(skip)]
-    pub durations: BTreeMap<StageName, StageDuration>,
     /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), and not only on cached calls.
     #[serde(skip)]
     pub assumes_latency: bool,
@@ -286,14 +284,12 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let Estimates {
             total,
             worst,
-            durations,
             assumes_latency,
             assumes_lengths,
         } = self.estimator.finish();
         Forecast {
             estimate: total,
             worst,
-            durations,
             assumes_latency,
             assumes_lengths,
             ..self.forecast

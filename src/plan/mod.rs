@@ -23,7 +23,7 @@ pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
 pub use difference::{
     Change, FindText, InputChange, Reason, StaleCause, difference, differing_inputs,
 };
-pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
+pub use estimate::{TooLong, USUAL_LATENCY};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use lines::{Hunk, changed_places, hunks};

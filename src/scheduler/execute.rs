@@ -4,8 +4,8 @@
 //! Where the cache has an output already, because its stage is refreshed, a reply is read first and is not stored if it
 //! cannot be used: an output is only replaced by another one.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,10 @@ use serde::de::DeserializeOwned;
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, worst_case};
 use super::executed::{ExecutedOutput, ExecutionError};
-use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
     Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Place, Prompt, RequestTurn, Stage,
-    Work,
+    Work, at_paragraph,
 };
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
@@ -48,7 +47,8 @@ pub struct Executor<'e> {
     pub client: &'e Client,
     pub budget: &'e Budget,
     pub prices: &'e Prices,
-    pub prefixes: SharedPrefixes,
+    /// Prefixes that several requests have in common, of those sent so far.
+    pub prefixes: RefCell<HashSet<u64>>,
     /// The programs of the user's methods.
     pub programs: Programs,
     /// The remote, where outputs are looked for that are not in the cache.
@@ -210,12 +210,14 @@ impl Executor<'_> {
                 target_tokens,
             } => {
                 let (rule, target) = (*rule, *target_tokens);
-                let messages = self.read_list::<Message>(action, messages)?;
+                let messages = self.read_input(action, messages)?;
                 let computed = self
                     .on_blocking_pool(action, move || {
-                        compress::compute(rule, target, &messages, &count_tokens)
+                        let messages: Vec<Message> = serde_json::from_str(&messages)?;
+                        Ok(compress::compute(rule, target, &messages, &count_tokens))
                     })
-                    .await?;
+                    .await?
+                    .map_err(|error| self.unreadable_list(action, &error))?;
                 let failed = |fault| self.failure(action, Blame::Method, format!("{fault}"));
                 (computed.map_err(failed)?, None)
             }
@@ -620,7 +622,6 @@ impl Executor<'_> {
             };
             turns.push(turn);
         }
-        let model = request.model_ref();
         let prefix_uses = action
             .task
             .prefix_uses(self.preparer.pipeline(), self.preparer.matrix());
@@ -638,9 +639,6 @@ impl Executor<'_> {
             tools: request.tools.clone(),
             lane: request.lane.for_single_request(),
             prefix_uses,
-            cache_ttl: self
-                .prefixes
-                .ttl(action.task.stage(), &model, prefix_uses, self.client),
         })
     }
 
@@ -648,7 +646,7 @@ impl Executor<'_> {
     fn repeated_prefix(&self, call: &Call) -> Tokens {
         let is_first = call
             .prefix_id()
-            .is_none_or(|prefix| self.prefixes.is_new(prefix));
+            .is_none_or(|prefix| self.prefixes.borrow_mut().insert(prefix));
         if is_first {
             Tokens(0)
         } else {
@@ -708,10 +706,12 @@ impl Executor<'_> {
         value: &InputValue,
     ) -> Result<Vec<T>, ExecutionError> {
         let list = serde_json::from_str(&self.read_input(action, value)?);
-        list.map_err(|error| {
-            let message = format!("the messages cannot be read: {error}");
-            self.failure(action, Blame::Infrastructure, message).into()
-        })
+        list.map_err(|error| self.unreadable_list(action, &error))
+    }
+
+    fn unreadable_list(&self, action: &Action, error: &serde_json::Error) -> ExecutionError {
+        let message = format!("the messages cannot be read: {error}");
+        self.failure(action, Blame::Infrastructure, message).into()
     }
 
     fn read_prompt(&self, action: &Action, prompt: &Prompt) -> Result<Arc<str>, ExecutionError> {

@@ -17,7 +17,6 @@ mod execute;
 mod executed;
 mod in_flight;
 mod options;
-mod prefixes;
 mod program;
 mod qualification;
 mod queue;
@@ -34,7 +33,6 @@ pub use execute::Executor;
 pub use options::{
     BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge,
 };
-pub use prefixes::SharedPrefixes;
 pub use program::Programs;
 pub use run::{run, run_tasks};
 pub use supervisor::{supervise_if_asked, use_supervisor};

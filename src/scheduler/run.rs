@@ -261,8 +261,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Reports the estimate of what is to come, before the first stale action begins: if everything is cached, nobody needs
-    /// it. Keeps its durations, which decide how long shared prefixes are cached. Requests in open batches are already paid
-    /// for.
+    /// it. Requests in open batches are already paid for.
     fn estimate_once(&mut self) -> Result<(), RunError> {
         if std::mem::replace(&mut self.is_estimated, true) {
             return Ok(());
@@ -282,10 +281,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         };
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(preparer, store, assumptions).ok();
-        let estimate = found.as_ref().map(|found| found.estimate);
-        self.executor
-            .prefixes
-            .set_durations(found.map(|found| found.durations).unwrap_or_default());
+        let estimate = found.map(|found| found.estimate);
         self.stats.note_forecast(estimate);
         Ok(estimate
             .iter()

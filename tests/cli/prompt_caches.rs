@@ -71,57 +71,6 @@ fn project(server: &Server) -> Project {
     project
 }
 
-/// The breakpoints of the requests of one kind.
-fn breakpoints(server: &Server, wanted: Wanted) -> HashSet<String> {
-    let alike = server
-        .asked()
-        .into_iter()
-        .filter(|asked| brain::wanted(&text_and_prefix(&asked.json).0) == wanted);
-    let texts = alike.map(|asked| asked.json["messages"].to_string());
-    let controls = texts.flat_map(|text| {
-        let after = text.split("\"cache_control\":").skip(1).map(str::to_owned);
-        after
-            .map(|after| {
-                after
-                    .split_inclusive('}')
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            })
-            .collect::<Vec<_>>()
-    });
-    controls.collect()
-}
-
-#[test]
-fn a_stage_that_is_expected_to_last_long_asks_for_an_hour() {
-    let server = Server::start();
-    server.script(|asked| match anthropic()(asked) {
-        Reply::After(_, reply) => *reply,
-        reply => reply,
-    });
-    let project = project(&server);
-    project.edit("pipeline.toml", "judge = 3", "judge = 40");
-    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
-    project.expect(0, "run --label a");
-    let set = |text: &str| HashSet::from([text.to_owned()]);
-    assert_eq!(
-        breakpoints(&server, Wanted::Grades),
-        set(r#"{"ttl":"1h","type":"ephemeral"}"#)
-    );
-    assert_eq!(
-        breakpoints(&server, Wanted::Answer),
-        set(r#"{"type":"ephemeral"}"#),
-        "a few answers"
-    );
-
-    // The time that the provider keeps it is part of no key.
-    project.edit("pipeline.toml", "max_in_flight = 1", "max_in_flight = 16");
-    let sent = server.count();
-    project.expect(0, "run --label b");
-    assert_eq!(server.count(), sent);
-}
-
 #[test]
 fn the_first_judgement_of_a_context_goes_ahead_and_the_others_share_its_beginning() {
     let server = Server::start();

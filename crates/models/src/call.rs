@@ -94,18 +94,6 @@ pub struct Call {
     /// How many requests share all turns but the last. It controls the provider's prompt cache and so the price of a reply,
     /// not its content; no cache key contains it.
     pub prefix_uses: u32,
-    /// How long the provider should keep those turns, if it takes such a wish. No cache key contains this either.
-    pub cache_ttl: CacheTtl,
-}
-
-/// How long a provider keeps the beginning of a request after it was last used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheTtl {
-    /// Five minutes.
-    #[default]
-    FiveMinutes,
-    /// An hour. Writing costs more, so it pays from the third use on.
-    Hour,
 }
 
 impl Call {

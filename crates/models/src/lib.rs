@@ -45,8 +45,8 @@ pub use batch::{
 };
 pub use budget::{AttemptBudget, AttemptCost, Unlimited};
 pub use call::{
-    Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation,
-    OutputSchema, RawReply, ReadFault, Settings, Turn,
+    Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema,
+    RawReply, ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
 pub use dialects::{BuildFault, HttpRequest, read, read_billing, renumber_calls, request};

@@ -89,7 +89,6 @@ mod tests {
             lane: Default::default(),
             tools: None,
             prefix_uses: 1,
-            cache_ttl: Default::default(),
         };
         let checked_of = |reported: Usage, limit: Option<Tokens>| {
             checked_usage(

@@ -16,8 +16,8 @@ use crate::pipeline::Pipeline;
 use base::message::Role;
 use base::units::{Tokens, Usd};
 use models::{
-    AskFailure, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply,
-    RetryPolicy, Settings, Turn, Unlimited, estimate,
+    AskFailure, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply, RetryPolicy,
+    Settings, Turn, Unlimited, estimate,
 };
 
 /// The limit of the reply, the lowest that every vendor accepts.
@@ -117,7 +117,6 @@ fn smallest_call(model: &ModelUse) -> Call {
         tools: None,
         lane: model.lane.for_single_request(),
         prefix_uses: 1,
-        cache_ttl: CacheTtl::FiveMinutes,
     }
 }
 

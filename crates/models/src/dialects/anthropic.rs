@@ -13,7 +13,7 @@ use super::endings::{Ending, Said, ending};
 use super::fit::{self, fit};
 use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
 use super::request::{self, BuildFault, HttpRequest};
-use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
+use crate::call::{Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
 use crate::tools::{Tool, ToolOffer};
@@ -153,8 +153,7 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
     let format = call.schema.as_deref().filter(|_| !summarize);
     let format = format.map(|schema| json!({"type": "json_schema", "schema": schema.schema}));
     let effort = settings.effort.as_deref();
-    let cached = (!summarize).then_some(call.cache_ttl);
-    let (system, messages) = prompt(conversation, cached, call.prefix_uses > 1);
+    let (system, messages) = prompt(conversation, !summarize, call.prefix_uses > 1);
     MessagesRequest {
         tools: call.tools.as_ref().map(tools),
         tool_choice: call
@@ -197,7 +196,7 @@ fn tools(offer: &ToolOffer) -> Value {
 /// share, and before the last turn, if other requests share the turns before it.
 fn prompt(
     conversation: FlatConversation<'_>,
-    cached: Option<CacheTtl>,
+    is_cached: bool,
     is_prefix_shared: bool,
 ) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
     let mut length = conversation
@@ -210,23 +209,18 @@ fn prompt(
         .into_iter()
         .collect();
     let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
-    if let Some(ttl) = cached.filter(|_| length >= MIN_CACHED_PREFIX) {
-        mark_cached(system.last_mut(), ttl);
+    if is_cached && length >= MIN_CACHED_PREFIX {
+        mark_cached(system.last_mut());
     }
     for (index, part) in conversation.parts.into_iter().enumerate() {
         if let ConversationPart::Text(_, text) = &part {
             length += estimate_text(text);
         }
         push_part(&mut messages, part);
-        let ends_prefix =
-            is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX;
-        if let Some(ttl) = cached.filter(|_| ends_prefix) {
-            mark_cached(
-                messages
-                    .last_mut()
-                    .and_then(|message| message.content.last_mut()),
-                ttl,
-            );
+        let ends_prefix = is_prefix_shared && index + 1 == conversation.last_turn;
+        if is_cached && ends_prefix && length >= MIN_CACHED_PREFIX {
+            let last = messages.last_mut();
+            mark_cached(last.and_then(|message| message.content.last_mut()));
         }
     }
     (system, messages)
@@ -333,12 +327,9 @@ fn text_block(text: Cow<'_, str>) -> RequestBlock<'_> {
     }
 }
 
-fn mark_cached(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
+fn mark_cached(block: Option<&mut RequestBlock<'_>>) {
     if let Some(RequestBlock::Text { cache_control, .. }) = block {
-        *cache_control = Some(match ttl {
-            CacheTtl::FiveMinutes => json!({"type": "ephemeral"}),
-            CacheTtl::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
-        });
+        *cache_control = Some(json!({"type": "ephemeral"}));
     }
 }
 

@@ -214,7 +214,6 @@ mod tests {
             tools: None,
             lane: Default::default(),
             prefix_uses: 1,
-            cache_ttl: Default::default(),
         }
     }
 

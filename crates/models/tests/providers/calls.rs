@@ -44,7 +44,6 @@ pub fn ask(text: &str) -> Call {
         lane: Default::default(),
         tools: None,
         prefix_uses: 2,
-        cache_ttl: Default::default(),
     }
 }
 
