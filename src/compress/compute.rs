@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
+use super::CompressFault;
 use super::context::summary_messages;
-use super::fault::CompressFault;
 use super::mask::mask;
 use super::truncate;
 use crate::action::BuiltInStrategy;

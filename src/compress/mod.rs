@@ -11,7 +11,6 @@
 mod command;
 mod compute;
 mod context;
-mod fault;
 mod mask;
 mod prepare;
 mod prompts;
@@ -23,12 +22,89 @@ mod truncate;
 pub use command::{ProgramUsage, reported_usage};
 pub use compute::{ReferenceList, compute};
 pub use context::{Context, ContextRef};
-pub use fault::{CompressFault, Warning};
 pub use prepare::{CompressInput, prepare, session_system};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
 pub use shape::{Kept, Shape, SpanText, Tail};
 pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, Strategy};
+
+/// A finding about an output that is used anyway.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    /// The prompt asks for sections, and the summary has none of these names.
+    #[error("the summary lacks sections that its prompt asks for: {}", _0.join(", "))]
+    MissingSections(Vec<&'static str>),
+    /// A fixture without tool schemas, sent with a conversation that calls tools.
+    #[error("the fixture records no tool schemas: the request declares tools made of its calls")]
+    StubTools,
+    /// A program returned a key that means nothing.
+    #[error("the program returned the unknown key `{_0}`; it is ignored")]
+    UnknownKey(String),
+    /// A program's own warning.
+    #[error("the program warns: {_0}")]
+    Reported(String),
+    /// A program left the messages as they are.
+    #[error("the program compressed nothing: the context is the history as it is")]
+    NotCompressed,
+    /// A program says that it compressed nothing, and its context lacks some of the history.
+    #[error(
+        "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual"
+    )]
+    NotWhole,
+    /// A compressed context that takes more room than what it replaces.
+    #[error(
+        "the context has {context} tokens and replaces {replaced}: it is larger than the history"
+    )]
+    Larger { context: u64, replaced: u64 },
+}
+
+/// Why there is no context: no output, or none that can be used as one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompressFault {
+    #[error("the compressor returned nothing; an empty context is no compression")]
+    Empty,
+    /// A program's output is not JSON.
+    #[error("standard output is not JSON: {error}; it begins: {seen}")]
+    NotJson {
+        /// What the parser says, with line and column.
+        error: String,
+        seen: String,
+    },
+    /// A program's output breaks the protocol.
+    #[error("the program broke the protocol: {found}; expected {expected}")]
+    Contract {
+        found: String,
+        expected: &'static str,
+    },
+    /// A reply without the tag that its method takes the summary from.
+    #[error("the reply has no <{_0}>…</{_0}>, which `extract` takes the summary from")]
+    NoTag(String),
+    /// A program says that it could not work as it should.
+    #[error("the program says that its result is degraded: {_0}")]
+    Degraded(String),
+    /// A vendor's reply without the items to send back.
+    #[error("the reply holds no compaction item to send back later")]
+    NoItems,
+    /// A stored result that is not the list of messages it was written as.
+    #[error("the computed context cannot be read: {_0}")]
+    Damaged(String),
+    /// The output is of another kind than the strategy makes.
+    #[error("a `{strategy}` method cannot have made this kind of output")]
+    WrongKind { strategy: &'static str },
+    /// A rule cannot reach its target.
+    #[error("the texts alone have more than {target} tokens, and `prune` drops no text")]
+    TextsTooLarge { target: u64 },
+}
+
+impl CompressFault {
+    /// A breach of the protocol of programs.
+    pub(super) fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
+        CompressFault::Contract {
+            found: found.into(),
+            expected,
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::command::{self, ProgramUsage};
 use super::context::{Context, ContextRef};
-use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
 use super::shape::Kept;
 use super::spec::{Method, Strategy};
+use super::{CompressFault, Warning};
 use crate::action::{Digest, DigestBuilder};
 use models::Completion;
 use sessions::transcript::Message;

@@ -19,7 +19,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use super::meta::EntryRecord;
+use super::EntryRecord;
 use crate::action::{ActionKey, Digest, InputsDocument, Place, Stage};
 use base::units::Usd;
 use models::{BatchAccount, ModelRef, Operation, Price};

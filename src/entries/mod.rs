@@ -5,10 +5,174 @@
 //! replaced.
 
 mod journal;
-mod meta;
+
+use base::units::{Usage, Usd};
+use models::{Dialect, Lane};
+use serde::{Deserialize, Serialize};
+use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Tag};
+
+use crate::action::{ActionKey, InputsDocument, Place, Stage};
 
 pub use journal::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome,
     OpenBatch, Refresh,
 };
-pub use meta::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, key_of};
+
+/// Everything about an entry besides its body. The store keeps what it needs itself in fields of its own, and the rest as
+/// a JSON document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EntryMeta {
+    /// Milliseconds since 1970 (UTC).
+    #[serde(skip)]
+    pub created: u64,
+    /// The dialect of the body; `None` for programs and built-in rules.
+    #[serde(skip)]
+    pub dialect: Option<Dialect>,
+    /// The model that answered, as the provider names it.
+    #[serde(skip)]
+    pub model: Option<String>,
+    #[serde(skip)]
+    pub requested_model: Option<String>,
+    #[serde(skip)]
+    pub usage: Usage,
+    /// `None` if the price is unknown.
+    #[serde(skip)]
+    pub cost: Option<Usd>,
+    /// Milliseconds from the start to the last byte.
+    #[serde(skip)]
+    pub latency_ms: u64,
+    /// The URL of the remote that it was pulled from; `None` for an entry made here.
+    #[serde(skip)]
+    pub imported: Option<String>,
+    /// Attempts, including the last one.
+    pub attempts: u32,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+    /// How the request was sent, at which price.
+    pub lane: Lane,
+    /// The place in the matrix for which the action first ran.
+    pub place: Place,
+    pub inputs: InputsDocument,
+}
+
+impl EntryMeta {
+    /// The header that the store keeps.
+    pub fn header(&self) -> EntryHeader {
+        let names = ModelNames {
+            answered: self.model.clone(),
+            requested: self.requested_model.clone(),
+        };
+        // Texts and numbers: encoding them cannot fail.
+        let document =
+            serde_json::to_vec(self).unwrap_or_else(|error| unreachable!("plain data: {error}"));
+        let sources = self.inputs.sources.iter();
+        EntryHeader {
+            kind: Tag(self.inputs.stage as u8),
+            format: self.dialect.map(|dialect| Tag(dialect as u8)),
+            created: self.created,
+            usage: self.usage,
+            cost: self.cost,
+            latency_ms: self.latency_ms,
+            place: self.place.digest(self.inputs.stage, self.inputs.repetition),
+            models: names,
+            origin: self.imported.clone(),
+            texts: sources.map(|source| source.digest).collect(),
+            document,
+        }
+    }
+
+    /// Reads a header; `None` if it is not one that this program wrote.
+    pub fn from_header(header: EntryHeader) -> Option<EntryMeta> {
+        let read: EntryMeta = serde_json::from_slice(&header.document).ok()?;
+        let dialect = match header.format {
+            Some(tag) => Some(dialect_of(tag)?),
+            None => None,
+        };
+        Some(EntryMeta {
+            created: header.created,
+            dialect,
+            model: header.models.answered,
+            requested_model: header.models.requested,
+            usage: header.usage,
+            cost: header.cost,
+            latency_ms: header.latency_ms,
+            imported: header.origin,
+            ..read
+        })
+    }
+}
+
+/// The key of an entry, by the inputs that its header names.
+pub fn key_of(header: &EntryHeader) -> Option<ActionKey> {
+    EntryMeta::from_header(header.clone()).map(|meta| meta.inputs.key())
+}
+
+fn stage_of(tag: Tag) -> Option<Stage> {
+    Stage::ALL.get(usize::from(tag.0)).copied()
+}
+
+fn dialect_of(tag: Tag) -> Option<Dialect> {
+    Dialect::ALL.get(usize::from(tag.0)).copied()
+}
+
+/// A record of the store, as compeval reads it.
+pub trait EntryRecord {
+    /// The stage of the action; `None` if this program has no such stage.
+    fn stage(&self) -> Option<Stage>;
+
+    /// The format of the body.
+    fn body_format(&self) -> BodyFormat;
+}
+
+/// The format of a stored body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// The output of a program or of built-in rules.
+    Local,
+    /// A provider's reply.
+    Reply(Dialect),
+    /// A format that this program does not know.
+    Unknown,
+}
+
+impl EntryRecord for Record {
+    fn stage(&self) -> Option<Stage> {
+        stage_of(self.kind)
+    }
+
+    fn body_format(&self) -> BodyFormat {
+        match self.format {
+            None => BodyFormat::Local,
+            Some(tag) => dialect_of(tag).map_or(BodyFormat::Unknown, BodyFormat::Reply),
+        }
+    }
+}
+
+/// A cache of compeval's entries.
+pub trait EntryLookup: Lookup {
+    /// All that is known of an entry.
+    ///
+    /// # Errors
+    /// `Damage` if the entry differs from what was written.
+    fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
+        EntryMeta::from_header(self.header(record)?)
+            .ok_or_else(|| record.unreadable("its header cannot be read"))
+    }
+
+    /// How many replies to an action a batch has brought that could not be used: none or one. The action is then requested
+    /// live, and that reply counts as its first.
+    fn unusable_in_batch(&self, key: &ActionKey) -> u32 {
+        let record = self.find(key);
+        // That a reply could not be used may not be noted yet.
+        let unusable = record.filter(|record| {
+            matches!(
+                record.status,
+                EntryStatus::Unparsed | EntryStatus::Malformed { .. }
+            )
+        });
+        let meta = unusable.and_then(|record| self.meta(&record).ok());
+        u32::from(meta.is_some_and(|meta| meta.lane == Lane::Batch))
+    }
+}
+
+impl<L: Lookup> EntryLookup for L {}

@@ -4,8 +4,8 @@
 
 use std::sync::LazyLock;
 
-use super::criterion::{Criterion, CriterionId};
 use super::rubric_file;
+use super::{Criterion, CriterionId};
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::ProbeType;
 use base::fault::Fault;

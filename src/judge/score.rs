@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::criterion::{CriterionId, Dimension};
 use super::rubric::Rubric;
+use super::{CriterionId, Dimension};
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

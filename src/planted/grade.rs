@@ -6,8 +6,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::State;
+use super::plant::Variant;
 use super::request::Request;
-use super::variant::Variant;
 use base::text::{one_line, shortened};
 
 /// How a reply breaks its form.

@@ -7,20 +7,17 @@
 //!
 //! Deliberately absent: asking models; names of methods.
 
-mod draw;
 #[cfg(test)]
 pub(crate) mod fakes;
 mod grade;
 mod plant;
 mod request;
 mod set;
-mod variant;
 
 pub use grade::{Graded, ReplyFault, Said, grade_next, grade_states};
-pub use plant::{Planting, Session, plant};
+pub use plant::{Planting, Session, Variant, plant};
 pub use request::{NEXT_STEP, Request, STATE};
 pub use set::{PlantedSet, SetFault};
-pub use variant::Variant;
 
 use std::sync::Arc;
 

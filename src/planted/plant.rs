@@ -3,20 +3,19 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use serde_json::{Value, json};
-
-use super::draw::{digits, sequence};
-use super::request::requests;
-use super::set::{Item, PlantedSet, Turn, Wording, rule};
-use super::variant::Variant;
-use super::{Kind, State, Target};
 use base::locale::Locale;
 use base::random::Random;
 use base::units::Tokens;
 use lexical::claims::{RulePosition, language_of};
+use serde_json::{Value, json};
 use sessions::transcript::{
     Message, Role, ToolCall, estimate_tokens, fold, fold_document, is_boundary,
 };
+
+use super::request::{Request, requests};
+use super::set::{Item, PlantedSet, Turn, Wording, rule};
+use super::{Kind, State, Target};
+use crate::action::Digest;
 
 /// A recorded session, as far as planting needs it.
 #[derive(Clone, Copy, Debug)]
@@ -403,6 +402,61 @@ fn shell_of(messages: &[Message]) -> (String, String) {
     shells
         .next()
         .unwrap_or_else(|| ("bash".to_owned(), "command".to_owned()))
+}
+
+/// A sequence of its own for each purpose under a seed.
+fn sequence(seed: u64, purpose: &str) -> Random {
+    let Digest([a, b, c, d, e, f, g, h, ..]) = Digest::hash(format!("{seed} {purpose}"));
+    Random::seeded(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// The pattern with a digit in place of each `#`.
+pub(super) fn digits(pattern: &str, random: &mut Random) -> String {
+    let digit = |random: &mut Random| char::from(b'0' + random.below(10) as u8);
+    pattern
+        .chars()
+        .map(|c| if c == '#' { digit(random) } else { c })
+        .collect()
+}
+
+/// A session with items in it, and what is asked about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// From 1.
+    pub number: u32,
+    /// The actions.
+    pub targets: Vec<Target>,
+    /// What stands before which recorded message, in order.
+    pub inserted: Vec<(usize, Vec<Message>)>,
+    /// What is done next?
+    pub next: Request,
+    /// What is known of each action?
+    pub state: Request,
+}
+
+impl Variant {
+    /// The recorded messages with the planted ones.
+    pub fn messages(&self, recorded: &[Message]) -> Vec<Message> {
+        let mut messages = Vec::with_capacity(recorded.len() + self.len());
+        let mut from = 0;
+        for (at, planted) in &self.inserted {
+            messages.extend_from_slice(recorded.get(from..*at).unwrap_or_default());
+            messages.extend_from_slice(planted);
+            from = *at;
+        }
+        messages.extend_from_slice(recorded.get(from..).unwrap_or_default());
+        messages
+    }
+
+    /// The number of planted messages.
+    pub fn len(&self) -> usize {
+        self.inserted.iter().map(|(_, planted)| planted.len()).sum()
+    }
+
+    /// Whether nothing is planted.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ mod budget;
 mod cells;
 mod event;
 mod execute;
-mod executed;
 mod in_flight;
 mod options;
 mod program;

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::compress::fault::CompressFault;
+use crate::compress::CompressFault;
 use crate::compress::truncate::pairs_hold;
 use sessions::transcript::{Message, Role, ToolCall};
 

@@ -6,7 +6,7 @@ mod usage;
 use serde_json::{Map, Value};
 
 use super::context::Context;
-use super::fault::{CompressFault, Warning};
+use super::{CompressFault, Warning};
 use base::text::shortened;
 use sessions::transcript::Message;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::compress::fault::CompressFault;
+use crate::compress::CompressFault;
 use base::units::{Tokens, Usage, Usd};
 
 /// The usage that a program reports of its own requests. A figure that it does not report is unknown.

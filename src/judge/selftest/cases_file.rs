@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{Case, CaseId, Quality, SelfTest};
-use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth, text_or_object};
+use crate::judge::{CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::fault::Fault;
 

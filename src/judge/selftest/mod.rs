@@ -5,7 +5,6 @@
 
 mod cases_file;
 mod draw;
-mod templates;
 mod verdict;
 
 pub use cases_file::read_selftest;
@@ -20,9 +19,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::criterion::{Criterion, CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth};
 use crate::judge::rubric::{Rubric, Scope};
+use crate::judge::{Criterion, CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::locale::Locale;
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use super::fault::{MAX_OUTPUT, ProgramError};
+use super::{MAX_OUTPUT, ProgramError};
 use crate::compress::CommandSpec;
 use crate::scheduler::supervisor::{NOT_STARTED, is_supervised, supervised};
 use base::redaction::{add_key, redact_bytes};

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use super::fault::{MAX_OUTPUT, ProgramError, WorkerFault};
 use super::process::{ProcessGroup, keep_end, resident_bytes, start};
+use super::{MAX_OUTPUT, ProgramError, WorkerFault};
 use crate::compress::CommandSpec;
 use base::redaction::{redact, redact_bytes};
 use base::text::shortened;
