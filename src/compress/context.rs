@@ -1,5 +1,6 @@
 //! What a strategy yields: a context, and the digests that identify it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -70,6 +71,21 @@ impl Context {
             Context::Readable { messages } => Some(text_of(messages).into()),
             Context::Bound { text, .. } => text.as_deref().map(Into::into),
         }
+    }
+
+    /// The readable text without the messages that are `recorded` word for word.
+    pub fn text_beside(&self, recorded: &[Message]) -> Option<Arc<str>> {
+        let Context::Readable { messages } = self else {
+            return self.text();
+        };
+        let recorded: HashSet<(Role, &str)> = recorded
+            .iter()
+            .map(|message| (message.role, message.content.trim()))
+            .collect();
+        let own = messages
+            .iter()
+            .filter(|message| !recorded.contains(&(message.role, message.content.trim())));
+        Some(text_of(&own.cloned().collect::<Vec<_>>()).into())
     }
 
     /// The texts of user messages that a vendor returned word for word beside its item; `None` if the context is no

@@ -173,8 +173,15 @@ impl ProbeMeasure {
     }
 
     /// What a context says of the facts beyond that they occur; `None` for paraphrases, and for a probe without facts.
-    pub fn in_context(&self, entries: &ContextEntries, folded: &str) -> Option<ContextFacts> {
-        (self.literal && !self.expected.is_empty()).then(|| self.in_context.read(entries, folded))
+    /// `own` are the entries that the method wrote.
+    pub fn in_context(
+        &self,
+        entries: &ContextEntries,
+        own: &ContextEntries,
+        folded: &str,
+    ) -> Option<ContextFacts> {
+        let has_facts = self.literal && !self.expected.is_empty();
+        has_facts.then(|| self.in_context.read(entries, own, folded))
     }
 
     /// Measures one answer. `present` is the result of [`ProbeMeasure::presence`] for its context; `None` if that

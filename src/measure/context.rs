@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::overclaim::KnownValues;
 use crate::probe::Probe;
+use base::lazy_patterns;
+use base::text::pattern;
 use base::words::words;
 use lexical::claims::{asks_for_rejection, is_denied, stated_last};
 use lexical::facts::{Fact, FactFinder, Topic, TranscriptPaths};
@@ -121,9 +123,15 @@ impl ContextProbe {
     }
 
     /// What a context says. `folded` is its text made by [`sessions::transcript::fold_document`], in which facts may
-    /// reach over the ends of entries.
-    pub fn read(&self, entries: &ContextEntries, folded: &str) -> ContextFacts {
-        let stale = stated_last(entries.statements(), &self.superseded, &self.expected);
+    /// reach over the ends of entries. `own` are the entries that the method wrote: a message of the session that was kept
+    /// word for word says what was true when it was said, so only these can be stale, denied or contradicted.
+    pub fn read(
+        &self,
+        entries: &ContextEntries,
+        own: &ContextEntries,
+        folded: &str,
+    ) -> ContextFacts {
+        let stale = stated_last(own.statements(), &self.superseded, &self.expected);
         let names = self
             .superseded_names
             .iter()
@@ -133,13 +141,19 @@ impl ContextProbe {
             facts: self
                 .expected
                 .iter()
-                .map(|finder| self.fact(finder, entries, folded))
+                .map(|finder| self.fact(finder, entries, own, folded))
                 .collect(),
             stale: names.map(|(name, _)| name.clone()).collect(),
         }
     }
 
-    fn fact(&self, finder: &FactFinder, entries: &ContextEntries, folded: &str) -> FactInContext {
+    fn fact(
+        &self,
+        finder: &FactFinder,
+        entries: &ContextEntries,
+        own: &ContextEntries,
+        folded: &str,
+    ) -> FactInContext {
         let present = self.topic.has(finder, folded);
         if !present {
             return FactInContext {
@@ -147,29 +161,45 @@ impl ContextProbe {
                 ..FactInContext::default()
             };
         }
-        let holders: Vec<&ContextEntry> = entries
-            .list()
-            .iter()
-            .filter(|entry| finder.occurs_in(&entry.folded))
-            .collect();
+        let [holders, own_holders] = [entries, own].map(|entries| {
+            let list = entries.list().iter();
+            list.filter(|entry| finder.occurs_in(&entry.folded))
+                .collect::<Vec<&ContextEntry>>()
+        });
         let denied = self.reads_denials
             && !holders.is_empty()
-            && holders.iter().all(|entry| {
+            && holders.len() == own_holders.len()
+            && own_holders.iter().all(|entry| {
                 let places = finder.ranges(&entry.folded);
                 places.iter().all(|place| is_denied(&entry.folded, place))
             });
-        let mut placed = holders;
-        placed.retain(|entry| {
+        let is_placed = |entry: &&ContextEntry| {
             self.topic.is_named_in(&entry.folded) || self.topic.is_named_in(&entry.lead)
-        });
+        };
         FactInContext {
             present,
-            placed: (!self.topic.is_empty()).then_some(!placed.is_empty()),
+            placed: (!self.topic.is_empty()).then(|| holders.iter().any(|entry| is_placed(entry))),
             denied,
-            contradicted: placed
-                .iter()
-                .any(|entry| self.contradicts(entry, finder, entries)),
+            contradicted: own_holders
+                .into_iter()
+                .filter(is_placed)
+                .any(|entry| self.has_two(entry, finder) || self.contradicts(entry, finder, own)),
         }
+    }
+
+    /// Whether an entry offers another value of its kind in the same breath: "on 9090 or 7070".
+    fn has_two(&self, entry: &ContextEntry, finder: &FactFinder) -> bool {
+        finder.ranges(&entry.folded).into_iter().any(|range| {
+            let before = entry.folded.get(..range.start).unwrap_or("");
+            let after = entry.folded.get(range.end..).unwrap_or("");
+            let others = [OTHER_BEFORE.captures(before), OTHER_AFTER.captures(after)];
+            let mut others = others.into_iter().flatten();
+            others.any(|found| {
+                found
+                    .get(1)
+                    .is_some_and(|other| self.known.names_another(other.as_str()))
+            })
+        })
     }
 
     /// Whether another entry has all words of `entry` except the fact, and another value of its kind.
@@ -193,6 +223,14 @@ impl ContextProbe {
                         && self.known.names_another(&other.text)
                 })
     }
+}
+
+lazy_patterns! {
+    /// A value that is offered before a fact.
+    OTHER_BEFORE = pattern(r#"([^\s,;，；。]+)(?:\s+(?:or|/|vs\.?)\s+|\s*或者?\s*)[`"'“]?$"#);
+
+    /// A value that is offered after a fact.
+    OTHER_AFTER = pattern(r#"^[`"'”]?(?:\s+(?:or|/|vs\.?)\s+|\s*或者?\s*)([^\s,;，；。]+)"#);
 }
 
 /// The fewest words beside the value that an entry needs for another to say the same.
@@ -237,8 +275,32 @@ mod tests {
             "question": "On which port does the gateway listen?", "expected_facts": ["9090"],
             "superseded_facts": ["8080"]}))
         .unwrap();
-        ContextProbe::new(&probe, &TranscriptPaths::default())
-            .read(&ContextEntries::from_text(text), &fold_document(text))
+        ContextProbe::new(&probe, &TranscriptPaths::default()).read(
+            &ContextEntries::from_text(text),
+            &ContextEntries::from_text(text),
+            &fold_document(text),
+        )
+    }
+
+    #[test]
+    fn what_was_kept_word_for_word_is_neither_stale_nor_denied_nor_contradicted() {
+        let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall",
+            "question": "On which port does the gateway listen?", "expected_facts": ["9090"],
+            "superseded_facts": ["8080"]}))
+        .unwrap();
+        let probe = ContextProbe::new(&probe, &TranscriptPaths::default());
+        let text =
+            "Is it that the gateway does not listen on port 9090?\n\nThe gateway listens on 8080.";
+        let (all, own) = (
+            ContextEntries::from_text(text),
+            ContextEntries::from_text("Go on."),
+        );
+        let facts = probe.read(&all, &own, &fold_document(text));
+        assert_eq!((facts.stale.len(), facts.sound()), (0, Some(1.0)));
+        assert_eq!(
+            probe.read(&all, &all, &fold_document(text)).sound(),
+            Some(0.0)
+        );
     }
 
     #[test]
@@ -271,6 +333,13 @@ mod tests {
             "- The public gateway listens on port 9090\n- The public gateway listens on port 7070",
         );
         assert!(both.facts[0].contradicted && both.sound() == Some(0.0));
+        for two in [
+            "The gateway listens on port 9090 or 7070.",
+            "The gateway listens on 7070 / 9090",
+        ] {
+            assert!(read(two).facts[0].contradicted, "{two}");
+        }
+        assert!(!read("The gateway listens on port 9090 or not at all.").facts[0].contradicted);
         let stale = read("The gateway listens on port 9090. The gateway listens on port 8080.");
         assert_eq!(
             (stale.stale.as_slice(), stale.sound()),

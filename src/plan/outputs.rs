@@ -19,7 +19,7 @@ use crate::entries::EntryRecord;
 use crate::pipeline::{CompressCell, FixtureIx, MethodIx, PointIx, VariantIx};
 use lexical::ContextEntries;
 use sessions::references::ReferenceIndex;
-use sessions::transcript::fold_document;
+use sessions::transcript::{Message, fold_document};
 use store::cache::{Damage, Lookup, Record, StoredReply};
 
 /// Contexts in memory: more than a run has open at once.
@@ -78,6 +78,7 @@ pub struct LoadedContext {
     folded: OnceCell<Option<String>>,
     folded_summary: OnceCell<Option<String>>,
     entries: OnceCell<Option<ContextEntries>>,
+    own_entries: OnceCell<Option<ContextEntries>>,
     /// Whether an exact token of a message occurs in the readable text, by the index of the message.
     pointers: RefCell<HashMap<usize, bool>>,
 }
@@ -91,6 +92,7 @@ impl LoadedContext {
             folded: OnceCell::new(),
             folded_summary: OnceCell::new(),
             entries: OnceCell::new(),
+            own_entries: OnceCell::new(),
             pointers: RefCell::default(),
         }
     }
@@ -122,6 +124,17 @@ impl LoadedContext {
                     .context
                     .text()
                     .map(|text| ContextEntries::from_text(&text))
+            })
+            .as_ref()
+    }
+
+    /// The statements of what the method wrote: of the readable text without the `recorded` messages that it has word for
+    /// word.
+    pub fn own_entries(&self, recorded: &[Message]) -> Option<&ContextEntries> {
+        self.own_entries
+            .get_or_init(|| {
+                let text = self.compressed.context.text_beside(recorded);
+                text.map(|text| ContextEntries::from_text(&text))
             })
             .as_ref()
     }

@@ -12,6 +12,7 @@ pub(crate) enum Harm {
     OtherSubject,
     Negated,
     Contradicted,
+    TwoValues,
     StaleAsCurrent,
     OldBesideNew,
     Invented,
@@ -23,12 +24,13 @@ pub(crate) enum Harm {
 }
 
 impl Harm {
-    pub(crate) const ALL: [Harm; 12] = [
+    pub(crate) const ALL: [Harm; 13] = [
         Harm::Dropped,
         Harm::Corrupted,
         Harm::OtherSubject,
         Harm::Negated,
         Harm::Contradicted,
+        Harm::TwoValues,
         Harm::StaleAsCurrent,
         Harm::OldBesideNew,
         Harm::Invented,
@@ -217,6 +219,9 @@ impl<'b> Statements<'b> {
                 });
             }
             Harm::Contradicted => entries.extend([self.right(subject), wrong(&corrupted(fact))]),
+            Harm::TwoValues => {
+                entries.push(wrong(&format!("{fact} or {}", corrupted(fact))));
+            }
             Harm::StaleAsCurrent => entries.push(wrong(self.superseded(subject).unwrap_or(fact))),
             Harm::OldBesideNew => {
                 entries.extend([

@@ -48,7 +48,7 @@ const FLAT: f64 = 0.05;
 
 /// The claims of docs/notes/figures.md: the harm, the figure, and the sign of its slope.
 #[cfg(test)]
-const CLAIMS: [(Harm, &str, f64); 14] = [
+const CLAIMS: [(Harm, &str, f64); 16] = [
     (Harm::Dropped, "kept", -1.0),
     (Harm::Dropped, "sound", -1.0),
     (Harm::Corrupted, "kept", -1.0),
@@ -58,6 +58,8 @@ const CLAIMS: [(Harm, &str, f64); 14] = [
     (Harm::Negated, "sound", -1.0),
     (Harm::Contradicted, "contradicted", 1.0),
     (Harm::Contradicted, "sound", -1.0),
+    (Harm::TwoValues, "contradicted", 1.0),
+    (Harm::TwoValues, "sound", -1.0),
     (Harm::StaleAsCurrent, "stale", 1.0),
     (Harm::OldBesideNew, "stale", 1.0),
     (Harm::Invented, "invented", 1.0),
@@ -151,7 +153,7 @@ impl<'g> Measures<'g> {
         let read: Vec<_> = self
             .probes
             .iter()
-            .map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &folded)))
+            .map(|(is_rule, probe)| (*is_rule, probe.read(&cut, &cut, &folded)))
             .collect();
         let facts = || read.iter().flat_map(|(_, facts)| &facts.facts);
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;

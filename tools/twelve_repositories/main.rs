@@ -55,7 +55,7 @@ fn measure(repository: &Repository, context: &str) -> [f64; FIGURES.len()] {
     let (entries, folded) = (ContextEntries::from_text(context), fold_document(context));
     let probes = Slot::ALL.iter().filter_map(|slot| repository.probe(*slot));
     let read: Vec<_> = probes
-        .map(|probe| ContextProbe::new(&probe, history.paths()).read(&entries, &folded))
+        .map(|probe| ContextProbe::new(&probe, history.paths()).read(&entries, &entries, &folded))
         .collect();
     let facts = || read.iter().flat_map(|facts| &facts.facts);
     let of = |what: fn(&compeval::measure::FactInContext) -> bool| {

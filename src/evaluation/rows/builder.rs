@@ -211,14 +211,16 @@ impl<'e> RowBuilder<'e> {
             &answer.text,
         );
         self.mark_found(task, &measure, &mut measured.facts);
-        let readable = context.entries().zip(context.folded());
+        let own = context.own_entries(&texts.loaded().fixture.messages);
+        let readable = context.entries().zip(own).zip(context.folded());
         Ok(CellMeasures {
             probe,
             measured,
             summary_survival: context
                 .folded_summary()
                 .and_then(|summary| share(measure.presence(summary))),
-            context_facts: readable.and_then(|(entries, text)| measure.in_context(entries, text)),
+            context_facts: readable
+                .and_then(|((entries, own), text)| measure.in_context(entries, own, text)),
             open_book: self.open_book(task, &measure, present.as_deref(), context),
         })
     }

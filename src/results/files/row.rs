@@ -13,7 +13,7 @@ use crate::probe::ProbeType;
 use sessions::transcript::Point;
 
 /// The version of the code that makes rows. Raised when a row of the same outputs would change.
-pub const ROWS: u16 = 16;
+pub const ROWS: u16 = 17;
 
 /// One judged cell. Flat, with unrounded numbers; unknown values are null. `T` is the type of long texts: `String`, or
 /// [`Unread`].
