@@ -147,12 +147,12 @@ pub fn read_line(reader: &mut (impl BufRead + ?Sized), buffer: &mut String) -> i
 /// # Errors
 /// As [`read_line`].
 pub fn skip_line(reader: &mut (impl BufRead + ?Sized)) -> io::Result<bool> {
-    let mut line = reader.take(LONGEST_LINE + 1);
-    let skipped = line.skip_until(b'\n')? as u64;
-    if skipped > LONGEST_LINE {
+    let mut line = Vec::new();
+    reader.take(LONGEST_LINE + 1).read_until(b'\n', &mut line)?;
+    if line.len() as u64 > LONGEST_LINE {
         return Err(long_line());
     }
-    Ok(skipped > 0)
+    Ok(line.ends_with(b"\n"))
 }
 
 fn long_line() -> io::Error {
@@ -160,14 +160,18 @@ fn long_line() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// The lines of a file, without their ends.
+/// The lines of a file, without their ends. A line that cannot be read is the last item.
 ///
 /// # Errors
 /// As [`open`]; of each line as [`read_line`].
 pub fn lines(path: &Path) -> Result<impl Iterator<Item = Result<String, FileError>>, FileError> {
     let fault = |error| FileError::new("read", path, error);
     let mut reader = BufReader::new(open(path).map_err(fault)?);
+    let mut has_failed = false;
     Ok(std::iter::from_fn(move || {
+        if has_failed {
+            return None;
+        }
         let mut line = String::new();
         match read_line(&mut reader, &mut line) {
             Ok(()) if line.is_empty() => None,
@@ -175,7 +179,10 @@ pub fn lines(path: &Path) -> Result<impl Iterator<Item = Result<String, FileErro
                 line.truncate(line.trim_end_matches(['\r', '\n']).len());
                 Some(Ok(line))
             }
-            Err(error) => Some(Err(fault(error))),
+            Err(error) => {
+                has_failed = true;
+                Some(Err(fault(error)))
+            }
         }
     }))
 }
@@ -341,5 +348,16 @@ mod tests {
         let mut buffer = String::new();
         let error = read_line(&mut io::BufReader::new(io::repeat(b'x')), &mut buffer).unwrap_err();
         assert!(error.to_string().contains("a line in it"), "{error}");
+        let error = skip_line(&mut io::BufReader::new(io::repeat(b'x'))).unwrap_err();
+        assert!(error.to_string().contains("a line in it"), "{error}");
+    }
+
+    #[test]
+    fn lines_end_after_one_that_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        fs::write(&path, b"whole\n\xff\xff\n\xff\n").unwrap();
+        let read: Vec<bool> = lines(&path).unwrap().map(|line| line.is_ok()).collect();
+        assert_eq!(read, [true, false]);
     }
 }

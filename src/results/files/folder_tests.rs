@@ -188,6 +188,7 @@ fn a_torn_last_line_is_passed_over_and_a_broken_one_is_named() {
         .write(names::CELLS, format!("{whole}\n{}", &whole[..40]))
         .unwrap();
     assert_eq!(runs(&folder), [1]);
+    assert_eq!(folder.row_count().unwrap(), 1);
     folder
         .write(names::CELLS, format!("{whole}\n{{}}\n"))
         .unwrap();

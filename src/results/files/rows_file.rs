@@ -88,7 +88,7 @@ impl Rows {
         Ok(count)
     }
 
-    /// Whether there was a line to skip.
+    /// Whether there was a whole line to skip.
     fn skip_line(&mut self) -> Result<bool, FileError> {
         self.line += 1;
         guarded::skip_line(&mut *self.reader).map_err(|e| FileError::new("read", &self.path, e))
