@@ -21,6 +21,9 @@ pub const NO_RESULT: &str = "[no result recorded]";
 /// What replaces a result that the harness took out of the context before it was logged.
 pub const CLEARED_RESULT: &str = "[result cleared by the harness]";
 
+/// How a program of Node says that there is no such file.
+const NO_ENTRY: &str = "ENOENT";
+
 /// Characters at the beginning of a result that are searched for a mark of an error.
 const HEAD: usize = 400;
 /// Lines at the beginning and at the end of a result among which agents write the exit code.
@@ -31,11 +34,11 @@ const ENDS: usize = 400;
 
 /// Whether a result says that its call failed.
 pub fn is_failed_result(result: &str) -> bool {
-    is_marked(result) || recorded_exit_code(result).is_some_and(|code| code != 0)
+    is_marked(&head_of(result)) || recorded_exit_code(result).is_some_and(|code| code != 0)
 }
 
-/// Whether a result is marked as an error, or is a JSON object that names one.
-fn is_marked(result: &str) -> bool {
+/// Whether the head of a result is marked as an error, or is that of a JSON object that names one.
+fn is_marked(head: &str) -> bool {
     const MARKS: [&str; 7] = [
         "<tool_use_error>",
         "Error:",
@@ -45,25 +48,30 @@ fn is_marked(result: &str) -> bool {
         NO_RESULT,
         CLEARED_RESULT,
     ];
-    let head = head_of(result);
-    MARKS.iter().any(|mark| head.starts_with(mark)) || JSON_ERROR.is_match(&head)
+    MARKS.iter().any(|mark| head.starts_with(mark)) || JSON_ERROR.is_match(head)
 }
 
-/// Whether the result of reading a file says that it could not be read.
+/// Whether the result of reading a file says that it could not be read. One that the harness cleared was read. A file may
+/// speak of `ENOENT`.
 pub(crate) fn is_failed_read(result: &str) -> bool {
-    is_marked(result) || names_no_file(result)
+    let head = head_of(result);
+    !head.starts_with(CLEARED_RESULT)
+        && (is_marked(&head) || head.starts_with(NO_ENTRY) || says_no_file(&head))
 }
 
 /// Whether a result says that there is no such file.
 pub(super) fn names_no_file(result: &str) -> bool {
-    const MARKS: [&str; 5] = [
+    let head = head_of(result);
+    head.contains(NO_ENTRY) || says_no_file(&head)
+}
+
+fn says_no_file(head: &str) -> bool {
+    const MARKS: [&str; 4] = [
         "No such file or directory",
-        "ENOENT",
         "[Errno ",
         "does not exist",
         "File not found",
     ];
-    let head = head_of(result);
     MARKS.iter().any(|mark| head.contains(mark))
 }
 
@@ -180,6 +188,26 @@ mod tests {
         ] {
             assert_eq!(recorded_exit_code(result), None, "{result}");
         }
+    }
+
+    #[test]
+    fn a_read_that_failed_is_told_from_a_file_that_speaks_of_failures() {
+        for result in [
+            "ENOENT: no such file",
+            "cat: x: No such file or directory",
+            NO_RESULT,
+        ] {
+            assert!(is_failed_read(result), "{result}");
+        }
+        let code = "if (error.code === 'ENOENT') {\n  return;\n}";
+        for result in [CLEARED_RESULT, code] {
+            assert!(!is_failed_read(result), "{result}");
+        }
+        assert!(
+            is_failed_result(CLEARED_RESULT),
+            "it may be that of an edit"
+        );
+        assert!(names_no_file("Error: ENOENT, open 'x'"));
     }
 
     proptest! {
