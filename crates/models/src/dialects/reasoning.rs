@@ -5,47 +5,8 @@
 //! between both tags, or without the first, which was then the end of the prompt. If nothing follows, the model has not
 //! answered, and the reply is as unusable as an empty one.
 
-/// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
-/// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for.
-const TAGS: [(&str, &str); 34] = [
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<thoughts>", "</thoughts>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<reason>", "</reason>"),
-    ("<reflection>", "</reflection>"),
-    ("<scratchpad>", "</scratchpad>"),
-    ("<inner_monologue>", "</inner_monologue>"),
-    ("<antthinking>", "</antthinking>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("[think]", "[/think]"),
-    ("◁think▷", "◁/think▷"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|channel|>analysis", "<|channel|>final<|message|>"),
-    (
-        "<|start|>assistant<|channel|>analysis",
-        "<|channel|>final<|message|>",
-    ),
-    ("<|channel>thought", "<channel|>"),
-    ("<|start_thinking|>", "<|end_thinking|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("<unused94>", "<unused95>"),
-    ("<|think|>", "<|/think|>"),
-    ("<|thinking|>", "<|/thinking|>"),
-    ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<cot>", "</cot>"),
-    ("<chain_of_thought>", "</chain_of_thought>"),
-    ("<thought_process>", "</thought_process>"),
-    ("<thinking_process>", "</thinking_process>"),
-    ("<inner_thoughts>", "</inner_thoughts>"),
-    ("<internal_monologue>", "</internal_monologue>"),
-    ("<reasoning_content>", "</reasoning_content>"),
-    ("[thinking]", "[/thinking]"),
-    ("[reasoning]", "[/reasoning]"),
-];
+use base::text::REASONING_TAGS as TAGS;
+
 /// The same where the closing mark means something else in an answer, so that it counts only after the opening one.
 const ENCLOSED: [(&str, &str); 2] = [
     ("<details type=\"reasoning\"", "</details>"),

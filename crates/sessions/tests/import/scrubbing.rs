@@ -34,6 +34,21 @@ fn known_secrets_are_replaced_elsewhere_the_longest_first() {
 }
 
 #[test]
+fn all_accounts_that_occur_outside_of_paths_are_listed() {
+    let names: Vec<String> = (100..300).map(|at| format!("jane{at}x")).collect();
+    let homes: Vec<String> = names.iter().map(|name| format!("/home/{name}/a")).collect();
+    let text = format!("{}\nBy {}. 1 + 2", homes.join(" "), names.join(", "));
+    let mut fixture = fixture(vec![
+        Message::text(Role::User, text),
+        Message::text(Role::User, "/home/jo.doe /home/Jo_Doe /home/-_- JoDoe"),
+    ]);
+    let left = scrub(&mut fixture, &ScrubSettings::default()).left;
+    assert_eq!(left.len(), 201);
+    assert!(left.values().all(|count| *count == 1), "{left:?}");
+    assert!(left.contains_key("Jo_Doe") && left.contains_key("jane299x"));
+}
+
+#[test]
 fn the_schemas_of_tools_are_scrubbed_and_audited() {
     let mut fixture = fixture(vec![Message::text(Role::User, "go")]);
     let function = serde_json::json!({"name": "mail", "description": "Writes to jane@corp.io.", "parameters": {}});

@@ -674,25 +674,31 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
     }
 }
 
-/// How often the account names occur outside of paths.
+/// How often the account names occur outside of paths. Names that are variants of each other count as the first of them.
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
     /// The bytes of a name that is looked for; a longer one is not an account.
     const LENGTHS: Range<usize> = 3..64;
-    /// The most names that are looked for: a log with more is a list of them.
-    const MOST: usize = 64;
-    let accounts = accounts.iter().filter(|name| LENGTHS.contains(&name.len()));
+    /// The names in one pattern: a log may hold a list of thousands.
+    const AT_ONCE: usize = 100;
+    let mut names: BTreeMap<String, &String> = BTreeMap::new();
+    for account in accounts.iter().filter(|name| LENGTHS.contains(&name.len())) {
+        names.entry(personal::spoken(account)).or_insert(account);
+    }
+    let looked_for: Vec<String> = names.values().map(|name| (*name).clone()).collect();
+    let matchers: Vec<HandleMatcher> = looked_for.chunks(AT_ONCE).map(HandleMatcher::new).collect();
+    let of_calls = messages
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+        .map(|call| &call.function.arguments);
+    let texts = messages.iter().map(|message| &message.content);
     let mut counts = BTreeMap::new();
-    for account in accounts.take(MOST) {
-        let matcher = HandleMatcher::new(std::slice::from_ref(account));
-        let of_calls = messages
+    for plain in texts.chain(of_calls).map(|text| edit::unescaped(text)) {
+        let places = matchers
             .iter()
-            .flat_map(|message| &message.tool_calls)
-            .map(|call| &call.function.arguments);
-        let texts = messages.iter().map(|message| &message.content);
-        let found = texts.chain(of_calls).map(|text| matcher.places_in(text));
-        let count = found.map(|places| places.len()).sum();
-        if count > 0 {
-            counts.insert(account.clone(), count);
+            .flat_map(|matcher| matcher.places_in(&plain));
+        let found = places.filter_map(|place| names.get(&personal::spoken(plain.get(place)?)));
+        for account in found {
+            *counts.entry((*account).clone()).or_default() += 1;
         }
     }
     counts

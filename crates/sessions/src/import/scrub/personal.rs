@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::edit::{last_bytes, replaced, unescaped};
-use base::text::pattern;
+use base::text::{REASONING_TAGS, pattern};
 
 pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.
@@ -37,26 +37,51 @@ static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
 });
 static MENTION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
-/// The names of reasoning tags. A name without an attribute or an end is so common in prose that it must be one of these.
-const REASONING_TAGS: &str = "think|thinking|thought|thoughts|reasoning|reasoning_scratchpad|scratchpad|reflection|inner_monologue|antml:thinking";
-/// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag of the list ends it.
+/// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag in angle brackets ends
+/// one that such a tag begins. Of the other tags, each has its own end.
 static REASONING: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
-        r"(?is)<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*?</(?:{REASONING_TAGS})\s*>[ \t]*\n*"
-    ))
+    let marked = REASONING_TAGS
+        .iter()
+        .filter(|(open, _)| name_in_angles(open).is_none());
+    let mut blocks = vec![format!(
+        r"<(?:{0})(?:\s[^<>]{{0,200}})?>.*?</(?:{0})\s*>",
+        names_in_angles()
+    )];
+    blocks.extend(
+        marked.map(|(open, close)| format!("{}.*?{}", regex::escape(open), regex::escape(close))),
+    );
+    pattern(&format!(r"(?is)(?:{})[ \t]*\n*", blocks.join("|")))
 });
 /// A block that begins a line and never ends: the log was cut.
 static UNCLOSED_REASONING: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?is)(?:^|\n)[ \t]*<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*$"
+        r"(?is)(?:^|\n)[ \t]*<(?:{})(?:\s[^<>]{{0,200}})?>.*$",
+        names_in_angles()
     ))
 });
 /// A remaining tag.
 static REASONING_TAG: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?i)</?(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>"
+        r"(?i)</?(?:{})(?:\s[^<>]{{0,200}})?>",
+        names_in_angles()
     ))
 });
+
+/// The names of the tags in angle brackets. Such a tag without an attribute or an end is so common in prose that it must be
+/// one of these.
+fn names_in_angles() -> String {
+    let names = REASONING_TAGS
+        .iter()
+        .filter_map(|(open, _)| name_in_angles(open));
+    names.collect::<Vec<_>>().join("|")
+}
+
+/// The name of a tag such as `<think>`.
+fn name_in_angles(open: &str) -> Option<&str> {
+    let name = open.strip_prefix('<')?.strip_suffix('>')?;
+    let is_name = |c: char| c.is_ascii_lowercase() || "_:".contains(c);
+    name.chars().all(is_name).then_some(name)
+}
 
 /// Names in home folders that do not belong to a person.
 const NO_PERSON: [&str; 9] = [
@@ -188,7 +213,7 @@ pub(super) fn replace_mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, 
 /// Removes reasoning from a text: blocks with an end tag, anywhere in a line, and a block that begins a line and never
 /// ends. A tag in code marks is only mentioned, and stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
-    if !text.contains('<') {
+    if !text.contains(['<', '[', '◁']) {
         return text.into();
     }
     let mut edits: Vec<(Range<usize>, &str)> = REASONING
@@ -227,10 +252,11 @@ impl HandleMatcher {
         let mut sorted: Vec<&str> = handles
             .iter()
             .map(|h| h.trim().trim_start_matches('@'))
-            .filter(|h| !h.is_empty())
             .collect();
         sorted.sort_by_key(|handle| std::cmp::Reverse(handle.len()));
-        let variants: Vec<String> = sorted.into_iter().map(variants).collect();
+        let mut variants: Vec<String> = sorted.into_iter().map(variants).collect();
+        // Of a handle that is all punctuation nothing is left, and a pattern of nothing is everywhere.
+        variants.retain(|variant| !variant.is_empty());
         let pattern = format!("({})", variants.join("|"));
         HandleMatcher(if variants.is_empty() {
             None
@@ -244,18 +270,17 @@ impl HandleMatcher {
 
     /// Replaces every variant that is not part of a longer word.
     pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
-        let edits = self.places_in(text).into_iter();
+        let edits = self.places_in(&unescaped(text)).into_iter();
         replaced(text, edits.map(|place| (place, USER)).collect(), count)
     }
 
-    /// The places of the variants that are not part of a longer word.
-    pub(super) fn places_in(&self, text: &str) -> Vec<Range<usize>> {
+    /// The places of the variants that are not part of a longer word, in a text without its escapes.
+    pub(super) fn places_in(&self, plain: &str) -> Vec<Range<usize>> {
         let Some(regex) = &self.0 else {
             return Vec::new();
         };
-        let plain = unescaped(text);
-        let found = regex.find_iter(&plain).map(|found| found.range());
-        found.filter(|place| is_whole_word(&plain, place)).collect()
+        let found = regex.find_iter(plain).map(|found| found.range());
+        found.filter(|place| is_whole_word(plain, place)).collect()
     }
 }
 
@@ -270,10 +295,18 @@ fn is_whole_word(text: &str, place: &Range<usize>) -> bool {
         .any(char::is_ascii_alphabetic)
 }
 
+/// What all variants of a handle have in common: `janedoe`.
+pub(super) fn spoken(handle: &str) -> String {
+    handle.replace(SEPARATORS, "").to_lowercase()
+}
+
+/// What stands between the parts of a handle.
+const SEPARATORS: [char; 4] = [' ', '.', '-', '_'];
+
 /// `Jane Doe` is also `jane.doe`, `jane-doe`, `JaneDoe`.
 fn variants(handle: &str) -> String {
     handle
-        .split([' ', '.', '-', '_'])
+        .split(SEPARATORS)
         .filter(|part| !part.is_empty())
         .map(regex::escape)
         .collect::<Vec<_>>()
@@ -366,6 +399,21 @@ mod tests {
             "user user user/x @user user-laptop"
         );
         assert_eq!(scrub("adjdust jdk"), "adjdust jdk");
+        let nobody = HandleMatcher::new(&["-._".into()]);
+        assert_eq!(nobody.replace("1 + 2", &mut 0), "1 + 2");
+    }
+
+    #[test]
+    fn reasoning_in_any_of_the_tags_is_removed() {
+        let opens: BTreeSet<&str> = REASONING_TAGS.iter().map(|(open, _)| *open).collect();
+        assert_eq!(opens.len(), REASONING_TAGS.len(), "each is listed once");
+        for (open, close) in REASONING_TAGS {
+            let text = format!("So {}hm\nhm{close}\ndone.", open.to_uppercase());
+            assert_eq!(without_reasoning(&text, &mut 0), "So done.", "{open}");
+        }
+        for text in ["[reasoning]\neffort = \"high\"\n", "[think] of </think>"] {
+            assert_eq!(without_reasoning(text, &mut 0), text);
+        }
     }
 
     #[test]
