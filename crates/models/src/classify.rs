@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
-use super::dialects::{beginning, error_text};
+use super::dialects::{beginning, error_text, is_filled};
 use super::signs::{OF_A_DAY, SIGNS, has_any};
 
 /// A failure of one attempt.
@@ -198,9 +198,8 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
         .filter_map(number)
         .find(|code| (400..600).contains(code));
     let status = status.unwrap_or_else(|| {
-        let mut said = codes(&error, value.as_ref());
-        said.push(plain(&error_text(&error)));
-        status_of(&said)
+        let said = plain(&error_text(&error));
+        status_of(&codes(&error, value.as_ref()), &said)
     });
     // The provider's limits accepted the request: it is not throttled, and each attempt counts.
     let classified = classify(status, json!({ "error": error }).to_string().as_bytes());
@@ -211,8 +210,9 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
     }
 }
 
-/// The status that a server would send with these words; that of an unknown error for others.
-fn status_of(codes: &[String]) -> u16 {
+/// The status that a server would send with these code words and this message, all as [`plain`] makes them; that of an
+/// unknown error for others. That a model is unknown only a code word says: `invalid model output` is another matter.
+fn status_of(codes: &[String], message: &str) -> u16 {
     const STATUSES: [(u16, &str); 5] = [
         (
             401,
@@ -230,7 +230,9 @@ fn status_of(codes: &[String]) -> u16 {
         ),
     ];
     let is_one_of = |parts: &str| codes.iter().any(|code| has_any(code, parts));
-    let status = STATUSES.iter().find(|(_, parts)| is_one_of(parts));
+    let status = STATUSES
+        .iter()
+        .find(|(status, parts)| is_one_of(parts) || *status != 404 && has_any(message, parts));
     status.map_or(500, |(status, _)| *status)
 }
 
@@ -286,7 +288,6 @@ fn is_soon(wait: &str) -> bool {
 /// The object that describes the error, inside arrays, wrappers and texts.
 fn inner(value: &Value) -> Value {
     const WRAPPERS: [&str; 4] = ["error", "errors", "detail", "base_resp"];
-    let is_inside = |inside: &&Value| inside.is_object() || inside.is_array();
     let inside = match value {
         Value::Array(list) => list.first().map(inner),
         Value::Object(fields) => {
@@ -294,7 +295,7 @@ fn inner(value: &Value) -> Value {
             let text = fields.get("error").filter(|error| error.is_string());
             parts
                 .clone()
-                .find(is_inside)
+                .find(|inside| is_filled(inside))
                 .map(inner)
                 .or_else(|| quoted(text?))
         }

@@ -418,6 +418,16 @@ fn the_words_of_more_servers_are_known() {
     for (status, class, messages) in [
         (
             400,
+            Invalid,
+            &[
+                "stop up to 4 sequences; the list is limited to them",
+                "The input image is beyond what this tool call may name",
+                "Not enough tools are declared for this prompt",
+                "top_p: more than one token source was given",
+            ][..],
+        ),
+        (
+            400,
             TooLong,
             &[
                 "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
@@ -426,7 +436,7 @@ fn the_words_of_more_servers_are_known() {
                 "Requested tokens (5000) exceed context window of 4096",
                 "Exceeded max_seq_len of 4096",
                 "inference input too long",
-            ][..],
+            ],
         ),
         (
             400,
@@ -480,6 +490,14 @@ fn an_error_in_a_200_counts_as_the_word_that_it_has() {
         (
             r#"{"errors":[{"message":"The service is temporarily unavailable"}]}"#,
             Overloaded,
+        ),
+        (
+            r#"{"error":{"message":"Invalid model output, retry"}}"#,
+            Transient,
+        ),
+        (
+            r#"{"error":{},"code":"rate_limit","message":"m"}"#,
+            RateLimited,
         ),
         (
             r#"{"error":{"type":"context_length_exceeded","message":"m"}}"#,

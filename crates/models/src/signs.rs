@@ -37,7 +37,7 @@ pub(super) const SIGNS: &[Sign] = &[
         phrases: "credit balance is too low|budget has been exceeded|insufficient balance|insufficient credit|\
              insufficient quota|insufficient funds|out of credits|more credits|payment required|spending limit|\
              spend limit|hard limit|not enough credit|not enough balance|not enough funds|balance is not enough|\
-             negative balance|low balance|top up|recharge|add funds|add credit|in arrears|trial has expired|\
+             negative balance|low balance|please top up|top up your|to top up|recharge|add funds|add credit|in arrears|trial has expired|\
              trial has ended|subscription has expired|free credits|余额不足|欠费|额度不足|额度已用",
         pairs: (
             "any credits|your credits|usage limit|account balance",
@@ -70,7 +70,7 @@ pub(super) const SIGNS: &[Sign] = &[
         pairs: (
             "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词",
             "exceed|too long|too large|too many|longer than|greater than|larger than|overflow|reduce the length|\
-             over the limit|does not fit|not enough|more than|beyond|surpass|limited to|must be <=|must have less than|only supports up to|超过|超出|过长|超长",
+             over the limit|does not fit|more than the|surpass|must be <=|must have less than|only supports up to|超过|超出|过长|超长",
         ),
         unless: "per minute|per day|per second|rate limit|quota|try again in|try again later|please wait|\
              too many requests|.name|call_id|temperature",

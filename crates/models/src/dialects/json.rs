@@ -133,9 +133,11 @@ pub(crate) fn error_text(error: &Value) -> String {
         Value::Object(fields) => {
             let named = MESSAGES.iter().filter_map(|name| fields.get(*name));
             let named = named.filter(|value| !value.is_null());
-            // A word alone is a code where a message stands beside it.
-            let is_message = |value: &&Value| value.as_str().is_none_or(|text| text.contains(' '));
-            let message = named.clone().find(is_message);
+            let is_word = |value: &&Value| value.as_str().is_some_and(|word| !word.is_empty());
+            let message = named
+                .clone()
+                .find(is_message)
+                .or(named.clone().find(is_word));
             let text = message
                 .or(named.clone().next())
                 .map_or_else(|| error.to_string(), error_text);
@@ -160,6 +162,24 @@ pub(crate) fn error_text(error: &Value) -> String {
             }
         }
         other => other.to_string(),
+    }
+}
+
+/// Whether a value is a message, or holds one. A word alone is a code where a message stands beside it, and a flag or an empty
+/// list says nothing.
+fn is_message(value: &&Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(char::is_whitespace) || !text.is_ascii(),
+        other => is_filled(other),
+    }
+}
+
+/// Whether a value is a list or an object with something in it.
+pub(crate) fn is_filled(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => false,
     }
 }
 
@@ -192,6 +212,18 @@ mod tests {
                 "field required",
             ),
             (json!({"code": 5}), "{\"code\":5}"),
+            (json!({"error": true, "message": "no key"}), "no key"),
+            (json!({"error": 1, "message": "forbidden"}), "forbidden"),
+            (json!({"error": {}, "detail": "no key"}), "no key"),
+            (json!({"error": "", "message": "denied"}), "denied"),
+            (
+                json!({"error": "Bad\nrequest", "reason": "a b"}),
+                "Bad\nrequest",
+            ),
+            (
+                json!({"error": "余额不足", "detail": "see the page"}),
+                "余额不足",
+            ),
         ] {
             assert_eq!(error_text(&error), text);
         }

@@ -25,7 +25,7 @@ use base::units::{Tokens, Usage};
 use json::{lenient, raw};
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
-pub(crate) use json::{Fields, beginning, error_text};
+pub(crate) use json::{Fields, beginning, error_text, is_filled};
 pub use request::{BuildFault, HttpRequest};
 
 /// Puts `call` into the dialect of `spec`.
