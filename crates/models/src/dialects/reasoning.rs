@@ -5,12 +5,51 @@
 //! between both tags, or without the first, which was then the end of the prompt. If nothing follows, the model has not
 //! answered, and the reply is as unusable as an empty one.
 
-use base::text::REASONING_TAGS as TAGS;
-
-/// The same where the closing mark means something else in an answer, so that it counts only after the opening one.
-const ENCLOSED: [(&str, &str); 2] = [
+/// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
+/// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for.
+const TAGS: [(&str, &str); 32] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<thoughts>", "</thoughts>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reason>", "</reason>"),
+    ("<reflection>", "</reflection>"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("<inner_monologue>", "</inner_monologue>"),
+    ("<antthinking>", "</antthinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("[think]", "[/think]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|channel|>analysis", "<|channel|>final<|message|>"),
+    (
+        "<|start|>assistant<|channel|>analysis",
+        "<|channel|>final<|message|>",
+    ),
+    ("<|channel>thought", "<channel|>"),
+    ("<|start_thinking|>", "<|end_thinking|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<unused94>", "<unused95>"),
+    ("<|think|>", "<|/think|>"),
+    ("<|thinking|>", "<|/thinking|>"),
+    ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<cot>", "</cot>"),
+    ("<chain_of_thought>", "</chain_of_thought>"),
+    ("<thought_process>", "</thought_process>"),
+    ("<thinking_process>", "</thinking_process>"),
+    ("<inner_thoughts>", "</inner_thoughts>"),
+    ("<internal_monologue>", "</internal_monologue>"),
+    ("<reasoning_content>", "</reasoning_content>"),
+];
+/// The same where either mark may be part of an answer, so that only both together count.
+const ENCLOSED: [(&str, &str); 4] = [
     ("<details type=\"reasoning\"", "</details>"),
-    ("```thinking\n", "\n```"),
+    ("```thinking", "\n```"),
+    ("[thinking]", "[/thinking]"),
+    ("[reasoning]", "[/reasoning]"),
 ];
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '」'];
 
@@ -22,10 +61,7 @@ pub(crate) fn without_reasoning(text: &str) -> &str {
     // As long as the text in bytes, so places are the same in both.
     let whole = rest.to_ascii_lowercase();
     let mut lower = whole.as_str();
-    let pairs = || TAGS.iter().chain(&ENCLOSED);
-    while let Some((open, close)) = pairs().find(|(open, _)| lower.starts_with(open)) {
-        let end = lower.get(open.len()..).and_then(|inner| inner.find(close));
-        let end = end.map_or(rest.len(), |at| open.len() + at + close.len());
+    while let Some(end) = end_of_reasoning(lower) {
         (rest, lower) = (after(rest, end), after(lower, end));
     }
     let opens = TAGS.iter().filter_map(|(open, _)| lower.find(open)).min();
@@ -37,6 +73,19 @@ pub(crate) fn without_reasoning(text: &str) -> &str {
         places.find(|(at, end)| ends_reasoning(rest.split_at(*at).0, rest.split_at(*end).1))
     });
     ends.min().map_or(rest, |(_, end)| after(rest, end))
+}
+
+/// The end of the reasoning with which a text in lower case begins.
+fn end_of_reasoning(lower: &str) -> Option<usize> {
+    let opened = TAGS.iter().find(|(open, _)| lower.starts_with(open));
+    let closed = |(open, close): &(&str, &str)| {
+        let inner = lower.strip_prefix(open)?;
+        Some(open.len() + inner.find(close)? + close.len())
+    };
+    match opened {
+        Some(pair) => Some(closed(pair).unwrap_or(lower.len())),
+        None => ENCLOSED.iter().find_map(closed),
+    }
 }
 
 /// The text from a place on, without white space before it.
@@ -89,6 +138,9 @@ mod tests {
             "<think>a</think><think>b</think>4711",
             "<details type=\"reasoning\" done=\"true\">\n<summary>hm</summary>\nhm\n</details>\n4711",
             "```thinking\nhm\n```\n4711",
+            "```thinking\r\nhm\r\n```\r\n4711",
+            "[thinking]hm[/thinking]\n4711",
+            "[REASONING]\nhm\n[/REASONING]\n4711",
             "hm\n</think>\n4711",
             "hm\r\n</think>\r\n\r\n4711",
             "hm.</think>4711",
@@ -148,6 +200,9 @@ mod tests {
             r#"{"evidence": "it names the tag \"</think>\" twice"}"#,
             "The input `hm</think>4711` gives 4711",
             "标签：“</think>”之后是回答",
+            "[thinking]\nIt is set in `llm.rs`.",
+            "[Reasoning] The port is 4711.",
+            "```thinking\nthe port is 4711",
         ] {
             assert_eq!(without_reasoning(text), text);
         }
