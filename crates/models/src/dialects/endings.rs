@@ -131,8 +131,9 @@ fn called_in(text: &str) -> Option<String> {
             .ends_with(['>', '}', ']', ')', '✿', '`'])
             .then(|| name_in(call));
     }
-    // A step of ReAct: two lines, the last ones.
+    // A step of ReAct: two lines and nothing after the input. A whole trace is only shown.
     let step = text.rsplit_once("\nAction Input:");
+    let step = step.filter(|(_, input)| !has_any(input, "\nObservation:|\nFinal Answer:|\n```"));
     let named = step.and_then(|(before, _)| before.lines().last()?.strip_prefix("Action:"));
     if let Some(name) = named {
         return Some(name.trim().to_owned());
@@ -252,6 +253,9 @@ mod tests {
             "{\"name\": \"read\"}",
             "[see the log](a) and [the test (b)]",
             "I look.\n```json\n{\"name\": \"read\", \"arguments\": {}}\n```",
+            "Action: read\nAction Input: a\nObservation: 4711\nFinal Answer: 4711",
+            "Action: read\nAction Input: a\nFinal Answer: 4711",
+            "It went so:\n```\nAction: read\nAction Input: a\n```\nand found 4711.",
             "",
         ] {
             assert_eq!(called_in(answer), None, "{answer}");
