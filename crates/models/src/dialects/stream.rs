@@ -21,14 +21,17 @@ pub(crate) fn from_stream(body: &[u8]) -> Option<Vec<u8>> {
         events(text)
     } else {
         let (first, rest) = text.split_once('\n')?;
-        serde_json::from_str::<Map<String, Value>>(first).ok()?;
         rest.trim_start().starts_with(['{', '[']).then_some(())?;
+        serde_json::from_str::<Map<String, Value>>(first).ok()?;
         let lines = text.lines();
         lines
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
     };
-    let is_done = text.trim_end().ends_with("[DONE]");
+    let mut data = text
+        .lines()
+        .map(|line| line.strip_prefix("data:").unwrap_or(line));
+    let is_done = data.any(|data| data.trim() == "[DONE]");
     let is_error = |chunk: &&Value| !chunk["error"].is_null() || chunk["type"] == "error";
     let whole = if let Some(error) = chunks.iter().find(is_error) {
         error.clone()
@@ -46,14 +49,16 @@ pub(crate) fn from_stream(body: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&whole).ok()
 }
 
-/// The data of the events, each of which may be written over several lines.
+/// The data of the events, each of which may be written over several lines. Data that begins no object is none of a reply.
 fn events(text: &str) -> Vec<Value> {
     let (mut chunks, mut data) = (Vec::new(), String::new());
     for line in text.lines() {
         match line.strip_prefix("data:") {
-            Some(more) => data.push_str(more.trim()),
+            Some(more) if !data.is_empty() || more.trim().starts_with('{') => {
+                data.push_str(more.trim());
+            }
             None if line.is_empty() => data.clear(),
-            None => {}
+            _ => {}
         }
         if let Ok(chunk) = serde_json::from_str::<Value>(&data) {
             chunks.push(chunk);
@@ -262,6 +267,23 @@ mod tests {
     fn what_the_built_in_rules_wrote_is_no_stream() {
         for written in ["id: 4711", "[{\"a\":1}]", "{\"a\":1}\n{\"b\":2}"] {
             assert_eq!(text(Dialect::Lexical, written), Ok(written.into()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_chunk_hides_none() {
+        let chunk = "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"4711\"}}]}";
+        for body in [
+            format!("data: ping\ndata: {chunk}\ndata: [DONE]\n"),
+            format!("data: {chunk}\n\ndata: [DONE]\n\n: took 3 s\n\n"),
+            format!("data: {chunk}\n\ndata:[DONE]\n\nevent: end\ndata: {{\"id\":7}}\n\n"),
+            format!("{chunk}\n{{}}\n[DONE]"),
+        ] {
+            assert_eq!(
+                text(Dialect::OpenaiChat, &body),
+                Ok("4711".into()),
+                "{body}"
+            );
         }
     }
 
