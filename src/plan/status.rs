@@ -93,6 +93,9 @@ fn under_lower_limit<L: Lookup>(
         Some(old) => Some(Tokens(old.text.as_ref()?.parse().ok()?)),
         None => None,
     };
+    if old == request.settings.max_output_tokens {
+        return None;
+    }
     let mut limited = ModelRequest::clone(request);
     limited.settings.max_output_tokens = old;
     if InputsDocument::key_of(action.stage, action.repetition, &Work::Ask(limited)) != key {

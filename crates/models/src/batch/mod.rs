@@ -406,8 +406,8 @@ impl BatchClient {
         } else {
             "after"
         };
-        let (path, mut query, mut undecided) =
-            (self.batches_path(""), format!("limit={PAGE}"), false);
+        let (path, mut query) = (self.batches_path(""), format!("limit={PAGE}"));
+        let mut unless_found = BatchSearch::Absent;
         loop {
             let page = self.get(&path, &query).await?;
             let batches = listed(&page)?;
@@ -416,11 +416,7 @@ impl BatchClient {
                     continue;
                 };
                 if newest == Some(id) {
-                    return Ok(if undecided {
-                        BatchSearch::Undecided
-                    } else {
-                        BatchSearch::Absent
-                    });
+                    return Ok(unless_found);
                 }
                 if known.iter().any(|known| known == id) {
                     continue;
@@ -428,16 +424,12 @@ impl BatchClient {
                 match self.is_ours(nonce, id, batch).await? {
                     Some(true) => return Ok(BatchSearch::Found(id.to_owned())),
                     Some(false) => {}
-                    None => undecided = true,
+                    None => unless_found = BatchSearch::Undecided,
                 }
             }
             let last = batches.last().and_then(|batch| batch["id"].as_str());
             let Some(last) = last.filter(|_| page["has_more"].as_bool() == Some(true)) else {
-                return Ok(if undecided {
-                    BatchSearch::Undecided
-                } else {
-                    BatchSearch::Absent
-                });
+                return Ok(unless_found);
             };
             let next = format!("limit={PAGE}&{cursor}={last}");
             if next == query {

@@ -6,12 +6,12 @@
 //! In write mode what the run uses is in the remote before anything depends on it. If the remote has another output for
 //! a key, it replaces the local one, so that all machines continue from the same output.
 
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::folder::FolderRemote;
 use super::object::{MAX_OBJECT, failure_name, output_name, seal, unseal};
