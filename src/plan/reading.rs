@@ -18,7 +18,7 @@ use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 11;
+pub const PARSER_VERSION: u16 = 12;
 
 #[derive(Clone, Debug)]
 pub enum Output {

@@ -5,87 +5,123 @@
 //! between both tags, or without the first, which was then the end of the prompt. If nothing follows, the model has not
 //! answered, and the reply is as unusable as an empty one.
 
-/// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
-/// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for.
-const TAGS: [(&str, &str); 32] = [
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<thoughts>", "</thoughts>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<reason>", "</reason>"),
-    ("<reflection>", "</reflection>"),
-    ("<scratchpad>", "</scratchpad>"),
-    ("<inner_monologue>", "</inner_monologue>"),
-    ("<antthinking>", "</antthinking>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<longcat_think>", "</longcat_think>"),
+/// How the name of a mark around reasoning ends: `<think>`, `<|begin_of_thought|>`, `<inner_monologue>`. So do models of
+/// DeepSeek and Qwen, ByteDance, OpenThinker, LongCat, Cohere, MiniMax, and what prompts ask for.
+const NAMES: &str = "think thinking thought thoughts reasoning reflect reflection scratchpad monologue ponder deliberation \
+     thought_process thinking_process reasoning_process reasoning_content 思考 推理 过程";
+/// Marks of other forms, before and after reasoning: Mistral, Kimi, OpenAI (gpt-oss), Google, Apertus.
+const MARKS: [(&str, &str); 7] = [
     ("[think]", "[/think]"),
     ("◁think▷", "◁/think▷"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|channel|>analysis", "<|channel|>final<|message|>"),
     (
         "<|start|>assistant<|channel|>analysis",
         "<|channel|>final<|message|>",
     ),
     ("<|channel>thought", "<channel|>"),
-    ("<|start_thinking|>", "<|end_thinking|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<unused94>", "<unused95>"),
-    ("<|think|>", "<|/think|>"),
-    ("<|thinking|>", "<|/thinking|>"),
-    ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<cot>", "</cot>"),
-    ("<chain_of_thought>", "</chain_of_thought>"),
-    ("<thought_process>", "</thought_process>"),
-    ("<thinking_process>", "</thinking_process>"),
-    ("<inner_thoughts>", "</inner_thoughts>"),
-    ("<internal_monologue>", "</internal_monologue>"),
-    ("<reasoning_content>", "</reasoning_content>"),
 ];
 /// The same where either mark may be part of an answer, so that only both together count.
-const ENCLOSED: [(&str, &str); 4] = [
+const ENCLOSED: [(&str, &str); 9] = [
     ("<details type=\"reasoning\"", "</details>"),
-    ("```thinking", "\n```"),
+    ("```think", "\n```"),
+    ("```thought", "\n```"),
+    ("```reasoning", "\n```"),
     ("[thinking]", "[/thinking]"),
     ("[reasoning]", "[/reasoning]"),
+    ("[thought]", "[/thought]"),
+    ("<analysis>", "</analysis>"),
+    ("<rationale>", "</rationale>"),
 ];
+/// The characters with which a mark of [`MARKS`] or any other one begins.
+const BEGINNINGS: [char; 3] = ['<', '[', '◁'];
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '」'];
 
 /// The text after the reasoning, without white space around it; empty if there is only reasoning. An answer may mention
 /// the tags: after other words, both tags are text, and so is a closing tag in quotes, brackets or code marks, or among the
 /// words of a line.
 pub(crate) fn without_reasoning(text: &str) -> &str {
-    let mut rest = text.trim();
+    let mut rest = text.trim_start_matches('\u{feff}').trim();
     // As long as the text in bytes, so places are the same in both.
     let whole = rest.to_ascii_lowercase();
     let mut lower = whole.as_str();
     while let Some(end) = end_of_reasoning(lower) {
         (rest, lower) = (after(rest, end), after(lower, end));
     }
-    let opens = TAGS.iter().filter_map(|(open, _)| lower.find(open)).min();
-    let bare = opens.map_or(lower, |at| lower.split_at(at).0);
-    let ends = TAGS.iter().filter_map(|(_, close)| {
-        let mut places = bare
-            .match_indices(close)
-            .map(|(at, _)| (at, at + close.len()));
-        places.find(|(at, end)| ends_reasoning(rest.split_at(*at).0, rest.split_at(*end).1))
-    });
-    ends.min().map_or(rest, |(_, end)| after(rest, end))
+    for (at, _) in lower.match_indices(BEGINNINGS) {
+        let (before, mark) = lower.split_at(at);
+        if opening(mark).is_some() {
+            break;
+        }
+        let end = closing(mark).map(|length| before.len() + length);
+        if let Some(end) = end.filter(|end| ends_reasoning(before, lower.split_at(*end).1)) {
+            return after(rest, end);
+        }
+    }
+    rest
 }
 
 /// The end of the reasoning with which a text in lower case begins.
 fn end_of_reasoning(lower: &str) -> Option<usize> {
-    let opened = TAGS.iter().find(|(open, _)| lower.starts_with(open));
-    let closed = |(open, close): &(&str, &str)| {
+    if let Some((length, close)) = opening(lower) {
+        let inner = lower.split_at(length).1.find(&close);
+        return Some(inner.map_or(lower.len(), |at| length + at + close.len()));
+    }
+    ENCLOSED.iter().find_map(|(open, close)| {
         let inner = lower.strip_prefix(open)?;
         Some(open.len() + inner.find(close)? + close.len())
-    };
-    match opened {
-        Some(pair) => Some(closed(pair).unwrap_or(lower.len())),
-        None => ENCLOSED.iter().find_map(closed),
+    })
+}
+
+/// The length of the mark with which a text in lower case begins, if reasoning follows it, and the mark that ends it.
+fn opening(lower: &str) -> Option<(usize, String)> {
+    let marks = MARKS.iter().find(|(open, _)| lower.starts_with(open));
+    if let Some((open, close)) = marks {
+        return Some((open.len(), (*close).to_owned()));
     }
+    let form = [("<|", "|>"), ("<", ">")];
+    let (begin, end) = form
+        .into_iter()
+        .find(|(begin, _)| lower.starts_with(begin))?;
+    let (name, rest) = reasoning_name(lower.strip_prefix(begin)?)?;
+    // Attributes may follow the name, but no other tag.
+    let (attributes, _) = rest.split('<').next()?.split_once(end)?;
+    if name.starts_with("end") || !(attributes.is_empty() || attributes.starts_with(' ')) {
+        return None;
+    }
+    let bare = name.strip_prefix("begin").or(name.strip_prefix("start"));
+    let close = match bare {
+        Some(bare) => format!("{begin}end{bare}{end}"),
+        None => format!("{begin}/{name}{end}"),
+    };
+    let length = begin.len() + name.len() + attributes.len() + end.len();
+    Some((length, close))
+}
+
+/// The length of the mark with which a text in lower case begins, if it ends reasoning.
+fn closing(lower: &str) -> Option<usize> {
+    let mut marks = MARKS.iter().map(|(_, close)| *close);
+    if let Some(close) = marks.find(|close| lower.starts_with(close)) {
+        return Some(close.len());
+    }
+    let form = [("</", ">"), ("<|/", "|>"), ("<|end_", "|>")];
+    let (begin, end) = form
+        .into_iter()
+        .find(|(begin, _)| lower.starts_with(begin))?;
+    let (name, rest) = reasoning_name(lower.strip_prefix(begin)?)?;
+    rest.starts_with(end)
+        .then_some(begin.len() + name.len() + end.len())
+}
+
+/// The name of a mark at the beginning of a text, if it is one of reasoning, and what follows it.
+fn reasoning_name(text: &str) -> Option<(&str, &str)> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '-');
+    let (name, rest) = text.split_at(text.find(|c| !is_part(c))?);
+    // `<exit_reason>` is data.
+    let is_reasoning =
+        matches!(name, "reason" | "cot") || NAMES.split(' ').any(|end| name.ends_with(end));
+    is_reasoning.then_some((name, rest))
 }
 
 /// The text from a place on, without white space before it.
@@ -130,6 +166,47 @@ fn is_mentioned_after(before: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Names of tags that models and prompts use.
+    const TAGS: [&str; 26] = [
+        "think",
+        "thinking",
+        "thought",
+        "thoughts",
+        "reasoning",
+        "reason",
+        "reflection",
+        "scratchpad",
+        "inner_monologue",
+        "antthinking",
+        "seed:think",
+        "longcat_think",
+        "mm:think",
+        "cot",
+        "chain_of_thought",
+        "thought_process",
+        "thinking_process",
+        "inner_thoughts",
+        "internal_monologue",
+        "reasoning_content",
+        "ponder",
+        "internal_thoughts",
+        "reflect",
+        "deliberation",
+        "思考",
+        "推理过程",
+    ];
+    const PAIRS: [(&str, &str); 9] = [
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("<|start_of_thought|>", "<|end_of_thought|>"),
+        ("<|start_thinking|>", "<|end_thinking|>"),
+        ("<|think|>", "<|/think|>"),
+        ("<|thinking|>", "<|/thinking|>"),
+        ("<|thought|>", "<|/thought|>"),
+        ("<|reasoning|>", "<|/reasoning|>"),
+        ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
+        ("<|begin_think|>", "<|end_think|>"),
+    ];
+
     #[test]
     fn reasoning_is_no_answer() {
         for text in [
@@ -140,6 +217,12 @@ mod tests {
             "```thinking\nhm\n```\n4711",
             "```thinking\r\nhm\r\n```\r\n4711",
             "[thinking]hm[/thinking]\n4711",
+            "[THOUGHT]hm[/THOUGHT]\n4711",
+            "```think\nhm\n```\n4711",
+            "```reasoning\nhm\n```\n4711",
+            "<analysis>\nhm\n</analysis>\n4711",
+            "<thinking effort=\"high\">hm</thinking>4711",
+            "\u{feff}<think>hm</think>4711",
             "[REASONING]\nhm\n[/REASONING]\n4711",
             "hm\n</think>\n4711",
             "hm\r\n</think>\r\n\r\n4711",
@@ -158,7 +241,12 @@ mod tests {
 
     #[test]
     fn reasoning_in_any_of_the_tags_is_none_of_the_answer() {
-        for (open, close) in TAGS {
+        let tags = TAGS
+            .iter()
+            .map(|name| (format!("<{name}>"), format!("</{name}>")));
+        let marks = MARKS.iter().chain(&PAIRS);
+        let marks = marks.map(|(open, close)| ((*open).to_owned(), (*close).to_owned()));
+        for (open, close) in tags.chain(marks) {
             let upper = open.to_uppercase();
             for text in [
                 format!("{open}Perhaps 9999?{close}\n\n4711"),
@@ -203,6 +291,12 @@ mod tests {
             "[thinking]\nIt is set in `llm.rs`.",
             "[Reasoning] The port is 4711.",
             "```thinking\nthe port is 4711",
+            "<analysis>\nthe port is 4711",
+            "<reasonable>\n4711",
+            "<exit_reason>4711</exit_reason>",
+            "<reason_code>4711</reason_code>",
+            "<thinkpad-list/> is the element",
+            "a < b and </b> end",
         ] {
             assert_eq!(without_reasoning(text), text);
         }
