@@ -20,40 +20,56 @@ pub(crate) enum Ending {
     Broken,
 }
 
-/// The words of a good end, without case and punctuation: OpenAI, Anthropic, Gemini, vLLM, TGI, Ollama, Cohere, Mistral.
-const WHOLE: &str = "|stop|stopped|endturn|end|eos|eostoken|eosfound|stopsequence|stopstr|complete|completed|finish|finished|done|\
-     success|null|none|toolcalls|toolcall|tooluse|functioncall|endoftext|endofturn|endofmessage|eot|eotid|eom|stoptoken|\
-     stopword|stopwords|stopstring|naturalstop|normal|ok|finishedsuccessfully";
+/// The words that the name of a good end is made of: OpenAI, Anthropic, Gemini, vLLM, TGI, Ollama, Cohere, Mistral. Divided
+/// by blanks.
+const WHOLE: &str = "stop stopped stopping finish finished reason end ended eos eot eom of turn text message token by sequence str \
+     string word words natural naturally normal normally complete completed done success successfully ok null none tool \
+     tools call calls use function reached found id endoftext endofturn";
 
 /// Parts of the words of other ends; the first that occurs counts. A context is either too small for the reply (Anthropic)
 /// or full (Bedrock).
 const PARTS: [(Ending, &str); 3] = [
-    (Ending::Broken, "malformed|timelimit|ratelimit|unexpected"),
+    (
+        Ending::Broken,
+        "malformed|timelimit|ratelimit|unexpected|memory",
+    ),
     (
         Ending::Declined,
-        "filter|safe|sensitive|prohibit|refus|declin|recitation|block|spii|toxic|moderat|guardrail|policy|violat|\
+        "filter|safe|sensitive|prohibit|refus|declin|recitation|block|pii|redact|language|toxic|moderat|guardrail|policy|violat|\
          flagged|inspection|censor|harm|abus|risk|hate|violen|sexual|copyright|offensive|jailbreak|inappropriate|illegal|\
          forbidden|compliance|security",
     ),
     (
         Ending::Cut,
-        "length|token|context|limit|truncat|max|window|budget|cutoff",
+        "length|token|context|limit|truncat|max|window|budget|cutoff|toolong|ranout|cachefull",
     ),
 ];
 
 /// Reads a vendor's word for the end of a reply; no word is a good end.
 pub(crate) fn ending(word: Option<&str>) -> Ending {
-    let plain: String = word
-        .unwrap_or("")
-        .chars()
-        .filter(|c| c.is_alphanumeric())
-        .collect();
-    let plain = plain.to_lowercase();
-    if WHOLE.split('|').any(|word| word == plain) {
+    let words = words_of(word.unwrap_or(""));
+    let is_good = |word: &String| WHOLE.split(' ').any(|good| good == word);
+    if words.iter().all(is_good) {
         return Ending::Whole;
     }
+    let plain = words.concat();
     let part = PARTS.iter().find(|(_, parts)| has_any(&plain, parts));
     part.map_or(Ending::Broken, |(ending, _)| *ending)
+}
+
+/// The words of a name in lower case, however they are joined: `FinishReason.END_TURN`, `endTurn`.
+fn words_of(name: &str) -> Vec<String> {
+    let mut apart = String::with_capacity(name.len());
+    let mut is_lower = false;
+    for c in name.chars() {
+        if is_lower && c.is_uppercase() {
+            apart.push(' ');
+        }
+        is_lower = c.is_lowercase();
+        apart.push(if c.is_alphanumeric() { c } else { ' ' });
+    }
+    let words = apart.to_lowercase();
+    words.split_whitespace().map(str::to_owned).collect()
 }
 
 /// What a reply says: its text with reasoning still in it, the calls beside it, and the word with which it ended.
@@ -200,19 +216,19 @@ mod tests {
         for (ending_of, words) in [
             (
                 Ending::Whole,
-                "end_of_text stop_token end_of_turn normal stop STOP eos end_turn EOS_TOKEN COMPLETE stop_sequence tool_use done eos-found",
+                "end_of_text stop_token end_of_turn normal stop STOP eos end_turn EOS_TOKEN COMPLETE stop_sequence tool_use done eos-found FinishReason.STOP STOPPED_BY_EOS eos_reached natural completed_normally stopSequence <|endoftext|>",
             ),
             (
                 Ending::Cut,
-                "max maximum_tokens context_window budget_exceeded MAX_OUTPUT_TOKENS max_length token_limit length_limit context_length_exceeded truncated ERROR_LIMIT model_context_window_exceeded max-tokens",
+                "max maximum_tokens context_window budget_exceeded MAX_OUTPUT_TOKENS max_length token_limit length_limit context_length_exceeded truncated ERROR_LIMIT model_context_window_exceeded max-tokens too_long kv_cache_full ran_out_of_space",
             ),
             (
                 Ending::Declined,
-                "HARM_CATEGORY censored high_risk copyright jailbreak contentFilter RECITATION SPII blocklist IMAGE_SAFETY ERROR_TOXIC guardrail_intervened refusal content_policy_violation input_moderation",
+                "HARM_CATEGORY censored high_risk copyright jailbreak contentFilter RECITATION SPII blocklist IMAGE_SAFETY ERROR_TOXIC guardrail_intervened refusal content_policy_violation input_moderation pii_detected redacted LANGUAGE",
             ),
             (
                 Ending::Broken,
-                "OTHER MALFORMED_FUNCTION_CALL aborted timeout interrupted engine_overloaded FINISH_REASON_UNSPECIFIED time_limit unknown repetition",
+                "OTHER MALFORMED_FUNCTION_CALL aborted timeout interrupted engine_overloaded FINISH_REASON_UNSPECIFIED time_limit unknown repetition incomplete out_of_memory stopped_early",
             ),
         ] {
             for word in words.split(' ') {
