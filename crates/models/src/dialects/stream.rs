@@ -18,10 +18,12 @@ pub(crate) fn from_stream(body: &[u8]) -> Option<Vec<u8>> {
     let mut chunks: Vec<Value> = if text.starts_with('[') {
         serde_json::from_str(text).ok()?
     } else if FIELDS.iter().any(|field| text.starts_with(field)) {
-        events(text)
+        events(&text.replace("\r\n", "\n").replace('\r', "\n"))
     } else {
-        let (first, rest) = text.split_once('\n')?;
-        rest.trim_start().starts_with(['{', '[']).then_some(())?;
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        // Of Ollama's own form, one line is a stream already.
+        let is_whole = text.contains("\"done_reason\"") && !text.contains("\"choices\"");
+        (is_whole || rest.trim_start().starts_with(['{', '['])).then_some(())?;
         serde_json::from_str::<Map<String, Value>>(first).ok()?;
         let lines = text.lines();
         lines
@@ -29,7 +31,7 @@ pub(crate) fn from_stream(body: &[u8]) -> Option<Vec<u8>> {
             .collect()
     };
     let mut data = text
-        .lines()
+        .split(['\n', '\r'])
         .map(|line| line.strip_prefix("data:").unwrap_or(line));
     let is_done = data.any(|data| data.trim() == "[DONE]");
     let is_error = |chunk: &&Value| !chunk["error"].is_null() || chunk["type"] == "error";
@@ -93,7 +95,7 @@ fn chat(chunks: Vec<Value>, is_done: bool) -> Value {
     whole
 }
 
-/// Adds what a chunk says: texts grow, lists grow by index, anything else is replaced.
+/// Adds what a chunk says: texts grow, lists grow by index, anything else is replaced. Choices without an index are one.
 fn merge(key: &str, into: &mut Value, delta: Value) {
     match (into, delta) {
         (_, Value::Null) => {}
@@ -108,8 +110,9 @@ fn merge(key: &str, into: &mut Value, delta: Value) {
         }
         (Value::Array(items), Value::Array(new)) => {
             for item in new {
-                let same =
-                    |old: &&mut Value| !item["index"].is_null() && old["index"] == item["index"];
+                let same = |old: &&mut Value| {
+                    old["index"] == item["index"] && (key == "choices" || !item["index"].is_null())
+                };
                 match items.iter_mut().find(same) {
                     Some(old) => merge("", old, item),
                     None => items.push(item),
@@ -228,6 +231,9 @@ mod tests {
             chunks.join("\r\n\r\n") + "\n",
             format!("\u{feff}[{}]", chunks.join(",\n")),
             ollama.join("\n"),
+            ollama[1].replace("11", "4711"),
+            chunks.join("\n").replace("\"index\":0,", ""),
+            format!("data: {}\r\rdata: [DONE]\r\r", chunks.join("\r\rdata: ")),
             format!("data: {}\n\n", chunks.join("\n\ndata: ")),
             "data: {\"choices\":\ndata: [{\"index\":0,\"delta\":{\"content\":\"4711\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n".to_owned(),
         ] {
