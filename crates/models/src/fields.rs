@@ -5,38 +5,38 @@
 use bytes::Bytes;
 
 use super::call::ErrorClass;
-use super::classify::{AttemptError, Delivery};
+use super::classify::AttemptError;
 use super::dialects::Fields;
 use super::signs::has_any;
 
 /// A field that requests can do without: its name (that of a field inside another one after a point), the words for it in
-/// messages, and the other name under which it is then sent.
+/// messages with blanks in place of `_` and `-`, and the other name under which it is then sent.
 #[derive(Debug, PartialEq)]
 pub(super) struct OptionalField(pub &'static str, &'static str, Option<&'static str>);
 
 /// The words for a schema of the reply, whatever its field.
-const STRUCTURED: &str = "response_format|response format|responseformat|response_schema|output_config|output_format|text.format|json_schema|\
-     json schema|jsonschema|json mode|structured output|guided_json|guided decoding|constrained decoding|grammar|\
-     requested parameters|xgrammar|outlines|response_mime_type|responsemimetype|json_object|json object|output schema|\
-     structured_output|structured decoding|guided generation|json output";
+const STRUCTURED: &str = "response format|responseformat|response schema|output config|output format|text.format|json schema|jsonschema|\
+     json mode|json object|json output|structured output|structured decoding|guided json|guided decoding|\
+     guided generation|constrained decoding|grammar|requested parameters|xgrammar|outlines|response mime type|\
+     responsemimetype|output schema";
 
 /// Name, words, other name.
 const OPTIONAL: [OptionalField; 11] = [
     OptionalField("response_format", STRUCTURED, None),
     OptionalField("text", STRUCTURED, None),
     OptionalField("output_config.format", STRUCTURED, None),
-    OptionalField("max_tokens", "max_tokens", Some("max_completion_tokens")),
+    OptionalField("max_tokens", "max tokens", Some("max_completion_tokens")),
     OptionalField(
         "max_completion_tokens",
-        "max_completion_tokens",
+        "max completion tokens",
         Some("max_tokens"),
     ),
     OptionalField("stream", "stream", None),
-    OptionalField("tool_choice", "tool_choice|tool choice|toolchoice", None),
-    OptionalField("prompt_cache_key", "prompt_cache_key", None),
+    OptionalField("tool_choice", "tool choice|toolchoice", None),
+    OptionalField("prompt_cache_key", "prompt cache key", None),
     OptionalField("store", "store", None),
     OptionalField("plugins", "plugins", None),
-    OptionalField("include", "include|encrypted_content", None),
+    OptionalField("include", "include|encrypted content", None),
 ];
 
 /// The field of a request that an error refuses. `known` are those that were refused before.
@@ -45,7 +45,7 @@ pub(super) fn refused_field(
     body: &[u8],
     known: &[&'static OptionalField],
 ) -> Option<&'static OptionalField> {
-    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|not enabled";
+    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|notimplemented|keyerror|must be|not enabled|不支持|未知|非法|无效";
     // These blame the value and not the field.
     const VALUE: &str =
         "too large|too small|at most|at least|less than|greater than|maximum|range|exceed";
@@ -55,7 +55,7 @@ pub(super) fn refused_field(
         ErrorClass::Transient => has_any(&text, UNKNOWN),
         _ => false,
     };
-    if error.delivery != Delivery::Rejected || !is_refusal {
+    if error.status.is_none() || !is_refusal {
         return None;
     }
     let sent: Fields = serde_json::from_slice(body).ok()?;
@@ -72,7 +72,7 @@ pub(super) fn refused_field(
 
 /// Whether a message asks for the other name of a field: it may then speak of a maximum without blaming the value.
 fn is_other_meant(text: &str, other: &str) -> bool {
-    has_word(text, other) && has_any(text, "not support|unsupported")
+    has_word(text, &other.replace('_', " ")) && has_any(text, "not support|unsupported")
 }
 
 fn outer(name: &str) -> &str {
@@ -81,7 +81,8 @@ fn outer(name: &str) -> &str {
 
 /// Whether a text has these words whole, or the last of them in the plural.
 fn has_word(text: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_part = char::is_alphanumeric;
+    let text = text.replace(['_', '-'], " ");
     text.match_indices(word).any(|(at, _)| {
         let (before, rest) = text.split_at(at);
         let after = rest.get(word.len()..).unwrap_or("");
@@ -118,12 +119,24 @@ pub(super) fn without_fields(body: Bytes, refused: &[&'static OptionalField]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::classify;
+    use crate::call::Operation;
+    use crate::classify::{classify, upstream};
+    use crate::dialects::read;
+    use crate::spec::Dialect;
 
     fn refused(status: u16, reply: &str, body: &str) -> Option<&'static str> {
-        let error = AttemptError {
-            delivery: Delivery::Rejected,
-            ..classify(status, reply.as_bytes())
+        let error = match status {
+            200 => upstream(
+                read(
+                    Dialect::OpenaiChat,
+                    Operation::Generate,
+                    reply.as_bytes(),
+                    None,
+                )
+                .unwrap_err(),
+                reply.as_bytes(),
+            ),
+            _ => classify(status, reply.as_bytes()),
         };
         refused_field(&error, body.as_bytes(), &[]).map(|field| field.0)
     }
@@ -197,6 +210,32 @@ mod tests {
                 400,
                 r#"{"error":{"message":"Unknown field: stream"}}"#,
             ),
+            (
+                "response_format",
+                500,
+                r#"{"error":"KeyError: 'json_schema'"}"#,
+            ),
+            (
+                "response_format",
+                400,
+                r#"{"message":"Validation failed","fields":{"response_format":"not allowed"}}"#,
+            ),
+            (
+                "response_format",
+                400,
+                r#"{"title":"Bad request","invalid-params":[{"name":"response_format","reason":"no"}]}"#,
+            ),
+            (
+                "response_format",
+                200,
+                r#"{"error":{"message":"response_format is not supported","code":400}}"#,
+            ),
+            (
+                "response_format",
+                200,
+                r#"{"error":{"message":"Json_output is not supported","type":"invalid_request_error"}}"#,
+            ),
+            ("tool_choice", 400, r#"{"error":"no option tool-choice"}"#),
             (
                 "tool_choice",
                 400,

@@ -124,6 +124,18 @@ const MESSAGES: [&str; 14] = [
     "reason",
 ];
 
+/// The names under which an error says which fields of the request it is about.
+const PLACES: [&str; 8] = [
+    "param",
+    "loc",
+    "field",
+    "fields",
+    "parameter",
+    "property",
+    "invalid-params",
+    "invalid_params",
+];
+
 /// The message of an error value of any shape: an object, a string, an object in an array, `detail`; with the field that
 /// it is about, if it says so.
 pub(crate) fn error_text(error: &Value) -> String {
@@ -146,22 +158,29 @@ pub(crate) fn error_text(error: &Value) -> String {
                 Some(Value::String(raw)) if !text.contains(raw) => format!("{text}: {raw}"),
                 _ => text,
             };
-            let place = match fields.get("param").or(fields.get("loc")) {
-                Some(Value::Array(path)) => {
-                    let names = path.iter().filter_map(Value::as_str);
-                    let inner: Vec<&str> = names.filter(|name| *name != "body").collect();
-                    inner.join(".")
-                }
-                place => place.and_then(Value::as_str).unwrap_or("").to_owned(),
-            };
-            match Some(place)
-                .filter(|place| !matches!(&**place, "" | "None") && !text.contains(place))
-            {
-                Some(place) => format!("{text} ({place})"),
-                None => text,
+            let place = PLACES.iter().find_map(|name| fields.get(*name));
+            let place = place.map(place_text).unwrap_or_default();
+            if matches!(&*place, "" | "None") || text.contains(&place) {
+                text
+            } else {
+                format!("{text} ({place})")
             }
         }
         other => other.to_string(),
+    }
+}
+
+/// The field that an error is about: a name, a path of names, or an object of complaints by field.
+fn place_text(place: &Value) -> String {
+    match place {
+        Value::String(name) => name.clone(),
+        Value::Array(path) if path.iter().all(|step| !step.is_object()) => {
+            let names = path.iter().filter_map(Value::as_str);
+            let inner: Vec<&str> = names.filter(|name| *name != "body").collect();
+            inner.join(".")
+        }
+        other if is_filled(other) => other.to_string(),
+        _ => String::new(),
     }
 }
 
