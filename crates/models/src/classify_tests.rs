@@ -31,6 +31,12 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
     ),
     (
         400,
+        r#"{"error":{"message":"Not in this region","code":"model_not_available"}}"#,
+        NotFound,
+        "Not in this region",
+    ),
+    (
+        400,
         r#"{"message":"The provided model identifier is invalid."}"#,
         NotFound,
         "identifier is invalid",
@@ -424,6 +430,8 @@ fn the_words_of_more_servers_are_known() {
                 "The input image is beyond what this tool call may name",
                 "Not enough tools are declared for this prompt",
                 "top_p: more than one token source was given",
+                "There are too many stop sequences in the prompt parameters",
+                "max_tokens is above the allowed maximum",
             ][..],
         ),
         (
@@ -436,6 +444,9 @@ fn the_words_of_more_servers_are_known() {
                 "Requested tokens (5000) exceed context window of 4096",
                 "Exceeded max_seq_len of 4096",
                 "inference input too long",
+                "The number of tokens in your request is above the allowed maximum",
+                "Prompt is 9000 tokens, but the model only has room for 4096",
+                "The context of 9000 is bigger than the configured n_ctx 4096",
             ],
         ),
         (
@@ -461,6 +472,17 @@ fn the_words_of_more_servers_are_known() {
             400,
             Auth,
             &["API key expired. Please renew it.", "Authentication failed"],
+        ),
+        (403, Auth, &["Missing scopes: model.request"]),
+        (
+            429,
+            Quota,
+            &[
+                "You have hit the limit of 200 requests in 24 hours",
+                "No more requests today",
+                "limit: 100000 tokens/day",
+                "Weekly limit reached, resets Monday",
+            ],
         ),
     ] {
         for message in messages {

@@ -20,12 +20,17 @@ pub(super) struct Sign {
     unless: &'static str,
 }
 
+/// What is said of that of which there is too much.
+const TOO_MUCH: &str = "exceed|too long|too large|too many|longer than|greater than|larger than|bigger than|overflow|\
+     reduce the length|over the limit|above the|allowed maximum|maximum allowed|does not fit|more than the|surpass|must be <=|\
+     must have less than|at most|max length|only has room|only supports up to|超过|超出|过长|超长";
+
 const ANY: &[u16] = &[];
 const REQUEST: &[u16] = &[400, 403, 413, 422, 500];
 
 /// Words for a limit that is reset once a day, or more rarely: OpenRouter, Google, Groq, GitHub, Cloudflare, Qwen.
-pub(super) const OF_A_DAY: &str =
-    "per day|per-day|perday|byday|daily|(tpd)|(rpd)|86400s|per month|monthly|每日|今日";
+pub(super) const OF_A_DAY: &str = "per day|per-day|perday|byday|daily|(tpd)|(rpd)|86400s|/day|1 day|24 hours|24h|today|tomorrow|per week|weekly|\
+     per month|monthly|每日|今日|每天|本月";
 
 pub(super) const SIGNS: &[Sign] = &[
     // OpenAI, Anthropic, OpenRouter, LiteLLM, DeepSeek, xAI, one-api, Qwen (arrearage), Volcengine (overdue), Moonshot.
@@ -53,7 +58,7 @@ pub(super) const SIGNS: &[Sign] = &[
         phrases: "",
         pairs: (
             "max_tokens|max_completion_tokens|max_output_tokens|output tokens|completion tokens",
-            "too large|maximum allowed|at most|greater than|exceed",
+            TOO_MUCH,
         ),
         unless: "context|prompt|input|message",
     },
@@ -69,11 +74,10 @@ pub(super) const SIGNS: &[Sign] = &[
              range of input length|上下文长度",
         pairs: (
             "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词",
-            "exceed|too long|too large|too many|longer than|greater than|larger than|overflow|reduce the length|\
-             over the limit|does not fit|more than the|surpass|must be <=|must have less than|only supports up to|超过|超出|过长|超长",
+            TOO_MUCH,
         ),
         unless: "per minute|per day|per second|rate limit|quota|try again in|try again later|please wait|\
-             too many requests|.name|call_id|temperature",
+             too many requests|.name|call_id|temperature|stop sequence",
     },
     // OpenAI, Azure (responsible AI), OpenRouter, Google, Bedrock (guardrails), Qwen (inspection), DeepSeek (risk), Zhipu.
     Sign {
@@ -97,7 +101,7 @@ pub(super) const SIGNS: &[Sign] = &[
     Sign {
         class: ErrorClass::NotFound,
         statuses: &[400, 401, 403, 404, 410, 422, 429],
-        codes: "modelnotfound|invalidmodel|modelnotexist|deploymentnotfound|modelnotopen|unsupportedmodel",
+        codes: "modelnotfound|invalidmodel|modelnotexist|deploymentnotfound|modelnotopen|unsupportedmodel|modelnotsupported|modelnotavailable|modelunavailable",
         phrases: "model not exist|model identifier is invalid|is not a valid model|invalid model name|invalid model id|\
              unknown model|no such model|no deployments available for selected model|allowed to access model|\
              access to model|access to the model|access to this model|模型不存在",
@@ -113,7 +117,7 @@ pub(super) const SIGNS: &[Sign] = &[
         statuses: &[401, 403],
         codes: "apikey|authentication|permission|unauthorized|unauthenticated|accessdenied|invalidtoken|\
              accountdeactivated|unsupportedcountry",
-        phrases: "api key|api_key|apikey|authenticat|unauthorized|not authorized|permission|credential|access denied|\
+        phrases: "api key|api_key|apikey|authenticat|unauthorized|not authorized|permission|missing scope|insufficient scope|credential|access denied|\
              access token|invalid token|account|country|your region|ip address|鉴权|密钥",
         pairs: ("", ""),
         unless: "",
