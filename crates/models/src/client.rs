@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::budget::{AttemptBudget, AttemptCost};
 use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
 use super::classify::{AttemptError, Delivery, Throttle, upstream};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
 use super::http::{ApiKey, Exchange, Http, missing_key};
 use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
+use super::retry::{AttemptBudget, AttemptCost};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;

@@ -30,7 +30,6 @@ mod prices;
 mod retry;
 mod signs;
 
-mod budget;
 mod connection;
 mod fields;
 mod limits;
@@ -43,7 +42,6 @@ pub use batch::{
     BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch,
     BatchStatus, CreateFault, PreparedBatch,
 };
-pub use budget::{AttemptBudget, AttemptCost, Unlimited};
 pub use call::{
     Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema,
     RawReply, ReadFault, Settings, Turn,
@@ -54,7 +52,7 @@ pub use estimate::{estimate, estimate_prefix};
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
-pub use retry::RetryPolicy;
+pub use retry::{AttemptBudget, AttemptCost, RetryPolicy, Unlimited};
 pub use spec::{
     ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ModelRef, ProviderName,
     ProviderSpec,

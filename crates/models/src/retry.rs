@@ -1,11 +1,14 @@
-//! Decides whether and when a call is sent again. Pure: the client sleeps. Calls of batch APIs only use the back-off, since
-//! they pass no rate limiter ([`BatchClient`](super::BatchClient)).
+//! Decides whether and when a call is sent again, within a budget of attempts that is reserved before each and settled
+//! after it. Pure: the client sleeps. Calls of batch APIs only use the back-off, since they pass no rate limiter
+//! ([`BatchClient`](super::BatchClient)).
 
+use std::future::Future;
 use std::time::Duration;
 
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Throttle};
-use super::spec::ProviderName;
+use super::spec::{Lane, ProviderName};
+use base::units::Usage;
 
 /// The least pause after the first refusal.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
@@ -142,6 +145,60 @@ impl AttemptCounts {
 /// Slightly longer than asked, so that a clock that runs a little slow does not cost another refusal.
 pub(super) fn longer(asked: Duration) -> Duration {
     asked.mul_f64(1.02) + Duration::from_millis(1)
+}
+
+/// What an attempt cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptCost<'u> {
+    /// Nothing: it was not sent, or was rejected.
+    Free,
+    /// The usage in the reply, at the price of the lane; a count that it leaves out is unknown.
+    Reported(&'u Usage, Lane),
+    /// Unknown: the model may have worked on it, and the reply never arrived, as after a time-out.
+    Unknown,
+}
+
+/// Admits attempts or refuses them. A run's budget implements it.
+pub trait AttemptBudget {
+    /// The amount set aside for one attempt.
+    type Reservation;
+
+    /// Sets aside what one more attempt may cost at most; `None` if the budget does not allow it.
+    fn reserve(&self) -> Option<Self::Reservation>;
+
+    /// Replaces a reservation by the actual cost.
+    fn settle(&self, reservation: Self::Reservation, cost: AttemptCost<'_>);
+
+    /// Returns the reservation of an attempt that is not made after all.
+    fn release(&self, reservation: Self::Reservation);
+
+    /// How many replies to the same request could not be used before this call: they count as replies to it.
+    fn unusable_before(&self) -> u32 {
+        0
+    }
+
+    /// Completes once no further attempt is wanted. An attempt in flight is not interrupted.
+    fn cancelled(&self) -> impl Future<Output = ()>;
+}
+
+/// A budget that admits every attempt and cancels none.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlimited;
+
+impl AttemptBudget for Unlimited {
+    type Reservation = ();
+
+    fn reserve(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: AttemptCost<'_>) {}
+
+    fn release(&self, (): ()) {}
+
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
 }
 
 #[cfg(test)]

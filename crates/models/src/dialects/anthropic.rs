@@ -10,13 +10,12 @@ use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::endings::{Ending, Said, ending};
-use super::fit::{self, fit};
 use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
-use super::request::{self, BuildFault, HttpRequest};
+use super::{BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{Tool, ToolOffer};
+use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -129,7 +128,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     Ok(HttpRequest {
         path: messages_path(&spec.base_url),
         headers,
-        body: request::write_body(&body(call, conversation))?,
+        body: super::write_body(&body(call, conversation))?,
     })
 }
 
@@ -186,7 +185,7 @@ fn tools(offer: &ToolOffer) -> Value {
              description,
              parameters,
          }| {
-            json!({"name": fit(name, fit::TOOL), "description": description, "input_schema": parameters})
+            json!({"name": fit(name, LONGEST_NAME), "description": description, "input_schema": parameters})
         },
     );
     declared.collect()
@@ -305,8 +304,8 @@ fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
     let input = serde_json::from_str(&call.function.arguments).ok()?;
     Some(RequestBlock::Call {
         kind: "tool_use",
-        id: fit(&call.id, fit::ID),
-        name: fit(&call.function.name, fit::TOOL),
+        id: fit(&call.id, LONGEST_ID),
+        name: fit(&call.function.name, LONGEST_NAME),
         input,
     })
 }
@@ -314,7 +313,7 @@ fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
 fn result_block<'a>(call: &'a str, text: &'a str) -> RequestBlock<'a> {
     RequestBlock::Result {
         kind: "tool_result",
-        tool_use_id: fit(call, fit::ID),
+        tool_use_id: fit(call, LONGEST_ID),
         content: text,
     }
 }

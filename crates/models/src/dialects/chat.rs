@@ -11,15 +11,14 @@ use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::endings::Said;
-use super::fit::{self, fit};
 use super::json::{
     Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
     word,
 };
-use super::request::{self, BuildFault, HttpRequest};
+use super::{BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
-use crate::tools::{Tool, ToolOffer, call_id};
+use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, call_id, fit};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -82,7 +81,7 @@ impl<'a> ChatMessage<'a> {
 
     fn from_result(call: &'a str, text: &'a str) -> ChatMessage<'a> {
         ChatMessage {
-            tool_call_id: Some(fit(call, fit::ID)),
+            tool_call_id: Some(fit(call, LONGEST_ID)),
             ..ChatMessage::from_text("tool", text)
         }
     }
@@ -117,13 +116,13 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             .map(|_| "none"),
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
-        service_tier: request::service_tier(call),
+        service_tier: super::service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| vendor),
     };
     Ok(HttpRequest {
         path: "/chat/completions",
         headers: Vec::new(),
-        body: request::write_body(&body)?,
+        body: super::write_body(&body)?,
     })
 }
 
@@ -138,7 +137,7 @@ fn tools(offer: &ToolOffer) -> Value {
              description,
              parameters,
          }| {
-            let function = json!({"name": fit(name, fit::TOOL), "description": description, "parameters": parameters});
+            let function = json!({"name": fit(name, LONGEST_NAME), "description": description, "parameters": parameters});
             json!({"type": "function", "function": function})
         },
     );
@@ -147,9 +146,9 @@ fn tools(offer: &ToolOffer) -> Value {
 
 /// A recorded call with names that the vendors take.
 fn fitted(call: &ToolCall) -> ToolCall {
-    let name = fit(&call.function.name, fit::TOOL);
+    let name = fit(&call.function.name, LONGEST_NAME);
     ToolCall::new(
-        fit(&call.id, fit::ID),
+        fit(&call.id, LONGEST_ID),
         name,
         call.function.arguments.as_str(),
     )

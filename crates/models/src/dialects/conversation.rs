@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use super::request::{BuildFault, elements};
+use super::{BuildFault, elements};
 use crate::call::{Call, Turn};
 use crate::tools::CallResult;
 use base::message::{Function, Message, Role, ToolCall};

@@ -10,15 +10,14 @@ use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::endings::Said;
-use super::fit::{self, fit};
 use super::json::{
     Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
     word,
 };
-use super::request::{self, BuildFault, HttpRequest};
+use super::{BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{Tool, ToolOffer};
+use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -99,7 +98,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     let settings = &call.settings;
     // The compact endpoint takes no setting at all.
     let generate = call.operation != Operation::Compact;
-    request::write_body(&ResponsesRequest {
+    super::write_body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
         stream: generate.then_some(false),
@@ -124,7 +123,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
             .map(|_| "none"),
         // The vendor stores no reasoning, so it must go back with the next step.
         include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
-        service_tier: request::service_tier(call),
+        service_tier: super::service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
     })
 }
@@ -135,7 +134,7 @@ fn text_format(schema: &OutputSchema) -> Value {
 
 fn tools(offer: &ToolOffer) -> Value {
     let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
-        json!({"type": "function", "name": fit(name, fit::TOOL), "description": description, "parameters": parameters, "strict": false})
+        json!({"type": "function", "name": fit(name, LONGEST_NAME), "description": description, "parameters": parameters, "strict": false})
     });
     declared.collect()
 }
@@ -157,15 +156,15 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
                 }
                 items.extend(calls.iter().map(|call| InputItem::Call {
                     kind: "function_call",
-                    call_id: fit(&call.id, fit::ID),
-                    name: fit(&call.function.name, fit::TOOL),
+                    call_id: fit(&call.id, LONGEST_ID),
+                    name: fit(&call.function.name, LONGEST_NAME),
                     arguments: &call.function.arguments,
                 }));
             }
             ConversationPart::Result { call, text } => {
                 items.push(InputItem::Result {
                     kind: "function_call_output",
-                    call_id: fit(call, fit::ID),
+                    call_id: fit(call, LONGEST_ID),
                     output: text,
                 });
             }
@@ -175,7 +174,7 @@ fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
             ConversationPart::Results(results) => {
                 items.extend(results.iter().map(|result| InputItem::Result {
                     kind: "function_call_output",
-                    call_id: fit(&result.id, fit::ID),
+                    call_id: fit(&result.id, LONGEST_ID),
                     output: &result.text,
                 }))
             }

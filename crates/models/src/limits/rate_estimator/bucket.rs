@@ -1,4 +1,5 @@
-//! An amount that grows evenly.
+//! An amount that grows evenly, and what headers announce: how much is left, counted down with each request, and how it
+//! refills.
 
 /// Seconds since some fixed moment.
 pub(crate) type Seconds = f64;
@@ -60,5 +61,68 @@ impl Bucket {
 impl Default for Bucket {
     fn default() -> Bucket {
         Bucket::new(f64::INFINITY, f64::INFINITY, f64::INFINITY, 0.0)
+    }
+}
+
+/// The share of an even rate that is used, and the seconds of it that may be sent at once, so that no second exceeds it.
+const USED_SHARE: f64 = 0.985;
+const BURST: Seconds = 0.01;
+
+/// What may still be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Budget {
+    /// The request whose reply announced it.
+    reply: u64,
+    /// What is left. Its size is limited if it is not to be sent at once, but at an even rate.
+    pub left: Bucket,
+    /// The amount per second that the budget allows in the next minute.
+    pub per_second: f64,
+}
+
+impl Budget {
+    /// `limit` is the amount per minute, `rest` what is left of it, and the time until it is whole again; `part` is our
+    /// part of both. `later` is the amount sent since the request whose reply this is.
+    pub(super) fn new(
+        reply: u64,
+        limit: f64,
+        rest: Option<(f64, Seconds)>,
+        part: f64,
+        later: f64,
+        now: Seconds,
+    ) -> Budget {
+        let full = limit / 60.0;
+        let rest = rest.map(|(left, reset)| {
+            let refill = (limit - left).max(0.0) / reset;
+            (left, if reset > 0.0 { refill } else { full })
+        });
+        // What is whole again so soon that the limit cannot refill is a window shorter than a minute, and what is left is
+        // left of that.
+        let (left, per_second) = match rest
+            .filter(|(left, refill)| *left > full || *refill <= 1.5 * full)
+        {
+            Some((left, refill)) => {
+                let refill = refill.clamp(full / 1e4, full);
+                let bucket = Bucket::new(refill * part, f64::INFINITY, left * part - later, now);
+                (bucket, full.min(refill + left / 60.0) * part)
+            }
+            None => {
+                let even = full * part;
+                let most = (even * BURST).max(1.0);
+                (Bucket::new(even * USED_SHARE, most, -later, now), even)
+            }
+        };
+        Budget {
+            reply,
+            left,
+            per_second,
+        }
+    }
+
+    /// Whether a newer announcement says more than this one. One of the same even rate does not.
+    pub(super) fn is_replaced_by(&self, newer: &Budget) -> bool {
+        let (before, after) = (&self.left, &newer.left);
+        let is_same =
+            before.size.is_finite() && after.size == before.size && after.rate == before.rate;
+        newer.reply >= self.reply && !is_same
     }
 }

@@ -1,9 +1,13 @@
-//! The requests that were sent recently, and how many requests of a phase were refused.
+//! The requests that were sent recently, how many of a phase were refused, and what they show of a window longer than a
+//! second, often of a minute: what fits may be sent at once, then nothing passes until the window ends.
 
 use std::collections::VecDeque;
 
 use super::bucket::Seconds;
-use super::phase::{ALWAYS_REMEMBERED, LAST, MOST_REMEMBERED, REMEMBERED};
+use super::phase::{
+    ALWAYS_REMEMBERED, FIRST_TEST, LAST, LONG_WAIT, MOST_BEFORE_TEST, MOST_REMEMBERED,
+    NOTHING_LEFT, REMEMBERED, WINDOWS,
+};
 
 /// A request that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -121,5 +125,138 @@ impl Tally {
     /// The share refused.
     pub(super) fn share(&self) -> f64 {
         f64::from(self.refused) / f64::from(self.sent.max(1))
+    }
+}
+
+/// What refusals showed of a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// The amount that fits, and the period.
+    known: Option<(f64, Seconds)>,
+    /// When the first request was sent that the present window counts.
+    began: Seconds,
+    /// A request beyond the window that tests whether it holds more.
+    test: Option<u64>,
+    /// The requests sent since the last test, and how many there are before the next.
+    since_test: u32,
+    before_test: u32,
+}
+
+impl Window {
+    /// Nothing is known; the first request is sent now.
+    pub(super) fn new(now: Seconds) -> Window {
+        Window {
+            known: None,
+            began: now,
+            test: None,
+            since_test: 0,
+            before_test: FIRST_TEST,
+        }
+    }
+
+    /// When the window has room for `amount`; `None` if it has now.
+    fn full_until(&self, amount: f64, history: &SentRequests, now: Seconds) -> Option<Seconds> {
+        history.full_until(amount, self.known?, false, now)
+    }
+
+    /// When a request may be sent: now, or when the window has room. Now and then one more is sent as a test.
+    pub(super) fn due(&self, amount: f64, history: &SentRequests, now: Seconds) -> Seconds {
+        let Some(until) = self.full_until(amount, history, now) else {
+            return now;
+        };
+        let may_test = self.test.is_none() && self.since_test >= self.before_test;
+        let is_worthwhile = self
+            .known
+            .is_some_and(|(_, period)| until - now > 0.2 * period);
+        if may_test && is_worthwhile {
+            now
+        } else {
+            until
+        }
+    }
+
+    /// Records a request before it enters `history`.
+    pub(super) fn sent(&mut self, id: u64, amount: f64, history: &SentRequests, now: Seconds) {
+        self.since_test += 1;
+        if self.full_until(amount, history, now).is_some() {
+            (self.test, self.since_test) = (Some(id), 0);
+        }
+    }
+
+    /// Records an answer. If it answers a test, there is no such window.
+    pub(super) fn succeeded(&mut self, id: u64) {
+        if self.test == Some(id) {
+            *self = Window::new(self.began);
+        }
+    }
+
+    /// Whether the refused request was a test; then its refusal says nothing else.
+    pub(super) fn refused_test(&mut self, id: u64) -> bool {
+        let is_test = self.test == Some(id);
+        if is_test {
+            self.test = None;
+            self.before_test = (2 * self.before_test).min(MOST_BEFORE_TEST);
+        }
+        is_test
+    }
+
+    /// The first refusal after requests that passed: the present window began a period ago at the earliest.
+    pub(super) fn refused(&mut self, history: &SentRequests, now: Seconds) {
+        let period = self.known.map_or(WINDOWS[1], |(_, period)| period);
+        if self.known.is_some() || now - self.began > period {
+            let first = history.after(now - period, false).next();
+            self.began = first.map_or(now, |sent| sent.at);
+        }
+    }
+
+    /// How long to wait after a streak of refusals that shows that nothing is left. A provider that refuses again after
+    /// the wait that it asked for counts longer than it says.
+    pub(super) fn wait(
+        &self,
+        streak: u32,
+        asked: Option<Seconds>,
+        round_trip: Seconds,
+        now: Seconds,
+    ) -> Seconds {
+        let asked = asked.map_or(0.0, |asked| asked * 1.005 + 0.002);
+        let wait = if asked > 0.0 && streak <= NOTHING_LEFT + 1 {
+            asked
+        } else {
+            asked.max(0.4 * (now - self.began)).max(round_trip)
+        };
+        let known = self.known.map(|(_, period)| period);
+        let ends = WINDOWS
+            .into_iter()
+            .chain(known)
+            .map(|period| self.began + period - now);
+        ends.filter(|left| *left > 0.0)
+            .map(|left| left.max(asked).max(round_trip))
+            .fold(wait, f64::min)
+    }
+
+    /// A request was accepted that was sent at `at`, after nothing was from `refused_from` to `refused_until`.
+    /// Returns whether that shows a window.
+    pub(super) fn passed(
+        &mut self,
+        history: &SentRequests,
+        refused: (Seconds, Seconds),
+        at: Seconds,
+    ) -> bool {
+        let (from, until) = refused;
+        let period = at - self.began;
+        let is_window = at - from > LONG_WAIT && period > LONG_WAIT;
+        if is_window {
+            let fits =
+                |period_of: &Seconds| until - self.began < *period_of && *period_of < period + 0.01;
+            let period = WINDOWS.into_iter().rev().find(fits).unwrap_or(period);
+            let sent = history
+                .after(self.began - 1e-9, false)
+                .take_while(|sent| sent.at < at);
+            let amount = sent.map(|sent| sent.amount).sum::<f64>();
+            self.known = Some((amount, period));
+            (self.test, self.since_test) = (None, 0);
+        }
+        self.began = at;
+        is_window
     }
 }

@@ -10,25 +10,21 @@
 //! 3. *Raise* after a while without refusals. More refusals than the noise explains take the raise back.
 //! 4. *Lower* when more is refused, to the accepted amount. If a much lower level changes nothing, refusals are noise.
 //! 5. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait: until the provider says,
-//!    or until a window ends. What fitted before and the time until a request passes are remembered as a [`window`].
+//!    or until a window ends. What fitted before and the time until a request passes are remembered as a [`Window`].
 //!
-//! What headers announce is a [`budget`] on top, counted down with each request.
+//! What headers announce is a [`Budget`] on top, counted down with each request.
 
 mod bucket;
-mod budget;
 mod history;
 mod phase;
-mod probing;
 mod start;
-mod window;
+
+use bucket::Budget;
+use history::{Sent, SentRequests, Tally, Window};
+use phase::*;
+use start::{FirstRefusal, Probe, Probing, StartRate};
 
 pub(crate) use bucket::{Bucket, Seconds};
-use budget::Budget;
-use history::{Sent, SentRequests, Tally};
-use phase::*;
-use probing::{Probe, Probing};
-use start::{FirstRefusal, StartRate};
-use window::Window;
 
 /// The estimate of one limit.
 #[derive(Clone, Debug, Default)]
