@@ -27,7 +27,6 @@ mod writing;
 
 mod entry;
 mod error;
-mod layered;
 mod lookup;
 mod snapshot;
 mod store;
@@ -42,11 +41,10 @@ pub use entry::{
 };
 pub use error::{CacheError, Damage};
 pub use exchange::{ImportCounts, pack_failure, read_failure};
-pub use layered::Layered;
-pub use lookup::{Lookup, StoredReply};
+pub use lookup::{Layered, Lookup, StoredReply};
 pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
 pub use maintenance::without_room::prune_without_room;
-pub use packs::journal_steps::{BatchNonce, BatchStep, StepLog};
+pub use packs::{BatchNonce, BatchStep, StepLog};
 pub use snapshot::CacheSnapshot;
 pub use store::Store;

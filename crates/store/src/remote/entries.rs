@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
-use super::error::RemoteError;
+use super::RemoteError;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use crate::cache::{

@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use super::journal_steps::{BatchNonce, BatchStep};
+use super::{BatchNonce, BatchStep};
 use crate::cache::entry::{
     Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult, Record,
     RemovalReason, clip, prefix_of,
