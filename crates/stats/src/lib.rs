@@ -26,10 +26,8 @@
 //! ```
 
 mod agreement;
-mod alpha;
 mod center;
 mod components;
-mod detectable;
 mod distribution;
 mod exact;
 mod families;
@@ -42,20 +40,18 @@ mod properties_tests;
 mod ranking;
 mod rerun;
 mod retention;
-mod rise;
 pub mod thresholds;
 mod verdict;
 
 pub use agreement::{
     Agreement, AgreementIntervals, Coefficient, NoCoefficient, Regrading, RepeatSpread, agreement,
-    regraded_answers, repeat_spread,
+    krippendorff_alpha, regraded_answers, repeat_spread,
 };
-pub use alpha::krippendorff_alpha;
 pub use center::{
     MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd,
 };
 pub use components::{Component, Components, NoComponent, components};
-pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
+pub use exact::{FailureCounts, FailureTest, RiseTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{
     Estimate, Interval, geometric_mean, interval, level, lower_bound, paired_sizes, share,
@@ -67,5 +63,4 @@ pub use power::{DifferenceVariances, SampleSizes};
 pub use ranking::{PairTest, Separation, pair_tests};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
-pub use rise::RiseTest;
 pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, untestable, verdicts};

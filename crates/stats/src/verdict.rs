@@ -6,10 +6,10 @@
 use serde::Serialize;
 
 use super::agreement::Regrading;
-use super::detectable::Finding;
 use super::distribution::StudentT;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
+use super::power::Finding;
 use super::rerun::NoRerun;
 use super::thresholds::{
     ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY, UPPER_TAIL,
