@@ -254,16 +254,16 @@ impl ResultsFolder {
     /// has not ended.
     ///
     /// # Errors
-    /// No manifest, or a file of keys that cannot be read.
+    /// No manifest, or a file of keys or rows that cannot be read.
     pub fn known_keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
         let mut keys = self.keys()?;
         let has_ended = self.manifest()?.outcome != Outcome::Running;
-        if let Some(rows) = self.rows().ok().filter(|_| !has_ended) {
-            keys.extend(
-                rows.scored()
-                    .flatten()
-                    .flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]),
-            );
+        if has_ended || !self.has_rows() {
+            return Ok(keys);
+        }
+        for row in self.rows()?.scored() {
+            let known = row?.keys;
+            keys.extend([known.compress, known.answer, known.judge]);
         }
         Ok(keys)
     }

@@ -135,6 +135,27 @@ fn compressed_rows_are_the_same_lines_and_are_read_alike() {
 }
 
 #[test]
+fn rows_that_cannot_be_read_are_one_error_and_hide_no_keys() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    assert!(
+        folder.known_keys().unwrap().is_empty(),
+        "a run that was killed before its first row"
+    );
+    let mut file = folder.begin_rows(RowsForm::Compressed).unwrap();
+    file.append(&[1], &line(1)).unwrap();
+    assert_eq!(folder.known_keys().unwrap().len(), 3);
+    file.finish().unwrap();
+    let path = folder.file(names::COMPRESSED_CELLS);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 8]).unwrap();
+    let rows = folder.rows().unwrap().scored().take(9);
+    let faults = rows.filter(Result::is_err).count();
+    assert_eq!(faults, 1, "it is said once, and then the file is over");
+    assert!(folder.known_keys().is_err());
+}
+
+#[test]
 fn lines_beside_the_rows_appear_whole_and_in_order() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");

@@ -112,7 +112,11 @@ impl Rows {
                 line: self.line,
                 source,
             })),
-            Err(error) => Some(Err(error.into())),
+            Err(error) => {
+                // A broken file says the same at each further try.
+                self.reader = Box::new(std::io::empty());
+                Some(Err(error.into()))
+            }
         }
     }
 
