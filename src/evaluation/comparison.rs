@@ -146,10 +146,13 @@ pub fn baseline_actions(
     baseline: &Baseline,
 ) -> Result<HashMap<CellCoordinate, ActionKey>, EvaluationError> {
     let (folder, method) = open_side_in(pipeline, &baseline.side)?;
+    let design = folder.manifest()?.design;
     let mut actions = HashMap::new();
     for row in folder.rows()?.scored() {
         let row = row?;
-        if method.as_ref().is_none_or(|method| *method == row.method) {
+        let variant = design.variant_name(&row.method, row.closed_answerer());
+        let is_named = |side: &String| *side == row.method || *side == variant;
+        if method.as_ref().is_none_or(is_named) {
             actions.extend(row.actions());
         }
     }

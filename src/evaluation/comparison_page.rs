@@ -123,11 +123,7 @@ impl<'a> PageSide<'a> {
 
 /// The name of a row's method in summaries.
 fn variant(design: &Design, row: &ScoredRow) -> String {
-    if design.answerers.len() > 1 {
-        format!("{}/{}", row.method, row.answerer)
-    } else {
-        row.method.clone()
-    }
+    design.variant_name(&row.method, row.closed_answerer())
 }
 
 /// The page of two sets that were compared.

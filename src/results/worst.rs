@@ -8,7 +8,7 @@ use super::files::row::Row;
 use super::result_set::ResultSet;
 use super::result_set::grade::equal_range;
 use crate::judge::{CriterionId, Score};
-use crate::measure::FactClass;
+use crate::measure::{FactClass, FactOutcome};
 use base::named_enum;
 
 named_enum! {
@@ -25,18 +25,12 @@ named_enum! {
 
 impl LossCause {
     /// The cause of a bad answer, from what became of its facts; `None` where that does not show it.
-    pub(crate) fn from_classes(
-        mut facts: impl Iterator<Item = Option<FactClass>> + Clone,
-        fabricated: Option<bool>,
-    ) -> Option<LossCause> {
+    pub(crate) fn from_facts(facts: &[FactOutcome], fabricated: Option<bool>) -> Option<LossCause> {
+        let is_lost = |fact: &FactOutcome| fact.class == Some(FactClass::Lost);
         match fabricated {
             Some(true) => Some(LossCause::MadeUp),
-            _ if facts.clone().any(|class| class == Some(FactClass::Lost)) => {
-                Some(LossCause::Compression)
-            }
-            _ => facts
-                .any(|class| class.is_some())
-                .then_some(LossCause::Answerer),
+            _ if facts.iter().any(is_lost) => Some(LossCause::Compression),
+            _ => (facts.iter().any(|fact| fact.class.is_some())).then_some(LossCause::Answerer),
         }
     }
 
@@ -107,12 +101,9 @@ fn worst_row(set: &ResultSet, variant: usize, probe: usize) -> Option<(u8, usize
     let score = score.filter(|score| *score < Score::MAX)?;
     let (worst, _) = scored.reduce(|worst, next| if next.1 < worst.1 { next } else { worst })?;
     let answers = equal_range(set.answers(variant), |measured| measured.at, worst.at);
-    let cause = answers.first().and_then(|measured| {
-        LossCause::from_classes(
-            measured.facts.iter().map(|fact| fact.class),
-            measured.fabricated,
-        )
-    });
+    let cause = answers
+        .first()
+        .and_then(|measured| LossCause::from_facts(&measured.facts, measured.fabricated));
     Some((LossCause::rank(cause), worst.row, score))
 }
 
@@ -143,7 +134,7 @@ impl WorstProbe {
                 .filter(|fact| !fact.answered)
                 .map(|fact| fact.fact.clone())
                 .collect(),
-            cause: LossCause::from_classes(row.facts.iter().map(|fact| fact.class), row.fabricated),
+            cause: LossCause::from_facts(&row.facts, row.fabricated),
         }
     }
 }

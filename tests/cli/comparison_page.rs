@@ -96,3 +96,47 @@ fn a_method_with_one_of_two_answerers_is_compared_alone() {
         assert!(!screen.contains(other), "`{other}`\n{screen}");
     }
 }
+
+#[test]
+fn answers_with_a_search_are_compared_under_the_name_of_their_answerer() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.write(
+        "prompts/second.md",
+        &format!("You are the second.\n{}", project.read("prompts/answer.md")),
+    );
+    project.edit(
+        "pipeline.toml",
+        "[[judge]]",
+        "[[answer]]\nname = \"second\"\nmodel = \"mock/small-1\"\nprompt = \"prompts/second.md\"\n\n\
+         [answer.recovery]\nresults = 8\n\n[[judge]]",
+    );
+    project.expect(0, "run --label a --runs 1 --methods anchored");
+    project.edit("prompts/anchored.md", "working notes", "no notes");
+    project.expect(0, "run --label b --runs 1 --methods anchored");
+    project.expect(0, "compare b a --html changes.html");
+    let cells = project.rows("a").len() + project.rows("b").len();
+    let has_search = |row: &Value| row.get("open_book").is_some();
+    assert!(project.rows("a").iter().any(has_search));
+    let page = project.read("changes.html");
+    assert!(
+        page.contains(&format!("\"cells\":{{\"n\":{cells},")),
+        "{cells} cells"
+    );
+    // A plan knows what became of the baseline, whether it is a label or one of its methods.
+    let reasons = |side: &str| {
+        let plan = project.expect(
+            0,
+            &format!("plan --runs 1 --methods anchored --compare-to {side} --json"),
+        );
+        plan.json()["since_baseline"].clone()
+    };
+    project.edit("prompts/anchored.md", "no notes", "some notes");
+    let whole = reasons("b");
+    assert!(
+        whole.as_array().is_some_and(|changes| !changes.is_empty()),
+        "{whole:#}"
+    );
+    assert_eq!(reasons("b:anchored"), whole);
+    assert_eq!(reasons("b:anchored/second"), whole);
+}

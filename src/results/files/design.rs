@@ -224,6 +224,15 @@ impl Design {
         row.open_book.is_some() == self.tests_open_book(&row.method, row.closed_answerer())
     }
 
+    /// What a table calls a method with one of its answerers: `METHOD`, or `METHOD/ANSWERER` if there are several.
+    pub fn variant_name(&self, method: &str, answerer: &str) -> String {
+        if self.answerers.len() > 1 {
+            format!("{method}/{answerer}")
+        } else {
+            method.to_owned()
+        }
+    }
+
     /// The fixture of this name.
     pub fn fixture(&self, name: &str) -> Option<&FixtureInfo> {
         self.fixtures.iter().find(|fixture| fixture.name == name)

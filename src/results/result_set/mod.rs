@@ -19,7 +19,7 @@ use super::files::error::FolderError;
 use super::files::folder::ResultsFolder;
 use super::files::manifest::Manifest;
 use super::files::planted_row::PlantedRow;
-use super::files::row::{Row, RowKeys};
+use super::files::row::Row;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Criterion, Score};
 use crate::probe::ProbeType;
@@ -489,10 +489,7 @@ impl RowTotals {
         row: &Row<T>,
     ) -> Result<(), FolderError> {
         let (at, judge) = index.place(row)?;
-        self.grades.push(Grade {
-            row: place,
-            ..index.grade(at, judge, row)
-        });
+        self.grades.push(index.grade(at, judge, place, row));
         // the grades of an answer mostly follow one another, and all of them say the same about it
         if self.answers.last().is_none_or(|last| last.at != at) {
             self.answers.push(MeasuredAnswer::from_row(at, row));
@@ -506,7 +503,7 @@ impl RowTotals {
                 (StageName::Judge, row.keys.judge, row.usd.judge),
             ];
             for (stage, key, usd) in steps.chain(actions) {
-                let (known, key) = (costs.entry(stage).or_default(), key);
+                let known = costs.entry(stage).or_default();
                 // the rows of one action mostly follow one another, too
                 if known.last().is_none_or(|(last, _)| *last != key) {
                     known.push((key, usd));
@@ -532,7 +529,6 @@ impl RowTotals {
 }
 
 fn variants(design: &Design) -> Vec<MethodVariant> {
-    let several = design.answerers.len() > 1;
     let mut variants = Vec::new();
     for (method, info) in design.methods.iter().enumerate() {
         if info.readers.is_empty() {
@@ -543,11 +539,7 @@ fn variants(design: &Design) -> Vec<MethodVariant> {
             });
         }
         variants.extend(info.readers.iter().map(|answerer| MethodVariant {
-            key: if several {
-                format!("{}/{answerer}", info.name)
-            } else {
-                info.name.clone()
-            },
+            key: design.variant_name(&info.name, answerer),
             method,
             answerer: answerer.clone(),
         }));
@@ -663,12 +655,8 @@ impl<'m> DesignIndex<'m> {
         }
     }
 
-    fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {
-        let RowKeys {
-            compress,
-            answer,
-            judge: judgement,
-        } = row.keys;
+    /// The grade in a row, which has this place among all rows.
+    fn grade<T>(&self, at: AnswerAt, judge: usize, place: usize, row: &Row<T>) -> Grade {
         Grade {
             at,
             judge_n: row.judge_n,
@@ -679,9 +667,9 @@ impl<'m> DesignIndex<'m> {
                 .filter_map(|(dimension, score)| Some((*dimension, Score::new(*score)?.value())))
                 .collect(),
             points: self.points(row),
-            keys: [compress, answer, judgement],
+            keys: [row.keys.compress, row.keys.answer, row.keys.judge],
             truncated: row.truncated,
-            row: 0,
+            row: place,
         }
     }
 
