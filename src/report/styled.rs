@@ -143,6 +143,19 @@ fn pieces(text: &str) -> Vec<(&str, bool)> {
     pieces
 }
 
+/// The parts of a word, each as wide as it may be.
+fn parts_of(word: &str, width: usize) -> Vec<String> {
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    for c in word.chars() {
+        if part.width() + c.width().unwrap_or(0) > width {
+            parts.push(std::mem::take(&mut part));
+        }
+        part.push(c);
+    }
+    parts.push(part);
+    parts
+}
+
 /// The columns of a text, in which the codes of our own colours take none.
 fn shown_width(text: &str) -> usize {
     let mut parts = text.split(COLOR_MARK);
@@ -185,20 +198,24 @@ const GAP: usize = 2;
 const HEADER_LINES: usize = 3;
 /// A header that is no wider than this is not broken.
 const NARROWEST: usize = 4;
-/// The maximum width of a name: a UUID fits.
-const LONGEST_NAME: usize = 36;
+/// Names and words are broken between words so that they are no wider than this, if they can be: a UUID fits.
+const USUAL_NAME: usize = 36;
+/// The maximum width of a name: one that is a single word is broken inside it only from here, as it may be copied.
+const LONGEST_NAME: usize = 60;
 
 impl TextTable {
-    /// A table of plain texts. Names and words that are longer than usual take several lines.
+    /// A table of plain texts. Names and words that are longer than usual take several lines, and no word of usual length
+    /// is broken.
     pub fn plain(
         header: &[&str],
         words: &[usize],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> TextTable {
         let cell = |(at, text): (usize, String)| match at == 0 || words.contains(&at) {
-            true => textwrap::wrap(&text, LONGEST_NAME)
-                .into_iter()
-                .map(|line| (TextStyle::Plain, line.into_owned()))
+            true => wrapped(&text, USUAL_NAME)
+                .iter()
+                .flat_map(|line| parts_of(line, LONGEST_NAME))
+                .map(|line| (TextStyle::Plain, line))
                 .collect(),
             false => plain_cell(text),
         };
@@ -486,6 +503,30 @@ mod tests {
             colored,
             "a colour takes no columns"
         );
+    }
+
+    #[test]
+    fn long_cells_are_broken_between_words_and_long_names_are_whole() {
+        let path = "sessions/2026-01-02/a-name-that-is-longer-than-a-uuid-0001.jsonl";
+        let label = &path[9..];
+        let reason = "the file src/deployment/configuration_of_the_second_harbor.toml is missing";
+        let rows =
+            [label, path].map(|name| vec![name.to_owned(), reason.to_owned(), "7".to_owned()]);
+        let table = TextTable::plain(&["name", "why", "n"], &[1], rows);
+        let text = table.render(140).plain();
+        for whole in [
+            label,
+            "src/deployment/configuration_of_the_second_harbor.toml",
+        ] {
+            assert!(text.contains(whole), "{text}");
+        }
+        assert!(
+            text.contains(&path[..60]) && text.contains(&path[60..]),
+            "nothing is lost\n{text}"
+        );
+        let starts = text.lines().filter(|line| line.starts_with("  "));
+        assert!(text.lines().all(|line| line.width() <= 140), "{text}");
+        assert!(starts.count() >= 2, "{text}");
     }
 
     #[test]
