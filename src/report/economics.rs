@@ -83,10 +83,13 @@ fn left_out(economics: &Economics) -> Vec<String> {
     let by_reason = economics.left_out_by_reason();
     let lines = by_reason.iter().map(|(why, sessions)| {
         let named: Vec<&str> = sessions.iter().take(NAMED).copied().collect();
-        let named = named.join(", ");
+        let named = named.join(localized(", ", "、"));
         let more = match sessions.len().saturating_sub(NAMED) {
             0 => String::new(),
-            more => say!(" and {more} more", " 等，另有 {more} 处"),
+            more => {
+                let all = sessions.len();
+                say!(" and {more} more", " 等 {all} 个会话")
+            }
         };
         say!(
             "left out: {named}{more}: {why}",
@@ -148,13 +151,13 @@ fn back_test(economics: &Economics) -> Option<Section> {
     let formats = test.formats.iter().map(|one| {
         let consequence = match one.holds {
             true => "",
-            false => localized(", too far off to simulate", "，因此对其不作判断"),
+            false => localized(", too far off to simulate", "，偏差过大，未作模拟"),
         };
         let (format, error) = (one.format, share(Some(one.median_error)));
         let sessions = sessions(one.sessions);
         say!(
             "{format}: {error} in {sessions}{consequence}",
-            "{format}：{error}，{sessions}{consequence}"
+            "{format}：{sessions}中偏差 {error}{consequence}"
         )
     });
     let far = test.sessions.iter().filter(|one| one.error > MOST_ERROR);
@@ -163,7 +166,7 @@ fn back_test(economics: &Economics) -> Option<Section> {
         let (session, error) = (&one.session, share(Some(one.error)));
         say!(
             "worst: {session} {error}, {logged} of {computed} read from the cache",
-            "最差：{session} {error}，{computed} 中有 {logged} 读自缓存"
+            "偏差最大：{session} {error}，应有 {computed} 词元读自缓存，记录为 {logged}"
         )
     });
     let title = localized(
@@ -181,7 +184,7 @@ fn methods(economics: &Economics) -> Option<Section> {
     if let Some(why) = &economics.withheld {
         let said = say!(
             "Other policies were not simulated: {}.",
-            "对其他策略不作判断：{}。",
+            "未模拟其他策略：{}。",
             why.message()
         );
         let title = localized("Other policies", "其他策略");
@@ -247,8 +250,8 @@ fn at_trigger(one: &MethodEconomics) -> Option<String> {
     let cost = one.at_trigger?;
     let above = cost.usd / one.curve.flat.least_usd - 1.0;
     Some(say!(
-        "At your trigger {}: {}, {:+.1}% of the least, {}",
-        "在您的触发大小 {}：{}，比最低高 {:+.1}%，{}",
+        "At your trigger {}: {}, {:.1}% above the least, {}",
+        "按您的触发大小，{}：{}，比最低费用高 {:.1}%，{}",
         method_name(one),
         usd(Some(cost.usd)),
         100.0 * above,
