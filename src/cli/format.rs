@@ -205,12 +205,26 @@ pub(crate) fn percent(share: Option<f64>) -> String {
 
 /// A number with `digits` decimals, a dash where it is not known.
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+    let Some(value) = value else {
+        return "–".to_owned();
+    };
+    let text = format!("{value:.digits$}");
+    match text.strip_prefix('-') {
+        // A small value that is shown as zero has no sign.
+        Some(zero) if !zero.contains(|c: char| ('1'..='9').contains(&c)) => zero.to_owned(),
+        _ => text,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zero_has_no_sign() {
+        let shown = [-0.000_4, -0.0, -0.000_6, 0.1].map(|value| number(Some(value), 3));
+        assert_eq!(shown, ["0.000", "0.000", "-0.001", "0.100"]);
+    }
 
     #[test]
     fn sizes_and_ages_have_their_largest_unit() {

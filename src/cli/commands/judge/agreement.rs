@@ -11,7 +11,9 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, dimension_name, localized_count, number, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::results::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
+use crate::results::{
+    AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges, signed,
+};
 use base::files::{system_words, write_whole};
 use base::locale::localized;
 use base::say;
@@ -166,19 +168,19 @@ fn line(name: &str, found: &Agreement) -> Vec<String> {
             format!("{:.0}", end * 100.0)
         }),
         with_interval(coefficient(&found.spearman), found.ci95.spearman, |end| {
-            format!("{end:.2}")
+            number(Some(end), 2)
         }),
         with_interval(
             coefficient(&found.quadratic_kappa),
             found.ci95.quadratic_kappa,
-            |end| format!("{end:.2}"),
+            |end| number(Some(end), 2),
         ),
         with_interval(
             found
                 .mean_difference
-                .map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.2}")),
+                .map_or_else(|| number(None, 2), signed),
             found.ci95.mean_difference,
-            |end| format!("{end:+.2}"),
+            signed,
         ),
     ]
 }
@@ -193,7 +195,7 @@ fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> St
 
 fn coefficient(found: &Coefficient) -> String {
     match (found.value, found.reason) {
-        (Some(value), _) => format!("{value:.3}"),
+        (Some(value), _) => number(Some(value), 3),
         (None, Some(NoCoefficient::NoVariation)) => {
             localized("no variation", "没有变化").to_owned()
         }
