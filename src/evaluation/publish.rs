@@ -74,20 +74,13 @@ fn write_page<C: Lookup + ChunkCache + Sync>(
     let rows = folder.few_rows()?.unwrap_or_default();
     let found = find_contexts(&rows, set.design(), preparer, cache);
     let read_rows = |at| folder.rows_at(at);
-    let page = page_input(pipeline, summary, &set.manifest, &rows, &read_rows);
-    let published = reference.then(|| crate::report::reference(page.locale));
-    let page = html::render(&PageInput {
-        contexts: page_contexts(&found, preparer, cache),
-        chunks: cache,
-        sections: page
-            .sections
-            .iter()
-            .cloned()
-            .chain(published.into_iter().flatten())
-            .collect(),
-        ..page
-    });
-    Ok(folder.write(names::HTML, page?)?)
+    let mut page = page_input(pipeline, summary, &set.manifest, &rows, &read_rows);
+    if reference {
+        page.sections.extend(crate::report::reference(page.locale));
+    }
+    page.contexts = page_contexts(&found, preparer, cache);
+    page.chunks = cache;
+    Ok(folder.write(names::HTML, html::render(&page)?)?)
 }
 
 impl ChunkCache for Store {

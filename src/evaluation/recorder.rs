@@ -16,16 +16,11 @@ pub(super) type RunKeys = BTreeSet<ActionKey>;
 pub(crate) struct Recorder {
     rows: LinesFile<u64>,
     contexts: LinesFile<CompressCell>,
-    /// The lines of planted items, if any are planted: those of a context are complete when both requests have replies.
-    planted: Option<PlantedLines>,
+    /// The rows of planted items by context, if any are planted: they are complete when both requests have replies.
+    planted: Option<BTreeMap<CompressCell, Vec<PlantedRow>>>,
+    folder: ResultsFolder,
     keys: RunKeys,
 }
-
-/// The file of planted items, and its rows by context.
-type PlantedLines = (
-    LinesFile<CompressCell>,
-    BTreeMap<CompressCell, Vec<PlantedRow>>,
-);
 
 impl Recorder {
     /// Begins the files of a result set of at most `rows` rows in `folder`.
@@ -47,11 +42,9 @@ impl Recorder {
             .fixtures
             .iter()
             .any(|fixture| !fixture.variants.is_empty());
-        let planted = plants
-            .then(|| folder.begin_lines(names::PLANTED))
-            .transpose()?;
         Ok(Recorder {
-            planted: planted.map(|file| (file, BTreeMap::new())),
+            planted: plants.then(BTreeMap::new),
+            folder: folder.clone(),
             rows: folder.begin_rows(form)?,
             contexts: folder.begin_lines(names::CONTEXTS)?,
             keys: RunKeys::new(),
@@ -68,8 +61,7 @@ impl Recorder {
 
     /// The rows of the items planted in the session of a context.
     pub(super) fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
-        let (_, rows) = self.planted.as_mut()?;
-        Some(rows.entry(cell).or_default())
+        Some(self.planted.as_mut()?.entry(cell).or_default())
     }
 
     /// Adds rows; `places` are the places of the `lines` among all rows.
@@ -87,16 +79,13 @@ impl Recorder {
     pub(super) fn finish(self) -> Result<RunKeys, FileError> {
         self.rows.finish()?;
         self.contexts.finish()?;
-        if let Some((mut file, contexts)) = self.planted {
-            for (cell, rows) in contexts {
-                let lines: Result<String, serde_json::Error> = rows
-                    .iter()
-                    .map(|row| Ok(serde_json::to_string(row)? + "\n"))
-                    .collect();
-                // Names, numbers and truth values are always JSON.
-                file.append(&[cell], &lines.unwrap_or_default())?;
-            }
-            file.finish()?;
+        if let Some(contexts) = self.planted {
+            let lines: Result<String, serde_json::Error> = (contexts.values().flatten())
+                .map(|row| Ok(serde_json::to_string(row)? + "\n"))
+                .collect();
+            // Names, numbers and truth values are always JSON.
+            self.folder
+                .write(names::PLANTED, lines.unwrap_or_default())?;
         }
         Ok(self.keys)
     }

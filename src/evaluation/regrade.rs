@@ -22,8 +22,7 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regradings};
 use crate::probe::Probe;
 use crate::results::{
-    AnswerRows, AnswerScores, Comparison, Design, MethodComparison, Regraded, Regradings,
-    ResultSet, ResultsFolder, Row,
+    AnswerRows, AnswerScores, Design, MethodComparison, Regraded, Regradings, ResultSet, Row,
 };
 use crate::scheduler::{self, Listener, run_tasks};
 use base::files::FileError;
@@ -49,26 +48,20 @@ impl Regrader<'_> {
     /// Rows cannot be read; the cache or a file cannot be written.
     pub(super) fn check_drift(
         &self,
-        ComparedRun {
-            comparison,
-            folder,
-            baseline,
-        }: &ComparedRun,
+        compared: &ComparedRun,
         judged: &ResultSet,
         listening: &Listening<'_>,
         keys: &mut RunKeys,
     ) -> Result<Regradings, EvaluationError> {
-        let subjects = comparison.drift_subjects();
+        let subjects = compared.comparison.drift_subjects();
         if subjects.is_empty() {
             return Ok(Regradings::default());
         }
         let pipeline = self.pipeline;
         let sides = Sides {
             regrader: self,
-            comparison,
+            compared,
             judged,
-            baseline,
-            folder,
         };
         let mut due = Vec::new();
         let only_known = listening.totals().stage(StageName::Judge).executed == 0;
@@ -82,13 +75,12 @@ impl Regrader<'_> {
         let answers = due.iter().flat_map(|(_, answers)| answers);
         let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
         let mut outputs = self.perform(&tasks, listening, keys)?.into_iter();
-        let left_out: BTreeSet<Dimension> = comparison
-            .excluded
+        let left_out: BTreeSet<Dimension> = (compared.comparison.excluded)
             .iter()
             .map(|excluded| excluded.dimension)
             .collect();
         let mut found = Regradings {
-            baseline: baseline.manifest.started.clone(),
+            baseline: compared.baseline.manifest.started.clone(),
             ..Regradings::default()
         };
         for (subject, answers) in due {
@@ -172,11 +164,8 @@ impl Regrader<'_> {
 /// The two sides of the comparison.
 struct Sides<'s> {
     regrader: &'s Regrader<'s>,
-    comparison: &'s Comparison,
+    compared: &'s ComparedRun,
     judged: &'s ResultSet,
-    baseline: &'s ResultSet,
-    /// The folder of the baseline.
-    folder: &'s ResultsFolder,
 }
 
 /// An answer of the baseline that can be graded again.
@@ -199,19 +188,22 @@ impl Sides<'_> {
         let occasion = self
             .judged
             .digest_of_grades(|variant| methods.iter().any(|(name, _)| *name == variant));
-        let candidates = self.baseline.answer_rows(|variant, fixture, probe| {
-            let asked = (fixture.to_owned(), probe.point, probe.id.clone());
-            self.comparison.asked.contains(&asked)
-                && methods.iter().any(|(_, method)| {
-                    method.against == variant
-                        && method.fixtures.tested() > 0
-                        && method.fixtures.has_part_in_tests(fixture)
-                })
-        });
+        let candidates = self
+            .compared
+            .baseline
+            .answer_rows(|variant, fixture, probe| {
+                let asked = (fixture.to_owned(), probe.point, probe.id.clone());
+                self.compared.comparison.asked.contains(&asked)
+                    && methods.iter().any(|(_, method)| {
+                        method.against == variant
+                            && method.fixtures.tested() > 0
+                            && method.fixtures.has_part_in_tests(fixture)
+                    })
+            });
         // Some cannot be sent, because their contexts are gone.
         let chosen = spread(candidates, 4 * wanted);
         let places = chosen.iter().flatten().copied().collect();
-        let rows = self.folder.rows_in(&places)?;
+        let rows = self.compared.folder.rows_in(&places)?;
         let mut answers = Vec::new();
         for places in chosen {
             let rows: Vec<&Row> = places.iter().filter_map(|place| rows.get(place)).collect();
@@ -225,7 +217,7 @@ impl Sides<'_> {
 
     /// The methods of a subject, by their names on the judged side.
     fn methods(&self, subject: Option<&str>) -> Vec<(&String, &MethodComparison)> {
-        self.comparison
+        (self.compared.comparison)
             .methods
             .iter()
             .filter(|(name, _)| subject.is_none_or(|subject| subject == *name))
@@ -237,7 +229,9 @@ impl Sides<'_> {
     fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradableAnswer> {
         let row = *rows.first()?;
         let probe = self.regrader.probe(row)?;
-        let context = self.regrader.context(self.baseline.design(), row)?;
+        let context = self
+            .regrader
+            .context(self.compared.baseline.design(), row)?;
         let name = name_of_answer(row);
         let answer = AnswerToRegrade {
             name: &name,
@@ -246,7 +240,7 @@ impl Sides<'_> {
             context: context.as_deref(),
         };
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
-        let rows_by_judge = (self.baseline.design().judges)
+        let rows_by_judge = (self.compared.baseline.design().judges)
             .iter()
             .map(|judge| rows.iter().find(|row| row.judge == judge.name));
         let then = rows_by_judge

@@ -603,19 +603,17 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let Some(method) = task.method(self.pipeline) else {
             return 0.0;
         };
+        if matches!(method.strategy, Strategy::Rule(BuiltInStrategy::None)) {
+            return 0.0;
+        }
         let limit = method
             .strategy
             .model()
             .and_then(|model| model.settings.max_output_tokens);
         let target = method.target_tokens.or(limit).map(|tokens| tokens.0 as f64);
-        let rule = match &method.strategy {
-            Strategy::Rule(rule) => Some(*rule),
-            _ => None,
-        };
         let prefix = self.mean_over_points(task, FixtureTexts::prefix);
-        match (rule, target) {
-            (Some(BuiltInStrategy::None), _) => 0.0,
-            (Some(BuiltInStrategy::Full), _) => prefix,
+        match (&method.strategy, target) {
+            (Strategy::Rule(BuiltInStrategy::Full), _) => prefix,
             (_, Some(target)) => target.min(prefix),
             (_, None) => USUAL_PART * prefix,
         }

@@ -40,13 +40,18 @@ fn block(block: &Block) -> String {
     match block {
         Block::Sentence(_, text) => format!("<p>{}</p>\n", escape(text)),
         Block::Table(table) => table_markup(table),
-        Block::List(texts) | Block::Lines(_, texts) | Block::Diff(_, texts, _) => {
-            let items = texts
-                .iter()
-                .map(|text| format!("<p>{}</p>\n", escape(text)));
-            items.collect()
+        Block::List(texts) => paragraphs(texts),
+        Block::Lines(title, texts) | Block::Diff(title, texts, _) => {
+            format!("<p><b>{}</b></p>\n{}", escape(title), paragraphs(texts))
         }
     }
+}
+
+fn paragraphs(texts: &[String]) -> String {
+    let items = texts.iter();
+    items
+        .map(|text| format!("<p>{}</p>\n", escape(text)))
+        .collect()
 }
 
 fn table_markup(table: &TextTable) -> String {

@@ -203,6 +203,7 @@ pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
 pub fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
     let mut conflicts = Vec::new();
     let mut probes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut described: BTreeSet<String> = BTreeSet::new();
     for difference in differences(&document(before), &document(after)) {
         let path: Vec<&str> = difference.path.iter().map(String::as_str).collect();
         let is_new = difference.before.is_none();
@@ -223,6 +224,7 @@ pub fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
             }
             // Tags, and the rest of a bank.
             ["fixtures", _, _, ..] => continue,
+            ["methods", name, _, ..] if !described.insert((*name).to_owned()) => continue,
             ["methods", name, _, ..] => describe_edit(before, after, name),
             ["runs", _] if difference.is_rise() => continue,
             ["runs", stage] => {
