@@ -1,10 +1,12 @@
 //! The notes of a report, and the sentences on a comparison: what restricts it, and what changed. They are the same in
 //! the terminal, in Markdown and on the page.
 
+use std::fmt::Display;
+
 use super::notes::{confounds, excluded_dimensions, warnings};
 use super::numbers::{UNKNOWN, brackets, count, score, share_with_interval, signed, usd};
 use super::planted;
-use super::translation::{Translation, fill, translation};
+use super::translation::{Translation, fill, joined, translation};
 use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
     MethodComparison, ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
@@ -51,13 +53,9 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         notes.push(tr.lexical_compared.to_owned());
     }
     if comparison.left_out > 0 {
-        let figures = [
-            comparison.fixtures.len(),
-            comparison.probes,
-            comparison.left_out,
-        ]
-        .map(|n| n.to_string());
-        notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
+        let fixtures = comparison.fixtures.len();
+        let figures: [&dyn Display; 3] = [&fixtures, &comparison.probes, &comparison.left_out];
+        notes.push(fill(tr.compared, &figures));
     }
     if comparison.single_run {
         notes.push(tr.single_run.to_owned());
@@ -88,28 +86,16 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
 /// How much the judge drifted by regrading, with the verdicts of a method that the drift would explain.
 fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
-    drift(
-        method,
-        compared.drift.as_ref()?,
-        &lost.map(|(what, _)| what).collect::<Vec<_>>(),
-        tr,
-    )
+    let lost = joined(lost.map(|(what, _)| what), ", ");
+    drift(method, compared.drift.as_ref()?, lost, tr)
 }
 
 /// How much the judge drifted by regrading, and whether the drift would explain the verdict on the mean over methods.
 fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let lost = comparison
-        .primary
-        .iter()
-        .filter(|test| is_judge_drift(test))
-        .map(|_| tr.overall.to_owned());
-    let name = fill(tr.primary, &[&comparison.tested.to_string()]);
-    drift(
-        &name,
-        comparison.drift.as_ref()?,
-        &lost.collect::<Vec<_>>(),
-        tr,
-    )
+    let is_lost = comparison.primary.as_ref().is_some_and(is_judge_drift);
+    let lost = is_lost.then(|| tr.overall.to_owned());
+    let name = fill(tr.primary, &[&comparison.tested]);
+    drift(&name, comparison.drift.as_ref()?, lost, tr)
 }
 
 fn is_judge_drift(test: &DifferenceTest) -> bool {
@@ -119,54 +105,45 @@ fn is_judge_drift(test: &DifferenceTest) -> bool {
     )
 }
 
-fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> Option<String> {
+/// `lost` are the verdicts that the drift would explain.
+fn drift(name: &str, check: &DriftCheck, lost: Option<String>, tr: &Translation) -> Option<String> {
     let regraded = match check {
-        DriftCheck::Unchecked => return Some(fill(tr.drift_unchecked, &[name])),
+        DriftCheck::Unchecked => return Some(fill(tr.drift_unchecked, &[&name])),
         DriftCheck::Checked(regraded) => regraded,
     };
     let Regrading { answers, shift, .. } = regraded.overall?;
-    let (answers, shift) = (answers.to_string(), signed(shift));
-    Some(match lost.is_empty() {
-        true => fill(tr.no_drift, &[name, &answers, &shift]),
-        false => fill(tr.drift_found, &[name, &answers, &shift, &lost.join(", ")]),
+    let shift = signed(shift);
+    Some(match lost {
+        None => fill(tr.no_drift, &[&name, &answers, &shift]),
+        Some(lost) => fill(tr.drift_found, &[&name, &answers, &shift, &lost]),
     })
 }
 
 /// The effect on the fixtures in which a method changed, where these are too few for a test.
 fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let overall = compared.overall.as_ref()?;
-    let (tested, all) = (
-        overall.clusters.to_string(),
-        (overall.clusters + overall.unchanged).to_string(),
-    );
-    let figures = [&signed(overall.difference), &brackets(overall.ci95_rerun)];
+    let (tested, all) = (overall.clusters, overall.clusters + overall.unchanged);
+    let (difference, interval) = (signed(overall.difference), brackets(overall.ci95_rerun));
     Some(fill(
         tr.untestable,
-        &[method, &tested, &all, figures[0], figures[1]],
+        &[&method, &tested, &all, &difference, &interval],
     ))
 }
 
 fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<String> {
-    let figures = [
-        found.failed,
-        found.chains,
-        found.baseline_failed,
-        found.baseline_chains,
-    ]
-    .map(|n| n.to_string());
-    let [failed, chains, base, base_chains] = &figures;
-    let worse = found
-        .regressed
-        .then(|| fill(tr.reliability, &[method, failed, chains, base, base_chains]));
-    let new: Vec<String> = found
-        .newly_failing
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let count = new.len().to_string();
-    let listed =
-        (!new.is_empty()).then(|| fill(tr.newly_failing, &[method, &count, &new.join("; ")]));
-    worse.into_iter().chain(listed).collect()
+    let Reliability {
+        failed,
+        chains,
+        baseline_failed,
+        baseline_chains,
+        ..
+    } = found;
+    let figures: [&dyn Display; 5] = [&method, failed, chains, baseline_failed, baseline_chains];
+    let worse = found.regressed.then(|| fill(tr.reliability, &figures));
+    let new = joined(found.newly_failing.iter().map(ToString::to_string), "; ");
+    let count = found.newly_failing.len();
+    let new = new.map(|new| fill(tr.newly_failing, &[&method, &count, &new]));
+    worse.into_iter().chain(new).collect()
 }
 
 /// The methods for which the fixtures cannot show a loss, or only a large one.
@@ -179,7 +156,7 @@ fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
         .filter(|(_, methods)| !methods.is_empty());
     let notes = methods.map(|(pattern, methods)| {
         let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
-        fill(pattern, &[tr.overall, &names.join(", ")])
+        fill(pattern, &[&tr.overall, &names.join(", ")])
     });
     notes.collect()
 }
@@ -189,20 +166,13 @@ fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> 
     let found: Vec<(String, &DifferenceTest)> = differences(compared, tr)
         .filter(|(_, judged)| judged.is_beyond_rerun_noise())
         .collect();
-    let fixtures = found
-        .iter()
-        .map(|(_, judged)| judged.clusters)
-        .max()?
-        .to_string();
+    let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?;
     let list = found.iter().map(|(what, judged)| {
         let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
         format!("{what} {center} {}", brackets(judged.ci95_rerun))
     });
-    let list: Vec<String> = list.collect();
-    Some(fill(
-        tr.beyond_rerun,
-        &[method, &fixtures, &list.join(", ")],
-    ))
+    let list = joined(list, ", ")?;
+    Some(fill(tr.beyond_rerun, &[&method, &fixtures, &list]))
 }
 
 /// The maximum number of entries that a sentence lists; `summary.json` has all of them.
@@ -234,7 +204,7 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     if let Some(contexts) = contexts.filter(|_| compared.has_changed_figures()) {
         notes.push(fill(
             tr.same_contexts,
-            &[&contexts.same.to_string(), &contexts.compared.to_string()],
+            &[&contexts.same, &contexts.compared],
         ));
     }
     let (better, worse): (Vec<&Flip>, Vec<&Flip>) = compared
@@ -291,11 +261,10 @@ fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String>
             )
         }),
     ];
-    let texts: Vec<String> = figures
+    let texts = figures
         .into_iter()
-        .filter_map(|(name, change, text)| Some(format!("{name} {}", change_text(change, text)?)))
-        .collect();
-    (!texts.is_empty()).then(|| texts.join(tr.locale.pick(", ", "，")) + tr.locale.pick(".", "。"))
+        .filter_map(|(name, change, text)| Some(format!("{name} {}", change_text(change, text)?)));
+    Some(joined(texts, tr.pick(", ", "，"))? + tr.pick(".", "。"))
 }
 
 /// Writes a figure of a table.
@@ -327,16 +296,12 @@ fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Opt
     let interval = found
         .ci95
         .map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
-    let difference = found
-        .difference
-        .map(|difference| points(difference) + &interval.unwrap_or_default());
+    let difference = found.difference.map(|difference| {
+        let difference = points(difference) + &interval.unwrap_or_default();
+        fill(tr.share_difference, &[&difference])
+    });
     let change = fill(pattern, &[&sides[0], &sides[1]]);
-    Some(
-        change
-            + &difference
-                .map(|difference| fill(tr.share_difference, &[&difference]))
-                .unwrap_or_default(),
-    )
+    Some(change + &difference.unwrap_or_default())
 }
 
 /// `+1.5`: the difference between shares in percentage points.
@@ -354,19 +319,18 @@ pub(super) fn has_grades(comparison: &Comparison) -> bool {
 
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let names: Vec<&str> = comparison
+    let unchanged = comparison
         .methods
         .iter()
-        .filter(|(_, compared)| !compared.is_changed() && compared.has_common_part())
-        .map(|(name, _)| name.as_str())
-        .collect();
+        .filter(|(_, compared)| !compared.is_changed() && compared.has_common_part());
+    let names = joined(unchanged.map(|(name, _)| name.clone()), ", ")?;
     let word = if has_grades(comparison) {
         tr.unchanged
     } else {
         tr.unchanged_contexts
     };
-    let colon = tr.locale.pick(": ", "：");
-    (!names.is_empty()).then(|| format!("{word}{colon}{}", names.join(", ")))
+    let colon = tr.pick(": ", "：");
+    Some(format!("{word}{colon}{names}"))
 }
 
 /// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; `None` if all of them changed.
@@ -375,19 +339,9 @@ fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<Stri
         .overall
         .as_ref()
         .filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
-    let (tested, all) = (
-        overall.clusters.to_string(),
-        (overall.clusters + overall.unchanged).to_string(),
-    );
-    Some(fill(
-        tr.tested_fixtures,
-        &[
-            &tested,
-            &all,
-            &signed(overall.difference),
-            &signed(overall.difference_all),
-        ],
-    ))
+    let (tested, all) = (overall.clusters, overall.clusters + overall.unchanged);
+    let [changed, whole] = [overall.difference, overall.difference_all].map(signed);
+    Some(fill(tr.tested_fixtures, &[&tested, &all, &changed, &whole]))
 }
 
 /// The differences of a method with their labels: overall, then by dimension.
@@ -415,13 +369,9 @@ fn list<E>(
     tr: &Translation,
 ) -> Option<String> {
     let mut shown: Vec<String> = entries.iter().take(MAX_LISTED).map(text).collect();
-    if entries.len() > MAX_LISTED {
-        shown.push(fill(
-            tr.and_more,
-            &[&(entries.len() - MAX_LISTED).to_string()],
-        ));
-    }
-    (!entries.is_empty()).then(|| fill(pattern, &[&entries.len().to_string(), &shown.join("; ")]))
+    let more = entries.len().saturating_sub(MAX_LISTED);
+    shown.extend((more > 0).then(|| fill(tr.and_more, &[&more])));
+    Some(fill(pattern, &[&entries.len(), &joined(shown, "; ")?]))
 }
 
 pub(super) fn place(fixture: &str, point: u32, probe: &str) -> String {

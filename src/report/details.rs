@@ -10,7 +10,7 @@ use super::numbers::{
 };
 use super::open_book::{archive_sentence, open_book_figures};
 use super::planted;
-use super::styled::{TableCell, TextStyle, TextTable, plain_cell};
+use super::styled::{TableCell, TextStyle, TextTable, named_row, plain_cell};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
@@ -65,16 +65,13 @@ fn method_table<'s, T: 's>(
     tr: &Translation,
 ) -> TextTable {
     let rows = summary.methods.iter().filter_map(|(name, method)| {
-        let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
-        Some([vec![name], cells(part(method)?)].concat())
+        Some(named_row(
+            tr.method_label(name, method),
+            cells(part(method)?),
+        ))
     });
-    TextTable {
-        header: std::iter::once(tr.method.to_owned())
-            .chain(columns)
-            .collect(),
-        rows: rows.collect(),
-        ..TextTable::default()
-    }
+    let header = std::iter::once(tr.method.to_owned()).chain(columns);
+    TextTable::new(header, rows)
 }
 
 // --- a comparison ---
@@ -83,7 +80,7 @@ fn method_table<'s, T: 's>(
 fn changes(comparison: &Comparison, tr: &Translation) -> Option<Section> {
     let mut blocks = Vec::new();
     if let Some(primary) = &comparison.primary {
-        let name = fill(tr.primary, &[&comparison.tested.to_string()]);
+        let name = fill(tr.primary, &[&comparison.tested]);
         let overall = [(tr.overall.to_owned(), primary)];
         blocks.push(difference_table(&name, overall, tr));
     }
@@ -118,16 +115,9 @@ fn difference_table<'c>(
 ) -> Block {
     let columns = [tr.difference, tr.interval, "p", tr.detectable, tr.verdict];
     let rows = rows.into_iter();
-    Block::Table(TextTable {
-        header: std::iter::once(name)
-            .chain(columns)
-            .map(str::to_owned)
-            .collect(),
-        rows: rows
-            .map(|(name, judged)| difference_row(name, judged, tr))
-            .collect(),
-        ..TextTable::default()
-    })
+    let rows = rows.map(|(name, judged)| difference_row(name, judged, tr));
+    let header = std::iter::once(name).chain(columns);
+    Block::Table(TextTable::new(header, rows))
 }
 
 fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<TableCell> {
@@ -159,25 +149,17 @@ fn scores(summary: &Summary, tr: &Translation) -> Option<Section> {
             let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
             level_cell(method.dimensions.get(dimension.name()), judged)
         });
-        let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
-        [name, level_cell(Some(&method.overall), overall)]
-            .into_iter()
-            .chain(dimensions)
-            .collect()
+        let overall = [level_cell(Some(&method.overall), overall)].into_iter();
+        named_row(tr.method_label(name, method), overall.chain(dimensions))
     });
-    let table = TextTable {
-        header: score_header(tr),
-        rows: rows.collect(),
-        ..TextTable::default()
-    };
+    let table = TextTable::new(score_header(tr), rows);
     let lead = Block::dim(tr.intervals);
     Section::new("scores", tr.by_dimension, [Block::Table(table), lead])
 }
 
-fn score_header(tr: &Translation) -> Vec<String> {
+fn score_header(tr: &Translation) -> impl Iterator<Item = &'static str> {
     let dimensions = Dimension::ALL.map(|dimension| dimension.label(tr.locale));
-    let header = [tr.method, tr.overall].into_iter().chain(dimensions);
-    header.map(str::to_owned).collect()
+    [tr.method, tr.overall].into_iter().chain(dimensions)
 }
 
 /// A level with the mark of its verdict, above its interval if it has one.
@@ -292,7 +274,7 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<Section> {
 fn cycles(summary: &Summary, tr: &Translation) -> Option<Section> {
     let all = summary.methods.values().map(|method| method.by_cycle.len());
     let most = all.max().filter(|most| *most > 1)?;
-    let columns = (1..=most).map(|point| fill(tr.point, &[&point.to_string()]));
+    let columns = (1..=most).map(|point| fill(tr.point, &[&point]));
     let table = method_table(
         summary,
         columns,
@@ -345,11 +327,7 @@ fn spending(manifest: &Manifest, tr: &Translation) -> Option<Section> {
         tokens(manifest.usage.output.map(|tokens| tokens.0)),
         usd(manifest.usd.map(|usd| usd.0)),
     ];
-    let table = TextTable {
-        header: header.map(str::to_owned).into(),
-        rows: rows.chain([all.map(plain_cell).into()]).collect(),
-        ..TextTable::default()
-    };
+    let table = TextTable::new(header, rows.chain([all.map(plain_cell).into()]));
     let offline = manifest.caveats.offline.then(|| Block::dim(tr.offline));
     let blocks = std::iter::once(Block::Table(table)).chain(offline);
     Section::new(SPENDING, tr.spending, blocks)
@@ -432,7 +410,7 @@ pub fn reference(locale: Locale) -> Vec<Section> {
 
 fn reference_section(tr: &Translation) -> Option<Section> {
     let rows = PUBLISHED.map(|([english, chinese], overall, dimensions, removed)| {
-        let name = tr.locale.pick(english, chinese).to_owned();
+        let name = tr.pick(english, chinese).to_owned();
         let scores = [overall].into_iter().chain(dimensions);
         std::iter::once(name)
             .chain(scores.map(|value| score(Some(value))))
@@ -440,13 +418,7 @@ fn reference_section(tr: &Translation) -> Option<Section> {
             .map(plain_cell)
             .collect()
     });
-    let mut header = score_header(tr);
-    header.push(tr.removed.to_owned());
-    let table = TextTable {
-        header,
-        rows: rows.into(),
-        ..TextTable::default()
-    };
+    let table = TextTable::new(score_header(tr).chain([tr.removed]), rows);
     let blocks = [Block::Table(table), Block::dim(tr.reference_note)];
     Section::new("reference", tr.reference_title, blocks)
 }

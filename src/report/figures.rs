@@ -1,7 +1,7 @@
 //! The tables of figures of methods: columns of the one list of figures, and how each unit is written.
 
 use super::numbers::{UNKNOWN, count, count_range, percent_range, score, share, usd};
-use super::styled::{TableCell, TextStyle, TextTable, plain_cell};
+use super::styled::{TableCell, TextStyle, TextTable, named_row, plain_cell};
 use super::translation::{Translation, fill};
 use crate::results::{
     Figure, FigureKind, FigureTableId, Measured, MethodSummary, Share, Summary, Unit,
@@ -39,19 +39,10 @@ pub(super) fn text_table(table: FigureTableId, summary: &Summary, tr: &Translati
     let columns = columns(table, summary);
     let headings = columns.iter().map(|figure| heading(figure, summary, tr));
     let rows = summary.methods.iter().map(|(name, method)| {
-        let name = vec![(TextStyle::Strong, tr.method_label(name, method))];
-        std::iter::once(name)
-            .chain(columns.iter().map(|figure| cell(figure, method, tr)))
-            .collect()
+        let cells = columns.iter().map(|figure| cell(figure, method, tr));
+        named_row(tr.method_label(name, method), cells)
     });
-    TextTable {
-        header: std::iter::once(tr.method)
-            .chain(headings)
-            .map(str::to_owned)
-            .collect(),
-        rows: rows.collect(),
-        ..TextTable::default()
-    }
+    TextTable::new(std::iter::once(tr.method).chain(headings), rows)
 }
 
 /// A share above its interval and its denominator; a dash if there is none, or nothing to count.

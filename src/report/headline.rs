@@ -4,7 +4,7 @@ use super::notes::has_answers;
 use super::numbers::signed;
 use super::planted::planted_line;
 use super::styled::wrap_lines;
-use super::translation::{Translation, translation};
+use super::translation::{Translation, joined, translation};
 use crate::results::{
     AnswererAgreement, Collapse, ConstraintLoss, EditNote, Headline, MainChange, MainLevels,
     MainResult, Manifest, MethodChange, MissingCells, OVERALL, RankedMethod, Summary, Trend,
@@ -47,7 +47,7 @@ fn fitted(
     summary: &Summary,
     tr: &Translation,
 ) -> (String, String) {
-    let (comma, stop) = (tr.locale.pick("; ", "；"), tr.locale.pick(".", "。"));
+    let (comma, stop) = (tr.pick("; ", "；"), tr.pick(".", "。"));
     let fits = |text: &str| wrap_lines(text, WIDTH).lines().count() <= LINES;
     let finished = |text: &str| match text.ends_with(['.', '。']) {
         true => text.to_owned(),
@@ -72,7 +72,7 @@ fn fitted(
             more.push(finished(&capitalized(&clause, summary)));
         }
     }
-    (finished(&text), more.join(tr.locale.pick(" ", "")))
+    (finished(&text), more.join(tr.pick(" ", "")))
 }
 
 /// A clause as the beginning of a sentence. The name of a method stays as it is.
@@ -112,34 +112,30 @@ fn plain_sentence(
         MainResult::Incomplete { judged, failed, expected } => {
             let [judged, failed, expected] = [judged, failed, expected].map(|count| grouped(*count));
             match is_answered {
-                true => tr.locale.pick(
+                true => tr.pick(
                     format!("Incomplete: {judged} of {expected} cells are graded and {failed} failed, so nothing is concluded."),
                     format!("不完整：{expected} 个单元中 {judged} 个已评分，{failed} 个失败，因此不下结论。"),
                 ),
-                false => tr.locale.pick(
+                false => tr.pick(
                     format!("Incomplete: {judged} of {expected} contexts were made, so nothing is concluded."),
                     format!("不完整：{expected} 个上下文中已生成 {judged} 个，因此不下结论。"),
                 ),
             }
         }
-        MainResult::Unscaled { difference } if *difference >= SPAN_WARNING => tr.locale.pick(
+        MainResult::Unscaled { difference } if *difference >= SPAN_WARNING => tr.pick(
             format!("Too few probes: full is {} points above none, which may be chance.", signed(*difference)),
             format!("问题太少：full 比 none 高 {} 分，可能只是偶然。", signed(*difference)),
         ),
-        MainResult::Unscaled { difference } => tr.locale.pick(
+        MainResult::Unscaled { difference } => tr.pick(
             format!("These probes tell no method apart: full is only {} points above none.", signed(*difference)),
             format!("这些问题分不出方法的好坏：full 只比 none 高 {} 分。", signed(*difference)),
         ),
-        MainResult::DryRun if manifest.design.is_answered_by_models() => tr
-            .locale
-            .pick(
+        MainResult::DryRun if manifest.design.is_answered_by_models() => tr.pick(
                 "Graded by built-in rules, not by a model: facts kept and answered facts count, scores do not.",
                 "由内置规则而非模型评分：事实保留与答出的事实可信，得分不作数。",
             )
             .to_owned(),
-        MainResult::DryRun => tr
-            .locale
-            .pick(
+        MainResult::DryRun => tr.pick(
                 "Dry run with built-in rules: this tests the setup, not the methods.",
                 "用内置规则试运行：检验的是配置，不是方法。",
             )
@@ -147,16 +143,12 @@ fn plain_sentence(
         _ if !is_answered && planted_line(summary, tr).is_some() => {
             planted_line(summary, tr).unwrap_or_default()
         }
-        _ if !is_answered => tr
-            .locale
-            .pick(
+        _ if !is_answered => tr.pick(
                 "No questions were asked: the table shows what each compression costs and keeps.",
                 "没有提问：下表是每次压缩的费用与保留。",
             )
             .to_owned(),
-        _ => tr
-            .locale
-            .pick(
+        _ => tr.pick(
                 "No answer has a grade that counts: the table shows what contexts keep.",
                 "没有可用的评分：下表是上下文保留的内容。",
             )
@@ -184,13 +176,12 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
             )
         });
         let basis = basis(levels, tr);
-        clauses.push(tr.locale.pick(
+        clauses.push(tr.pick(
             format!("Graded above the whole transcript, which has all of it: {names}{basis}"),
             format!("评分高于包含全部内容的完整记录：{names}{basis}"),
         ));
         clauses.push(
-            tr.locale
-                .pick("so no method is called best", "因此不称任何方法为最好")
+            tr.pick("so no method is called best", "因此不称任何方法为最好")
                 .to_owned(),
         );
     }
@@ -210,31 +201,28 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
         let methods = levels.others.len() + 1;
         if !apart.is_empty() {
             let names = list(&apart, named, tr, with_difference);
-            clauses.push(
-                tr.locale
-                    .pick(format!("below it: {names}"), format!("低于它：{names}")),
-            );
+            clauses.push(tr.pick(format!("below it: {names}"), format!("低于它：{names}")));
         }
         if !perhaps.is_empty() {
             let names = list(&perhaps, named, tr, with_difference);
             let why = match methods {
-                2 => tr.locale.pick(
+                2 => tr.pick(
                     "(too few fixtures to be sure)".to_owned(),
                     "（样本太少，不能确定）".to_owned(),
                 ),
-                _ => tr.locale.pick(
+                _ => tr.pick(
                     format!("(not after correction for {methods} methods)"),
                     format!("（按 {methods} 个方法校正后不显著）"),
                 ),
             };
-            clauses.push(tr.locale.pick(
+            clauses.push(tr.pick(
                 format!("perhaps below: {names} {why}"),
                 format!("可能低于它：{names}{why}"),
             ));
         }
         if !rest.is_empty() {
             let names = list(&rest, named, tr, |one| one.method.clone());
-            clauses.push(tr.locale.pick(
+            clauses.push(tr.pick(
                 format!("not separable from it: {names}"),
                 format!("与它分不开：{names}"),
             ));
@@ -253,15 +241,14 @@ fn best_clause(levels: &MainLevels, tr: &Translation) -> String {
             percent(*value),
             ci95.map(|ci| {
                 let (low, high) = (format!("{:.0}", 100.0 * ci.low()), percent(ci.high()));
-                tr.locale
-                    .pick(format!("{low} to {high}"), format!("{low}–{high}"))
+                tr.pick(format!("{low} to {high}"), format!("{low}–{high}"))
             }),
         ),
         false => (
             format!("{value:.2}"),
             ci95.map(|ci| {
                 let (low, high) = (ci.low(), ci.high());
-                tr.locale.pick(
+                tr.pick(
                     format!("{low:.2} to {high:.2}"),
                     format!("{low:.2}–{high:.2}"),
                 )
@@ -269,26 +256,25 @@ fn best_clause(levels: &MainLevels, tr: &Translation) -> String {
         ),
     };
     let interval = interval.map_or_else(String::new, |ci| {
-        tr.locale
-            .pick(format!(" (95%: {ci})"), format!("（95%：{ci}）"))
+        tr.pick(format!(" (95%: {ci})"), format!("（95%：{ci}）"))
     });
     let tokens = levels.tokens.map(percent);
     let whole = match levels.is_retention {
-        true => tr.locale.pick("its", "其"),
-        false => tr.locale.pick("the transcript's", "完整记录的"),
+        true => tr.pick("its", "其"),
+        false => tr.pick("the transcript's", "完整记录的"),
     };
     let tokens = tokens.map_or_else(String::new, |part| {
-        tr.locale.pick(
+        tr.pick(
             format!(" with {part} of {whole} tokens"),
             format!("，词元为{whole} {part}"),
         )
     });
     match levels.is_retention {
-        true => tr.locale.pick(
+        true => tr.pick(
             format!("{best} keeps {value} of the whole transcript's score{interval}{tokens}"),
             format!("{best} 保留完整记录得分的 {value}{interval}{tokens}"),
         ),
-        false => tr.locale.pick(
+        false => tr.pick(
             format!("{best} scores {value} of 5{interval}{tokens}"),
             format!("{best} 得分 {value}（满分 5）{interval}{tokens}"),
         ),
@@ -298,19 +284,19 @@ fn best_clause(levels: &MainLevels, tr: &Translation) -> String {
 /// ` on 8 fixtures, one run`: what the figures rest on, and what follows if that is little.
 fn basis(levels: &MainLevels, tr: &Translation) -> String {
     let once = match levels.one_run {
-        true => tr.locale.pick(", one run", "，一次运行"),
+        true => tr.pick(", one run", "，一次运行"),
         false => "",
     };
     match levels.fixtures {
-        1 => tr.locale.pick(
+        1 => tr.pick(
             format!(" on one fixture{once}, too few to rank methods"),
             format!("，只有一个样本{once}，不能排序"),
         ),
-        few if few < MIN_CLUSTERS => tr.locale.pick(
+        few if few < MIN_CLUSTERS => tr.pick(
             format!(" on {few} fixtures{once}, too few to order methods"),
             format!("，只有 {few} 个样本{once}，不足以排序"),
         ),
-        many => tr.locale.pick(
+        many => tr.pick(
             format!(" on {many} fixtures{once}"),
             format!("，{many} 个样本{once}"),
         ),
@@ -321,18 +307,15 @@ fn basis(levels: &MainLevels, tr: &Translation) -> String {
 fn list<T>(all: &[T], named: usize, tr: &Translation, text: impl Fn(&T) -> String) -> String {
     let mut names: Vec<String> = all.iter().take(named).map(text).collect();
     let more = all.len().saturating_sub(named);
-    names.extend((more > 0).then(|| {
-        tr.locale
-            .pick(format!("{more} more"), format!("另 {more} 个"))
-    }));
-    names.join(tr.locale.pick(", ", "、"))
+    names.extend((more > 0).then(|| tr.pick(format!("{more} more"), format!("另 {more} 个"))));
+    names.join(tr.pick(", ", "、"))
 }
 
 /// `−0.75 (95%: −1.01 to −0.49)`.
 fn difference(points: f64, ci95: Option<Interval>, tr: &Translation) -> String {
     let interval = ci95.map_or_else(String::new, |ci| {
         let (low, high) = (signed(ci.low()), signed(ci.high()));
-        tr.locale.pick(
+        tr.pick(
             format!(" (95%: {low} to {high})"),
             format!("（95%：{low} 至 {high}）"),
         )
@@ -414,14 +397,8 @@ fn worded(
     [english, chinese]: [&str; 2],
     parts: impl Iterator<Item = String>,
 ) -> Option<String> {
-    let parts: Vec<String> = parts.collect();
-    let joined = parts.join(tr.locale.pick(", ", "、"));
-    (!parts.is_empty()).then(|| {
-        tr.locale.pick(
-            format!("{english}: {joined}"),
-            format!("{chinese}：{joined}"),
-        )
-    })
+    let parts = joined(parts, tr.pick(", ", "、"))?;
+    Some(tr.pick(format!("{english}: {parts}"), format!("{chinese}：{parts}")))
 }
 
 fn named_clause(
@@ -457,7 +434,7 @@ fn of_mean(change: &MainChange, verdict: Verdict, tr: &Translation) -> Option<St
         .as_ref()
         .filter(|mean| mean.verdict == verdict)?;
     let (count, figures) = (&mean.method, figures(mean, tr));
-    Some(tr.locale.pick(
+    Some(tr.pick(
         format!("mean of {count} methods {figures}"),
         format!("{count} 个方法的平均 {figures}"),
     ))
@@ -469,8 +446,7 @@ fn method_phrase(change: &MethodChange, tr: &Translation) -> String {
         true => String::new(),
         false => {
             let label = tr.dimension_label(&change.measure);
-            tr.locale
-                .pick(format!(" in {label}"), format!(" 的{label}"))
+            tr.pick(format!(" in {label}"), format!(" 的{label}"))
         }
     };
     format!("{}{dimension} {}", change.method, figures(change, tr))
@@ -480,7 +456,7 @@ fn method_phrase(change: &MethodChange, tr: &Translation) -> String {
 fn figures(change: &MethodChange, tr: &Translation) -> String {
     let (some, all) = (change.fixtures, change.fixtures + change.unchanged);
     let fixtures = match some > 0 && some < all {
-        true => tr.locale.pick(
+        true => tr.pick(
             format!(" on {some} of {all} fixtures"),
             format!("（{all} 个样本中的 {some} 个）"),
         ),
@@ -498,7 +474,7 @@ fn confirmed_losses(change: &MainChange, named: usize, tr: &Translation) -> Opti
         .collect();
     some_of(&losses, named, tr, |loss| {
         let (method, rule) = (&loss.method, code(&loss.fact));
-        tr.locale.pick(
+        tr.pick(
             format!("{method} lost the user's rule {rule}"),
             format!("{method} 丢失用户的规则 {rule}"),
         )
@@ -509,11 +485,11 @@ fn missing_clause(change: &MainChange, named: usize, tr: &Translation) -> Option
     let all = some_of(&change.not_comparable, named, tr, |one: &MissingCells| {
         let (method, missing, of) = (&one.method, grouped(one.missing), grouped(one.of));
         match one.missing {
-            0 => tr.locale.pick(
+            0 => tr.pick(
                 format!("{method} (cells of {} are missing)", change.baseline),
                 format!("{method}（{} 缺少单元）", change.baseline),
             ),
-            _ => tr.locale.pick(
+            _ => tr.pick(
                 format!("{method} ({missing} of {of} cells are missing)"),
                 format!("{method}（{of} 个单元中缺 {missing} 个）"),
             ),
@@ -525,7 +501,7 @@ fn missing_clause(change: &MainChange, named: usize, tr: &Translation) -> Option
 fn collapse_clause(collapsed: &[Collapse], named: usize, tr: &Translation) -> Option<String> {
     let all = some_of(collapsed, named, tr, |one| {
         let (method, fixture, points) = (&one.method, &one.fixture, signed(one.difference));
-        tr.locale.pick(
+        tr.pick(
             format!("{method} on {fixture} {points}"),
             format!("{method} 在 {fixture} 上 {points}"),
         )
@@ -539,13 +515,13 @@ fn small_clauses(small: &[MethodChange], named: usize, tr: &Translation) -> Vec<
     let (within, wider): (Vec<&MethodChange>, Vec<&MethodChange>) =
         small.iter().partition(is_within);
     let within = some_of(&within, named, tr, |one| method_phrase(one, tr)).map(|names| {
-        tr.locale.pick(
+        tr.pick(
             format!("a change, smaller than {MARGIN}: {names}"),
             format!("有变化，小于 {MARGIN}：{names}"),
         )
     });
     let wider = some_of(&wider, named, tr, |one| method_phrase(one, tr)).map(|names| {
-        tr.locale.pick(
+        tr.pick(
             format!("a change, {MARGIN} not excluded: {names}"),
             format!("有变化，不排除 {MARGIN}：{names}"),
         )
@@ -564,7 +540,7 @@ fn unproven_clause(
     if has_finding {
         return (!unproven.is_empty()).then(|| {
             let names = list(unproven, named, tr, |one| one.method.clone());
-            tr.locale.pick(
+            tr.pick(
                 format!("no evidence on {names}"),
                 format!("{names} 证据不足"),
             )
@@ -573,10 +549,7 @@ fn unproven_clause(
     let names = listed_unproven(unproven, named, tr)?;
     // These intervals exclude 0: what is in doubt is the judge.
     if unproven.iter().all(|one| is_drift(one.reason)) {
-        return Some(
-            tr.locale
-                .pick(format!("no verdict: {names}"), format!("没有结论：{names}")),
-        );
+        return Some(tr.pick(format!("no verdict: {names}"), format!("没有结论：{names}")));
     }
     let found = unproven
         .iter()
@@ -584,12 +557,12 @@ fn unproven_clause(
         .reduce(|one, next| Some(one?.max(next?)))
         .flatten();
     let found = found.map_or_else(String::new, |points| {
-        tr.locale.pick(
+        tr.pick(
             format!("; {points:.2} or more would have been found"),
             format!("；{points:.2} 及以上会被发现"),
         )
     });
-    Some(tr.locale.pick(
+    Some(tr.pick(
         format!("no evidence of a change: {names}{found}"),
         format!("没有证据表明有变化：{names}{found}"),
     ))
@@ -614,25 +587,21 @@ fn is_drift(reason: Option<NoEvidenceReason>) -> bool {
 
 fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static str {
     match reason {
-        Some(NoEvidenceReason::JudgeDrift) => {
-            tr.locale.pick(", as the judge changed", "（评审已变化）")
+        Some(NoEvidenceReason::JudgeDrift) => tr.pick(", as the judge changed", "（评审已变化）"),
+        Some(NoEvidenceReason::DriftNotExcluded) => {
+            tr.pick(", as the judge may have changed", "（评审可能已变化）")
         }
-        Some(NoEvidenceReason::DriftNotExcluded) => tr
-            .locale
-            .pick(", as the judge may have changed", "（评审可能已变化）"),
-        Some(NoEvidenceReason::Truncated) => tr.locale.pick(
+        Some(NoEvidenceReason::Truncated) => tr.pick(
             ", which depends on truncated answers",
             "（取决于被截断的回答）",
         ),
-        Some(NoEvidenceReason::FewClusters) => tr
-            .locale
-            .pick(" (too few fixtures for a test)", "（样本太少，无法检验）"),
-        Some(NoEvidenceReason::Correction) => tr
-            .locale
-            .pick(" (not after correction)", "（校正后不显著）"),
-        Some(NoEvidenceReason::Confounded) => {
-            tr.locale.pick(" (another answerer)", "（作答模型不同）")
+        Some(NoEvidenceReason::FewClusters) => {
+            tr.pick(" (too few fixtures for a test)", "（样本太少，无法检验）")
         }
+        Some(NoEvidenceReason::Correction) => {
+            tr.pick(" (not after correction)", "（校正后不显著）")
+        }
+        Some(NoEvidenceReason::Confounded) => tr.pick(" (another answerer)", "（作答模型不同）"),
         _ => "",
     }
 }
@@ -640,24 +609,24 @@ fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static st
 fn unchanged_clause(change: &MainChange, summary: &Summary, tr: &Translation) -> String {
     let baseline = &change.baseline;
     if change.trend == Trend::NoEvidence {
-        return tr.locale.pick("no score changed", "得分无变化").to_owned();
+        return tr.pick("no score changed", "得分无变化").to_owned();
     }
     let is_graded = summary
         .comparison
         .as_ref()
         .is_some_and(super::comparison_notes::has_grades);
     let what = match is_graded {
-        true => tr.locale.pick("answers and grades", "答案与评分"),
-        false => tr.locale.pick("contexts", "上下文"),
+        true => tr.pick("answers and grades", "答案与评分"),
+        false => tr.pick("contexts", "上下文"),
     };
     let blind = match change.lexical && change.edit.is_some() {
-        true => tr.locale.pick(
+        true => tr.pick(
             "; the built-in rules read only headings of a prompt",
             "；内置规则只读提示词的标题",
         ),
         false => "",
     };
-    tr.locale.pick(
+    tr.pick(
         format!("unchanged: the same {what} as {baseline}{blind}"),
         format!("无变化：{what}和 {baseline} 相同{blind}"),
     )
@@ -710,10 +679,10 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
     let unconfirmed = some_of(&unconfirmed, named, tr, |loss| {
         let (method, rule) = (&loss.method, code(&loss.fact));
         let why = match loss.is_graded {
-            true => tr.locale.pick("the grades do not say", "评分无法说明"),
-            false => tr.locale.pick("not checked by a model", "未经模型核对"),
+            true => tr.pick("the grades do not say", "评分无法说明"),
+            false => tr.pick("not checked by a model", "未经模型核对"),
         };
-        tr.locale.pick(
+        tr.pick(
             format!("{method} may have dropped the user's rule {rule} ({why})"),
             format!("{method} 可能丢失了用户的规则 {rule}（{why}）"),
         )
@@ -726,12 +695,8 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
         .map(|growth| {
             let part = percent(growth.abs());
             match growth < 0.0 {
-                true => tr
-                    .locale
-                    .pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
-                false => tr
-                    .locale
-                    .pick(format!("{part} more tokens"), format!("词元增加 {part}")),
+                true => tr.pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
+                false => tr.pick(format!("{part} more tokens"), format!("词元增加 {part}")),
             }
         });
     let unchanged = (change.unchanged > 0 && change.trend != Trend::Unchanged).then(|| {
@@ -739,13 +704,13 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
             1 => "method",
             _ => "methods",
         };
-        tr.locale.pick(
+        tr.pick(
             format!("{} {noun} unchanged", change.unchanged),
             format!("{} 个方法无变化", change.unchanged),
         )
     });
     let fixed = |applies: bool, english: &str, chinese: &str| {
-        applies.then(|| tr.locale.pick(english, chinese).to_owned())
+        applies.then(|| tr.pick(english, chinese).to_owned())
     };
     [
         unconfirmed,
@@ -766,7 +731,7 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
         change.answerers.map(|answerers| agreement(answerers, tr)),
         (change.labels > 1).then(|| {
             let labels = change.labels;
-            tr.locale.pick(
+            tr.pick(
                 format!("the baseline was compared with {labels} labels so far"),
                 format!("该基线至今已与 {labels} 个标签比较"),
             )
@@ -797,13 +762,12 @@ fn agreement(AnswererAgreement { same, of }: AnswererAgreement, tr: &Translation
     match same {
         // The result of the first one with the regressions of others.
         0 => tr
-            .locale
             .pick(
                 "no answerer alone gives this result",
                 "没有一个作答模型单独得出此结论",
             )
             .to_owned(),
-        same => tr.locale.pick(
+        same => tr.pick(
             format!("same with {same} of {of} answerers"),
             format!("{of} 个作答模型中 {same} 个结论相同"),
         ),

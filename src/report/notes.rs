@@ -2,10 +2,11 @@
 //! the terminal, in Markdown and on the page.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use super::numbers::{score, share, signed};
 use super::planted::left_alone;
-use super::translation::{Translation, fill};
+use super::translation::{Translation, fill, joined};
 use crate::action::BuiltInStrategy;
 use crate::results::{
     Design, ExcludedDimension, ExclusionReason, LiteralCheck, Manifest, MethodSummary,
@@ -42,15 +43,13 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
         }
     }
     let unchecked = caveats.reading.iter().filter(|check| !check.is_done());
-    notes.extend(
-        unchecked.map(|check| fill(tr.not_checked, &[&check.judge, &check.of.to_string()])),
-    );
+    notes.extend(unchecked.map(|check| fill(tr.not_checked, &[&check.judge, &check.of])));
     notes.extend(excluded_dimensions(&summary.excluded, tr));
     if caveats.allow_unproven {
         notes.push(tr.unproven.to_owned());
     }
     if summary.uncommon_probes > 0 {
-        notes.push(fill(tr.uncommon, &[&summary.uncommon_probes.to_string()]));
+        notes.push(fill(tr.uncommon, &[&summary.uncommon_probes]));
     }
     notes.extend(truncated_replies(summary, &manifest.design, tr));
     notes.extend(scant_input(summary, manifest, tr));
@@ -91,7 +90,7 @@ fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
             (difference >= MARGIN).then(|| format!("{name} {label} {}", signed(difference)))
         }));
     }
-    (!above.is_empty()).then(|| fill(tr.above_full, &[&above.join(separator(tr))]))
+    Some(fill(tr.above_full, &[&joined(above, separator(tr))?]))
 }
 
 /// The method that this answerer answers from the whole transcript.
@@ -105,7 +104,7 @@ fn find_full<'s>(summary: &'s Summary, answerer: &str) -> Option<&'s MethodSumma
 /// How much of what a method replaces the vendor keeps as messages of the user; `None` if it keeps none.
 fn kept_user_messages(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
     let kept = method.compression.user_share.filter(|share| *share > 0.0)?;
-    Some(fill(tr.user_kept_note, &[&share(Some(kept)), name]))
+    Some(fill(tr.user_kept_note, &[&share(Some(kept)), &name]))
 }
 
 /// Warnings without which the figures mislead: judges that failed their self-test, a scale that measures nothing.
@@ -127,11 +126,8 @@ pub(super) fn critical_warnings(
         .iter()
         .filter(|check| check.is_failed())
         .map(|check| {
-            let figures = [check.of, check.below, check.above].map(|number| number.to_string());
-            fill(
-                tr.hardly_reads,
-                &[&check.judge, &figures[0], &figures[1], &figures[2]],
-            )
+            let figures: [&dyn Display; 4] = [&check.judge, &check.of, &check.below, &check.above];
+            fill(tr.hardly_reads, &figures)
         });
     checks.chain(judges).chain(scale).collect()
 }
@@ -140,11 +136,11 @@ pub(super) fn critical_warnings(
 pub(super) fn not_compressed_line(summary: &Summary, tr: &Translation) -> Option<String> {
     let parts = summary.methods.iter().filter_map(|(name, method)| {
         let left_out = method.not_compressed.as_ref()?;
-        let [contexts, of] = [left_out.contexts, left_out.of].map(|number| number.to_string());
-        Some(fill(tr.not_compressed_part, &[name, &contexts, &of]))
+        let figures: [&dyn Display; 3] = [name, &left_out.contexts, &left_out.of];
+        Some(fill(tr.not_compressed_part, &figures))
     });
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| fill(tr.not_compressed_line, &[&parts.join(separator(tr))]))
+    let parts = joined(parts, separator(tr))?;
+    Some(fill(tr.not_compressed_line, &[&parts]))
 }
 
 /// Which dimensions `overall` leaves out, and why: one note for all that the same judges are not qualified in, which may be
@@ -159,10 +155,8 @@ pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translati
                 unqualified.entry(judges).or_default().push(name)
             }
             ExclusionReason::NarrowScale { difference, probes } => {
-                narrow.push(fill(
-                    tr.narrow_dimension,
-                    &[name, &signed(*difference), &probes.to_string()],
-                ));
+                let difference = signed(*difference);
+                narrow.push(fill(tr.narrow_dimension, &[&name, &difference, probes]));
             }
         }
     }
@@ -182,18 +176,17 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
             .methods
             .iter()
             .filter(|(_, method)| method.answerer == answerer.name);
-        let truncated = methods.filter_map(|(name, method)| {
-            Some((name, method.truncated_share.filter(|share| *share > 0.0)?))
+        let shares = methods.filter_map(|(name, method)| {
+            let part = method.truncated_share.filter(|share| *share > 0.0);
+            part.map(|part| format!("{name} {}", share(Some(part))))
         });
-        let shares: Vec<String> = truncated
-            .map(|(name, part)| format!("{name} {}", share(Some(part))))
-            .collect();
         let treatment = if answerer.fails_truncated() {
             tr.truncated_failed
         } else {
             tr.truncated_graded
         };
-        (!shares.is_empty()).then(|| fill(tr.truncated_replies, &[&shares.join(", "), treatment]))
+        let shares = joined(shares, ", ")?;
+        Some(fill(tr.truncated_replies, &[&shares, &treatment]))
     });
     notes.collect()
 }
@@ -206,12 +199,12 @@ pub(super) fn has_answers(design: &Design) -> bool {
 /// Methods whose contexts are identical, and settings that changed nothing.
 fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
     let notes = summary.identical_contexts.iter().map(|found| {
-        let ([a, b], contexts) = (&found.methods, found.contexts.to_string());
+        let ([a, b], contexts) = (&found.methods, &found.contexts);
         match found.settings.as_slice() {
-            [] => fill(tr.identical_contexts, &[a, b, &contexts]),
+            [] => fill(tr.identical_contexts, &[a, b, contexts]),
             settings => fill(
                 tr.setting_changed_nothing,
-                &[a, b, &contexts, &settings.join(", ")],
+                &[a, b, contexts, &settings.join(", ")],
             ),
         }
     });
@@ -241,24 +234,14 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
         .lower_bound
         .map(|bound| format!(" (≥ {})", signed(bound)))
         .unwrap_or_default();
-    Some(fill(
-        tr.narrow_scale,
-        &[
-            &signed(difference),
-            &scale.probes.to_string(),
-            &bound,
-            cause,
-        ],
-    ))
+    let figures: [&dyn Display; 4] = [&signed(difference), &scale.probes, &bound, &cause];
+    Some(fill(tr.narrow_scale, &figures))
 }
 
 /// How well the judges of a panel agree; `None` with one judge.
 fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;
-    Some(fill(
-        tr.alpha,
-        &[&score(alpha.value), &alpha.pairs.to_string()],
-    ))
+    Some(fill(tr.alpha, &[&score(alpha.value), &alpha.pairs]))
 }
 
 fn lexical_parts(design: &Design, tr: &Translation) -> String {
@@ -276,7 +259,7 @@ fn lexical_parts(design: &Design, tr: &Translation) -> String {
 }
 
 fn separator(tr: &Translation) -> &'static str {
-    tr.locale.pick(", ", "、")
+    tr.pick(", ", "、")
 }
 
 /// Properties of the design that affect how scores can be compared.
@@ -296,15 +279,10 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     if design.answerers.len() > 1 {
         notes.push(tr.several_answerers.to_owned());
     }
-    let deterministic: Vec<&str> = summary
-        .methods
-        .iter()
-        .filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1)
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if !deterministic.is_empty() {
-        notes.push(fill(tr.deterministic, &[&deterministic.join(", ")]));
-    }
+    let methods = summary.methods.iter();
+    let deterministic = methods.filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1);
+    let deterministic = joined(deterministic.map(|(name, _)| name.clone()), ", ");
+    notes.extend(deterministic.map(|names| fill(tr.deterministic, &[&names])));
     // Where answers with a search are tested, a narrow span is the archive's: another sentence says so.
     if summary.primary.is_closed()
         && summary
@@ -324,10 +302,9 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
 
 /// How the variance of the scores of a method divides over its sources.
 fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
-    let shares: Vec<String> = (summary.variance_shares.iter())
-        .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share))
-        .collect();
-    (!shares.is_empty()).then(|| fill(tr.variance, &[&shares.join(separator(tr))]))
+    let shares = (summary.variance_shares.iter())
+        .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share));
+    Some(fill(tr.variance, &[&joined(shares, separator(tr))?]))
 }
 
 /// Where a method is weakest, in a sentence; `None` if nothing was graded, and for ceiling and floor, which nobody
@@ -339,34 +316,25 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
         heading,
     } = &method.weakest;
     let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
+    let label = tr.dimension_label(&dimension.name);
     let mut parts = vec![fill(
         tr.weakest_dimension,
-        &[
-            &tr.dimension_label(&dimension.name),
-            &score(Some(dimension.value)),
-        ],
+        &[&label, &score(Some(dimension.value))],
     )];
     let kind = probe_type.iter().map(|kind| {
-        fill(
-            tr.weakest_type,
-            &[tr.probe_type(&kind.name), &score(Some(kind.value))],
-        )
+        let label = tr.probe_type(&kind.name);
+        fill(tr.weakest_type, &[&label, &score(Some(kind.value))])
     });
     let heading = heading.iter().filter_map(|found| {
         let kept = method.economy.survival_by_heading.get(&found.name)?;
-        let lost = [kept.of - kept.count, kept.of].map(|n| n.to_string());
+        let (part, lost) = (share(Some(1.0 - found.value)), kept.of - kept.count);
         Some(fill(
             tr.weakest_heading,
-            &[
-                &found.name,
-                &share(Some(1.0 - found.value)),
-                &lost[0],
-                &lost[1],
-            ],
+            &[&found.name, &part, &lost, &kept.of],
         ))
     });
     parts.extend(kind.chain(heading));
-    Some(fill(tr.weakest, &[name, &parts.join(separator(tr))]))
+    Some(fill(tr.weakest, &[&name, &parts.join(separator(tr))]))
 }
 
 /// Judges that belong to the model family of an answerer or compressor.
@@ -413,19 +381,11 @@ fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
             .map(|reference| format!("`{}`", reference.replace('`', "'")))
             .collect();
         let rate = format!("{:.1}", found.per_1000_tokens?);
-        Some(fill(
-            tr.invented_part,
-            &[
-                name,
-                &found.count.to_string(),
-                &rate,
-                &names.join(tr.and_comma),
-            ],
-        ))
+        let names = names.join(tr.and_comma);
+        Some(fill(tr.invented_part, &[name, &found.count, &rate, &names]))
     });
-    let parts: Vec<String> = parts.collect();
-    let warning = (!parts.is_empty())
-        .then(|| fill(tr.invented_note, &[&parts.join(tr.locale.pick("; ", "；"))]));
+    let parts = joined(parts, tr.pick("; ", "；"));
+    let warning = parts.map(|parts| fill(tr.invented_note, &[&parts]));
     let readable = summary
         .methods
         .values()
@@ -434,9 +394,8 @@ fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
         .max_by_key(|found| found.begun_midway)
         .filter(|found| found.begun_midway > 0);
     let midway = midway.map(|found| {
-        let [some, all] = [found.begun_midway, found.begun_midway + found.contexts]
-            .map(|number| number.to_string());
-        fill(tr.invented_midway, &[&some, &all])
+        let all = found.begun_midway + found.contexts;
+        fill(tr.invented_midway, &[&found.begun_midway, &all])
     });
     warning.into_iter().chain(midway).collect()
 }
@@ -448,11 +407,11 @@ fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
         let [judge, literal] = [found.judge, found.literal].map(|part| share(Some(part)));
         Some(fill(
             tr.literal_check_part,
-            &[name, &judge, &literal, &found.answers.to_string()],
+            &[name, &judge, &literal, &found.answers],
         ))
     });
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| fill(tr.literal_check, &[&parts.join(tr.locale.pick("; ", "；"))]))
+    let parts = joined(parts, tr.pick("; ", "；"))?;
+    Some(fill(tr.literal_check, &[&parts]))
 }
 
 /// The number of probes that a bank should have; if there are fewer, a note says so.
@@ -474,7 +433,7 @@ fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<
     let few_probes = match summary.probes {
         0 => None,
         1 => Some(tr.one_probe.to_owned()),
-        few if few < FEW_PROBES => Some(fill(tr.few_probes, &[&few.to_string()])),
+        few if few < FEW_PROBES => Some(fill(tr.few_probes, &[&few])),
         _ => None,
     };
     let has_one_run = summary.comparison.is_none() && manifest.design.has_one_sample();
@@ -504,7 +463,6 @@ fn other_language(manifest: &Manifest, tr: &Translation) -> Option<String> {
         Locale::En => (tr.english, tr.chinese),
         Locale::Zh => (tr.chinese, tr.english),
     };
-    let figures = [&count.to_string(), &design.fixtures.len().to_string()];
-    (count > 0 && is_graded_by_model)
-        .then(|| fill(tr.other_language, &[figures[0], figures[1], other, tested]))
+    let figures: [&dyn Display; 4] = [&count, &design.fixtures.len(), &other, &tested];
+    (count > 0 && is_graded_by_model).then(|| fill(tr.other_language, &figures))
 }

@@ -3,7 +3,7 @@
 use super::figures::share_cell;
 use super::numbers::{UNKNOWN, brackets, count, level, score, signed};
 use super::styled::{TableCell, TextStyle, plain_cell};
-use super::translation::{Translation, fill};
+use super::translation::{Translation, fill, joined};
 use crate::action::BuiltInStrategy;
 use crate::results::{MethodSummary, OpenBookSummary, Summary};
 
@@ -15,30 +15,18 @@ const NEAR_FULL: f64 = 1.0;
 /// transcript.
 pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<String> {
     let gains = answered(summary).filter(|(_, method, _)| !method.is_anchor());
-    let gains: Vec<String> = gains
-        .map(|(name, _, open)| {
-            format!(
-                "{name} {} → {}",
-                score(open.closed.median),
-                score(open.open.median)
-            )
-        })
-        .collect();
-    if gains.is_empty() {
-        return None;
-    }
+    let gains = gains.map(|(name, _, open)| {
+        let [closed, open] = [&open.closed, &open.open].map(|level| score(level.median));
+        format!("{name} {closed} → {open}")
+    });
     const SHOWN: usize = 3;
-    let more = gains.len().saturating_sub(SHOWN);
-    let more = if more > 0 {
-        fill(tr.and_others, &[&more.to_string()])
-    } else {
-        String::new()
+    let more = match gains.clone().count().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => fill(tr.and_others, &[&more]),
     };
-    let shown = gains.get(..SHOWN).unwrap_or(&gains).join(tr.and_comma);
-    let line = fill(tr.open_book_line, &[&format!("{shown}{more}")]);
-    Some(
-        archive_sentence(summary, tr).map_or(line.clone(), |sentence| format!("{line} {sentence}")),
-    )
+    let shown = joined(gains.take(SHOWN), tr.and_comma)? + &more;
+    let line = fill(tr.open_book_line, &[&shown]);
+    joined([line].into_iter().chain(archive_sentence(summary, tr)), " ")
 }
 
 /// The row of a method in the table of open book.
@@ -76,7 +64,7 @@ pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec
 /// The methods that were also answered with a search.
 fn answered(
     summary: &Summary,
-) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> {
+) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> + Clone {
     summary
         .methods
         .iter()
@@ -108,10 +96,9 @@ pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<St
         .filter(|(_, method, _)| !method.is_anchor() && method.answerer == floor.answerer);
     let not_above =
         candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
-    let names: Vec<&str> = not_above.map(|(name, _, _)| name.as_str()).collect();
-    let not_above = (!names.is_empty()).then(|| fill(tr.not_above_archive, &[&names.join(", ")]));
-    let sentences: Vec<String> = near.into_iter().chain(not_above).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    let names = joined(not_above.map(|(name, _, _)| name.clone()), ", ");
+    let not_above = names.map(|names| fill(tr.not_above_archive, &[&names]));
+    joined(near.into_iter().chain(not_above), " ")
 }
 
 fn is_built_in(method: &MethodSummary, strategy: BuiltInStrategy) -> bool {

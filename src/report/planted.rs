@@ -3,8 +3,8 @@
 use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
 use super::numbers::UNKNOWN;
-use super::styled::{TextStyle, TextTable, plain_cell};
-use super::translation::Translation;
+use super::styled::{TextTable, named_row, plain_cell};
+use super::translation::{Translation, joined};
 use crate::planted::{Kind, State};
 use crate::results::{
     FigureTableId, PlantedComparison, PlantedSummary, PlantedTest, Share, Summary,
@@ -13,9 +13,9 @@ use base::locale::Locale;
 
 /// What became of planted items, or why they show nothing.
 pub(super) fn items(summary: &Summary, tr: &Translation) -> Option<Section> {
-    let title = tr.locale.pick("Planted items", "植入项");
+    let title = tr.pick("Planted items", "植入项");
     let lead = void(summary, tr).unwrap_or_else(|| {
-        tr.locale.pick(
+        tr.pick(
             "Tasks, rules and jobs that were put into the sessions, asked about exactly, without a judge. `full` is the control; 50% obeyed is no knowledge.",
             "植入会话的任务、规则和作业，精确提问，无需评审。`full` 为对照；遵守 50% 等于一无所知。",
         ).to_owned()
@@ -54,9 +54,7 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
     let heading = |(group, name): &(usize, &String)| match group {
         0 => kind_or_state(name, tr),
         1 => position(name, tr),
-        _ => tr
-            .locale
-            .pick(format!("after {name}"), format!("{name} 次后")),
+        _ => tr.pick(format!("after {name}"), format!("{name} 次后")),
     };
     let rows = planted(summary).map(|(name, found)| {
         let groups = of(found);
@@ -65,21 +63,12 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
         let cells = columns
             .iter()
             .map(|column| share_cell(share(column).as_ref(), tr));
-        std::iter::once(vec![(TextStyle::Strong, name.to_owned())])
-            .chain(cells)
-            .collect()
+        named_row(name.to_owned(), cells)
     });
-    let table = TextTable {
-        header: std::iter::once(tr.method.to_owned())
-            .chain(columns.iter().map(heading))
-            .collect(),
-        rows: rows.collect(),
-        ..TextTable::default()
-    };
-    let title = tr
-        .locale
-        .pick("Planted items: right next steps", "植入项：正确的下一步");
-    let lead = tr.locale.pick(
+    let header = std::iter::once(tr.method.to_owned()).chain(columns.iter().map(heading));
+    let table = TextTable::new(header, rows);
+    let title = tr.pick("Planted items: right next steps", "植入项：正确的下一步");
+    let lead = tr.pick(
         "By kind, by position in what the first compression replaced, and by the number of compressions.",
         "按种类、按在首次压缩内容中的位置、按压缩次数。",
     );
@@ -95,24 +84,17 @@ pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
                 let count = said.get(state.name());
                 plain_cell(count.map_or_else(|| UNKNOWN.to_owned(), u64::to_string))
             });
-            let row = format!("{name} · {}", kind_or_state(truth, tr));
-            std::iter::once(vec![(TextStyle::Strong, row)])
-                .chain(counts)
-                .collect()
+            named_row(format!("{name} · {}", kind_or_state(truth, tr)), counts)
         })
     });
-    let table = TextTable {
-        header: std::iter::once(tr.method.to_owned())
-            .chain(State::ALL.map(|state| kind_or_state(state.name(), tr)))
-            .collect(),
-        rows: rows.collect(),
-        ..TextTable::default()
-    };
-    let title = tr.locale.pick(
+    let states = State::ALL.map(|state| kind_or_state(state.name(), tr));
+    let header = std::iter::once(tr.method.to_owned()).chain(states);
+    let table = TextTable::new(header, rows);
+    let title = tr.pick(
         "Planted items: said of each true state",
         "植入项：真实状态与所说状态",
     );
-    let lead = tr.locale.pick(
+    let lead = tr.pick(
         "The row is the truth, the column what was said. Decoys are not in the context.",
         "行是真实状态，列是所说状态。诱饵项不在上下文中。",
     );
@@ -147,15 +129,14 @@ pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String
         let control = share.map(|share| of(share, tr));
         control.map_or_else(
             || {
-                tr.locale
-                    .pick(
-                        " (no whole transcript to compare with)",
-                        "（没有完整会话作对照）",
-                    )
-                    .to_owned()
+                tr.pick(
+                    " (no whole transcript to compare with)",
+                    "（没有完整会话作对照）",
+                )
+                .to_owned()
             },
             |control| {
-                tr.locale.pick(
+                tr.pick(
                     format!(" (whole transcript: {control})"),
                     format!("（完整会话：{control}）"),
                 )
@@ -177,7 +158,7 @@ pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String
             let control = full.and_then(|full| full.wrong_by_kind.get(kind.name()));
             let (count, of, beside) = (share.count, share.of, beside(control));
             let (english, chinese) = came_back(*kind);
-            tr.locale.pick(
+            tr.pick(
                 format!("{name}: {count} of {of} {english}{beside}"),
                 format!("{name}：{of} 个{chinese}中有 {count} 个又回来了{beside}"),
             )
@@ -187,14 +168,14 @@ pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String
                 of(&found.resurrected, tr),
                 beside(full.map(|full| &full.resurrected)),
             );
-            tr.locale.pick(
+            tr.pick(
                 format!("{name}: {all} closed tasks came back{beside}"),
                 format!("{name}：已了结的任务又回来：{all}{beside}"),
             )
         }
     };
     let [forgotten, decoys] = [&found.forgotten, &found.decoys].map(|share| of(share, tr));
-    Some(tr.locale.pick(
+    Some(tr.pick(
         format!("{came_back}; forgotten {forgotten}; decoys done {decoys}."),
         format!("{came_back}；遗忘 {forgotten}；误做诱饵 {decoys}。"),
     ))
@@ -211,14 +192,11 @@ fn rules_line(summary: &Summary, tr: &Translation) -> Option<String> {
         kept.share?;
         Some(format!("{name} {}", of(kept, tr)))
     });
-    let kept: Vec<String> = kept.collect();
-    (!kept.is_empty()).then(|| {
-        let kept = kept.join(tr.locale.pick(", ", "，"));
-        tr.locale.pick(
-            format!("Planted rules kept: {kept}."),
-            format!("植入规则保留：{kept}。"),
-        )
-    })
+    let kept = joined(kept, tr.pick(", ", "，"))?;
+    Some(tr.pick(
+        format!("Planted rules kept: {kept}."),
+        format!("植入规则保留：{kept}。"),
+    ))
 }
 
 /// The line in place of figures, where the control voids them; and the kinds that it leaves alone.
@@ -227,7 +205,7 @@ fn void(summary: &Summary, tr: &Translation) -> Option<String> {
         .methods
         .values()
         .find_map(|method| method.planted_void.as_ref())?;
-    Some(tr.locale.pick(
+    Some(tr.pick(
         format!("Planted items show nothing here: {why}. Ask a stronger answerer."),
         format!("植入项在此说明不了什么：{why}。请换更强的作答模型。"),
     ))
@@ -243,7 +221,7 @@ pub(super) fn left_alone(summary: &Summary, tr: &Translation) -> Option<String> 
         .into_iter()
         .find(|kinds| !kinds.is_empty())?
         .join(", ");
-    Some(tr.locale.pick(
+    Some(tr.pick(
         format!("planted items of these kinds are excluded from all figures, because the whole transcript gets under 75% of them right: {kinds}."),
         format!("以下种类的植入项不计入任何数字，因为完整会话上答对不到 75%：{kinds}。"),
     ))
@@ -254,7 +232,7 @@ pub(super) fn change(found: &PlantedComparison, tr: &Translation) -> Vec<String>
     let worse = found.regressed().map(|(name, test)| {
         let (before, after) = (of(&test.before, tr), of(&test.after, tr));
         let name = figure(name, tr);
-        tr.locale.pick(
+        tr.pick(
             format!("planted items, {name}: {before} → {after}, more than chance."),
             format!("植入项，{name}：{before} → {after}，超出偶然。"),
         )
@@ -264,7 +242,7 @@ pub(super) fn change(found: &PlantedComparison, tr: &Translation) -> Vec<String>
     lines.extend(quiet.map(|(name, test)| {
         let (before, after, name) = (of(&test.before, tr), of(&test.after, tr), figure(name, tr));
         let found = smallest(test, tr);
-        tr.locale.pick(
+        tr.pick(
             format!("planted items, {name}: {before} → {after}, no evidence of a rise{found}."),
             format!("植入项，{name}：{before} → {after}，没有上升的证据{found}。"),
         )
@@ -275,13 +253,12 @@ pub(super) fn change(found: &PlantedComparison, tr: &Translation) -> Vec<String>
 fn smallest(test: &PlantedTest, tr: &Translation) -> String {
     test.smallest_found.map_or_else(
         || {
-            tr.locale
-                .pick(" (under three sessions)", "（不足三个会话）")
+            tr.pick(" (under three sessions)", "（不足三个会话）")
                 .to_owned()
         },
         |rise| {
             let rise = 100.0 * rise;
-            tr.locale.pick(
+            tr.pick(
                 format!(" (80% of such runs find a rise of {rise:.0} points)"),
                 format!("（此类运行有 80% 能发现上升 {rise:.0} 个百分点）"),
             )
@@ -291,14 +268,13 @@ fn smallest(test: &PlantedTest, tr: &Translation) -> String {
 
 fn of(share: &Share, tr: &Translation) -> String {
     let (count, of) = (share.count, share.of);
-    tr.locale
-        .pick(format!("{count} of {of}"), format!("{count}/{of}"))
+    tr.pick(format!("{count} of {of}"), format!("{count}/{of}"))
 }
 
 fn figure(name: &str, tr: &Translation) -> String {
     match name {
-        "resurrected" => tr.locale.pick("came back", "又回来").to_owned(),
-        "forgotten" => tr.locale.pick("forgotten", "遗忘").to_owned(),
+        "resurrected" => tr.pick("came back", "又回来").to_owned(),
+        "forgotten" => tr.pick("forgotten", "遗忘").to_owned(),
         name => kind_or_state(name, tr),
     }
 }
@@ -330,7 +306,7 @@ fn kind_or_state(name: &str, tr: &Translation) -> String {
         "not in the context" => "上下文中没有",
         other => other,
     };
-    tr.locale.pick(name, chinese).to_owned()
+    tr.pick(name, chinese).to_owned()
 }
 
 fn position(name: &str, tr: &Translation) -> String {

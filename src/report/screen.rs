@@ -11,7 +11,7 @@ use super::notes::{critical_warnings, has_answers, not_compressed_line};
 use super::numbers::{UNKNOWN, count, level, mark, score, share, signed};
 use super::open_book::open_book_line;
 use super::planted::planted_line;
-use super::styled::{StyledText, TableCell, TextStyle, TextTable, plain_cell};
+use super::styled::{StyledText, TableCell, TextStyle, TextTable, named_row, plain_cell};
 use super::translation::{Translation, translation};
 use crate::results::{
     Comparison, Figure, FigureTableId, Headline, LossCause, Manifest, MethodComparison,
@@ -95,7 +95,7 @@ pub(super) fn front(
     let comparison = summary.comparison.as_ref();
     let (table, left_out) = main_table(summary, manifest, extent.rows, tr);
     let more = (left_out > 0).then(|| {
-        tr.locale.pick(
+        tr.pick(
             format!("and {left_out} more (--all)"),
             format!("另有 {left_out} 个（--all）"),
         )
@@ -158,18 +158,14 @@ pub(super) fn main_table(
         let figures = figures
             .iter()
             .map(|figure| figure_cell(figure, method, compared, summary, tr));
-        std::iter::once(vec![(TextStyle::Strong, tr.method_label(name, method))])
-            .chain(is_answered.then(|| plain_cell(overall)))
+        let scores = is_answered.then(|| plain_cell(overall)).into_iter();
+        let cells = scores
             .chain(comparison.map(|_| change_cell(compared)))
-            .chain(figures)
-            .collect()
+            .chain(figures);
+        named_row(tr.method_label(name, method), cells)
     };
     let left_out = methods.clone().count().saturating_sub(rows);
-    let table = TextTable {
-        header: header.map(str::to_owned).collect(),
-        rows: methods.take(rows).map(row).collect(),
-        ..TextTable::default()
-    };
+    let table = TextTable::new(header, methods.take(rows).map(row));
     (table, left_out)
 }
 
@@ -271,8 +267,8 @@ fn question_line(question: &QuestionChange, tr: &Translation) -> String {
 /// What stands behind a question that the compression did not lose.
 fn cause_mark(question: &QuestionChange, tr: &Translation) -> &'static str {
     match question.cause {
-        Some(LossCause::Answerer) => tr.locale.pick(" (answerer)", "（作答）"),
-        Some(LossCause::MadeUp) => tr.locale.pick(" (made up)", "（编造）"),
+        Some(LossCause::Answerer) => tr.pick(" (answerer)", "（作答）"),
+        Some(LossCause::MadeUp) => tr.pick(" (made up)", "（编造）"),
         Some(LossCause::Compression) | None => "",
     }
 }
@@ -280,9 +276,9 @@ fn cause_mark(question: &QuestionChange, tr: &Translation) -> &'static str {
 /// What became of the questions that begin with this one.
 fn question_title(first: &QuestionChange, tr: &Translation) -> &'static str {
     match first.before {
-        None => tr.locale.pick("worst", "最差"),
-        Some(before) if first.after < before => tr.locale.pick("lost", "丢失"),
-        Some(_) => tr.locale.pick("gained", "新增"),
+        None => tr.pick("worst", "最差"),
+        Some(before) if first.after < before => tr.pick("lost", "丢失"),
+        Some(_) => tr.pick("gained", "新增"),
     }
 }
 

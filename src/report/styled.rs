@@ -181,6 +181,15 @@ pub(super) fn plain_cell(text: String) -> TableCell {
     vec![(TextStyle::Plain, text)]
 }
 
+/// A row whose first cell is the name of a method.
+pub(super) fn named_row(
+    name: String,
+    cells: impl IntoIterator<Item = TableCell>,
+) -> Vec<TableCell> {
+    let name = vec![(TextStyle::Strong, name)];
+    std::iter::once(name).chain(cells).collect()
+}
+
 /// A table whose first column has the names of its rows. If the width is short, long headers take several lines.
 /// Columns that still do not fit continue in another block below, because wrapped or cut figures cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -204,6 +213,18 @@ const USUAL_NAME: usize = 36;
 const LONGEST_NAME: usize = 60;
 
 impl TextTable {
+    /// A table with figures in all columns but the first.
+    pub fn new(
+        header: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = Vec<TableCell>>,
+    ) -> TextTable {
+        TextTable {
+            header: header.into_iter().map(Into::into).collect(),
+            rows: rows.into_iter().collect(),
+            words: Vec::new(),
+        }
+    }
+
     /// A table of plain texts. Names and words that are longer than usual take several lines, and no word of usual length
     /// is broken.
     pub fn plain(
@@ -220,12 +241,10 @@ impl TextTable {
             false => plain_cell(text),
         };
         let rows = rows.into_iter();
+        let rows = rows.map(|row| row.into_iter().enumerate().map(cell).collect());
         TextTable {
-            header: header.iter().copied().map(str::to_owned).collect(),
-            rows: rows
-                .map(|row| row.into_iter().enumerate().map(cell).collect())
-                .collect(),
             words: words.to_vec(),
+            ..TextTable::new(header.iter().copied(), rows)
         }
     }
 

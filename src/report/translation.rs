@@ -1,5 +1,7 @@
 //! The texts of reports in the language of the pipeline. Ids and JSON are always in English.
 
+use std::fmt::Display;
+
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::results::MethodSummary;
@@ -365,11 +367,16 @@ texts! {
 }
 
 impl Translation {
+    /// The text of this language.
+    pub(super) fn pick<T>(&self, english: T, chinese: T) -> T {
+        self.locale.pick(english, chinese)
+    }
+
     /// The name of a method in tables, with what the method keeps verbatim: `anchored (kept 20k)`.
     pub(super) fn method_label(&self, name: &str, method: &MethodSummary) -> String {
         method.kept.as_ref().map_or_else(
             || name.to_owned(),
-            |kept| fill(self.kept_verbatim, &[name, kept]),
+            |kept| fill(self.kept_verbatim, &[&name, kept]),
         )
     }
 
@@ -386,15 +393,14 @@ impl Translation {
     /// The name of a source of variance; sources that repetitions cannot separate are joined by `+`.
     pub(super) fn variance_component(&self, name: &str) -> String {
         let parts = name.split('+').map(|part| match part {
-            "compress_run" => self.locale.pick("compression", "压缩").to_owned(),
+            "compress_run" => self.pick("compression", "压缩").to_owned(),
             "compress_probe" => self
-                .locale
                 .pick("compression by probe", "压缩（逐问题）")
                 .to_owned(),
             "judge" => self.judged_by.to_owned(),
-            "answer" => self.locale.pick("answer", "作答").to_owned(),
-            "probe" => self.locale.pick("probe", "问题").to_owned(),
-            "fixture" => self.locale.pick("fixture", "样本").to_owned(),
+            "answer" => self.pick("answer", "作答").to_owned(),
+            "probe" => self.pick("probe", "问题").to_owned(),
+            "fixture" => self.pick("fixture", "样本").to_owned(),
             other => other.to_owned(),
         });
         parts.collect::<Vec<_>>().join(" + ")
@@ -413,7 +419,7 @@ impl Translation {
             Verdict::Regressed => ("regressed", "退步"),
             Verdict::NoEvidence => ("no evidence", "证据不足"),
         };
-        let word = self.locale.pick(english, chinese);
+        let word = self.pick(english, chinese);
         let why = test.reason.map(|reason| self.reason(reason).to_owned());
         why.map_or_else(|| word.to_owned(), |why| format!("{word} ({why})"))
     }
@@ -433,17 +439,25 @@ impl Translation {
             NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),
             NoEvidenceReason::Noise => ("noise", "噪声"),
         };
-        self.locale.pick(en, zh)
+        self.pick(en, zh)
     }
 }
 
 /// Replaces each `{}` of `pattern` by the next value.
-pub(super) fn fill(pattern: &str, values: &[&str]) -> String {
+pub(super) fn fill(pattern: &str, values: &[&dyn Display]) -> String {
     let mut parts = pattern.split("{}");
     let mut out = parts.next().unwrap_or_default().to_owned();
-    for (part, value) in parts.zip(values.iter().copied().chain(std::iter::repeat(""))) {
-        out.push_str(value);
+    let mut values = values.iter();
+    for part in parts {
+        let value = values.next().map(ToString::to_string);
+        out.push_str(&value.unwrap_or_default());
         out.push_str(part);
     }
     out
+}
+
+/// Parts as one text; `None` if there are none.
+pub(super) fn joined(parts: impl IntoIterator<Item = String>, separator: &str) -> Option<String> {
+    let joined: Vec<String> = parts.into_iter().collect();
+    (!joined.is_empty()).then(|| joined.join(separator))
 }

@@ -487,11 +487,7 @@ impl CellList {
             let name = vec![(TextStyle::Plain, name.to_owned())];
             rows.push(std::iter::once(name).chain(scores).collect());
         }
-        TextTable {
-            header: std::iter::once(String::new()).chain(across).collect(),
-            rows,
-            ..TextTable::default()
-        }
+        TextTable::new(std::iter::once(String::new()).chain(across), rows)
     }
 
     /// The overall scores at each place of the table.

@@ -181,7 +181,7 @@ impl<'a> PageInput<'a> {
 fn overview(summary: &Summary, manifest: &Manifest) -> Option<Section> {
     let tr = translation(manifest.design.locale.of_report());
     let (table, _) = main_table(summary, manifest, usize::MAX, tr);
-    let title = tr.locale.pick("Scores", "得分");
+    let title = tr.pick("Scores", "得分");
     Section::new("overview", title, [Block::Table(table)]).filter(|_| has_answers(&manifest.design))
 }
 
