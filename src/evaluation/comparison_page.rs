@@ -19,8 +19,8 @@ use crate::report::html::{
     self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod,
 };
 use crate::results::{
-    Comparison, Design, FolderError, Headline, ListedRow, Manifest, ResultSet, ResultsFolder, Row,
-    ScoredRow, Summary, summarize,
+    Comparison, Design, FolderError, Headline, ListedRow, Manifest, ProbePlace, ResultSet,
+    ResultsFolder, Row, ScoredRow, Summary, summarize,
 };
 use base::locale::Locale;
 use base::say;
@@ -48,8 +48,8 @@ impl<'a> PageSide<'a> {
             .into_iter()
             .enumerate()
             .filter(|(_, ListedRow { row, .. })| {
-                let probe = (row.fixture.clone(), row.point, row.probe.clone());
-                methods.contains(&variant(set.design(), row)) && comparison.asked.contains(&probe)
+                methods.contains(&variant(set.design(), row))
+                    && comparison.asked.contains(&ProbePlace::of_row(row))
             });
         let rows = compared.collect();
         Ok(PageSide {

@@ -188,18 +188,14 @@ impl Sides<'_> {
         let occasion = self
             .judged
             .digest_of_grades(|variant| methods.iter().any(|(name, _)| *name == variant));
-        let candidates = self
-            .compared
-            .baseline
-            .answer_rows(|variant, fixture, probe| {
-                let asked = (fixture.to_owned(), probe.point, probe.id.clone());
-                self.compared.comparison.asked.contains(&asked)
-                    && methods.iter().any(|(_, method)| {
-                        method.against == variant
-                            && method.fixtures.tested() > 0
-                            && method.fixtures.has_part_in_tests(fixture)
-                    })
-            });
+        let candidates = self.compared.baseline.answer_rows(|variant, place| {
+            self.compared.comparison.asked.contains(place)
+                && methods.iter().any(|(_, method)| {
+                    method.against == variant
+                        && method.fixtures.tested() > 0
+                        && method.fixtures.has_part_in_tests(&place.fixture)
+                })
+        });
         // Some cannot be sent, because their contexts are gone.
         let chosen = spread(candidates, 4 * wanted);
         let places = chosen.iter().flatten().copied().collect();
@@ -292,7 +288,7 @@ pub(super) fn name_of_answer(row: &Row) -> String {
 }
 
 /// The places of at most `most` answers, taken from the fixtures in turn; their order within a fixture is arbitrary.
-fn spread(answers: AnswerRows<'_>, most: usize) -> Vec<Vec<usize>> {
+fn spread(answers: AnswerRows, most: usize) -> Vec<Vec<usize>> {
     let by_fixture: Vec<Vec<Vec<usize>>> = answers
         .into_values()
         .map(|answers| answers.into_values().collect())

@@ -374,29 +374,13 @@ fn list<E>(
     Some(fill(pattern, &[&entries.len(), &joined(shown, "; ")?]))
 }
 
-pub(super) fn place(fixture: &str, point: u32, probe: &str) -> String {
-    if point > 1 {
-        format!("{fixture} · {point} · {probe}")
-    } else {
-        format!("{fixture} · {probe}")
-    }
-}
-
 fn flip_text(flip: &Flip) -> String {
-    let place = place(&flip.fixture, flip.point, &flip.probe);
-    format!(
-        "{place} {} → {}",
-        score(Some(flip.before)),
-        score(Some(flip.after))
-    )
+    let [before, after] = [flip.before, flip.after].map(|value| score(Some(value)));
+    format!("{} {before} → {after}", flip.at)
 }
 
 fn fact_text(fact: &ProbeFact) -> String {
-    format!(
-        "{} ({})",
-        fact.fact,
-        place(&fact.fixture, fact.point, &fact.probe)
-    )
+    format!("{} ({})", fact.fact, fact.at)
 }
 
 fn lost_constraint(lost: &LostConstraint) -> String {

@@ -1,7 +1,7 @@
 //! The sections of a report below its first screen: every figure and every note. `--all`, `report.md` and the page show
 //! the same ones.
 
-use super::comparison_notes::{differences, method_changes, notes, place, unchanged};
+use super::comparison_notes::{differences, method_changes, notes, unchanged};
 use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
 use super::notes::{has_answers, weakest};
@@ -350,8 +350,7 @@ const MAX_EXCERPT: usize = 240;
 fn worst_probes(worst: &[WorstProbe], tr: &Translation) -> Option<Section> {
     let excerpt = |text: &str| shortened(&one_line(text), MAX_EXCERPT);
     let texts = worst.iter().take(MAX_WORST).map(|probe| {
-        let place = place(&probe.fixture, probe.point, &probe.probe);
-        let (method, score) = (&probe.method, probe.score);
+        let (method, place, score) = (&probe.method, &probe.at, probe.score);
         let mut text = format!(
             "{score:.2} {method} · {place}: {}",
             excerpt(&probe.question)

@@ -3,7 +3,7 @@
 //! What does not fit is dropped in a fixed order: the rows of methods without a change are one line from the start,
 //! then the diff shrinks to three lines, the questions to one line, and the table to its first rows.
 
-use super::comparison_notes::{change_text, place, unchanged};
+use super::comparison_notes::{change_text, unchanged};
 use super::document::{Block, styled};
 use super::figures::{self, columns};
 use super::headline::{headline, verdict_of};
@@ -241,7 +241,7 @@ fn questions(summary: &Summary, shown: usize, tr: &Translation) -> Block {
         let lines = named.map(|question| question_line(question, tr));
         return Block::Lines(title.to_owned(), lines.collect());
     }
-    let names: Vec<&str> = named.map(|question| question.probe.as_str()).collect();
+    let names: Vec<&str> = named.map(|question| question.at.probe.as_str()).collect();
     let more = match questions.len() - names.len() {
         0 => String::new(),
         more => format!(" +{more}"),
@@ -256,7 +256,7 @@ fn question_line(question: &QuestionChange, tr: &Translation) -> String {
         Some(before) => format!("{} → {}", score(Some(before)), score(Some(question.after))),
         None => format!("· {} {}", question.method, score(Some(question.after))),
     };
-    let place = place(&question.fixture, question.point, &question.probe);
+    let place = &question.at;
     let facts = match question.facts.is_empty() {
         true => String::new(),
         false => format!(": {}", question.facts.join(", ")),

@@ -77,7 +77,7 @@ pub use headline::{
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{OVERALL, ScoreEstimate};
-pub use result_set::{AnswerRows, ResultSet};
+pub use result_set::{AnswerRows, ProbePlace, ResultSet};
 pub use run_files::run_files;
 pub use summary::{MethodSummary, Summary, Weakest, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::files::design::Design;
 use super::files::row::Row;
-use super::result_set::ResultSet;
 use super::result_set::grade::equal_range;
+use super::result_set::{ProbePlace, ResultSet};
 use crate::judge::{CriterionId, Score};
 use crate::measure::{FactClass, FactOutcome};
 use base::named_enum;
@@ -49,12 +49,9 @@ impl LossCause {
 pub struct WorstProbe {
     /// The name of the method.
     pub method: String,
-    /// The name of the fixture.
-    pub fixture: String,
-    /// The point, from 1.
-    pub point: u32,
-    /// The probe's id.
-    pub probe: String,
+    /// The probe.
+    #[serde(flatten)]
+    pub at: ProbePlace,
     /// Its question; empty where the design lacks it.
     pub question: String,
     /// The mean of the probe's overall score over all grades.
@@ -117,9 +114,7 @@ impl WorstProbe {
             .min_by_key(|criterion| criterion.points());
         WorstProbe {
             method: row.method.clone(),
-            fixture: row.fixture.clone(),
-            point: row.point,
-            probe: row.probe.clone(),
+            at: ProbePlace::of_row(row),
             question: probe
                 .map(|probe| probe.question.clone())
                 .unwrap_or_default(),

@@ -17,8 +17,8 @@ use crate::results::aggregates::contexts::same_contexts;
 use crate::results::aggregates::shares::{
     ShareDifference, fabrication_difference, overclaim_difference, truncation_difference,
 };
-use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
+use crate::results::result_set::{ProbePlace, ResultSet};
 use crate::results::worst::LossCause;
 use base::say;
 use stats;
@@ -104,12 +104,9 @@ pub struct SameContexts {
 /// A probe that was answered well on one side and badly on the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flip {
-    /// The fixture in whose bank the probe is.
-    pub fixture: String,
-    /// The point, from 1.
-    pub point: u32,
-    /// The probe's id in the bank.
-    pub probe: String,
+    /// The probe.
+    #[serde(flatten)]
+    pub at: ProbePlace,
     /// Its score in the baseline: the mean over the dimensions that are compared of the mean over runs.
     pub before: f64,
     /// Its score on the judged side, computed in the same way.
@@ -121,21 +118,11 @@ pub struct Flip {
 /// An expected fact of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeFact {
-    /// The fixture in whose bank the probe is.
-    pub fixture: String,
-    /// The point, from 1.
-    pub point: u32,
-    /// The probe's id in the bank.
-    pub probe: String,
+    /// The probe.
+    #[serde(flatten)]
+    pub at: ProbePlace,
     /// The fact as rows name it.
     pub fact: String,
-}
-
-impl ProbeFact {
-    /// Whether it is a fact of the probe that flipped.
-    pub(crate) fn is_of(&self, flip: &Flip) -> bool {
-        (&self.fixture, self.point, &self.probe) == (&flip.fixture, flip.point, &flip.probe)
-    }
 }
 
 /// Two methods that are compared, with the probes that are the same on both sides.
@@ -322,15 +309,18 @@ impl<'s> ComparedVariants<'s> {
         let after = score(self.judged, self.pair.a.place, probe, self.excluded)?;
         let before = score(self.baseline, self.pair.b.place, other, self.excluded)?;
         let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
-        let at = self.judged.probes.get(probe).filter(|_| is_flip)?;
-        let fixture = self.judged.fixture_name(at.fixture)?.to_owned();
+        let facts = self
+            .judged
+            .probes
+            .get(probe)
+            .filter(|_| is_flip)?
+            .facts
+            .len();
         Some(Flip {
-            fixture,
-            point: at.point,
-            probe: at.id.clone(),
+            at: self.judged.probe_place(probe)?,
             before,
             after,
-            cause: self.cause(probe, other, at.facts.len()),
+            cause: self.cause(probe, other, facts),
         })
     }
 
@@ -353,13 +343,11 @@ impl<'s> ComparedVariants<'s> {
     }
 
     fn compare_facts(&self, probe: usize, other: usize, differences: &mut Differences) {
-        let Some(at) = self.judged.probes.get(probe) else {
+        let known = self.judged.probes.get(probe);
+        let Some((known, at)) = known.zip(self.judged.probe_place(probe)) else {
             return;
         };
-        let Some(fixture) = self.judged.fixture_name(at.fixture) else {
-            return;
-        };
-        for (fact, name) in at.facts.iter().enumerate() {
+        for (fact, name) in known.facts.iter().enumerate() {
             let now = is_mostly_held(self.judged, self.pair.a.place, probe, fact);
             let before = is_mostly_held(self.baseline, self.pair.b.place, other, fact);
             let list = match (before, now) {
@@ -367,13 +355,8 @@ impl<'s> ComparedVariants<'s> {
                 (Some(false), Some(true)) => &mut differences.facts_gained,
                 _ => continue,
             };
-            let (fixture, probe, fact) = (fixture.to_owned(), at.id.clone(), name.clone());
-            list.push(ProbeFact {
-                fixture,
-                point: at.point,
-                probe,
-                fact,
-            });
+            let (at, fact) = (at.clone(), name.clone());
+            list.push(ProbeFact { at, fact });
         }
     }
 }

@@ -327,7 +327,7 @@ fn probes_that_flipped_come_largest_first_and_facts_with_their_place() {
     let flips: Vec<_> = found
         .flipped
         .iter()
-        .map(|flip| (flip.fixture.as_str(), flip.before, flip.after))
+        .map(|flip| (flip.at.fixture.as_str(), flip.before, flip.after))
         .collect();
     assert_eq!(
         flips,

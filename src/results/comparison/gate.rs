@@ -5,6 +5,7 @@ use super::lost_constraints::LostConstraint;
 use super::planted::{PlantedComparison, PlantedTest};
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};
+use crate::results::result_set::ProbePlace;
 use crate::results::result_set::level::OVERALL;
 use base::locale::localized;
 use base::say;
@@ -231,18 +232,12 @@ pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
 
 /// `the constraint "no new dependency" (shop · point 1 · p3) is lost in 3 of 3 chains; b keeps it`.
 fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
-    let LostConstraint {
-        fact:
-            ProbeFact {
-                fixture,
-                point,
-                probe,
-                fact,
-            },
-        lost: count,
-        chains,
-        ..
-    } = lost;
+    let (ProbeFact { at, fact }, count, chains) = (&lost.fact, lost.lost, lost.chains);
+    let ProbePlace {
+        fixture,
+        point,
+        probe,
+    } = at;
     let judge = if lost.is_confirmed {
         localized("no judge finds it in an answer", "没有评审在回答中找到它")
     } else if lost.is_graded {

@@ -48,17 +48,15 @@ fn lost_of_probe(
     probe: usize,
     other: usize,
 ) -> Vec<LostConstraint> {
-    let Some(at) = matched.judged.probes.get(probe) else {
-        return Vec::new();
-    };
-    let Some(fixture) = matched.judged.fixture_name(at.fixture) else {
+    let known = matched.judged.probes.get(probe);
+    let Some((known, at)) = known.zip(matched.judged.probe_place(probe)) else {
         return Vec::new();
     };
     let is_qualified = !matched.excluded.contains(&Dimension::Completeness);
     let judged = chains(matched.judged, matched.pair.a.place, probe, is_qualified);
     let baseline = chains(matched.baseline, matched.pair.b.place, other, is_qualified);
     let mut losses = Vec::new();
-    for (fact, name) in at.facts.iter().enumerate() {
+    for (fact, name) in known.facts.iter().enumerate() {
         let kept = baseline.iter().filter(|chain| chain.has(fact)).count();
         let lost: Vec<&JudgedChain> = judged.iter().filter(|chain| chain.lacks(fact)).collect();
         let findings: Vec<JudgeFinding> = lost.iter().filter_map(|chain| chain.finding).collect();
@@ -66,15 +64,10 @@ fn lost_of_probe(
             && 2 * lost.len() > judged.len()
             && !findings.contains(&JudgeFinding::Found)
         {
-            let (fixture, probe) = (fixture.to_owned(), at.id.clone());
+            let (at, name) = (at.clone(), name.clone());
             let is_graded = !findings.is_empty();
             losses.push(LostConstraint {
-                fact: ProbeFact {
-                    fixture,
-                    point: at.point,
-                    probe,
-                    fact: name.clone(),
-                },
+                fact: ProbeFact { at, fact: name },
                 lost: lost.len(),
                 chains: judged.len(),
                 is_graded,

@@ -120,7 +120,9 @@ pub fn compare(
         unmatched,
         fixtures: fixtures(judged.set, &probes),
         probes: probes.len(),
-        asked: asked(judged.set, &probes),
+        asked: (probes.keys())
+            .filter_map(|probe| judged.set.probe_place(*probe))
+            .collect(),
         left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * probes.len(),
         lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
         excluded,
@@ -327,19 +329,6 @@ fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
     places
         .iter()
         .filter_map(|place| set.fixture_name(*place).map(str::to_owned))
-        .collect()
-}
-
-fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, u32, String)> {
-    let places = probes.keys().filter_map(|probe| set.probes.get(*probe));
-    places
-        .filter_map(|at| {
-            Some((
-                set.fixture_name(at.fixture)?.to_owned(),
-                at.point,
-                at.id.clone(),
-            ))
-        })
         .collect()
 }
 

@@ -17,6 +17,7 @@ use crate::results::Ordered;
 use crate::results::aggregates::excluded::ExcludedDimension;
 use crate::results::files::corrections::{Regraded, Regradings};
 use crate::results::files::edits::TextEdit;
+use crate::results::result_set::ProbePlace;
 use stats::{self, DifferenceTest, Regrading};
 
 /// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
@@ -51,7 +52,7 @@ pub struct Comparison {
     pub probes: usize,
     /// These probes by fixture, point and id.
     #[serde(skip)]
-    pub asked: BTreeSet<(String, u32, String)>,
+    pub asked: BTreeSet<ProbePlace>,
     /// How many probes of either side are left out, because the other side asked something else or nothing there.
     pub left_out: usize,
     /// Whether the built-in rules replaced a model on one of the sides, which every table says.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::results::comparison::changes::Flip;
 use crate::results::comparison::values::{Comparison, MethodComparison};
+use crate::results::result_set::ProbePlace;
 use crate::results::summary::{MethodSummary, Summary};
 use crate::results::worst::LossCause;
 use crate::results::worst::WorstProbe;
@@ -13,12 +14,8 @@ use crate::results::worst::WorstProbe;
 pub struct QuestionChange {
     /// The method.
     pub method: String,
-    /// The fixture.
-    pub fixture: String,
-    /// The point, from 1.
-    pub point: u32,
-    /// The probe's id.
-    pub probe: String,
+    /// The probe.
+    pub at: ProbePlace,
     /// Its score in the baseline; `None` where there is none.
     pub before: Option<f64>,
     /// Its score.
@@ -41,14 +38,10 @@ pub fn first_questions(summary: &Summary) -> Vec<QuestionChange> {
 
 fn worst_questions(worst: &[WorstProbe]) -> Vec<QuestionChange> {
     let mut seen = BTreeSet::new();
-    let first = worst
-        .iter()
-        .filter(|worst| seen.insert((&worst.fixture, worst.point, &worst.probe)));
+    let first = worst.iter().filter(|worst| seen.insert(&worst.at));
     let questions = first.map(|worst| QuestionChange {
         method: worst.method.clone(),
-        fixture: worst.fixture.clone(),
-        point: worst.point,
-        probe: worst.probe.clone(),
+        at: worst.at.clone(),
         before: None,
         after: worst.score,
         facts: worst.lacking.clone(),
@@ -84,7 +77,7 @@ fn changed_questions(comparison: &Comparison, summary: &Summary) -> Vec<Question
         ranks[0].cmp(&ranks[1]).then(steps[1].total_cmp(&steps[0]))
     });
     let mut seen = BTreeSet::new();
-    worse.retain(|(.., flip)| seen.insert((&flip.fixture, flip.point, &flip.probe)));
+    worse.retain(|(.., flip)| seen.insert(&flip.at));
     worse
         .into_iter()
         .map(|(name, compared, flip)| question(name, compared, flip))
@@ -98,12 +91,10 @@ fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionC
     } else {
         &differences.facts_gained
     };
-    let facts = facts.iter().filter(|fact| fact.is_of(flip));
+    let facts = facts.iter().filter(|fact| fact.at == flip.at);
     QuestionChange {
         method: method.to_owned(),
-        fixture: flip.fixture.clone(),
-        point: flip.point,
-        probe: flip.probe.clone(),
+        at: flip.at.clone(),
         before: Some(flip.before),
         after: flip.after,
         facts: facts.map(|fact| fact.fact.clone()).collect(),

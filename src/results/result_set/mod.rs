@@ -7,8 +7,11 @@ pub(super) mod selection;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::mem::{replace, take};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use self::grade::{AnswerAt, Grade, MeasuredAnswer, equal_range};
 use self::scores::Scores;
@@ -48,7 +51,7 @@ pub(super) struct VariantRef<'s> {
 
 /// A probe where it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeAt {
+pub(crate) struct ProbeAt {
     /// Place in [`Design::fixtures`].
     pub fixture: usize,
     /// The compression point, from 1.
@@ -65,8 +68,44 @@ pub struct ProbeAt {
     pub is_answerable: bool,
 }
 
+/// A probe by the names of its fixture and its own: one that occurs in several places of a bank is several.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ProbePlace {
+    /// The fixture in whose bank the probe is.
+    pub fixture: String,
+    /// The point, from 1.
+    pub point: u32,
+    /// The probe's id in the bank.
+    pub probe: String,
+}
+
+impl ProbePlace {
+    /// The probe of a row.
+    pub fn of_row<T>(row: &Row<T>) -> ProbePlace {
+        ProbePlace {
+            fixture: row.fixture.clone(),
+            point: row.point,
+            probe: row.probe.clone(),
+        }
+    }
+}
+
+impl fmt::Display for ProbePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProbePlace {
+            fixture,
+            point,
+            probe,
+        } = self;
+        match point {
+            0 | 1 => write!(f, "{fixture} · {probe}"),
+            point => write!(f, "{fixture} · {point} · {probe}"),
+        }
+    }
+}
+
 /// The places of the rows of answers, by fixture and by the key of the answer.
-pub type AnswerRows<'s> = BTreeMap<&'s str, BTreeMap<ActionKey, Vec<usize>>>;
+pub type AnswerRows = BTreeMap<String, BTreeMap<ActionKey, Vec<usize>>>;
 
 /// Contexts by method, fixture, point and run.
 type ContextPlaces<'s> = HashSet<(&'s str, &'s str, u32, u32)>;
@@ -352,6 +391,16 @@ impl ResultSet {
             .map(|fixture| fixture.name.as_str())
     }
 
+    /// The names of a probe.
+    pub(super) fn probe_place(&self, probe: usize) -> Option<ProbePlace> {
+        let at = self.probes.get(probe)?;
+        Some(ProbePlace {
+            fixture: self.fixture_name(at.fixture)?.to_owned(),
+            point: at.point,
+            probe: at.id.clone(),
+        })
+    }
+
     /// Whether the method of a variant is neither ceiling nor floor.
     pub(super) fn is_candidate(&self, variant: usize) -> bool {
         self.method(variant).is_some_and(|info| !info.is_anchor())
@@ -409,26 +458,18 @@ impl ResultSet {
         equal_range(&self.grades, |grade| grade.at.variant, variant)
     }
 
-    /// The rows of the answers from the context alone that are wanted (by variant, fixture and probe), one for each judge.
-    pub fn answer_rows(&self, is_wanted: impl Fn(&str, &str, &ProbeAt) -> bool) -> AnswerRows<'_> {
+    /// The rows of the answers from the context alone that are wanted (by variant and probe), one for each judge.
+    pub fn answer_rows(&self, is_wanted: impl Fn(&str, &ProbePlace) -> bool) -> AnswerRows {
         let mut found = AnswerRows::new();
         for grade in self.grades.iter().filter(|grade| grade.judge_n == 1) {
-            let (variant, probe) = (
-                self.variants.get(grade.at.variant),
-                self.probes.get(grade.at.probe),
-            );
-            let Some((variant, probe)) = variant.zip(probe) else {
-                continue;
-            };
-            let Some(fixture) = self.fixture_name(probe.fixture) else {
+            let variant = self.variants.get(grade.at.variant);
+            let Some((variant, place)) = variant.zip(self.probe_place(grade.at.probe)) else {
                 continue;
             };
             let mut answers = equal_range(&self.answers, |measured| measured.at, grade.at).iter();
-            if answers.all(|measured| measured.reach.is_none())
-                && is_wanted(&variant.key, fixture, probe)
-            {
+            if answers.all(|measured| measured.reach.is_none()) && is_wanted(&variant.key, &place) {
                 let [_, answer, _] = grade.keys;
-                let of_fixture = found.entry(fixture).or_default();
+                let of_fixture = found.entry(place.fixture).or_default();
                 of_fixture.entry(answer).or_default().push(grade.row);
             }
         }

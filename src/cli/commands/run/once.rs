@@ -176,7 +176,7 @@ fn same_command(label: Option<&str>) -> String {
 fn first_to_show(summary: &Summary, manifest: &Manifest) -> Option<String> {
     let question = first_questions(summary).into_iter().next()?;
     let [fixture, method, probe] =
-        [&question.fixture, &question.method, &question.probe].map(|name| shell_word(name));
+        [&question.at.fixture, &question.method, &question.at.probe].map(|name| shell_word(name));
     // With several answerers, the name of the method says whose cells are meant, and `show` takes the two apart.
     let is_cell = summary.comparison.is_some() && manifest.design.answerers.len() == 1;
     Some(if is_cell {
