@@ -11,7 +11,6 @@ use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
 use super::event::{Event, Listening};
 use super::outcome::{Ended, EvaluationOutcome};
-use super::part::PartOfRun;
 use super::project::{
     commit_of, open_project, open_snapshot, open_store, report_notices, stage_models,
 };
@@ -20,7 +19,7 @@ use super::reading_check::check_reading;
 use super::recorder::{Recorder, RunKeys};
 use super::regrade::Regrader;
 use super::remote::{add_spending, connect_shared, remote_of_run, require_selftest};
-use super::request::Request;
+use super::request::{PartOfRun, Request};
 use super::totals::RunTotals;
 use crate::entries::Refresh;
 use crate::parts::PartNumber;

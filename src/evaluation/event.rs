@@ -4,7 +4,7 @@ use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 
 use super::outcome::Ended;
-use super::part::PartOfRun;
+use super::request::PartOfRun;
 use super::totals::RunTotals;
 use crate::action::StageName;
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};

@@ -15,7 +15,6 @@ mod error;
 mod evaluate;
 mod event;
 mod outcome;
-mod part;
 mod project;
 mod publish;
 mod reading_check;
@@ -39,13 +38,12 @@ pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
 pub use outcome::{Ended, EvaluationOutcome};
-pub use part::PartOfRun;
 pub use project::{
     open_project, open_snapshot, open_store, paths_of_project, require_keys, stage_models, variable,
 };
 pub use publish::publish;
 pub use remote::{connect_remote, connect_shared};
-pub use request::{Baseline, Request};
+pub use request::{Baseline, PartOfRun, Request};
 pub use totals::RunTotals;
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rubric::Rubric;
-use super::{CriterionId, Dimension};
+use super::rubric::{CriterionId, Dimension, Rubric};
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

@@ -1,6 +1,6 @@
 //! `report.md`: short enough to paste into a pull request.
 
-use base::text::{escape_controls, is_shown_escaped};
+use base::text::{escape_controls, grouped, is_shown_escaped, one_line};
 use std::fmt::Write;
 
 use super::details::{SPENDING, details};
@@ -12,7 +12,6 @@ use super::screen::{Extent, SHOWN_QUESTIONS, front};
 use super::styled::{TableCell, TextStyle, TextTable};
 use super::translation::{Translation, translation};
 use crate::results::{Headline, Manifest, ModelInfo, Summary};
-use base::text::{grouped, one_line};
 
 /// What the report shows of the first screen.
 const EXTENT: Extent = Extent {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::aggregates::ranking::RankedMethod;
-use super::comparison::collapse::Collapse;
+use super::comparison::changes::Collapse;
 use base::locale::Locale;
 use stats::{DifferenceTest, Interval, NoEvidenceReason, Verdict};
 

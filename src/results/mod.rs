@@ -36,10 +36,9 @@ pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::NarrowScaleCause;
 pub use aggregates::shares::{Share, ShareDifference};
+pub use comparison::changes::Collapse;
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
-pub use comparison::collapse::Collapse;
 pub use comparison::comparable::Incomparable;
-pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{
     Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
     truncated_losses, unconfirmed_losses, underpowered_methods,
@@ -48,13 +47,13 @@ pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::planted::{PlantedComparison, PlantedTest};
 pub use comparison::reliability::Reliability;
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
+pub use comparison::values::{CostChange, CostChanges};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
-pub use files::context_row::ContextRow;
+pub use files::FolderError;
 pub use files::corrections::{AnswerScores, Regraded, Regradings};
 pub use files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
 pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
-pub use files::error::FolderError;
 pub use files::find::{
     NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results,
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
@@ -67,7 +66,8 @@ pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, StageCounts, Unused,
 };
-pub use files::planted_row::PlantedRow;
+pub use files::row::ContextRow;
+pub use files::row::PlantedRow;
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow};
 pub use files::rows_file::{FEW, ListedRow, Rows};
 pub use headline::{
@@ -75,12 +75,12 @@ pub use headline::{
     MethodChange, MissingCells, Trend,
 };
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
-pub use main_result::{QuestionChange, first_questions, main_result};
-pub use result_set::level::{OVERALL, ScoreEstimate};
+pub use main_result::main_result;
+pub use result_set::selection::{OVERALL, ScoreEstimate};
 pub use result_set::{AnswerRows, ProbePlace, ResultSet};
 pub use run_files::run_files;
 pub use summary::{MethodSummary, Summary, Weakest, summarize};
-pub use worst::{LossCause, WorstProbe, worst_rows};
+pub use worst::{LossCause, QuestionChange, WorstProbe, first_questions, worst_rows};
 
 #[cfg(test)]
 pub(crate) mod fakes;

@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Ordered;
-use super::aggregates::answers::Answers;
+use super::aggregates::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::contexts::{
     CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts,
 };
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
+use super::aggregates::found::{GuardSummary, InventedSummary};
 use super::aggregates::groups::{GroupSelections, Groups};
-use super::aggregates::guarded::GuardSummary;
-use super::aggregates::invented::InventedSummary;
 use super::aggregates::literal_check::LiteralCheck;
 use super::aggregates::noise::{
     JudgeQuality, average_components, components, judge_quality, variance_shares,
@@ -27,10 +26,10 @@ use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
 use super::headline::{Headline, MainResult};
 use super::result_set::ResultSet;
-use super::result_set::level::{
-    OVERALL, ScoreEstimate, ScoreEstimates, dimension_levels, levels, overall_level,
+use super::result_set::selection::{
+    OVERALL, ScoreEstimate, ScoreEstimates, Selection, Subset, VariantRuns, dimension_levels,
+    levels, overall_level,
 };
-use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;

@@ -4,6 +4,7 @@
 //! methods or probes reuses the chunks that did not change.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -14,14 +15,14 @@ use flate2::write::DeflateEncoder;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter};
 
-use super::input::{ChunkCache, ContextText, PageContext};
+use super::input::{ChunkCache, ContextText, PageContext, PageSession};
 use crate::action::{Digest, memo_key};
 use crate::probe::Probe;
 use crate::report::REPORTS;
 use base::redaction::redact_bytes;
 use base::text::{escape_controls, is_shown_escaped};
-use lexical::facts::FactFinder;
-use sessions::transcript::MappedFold;
+use lexical::facts::{FactFinder, History};
+use sessions::transcript::{MappedFold, Message, Role, estimate_tokens};
 
 /// An occurrence of a fact: its number (expected facts from 0 up, superseded facts from -1 down), start and length, in
 /// UTF-16 code units as in JavaScript.
@@ -297,6 +298,87 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     safe
+}
+
+/// How many characters of a message are shown.
+const FIRST_WORDS: usize = 120;
+
+#[derive(Serialize)]
+struct SessionChunk<'s> {
+    /// The role, the estimated number of tokens, and the first words.
+    messages: Vec<(Role, u64, String)>,
+    start: usize,
+    points: &'s [usize],
+    /// For each probe its point, its id, and for each expected fact the messages before the point that state it.
+    facts: Vec<(u32, &'s str, Vec<Vec<usize>>)>,
+}
+
+/// The chunk of a session; `probes` are the point, the id and the facts of each probe.
+pub(super) fn chunk_session(
+    session: &PageSession<'_>,
+    probes: &[(u32, &str, &FactMatcher)],
+    cache: &dyn ChunkCache,
+) -> String {
+    let mut name = memo_key("report session", REPORTS);
+    name.field("session", session.digest.0);
+    for (point, probe, matcher) in probes {
+        name.field("point", point.to_le_bytes())
+            .field("probe", probe)
+            .field("facts", matcher.digest.0);
+    }
+    let made = chunk(cache, name.finish(), || {
+        let history = History::new(session.messages);
+        let facts = probes.iter().map(|(point, probe, matcher)| {
+            (
+                *point,
+                *probe,
+                messages_with_facts(session, &history, *point, matcher),
+            )
+        });
+        Ok::<_, Infallible>(json(&SessionChunk {
+            messages: session.messages.iter().map(shown).collect(),
+            start: session.start,
+            points: session.points,
+            facts: facts.collect(),
+        }))
+    });
+    match made {
+        Ok(chunk) => chunk,
+        Err(never) => match never {},
+    }
+}
+
+/// For each expected fact, the messages before a point that state it.
+fn messages_with_facts(
+    session: &PageSession<'_>,
+    history: &History,
+    point: u32,
+    matcher: &FactMatcher,
+) -> Vec<Vec<usize>> {
+    let place = usize::try_from(point).unwrap_or_default().wrapping_sub(1);
+    let end = session
+        .points
+        .get(place)
+        .copied()
+        .unwrap_or(session.messages.len());
+    matcher
+        .expected()
+        .map(|fact| history.holders(fact, 0..end).collect())
+        .collect()
+}
+
+fn shown(message: &Message) -> (Role, u64, String) {
+    let text = message.countable_text();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    let mut words: String = line.chars().take(FIRST_WORDS).collect();
+    if words.len() < line.len() {
+        words.push('…');
+    }
+    (message.role, estimate_tokens(&text).0, words)
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
 use super::cells::chunk_cells;
-use super::chunks::{FactMatcher, ProbeName, chunk_contexts, safe_json};
+use super::chunks::{FactMatcher, ProbeName, chunk_contexts, chunk_session, safe_json};
 use super::input::{ContextKey, PageContext, PageFailure, PageInput, PageMethod};
-use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactOutcome};

@@ -13,7 +13,6 @@ mod document;
 mod economics;
 mod input;
 mod observed;
-mod sessions;
 mod sets;
 
 pub use input::{

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Digest;
 use crate::measure::compression_ratio;
-use crate::results::files::context_row::ContextRow;
 use crate::results::files::edits::differing_settings;
+use crate::results::files::row::ContextRow;
 use crate::results::result_set::ResultSet;
 use base::units::Tokens;
 use stats::{self, Interval};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::answers::Answers;
+use super::Answers;
 use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
 use crate::measure::{ContextShares, FactClass, share};

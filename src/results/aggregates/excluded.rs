@@ -12,13 +12,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::answers::Answers;
+use super::Answers;
 use super::contexts::contexts;
 use super::scale::{NEEDED, PROBES_TO_REFUSE, ceiling_and_floor, differences_by_probe};
 use crate::judge::Dimension;
 use crate::results::result_set::ResultSet;
-use crate::results::result_set::level::{ScoreEstimate, overall_level};
-use crate::results::result_set::selection::{Selection, Subset};
+use crate::results::result_set::selection::{ScoreEstimate, Selection, Subset, overall_level};
 use stats::mean;
 
 /// A dimension that is left out.
@@ -133,7 +132,7 @@ mod tests {
     use crate::results::aggregates::contexts::fakes::context;
     use crate::results::aggregates::scale::scale_check;
     use crate::results::fakes::{design, row};
-    use crate::results::files::context_row::ContextRow;
+    use crate::results::files::row::ContextRow;
     use crate::results::{
         FolderError, Manifest, OpenBook, Row, main_result, summarize, worst_rows,
     };

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::answers::Answers;
+use super::Answers;
 use super::shares::{Share, share_of};
 use crate::pipeline::Book;
 use crate::results::result_set::ResultSet;
-use crate::results::result_set::level::{ScoreEstimate, overall_level};
-use crate::results::result_set::selection::{Selection, VariantRuns};
+use crate::results::result_set::selection::{ScoreEstimate, Selection, VariantRuns, overall_level};
 use stats::{self, Interval};
 
 /// The answers of one method with a search, and those without. Means are taken within each fixture, then over fixtures.

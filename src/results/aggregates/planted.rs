@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::shares::{FixtureCounts, Share, count};
 use crate::planted::{Kind, State};
 use crate::results::Ordered;
-use crate::results::files::planted_row::PlantedRow;
+use crate::results::files::row::PlantedRow;
 use crate::results::result_set::ResultSet;
 use base::say;
 

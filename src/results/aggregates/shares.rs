@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::answers::Answers;
+use super::Answers;
 use crate::measure::{AnswerWhenLost, Depth, FactOutcome};
 use crate::results::Ordered;
 use crate::results::result_set::grade::MeasuredAnswer;

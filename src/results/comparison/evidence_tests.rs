@@ -9,7 +9,7 @@ use crate::planted::{Kind, State};
 use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, model_info};
 use crate::results::files::design::PlantedInfo;
-use crate::results::files::planted_row::PlantedRow;
+use crate::results::files::row::PlantedRow;
 use crate::results::*;
 use lexical::claims::RulePosition;
 

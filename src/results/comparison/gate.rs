@@ -6,7 +6,7 @@ use super::planted::{PlantedComparison, PlantedTest};
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};
 use crate::results::result_set::ProbePlace;
-use crate::results::result_set::level::OVERALL;
+use crate::results::result_set::selection::OVERALL;
 use base::locale::localized;
 use base::say;
 use stats::thresholds::ALPHA;

@@ -2,9 +2,7 @@
 //! verdicts and the gate.
 
 pub(super) mod changes;
-pub(super) mod collapse;
 pub(super) mod comparable;
-pub(super) mod costs;
 pub(super) mod gate;
 pub(super) mod lost_constraints;
 pub(super) mod planted;
@@ -22,14 +20,12 @@ mod planted_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::changes::{ComparedVariants, FixtureChanges};
-use self::collapse::{Collapse, collapses};
+use self::changes::{Collapse, ComparedVariants, FixtureChanges, collapses};
 use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
-use self::costs::CostChanges;
 use self::lost_constraints::lost_constraints;
 use self::planted::{planted_comparison, test_family};
 use self::reliability::{ChainPairs, Reliability};
-use self::values::{Comparison, MethodComparison};
+use self::values::{Comparison, CostChanges, MethodComparison};
 use super::Ordered;
 use super::aggregates::excluded::excluded_of;
 use super::files::design::Design;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::results::Ordered;
 use crate::results::aggregates::planted::{PlantedControl, counts};
 use crate::results::aggregates::shares::Share;
-use crate::results::files::planted_row::PlantedRow;
+use crate::results::files::row::PlantedRow;
 use crate::results::result_set::ResultSet;
 use stats::RiseTest;
 use stats::thresholds::ALPHA;

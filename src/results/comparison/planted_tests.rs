@@ -8,7 +8,7 @@ use crate::action::{ActionKey, Digest};
 use crate::planted::fakes::session;
 use crate::planted::{Kind, PlantedSet, Session, State, Variant, grade_next, grade_states, plant};
 use crate::results::aggregates::planted::{PlantedControl, PlantedSummary};
-use crate::results::files::planted_row::PlantedRow;
+use crate::results::files::row::PlantedRow;
 use base::random::Random;
 use sessions::transcript::{Message, render};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::error::FolderError;
+use super::FolderError;
 use super::folder::{ResultsFolder, list_entries, names, read_head};
 use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};

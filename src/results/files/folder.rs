@@ -8,13 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::context_row::ContextRow;
-use super::error::FolderError;
+use super::FolderError;
 use super::label::Label;
 use super::lines_file::{LinesFile, RowsForm};
 use super::manifest::{FORMAT, Manifest, Outcome};
-use super::planted_row::PlantedRow;
-use super::row::Row;
+use super::row::{ContextRow, PlantedRow, Row};
 use super::rows_file::{FEW, ListedRow, Rows};
 use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::FolderError;
 use super::design::Design;
 use super::edits::design_conflicts;
-use super::error::FolderError;
 use super::folder::ResultsFolder;
 use super::label::Label;
 use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};

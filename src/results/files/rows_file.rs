@@ -4,7 +4,7 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use super::error::FolderError;
+use super::FolderError;
 use super::lines_file::RowsForm;
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;

@@ -8,7 +8,7 @@ use crate::results::files::manifest::Manifest;
 use crate::results::headline::{
     AnswererAgreement, ConstraintLoss, EditNote, MainChange, MethodChange, MissingCells, Trend,
 };
-use crate::results::result_set::level::OVERALL;
+use crate::results::result_set::selection::OVERALL;
 use crate::results::summary::Summary;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 

@@ -1,13 +1,11 @@
-//! Finds the main result of a result set, and the questions to look at first.
+//! Finds the main result of a result set.
 //!
 //! Methods are ordered by their paired differences. A retention is given only where it is defined. The only result of an
 //! incomplete set is that it is incomplete.
 
 mod change;
-mod lost;
 
 use change::is_sparse;
-pub use lost::{QuestionChange, first_questions};
 
 use super::aggregates::cells::CellCounts;
 use super::files::manifest::{Manifest, Outcome};

@@ -1,7 +1,6 @@
 //! A result set in memory: its design, and what statistics need of each row.
 
 pub(super) mod grade;
-pub(super) mod level;
 pub(super) mod scores;
 pub(super) mod selection;
 
@@ -16,13 +15,11 @@ use serde::{Deserialize, Serialize};
 use self::grade::{AnswerAt, Grade, MeasuredAnswer, equal_range};
 use self::scores::Scores;
 use self::selection::Subset;
-use super::files::context_row::ContextRow;
+use super::files::FolderError;
 use super::files::design::{Design, MethodInfo, ModelInfo};
-use super::files::error::FolderError;
 use super::files::folder::ResultsFolder;
 use super::files::manifest::Manifest;
-use super::files::planted_row::PlantedRow;
-use super::files::row::Row;
+use super::files::row::{ContextRow, PlantedRow, Row};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Criterion, Score};
 use crate::probe::ProbeType;

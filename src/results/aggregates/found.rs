@@ -1,13 +1,16 @@
-//! References of the contexts of a method that their transcripts do not have.
+//! What rules find in the contexts of a method: references that their transcripts do not have, and the findings of the
+//! guard.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::contexts::{contexts, mean_by_fixture};
-use crate::results::files::context_row::ContextRow;
+use crate::results::Ordered;
+use crate::results::files::row::ContextRow;
 use crate::results::result_set::ResultSet;
 use base::units::Tokens;
+use guard::{Options, Verdict};
 
 /// `invented` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +74,44 @@ fn most_frequent<'r>(references: impl Iterator<Item = &'r String>) -> Vec<String
         .take(MOST_NAMED)
         .map(|(reference, _)| reference.clone())
         .collect()
+}
+
+/// The findings of the guard in the contexts of one method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GuardSummary {
+    /// How many contexts it looked at.
+    pub contexts: u64,
+    /// How many it would have rejected.
+    pub rejected: u64,
+    /// The share of these.
+    pub rejected_share: f64,
+    /// How many contexts have a finding of each rule, warnings among them.
+    pub findings: Ordered<u64>,
+}
+
+impl GuardSummary {
+    /// Of the contexts of `method`; `None` where the guard looked at none.
+    pub(crate) fn new(set: &ResultSet, method: &str) -> Option<GuardSummary> {
+        let guarded = contexts(set, method).into_iter();
+        let guarded: Vec<_> = guarded.filter_map(|row| row.guard.as_ref()).collect();
+        let rejected = guarded
+            .iter()
+            .filter(|found| found.values().any(|verdict| *verdict == Verdict::Reject))
+            .count();
+        let findings = Options::KINDS.into_iter().filter_map(|kind| {
+            let count = guarded
+                .iter()
+                .filter(|found| found.contains_key(kind))
+                .count();
+            (count > 0).then(|| (kind.to_owned(), count as u64))
+        });
+        (!guarded.is_empty()).then(|| GuardSummary {
+            contexts: guarded.len() as u64,
+            rejected: rejected as u64,
+            rejected_share: rejected as f64 / guarded.len() as f64,
+            findings: findings.collect(),
+        })
+    }
 }
 
 #[cfg(test)]
