@@ -29,16 +29,6 @@ enum JudgeStatus {
     Untested,
 }
 
-/// Whether a cell may be graded by a judge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JudgeReadiness {
-    Ready,
-    /// Its self-test is under way.
-    Pending,
-    /// It is weak or untested, and that is not allowed; or all of its replies broke the contract.
-    Refused,
-}
-
 /// After this many replies that all broke the contract, the judge gets no more requests, not even where a weak judge is
 /// allowed: its cells would all fail, each at the price of several requests. Until one reply kept it, no more requests
 /// are under way than can bring this many replies. Cases and cells are counted apart: a judge may read short cases and
@@ -177,18 +167,15 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         &mut self.judges[judge.0]
     }
 
-    /// Whether a judge may grade a cell.
-    pub(super) fn readiness(&self, judge: JudgeIx) -> JudgeReadiness {
+    /// Whether a judge may grade a cell: not if it is weak or untested, and that is not allowed, or if all of its replies
+    /// broke the contract. `None` while its self-test is under way.
+    pub(super) fn may_grade(&self, judge: JudgeIx) -> Option<bool> {
         let test = self.test(judge);
         match test.status {
-            _ if test.is_given_up() => JudgeReadiness::Refused,
-            JudgeStatus::Pending => JudgeReadiness::Pending,
-            JudgeStatus::Weak | JudgeStatus::Untested if !self.allows_weak => {
-                JudgeReadiness::Refused
-            }
-            JudgeStatus::Weak | JudgeStatus::Untested | JudgeStatus::Qualified => {
-                JudgeReadiness::Ready
-            }
+            _ if test.is_given_up() => Some(false),
+            JudgeStatus::Pending => None,
+            JudgeStatus::Qualified => Some(true),
+            JudgeStatus::Weak | JudgeStatus::Untested => Some(self.allows_weak),
         }
     }
 

@@ -10,7 +10,7 @@ use super::event::{RunEvent, SkipReason};
 use super::execute::Executor;
 use super::in_flight::ExecutedOutput;
 use super::options::{RunError, SchedulerOptions};
-use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
+use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
 use super::sharing;
 use super::stats::RunStats;
 use crate::entries::Refresh;
@@ -178,23 +178,23 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<Option<Action>, RunError> {
         match action.task.clone() {
-            Task::Judge(task) => match self.judges.readiness(task.cell.judge) {
+            Task::Judge(task) => match self.judges.may_grade(task.cell.judge) {
                 // A batch sends one request of a kind live before the others.
-                JudgeReadiness::Ready
+                Some(true)
                     if action
                         .request()
                         .is_none_or(|request| request.lane == Lane::Batch) =>
                 {
                     return Ok(Some(action));
                 }
-                JudgeReadiness::Ready => {
+                Some(true) => {
                     return Ok(self
                         .judges
                         .may_begin(task.cell.judge, &mut action)
                         .then_some(action));
                 }
-                JudgeReadiness::Pending => self.judges.wait(task.cell.judge, action.task),
-                JudgeReadiness::Refused => self.skip(action, SkipReason::WeakJudge, stats)?,
+                None => self.judges.wait(task.cell.judge, action.task),
+                Some(false) => self.skip(action, SkipReason::WeakJudge, stats)?,
             },
             Task::Selftest(case) if self.judges.is_given_up(case.judge) => {
                 self.skip(action, SkipReason::GivenUp, stats)?;

@@ -70,9 +70,7 @@ pub struct Economy {
     pub survival_by_heading: Ordered<Share>,
     /// What answers do if their context lost every expected fact; null where no context can be read.
     pub overclaim: Option<Overclaim>,
-    /// The share of answers to unanswerable probes that assert something; `fabrication` has its interval.
-    pub fabrication_rate: Option<f64>,
-    /// The same share with its interval and denominator.
+    /// The share of answers to unanswerable probes that assert something.
     pub fabrication: Share,
     /// Names in answers that occur nowhere in the transcript, per hundred answers.
     pub invented_per_100: Option<f64>,
@@ -103,7 +101,6 @@ pub(crate) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt
 impl Economy {
     /// Measures contexts and answers. `guessable` are the facts that the floor method answers.
     pub(crate) fn new(answers: &Answers<'_>, guessable: Option<&BTreeSet<FactAt>>) -> Economy {
-        let fabrication = shares::fabrication(answers);
         let tokens = answers.context_tokens();
         Economy {
             compression_ratio: answers.compression_ratio(),
@@ -123,8 +120,7 @@ impl Economy {
             survival_by_mentions: shares::survival_by_mentions(answers),
             survival_by_heading: shares::survival_by_heading(answers),
             overclaim: Overclaim::from_answers(answers),
-            fabrication_rate: fabrication.share,
-            fabrication,
+            fabrication: shares::fabrication(answers),
             invented_per_100: answers.mean(|m| Some(100.0 * m.invented as f64)),
             stale_facts: answers.measured.iter().map(|m| m.stale).sum(),
             usd: costs(answers.set, answers.variant),

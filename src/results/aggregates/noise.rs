@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
@@ -147,20 +148,19 @@ fn units(set: &ResultSet) -> Units {
     units
 }
 
+/// Judgements that share an action are one judgement.
 fn repeat_spread(set: &ResultSet, judge: usize) -> Option<RepeatSpread> {
-    let mut repeats: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    let mut repeats: BTreeMap<_, BTreeMap<ActionKey, f64>> = BTreeMap::new();
     for grade in set
         .grades
         .iter()
         .filter(|grade| grade.judge == judge && set.is_candidate(grade.at.variant))
     {
         for (criterion, points) in &grade.points {
-            repeats
-                .entry((grade.at, *criterion))
-                .or_default()
-                .push(f64::from(*points));
+            let of_criterion = repeats.entry((grade.at, *criterion)).or_default();
+            of_criterion.insert(grade.keys[2], f64::from(*points));
         }
     }
-    let repeats: Vec<Vec<f64>> = repeats.into_values().collect();
-    stats::repeat_spread(&repeats)
+    let repeats = repeats.values().map(|of| of.values().copied().collect());
+    stats::repeat_spread(&repeats.collect::<Vec<Vec<f64>>>())
 }

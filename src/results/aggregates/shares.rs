@@ -79,21 +79,6 @@ pub struct ShareDifference {
 }
 
 impl ShareDifference {
-    /// `differences` has an entry for each fixture that both sides have.
-    pub(crate) fn new(
-        before: Option<Share>,
-        after: Option<Share>,
-        differences: &[f64],
-    ) -> ShareDifference {
-        let estimate = stats::share_difference(differences);
-        ShareDifference {
-            before,
-            after,
-            difference: estimate.map(|estimate| estimate.center),
-            ci95: estimate.and_then(|estimate| estimate.ci95),
-        }
-    }
-
     /// Whether the share is clearly higher on the judged side: its interval lies above 0, or it rose by the same in all
     /// fixtures.
     pub fn is_clearly_higher(&self) -> bool {
@@ -253,51 +238,28 @@ pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
         .collect()
 }
 
-/// How the share of overclaims differs. `fixtures` maps each fixture of `after` to the same one of `before`.
-pub(crate) fn overclaim_difference(
-    after: &Answers<'_>,
-    before: &Answers<'_>,
+/// How the shares of overclaims, of fabrications and of truncated answers differ. `sides` are the judged one and the
+/// baseline; `fixtures` maps each fixture of the first to the same one of the second.
+pub(crate) fn share_differences(
+    sides: [&Answers<'_>; 2],
     fixtures: &BTreeMap<usize, usize>,
-) -> ShareDifference {
-    let [after, before] =
-        [after, before].map(|side| Some(side).filter(|side| has_readable_context(side)));
-    difference(&is_overclaim, after, before, fixtures)
-}
-
-/// How the share of fabrications differs.
-pub(crate) fn fabrication_difference(
-    after: &Answers<'_>,
-    before: &Answers<'_>,
-    fixtures: &BTreeMap<usize, usize>,
-) -> ShareDifference {
-    difference(&is_fabricated, Some(after), Some(before), fixtures)
-}
-
-/// How the share of answers that the token limit cut off differs; nothing is recorded if it cut off none.
-pub(crate) fn truncation_difference(
-    after: &Answers<'_>,
-    before: &Answers<'_>,
-    fixtures: &BTreeMap<usize, usize>,
-) -> ShareDifference {
-    let is_any = after
-        .measured
-        .iter()
-        .chain(&before.measured)
-        .any(|measured| measured.truncated);
-    let [after, before] = [after, before].map(|side| Some(side).filter(|_| is_any));
-    difference(
-        &|measured| Some(measured.truncated),
-        after,
-        before,
-        fixtures,
-    )
+) -> [ShareDifference; 3] {
+    let readable = sides.map(|side| Some(side).filter(|side| has_readable_context(side)));
+    // Where the token limit cut off no answer, nothing is recorded.
+    let mut all = sides.iter().flat_map(|side| &side.measured);
+    let is_any_cut = all.any(|measured| measured.truncated);
+    let cut = sides.map(|side| Some(side).filter(|_| is_any_cut));
+    [
+        difference(&is_overclaim, readable, fixtures),
+        difference(&is_fabricated, sides.map(Some), fixtures),
+        difference(&|measured| Some(measured.truncated), cut, fixtures),
+    ]
 }
 
 /// How a share differs; a side is `None` if it is unknown there.
 fn difference(
     counts: Counts<'_>,
-    after: Option<&Answers<'_>>,
-    before: Option<&Answers<'_>>,
+    [after, before]: [Option<&Answers<'_>>; 2],
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
     let [now, earlier] = [after, before].map(|side| {
@@ -309,5 +271,11 @@ fn difference(
         .filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?))
         .collect();
     let [before, after] = [before, after].map(|side| side.map(|side| share_of(side, counts)));
-    ShareDifference::new(before, after, &differences)
+    let estimate = stats::share_difference(&differences);
+    ShareDifference {
+        before,
+        after,
+        difference: estimate.map(|estimate| estimate.center),
+        ci95: estimate.and_then(|estimate| estimate.ci95),
+    }
 }

@@ -18,9 +18,7 @@ use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::results::aggregates::Answers;
 use crate::results::aggregates::contexts::same_contexts;
-use crate::results::aggregates::shares::{
-    ShareDifference, fabrication_difference, overclaim_difference, truncation_difference,
-};
+use crate::results::aggregates::shares::{ShareDifference, share_differences};
 use crate::results::result_set::grade::{Grade, equal_range};
 use crate::results::result_set::{ProbePlace, ResultSet};
 use crate::results::worst::LossCause;
@@ -272,12 +270,7 @@ impl<'s> ComparedVariants<'s> {
             ))
         });
         let fixtures: BTreeMap<usize, usize> = fixtures.collect();
-        [
-            overclaim_difference,
-            fabrication_difference,
-            truncation_difference,
-        ]
-        .map(|difference| difference(&after, &before, &fixtures))
+        share_differences([&after, &before], &fixtures)
     }
 
     /// Counts the contexts that are the same, by their digests.

@@ -1,9 +1,10 @@
 use std::convert::Infallible;
 
 use super::*;
-use crate::action::Digest;
+use crate::action::{ActionKey, Digest};
 use crate::judge::CriterionScore;
 use crate::results::fakes::{design, model_info, row};
+use crate::results::{FolderError, Manifest};
 
 /// A sheet that grades the accuracy of these answers.
 fn sheet(lines: &[(&Row, &str, &str)]) -> GradedSheet {
@@ -37,8 +38,10 @@ fn compared(
     design: &Design,
     rows: Vec<Row>,
 ) -> Result<AgreementResult, Vec<String>> {
+    let manifest = Manifest::begin("l", "t", design.clone());
+    let set = ResultSet::gather(manifest, rows.iter().map(Ok::<_, FolderError>)).expect("a set");
     let rows = rows.into_iter().map(Ok::<_, Infallible>);
-    let Ok(compared) = compare_judges(human, design, rows);
+    let Ok(compared) = compare_judges(human, &set, rows);
     compared.map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
 }
 

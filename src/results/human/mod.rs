@@ -10,14 +10,11 @@ use serde::Serialize;
 
 use self::sheet::answer_id;
 pub use self::sheet::{GradedSheet, blind_sheet};
-use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::pipeline::Problems;
-use crate::results::{Design, MethodInfo, Row};
-use stats::{
-    Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median,
-    repeat_spread,
-};
+use crate::results::aggregates::noise::judge_quality;
+use crate::results::{Design, MethodInfo, ResultSet, Row};
+use stats::{Agreement, Coefficient, RepeatSpread, agreement, mean, median};
 
 /// How one judge, or the median of the panel, agrees with people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,102 +45,57 @@ pub struct AgreementResult {
 /// The rows of an answer by judge, one for each repeat.
 type RowsByJudge = BTreeMap<String, Vec<Row>>;
 
-/// The parts of the rows that the comparison needs.
-#[derive(Default)]
-struct GradedRows {
-    /// The answers that people graded, by their ids.
-    answers: BTreeMap<String, RowsByJudge>,
-    /// Scores of one criterion of one answer, per judge and judge action.
-    repeats: BTreeMap<(String, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
-}
+/// These rows by the id of the answer.
+type GradedAnswers = BTreeMap<String, RowsByJudge>;
 
-/// Compares human grades with the rows of a result set of this `design`.
+/// Compares human grades with the `rows` of a result set.
 ///
 /// # Errors
 /// A row that cannot be read; all grades of answers that the result set does not have, with their lines.
 pub fn compare_judges<E>(
     sheet: &GradedSheet,
-    design: &Design,
+    set: &ResultSet,
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<AgreementResult, Problems>, E> {
-    let graded = GradedRows::from_rows(sheet, design, rows)?;
-    Ok(
-        match sheet.strangers(|id| graded.answers.contains_key(id)) {
-            Some(problems) => Err(problems),
-            None => Ok(pair(sheet, design, &graded)),
-        },
-    )
+    let answers = graded_answers(sheet, set.design(), rows)?;
+    Ok(match sheet.strangers(|id| answers.contains_key(id)) {
+        Some(problems) => Err(problems),
+        None => Ok(pair(sheet, set, &answers)),
+    })
 }
 
-impl GradedRows {
-    fn from_rows<E>(
-        sheet: &GradedSheet,
-        design: &Design,
-        rows: impl Iterator<Item = Result<Row, E>>,
-    ) -> Result<GradedRows, E> {
-        let wanted: BTreeSet<&str> = sheet.grades.iter().map(|grade| grade.id.as_str()).collect();
-        let repeats = design.runs.judge > 1 || design.judges.len() > 1;
-        let mut graded = GradedRows::default();
-        for row in rows {
-            let row = row?;
-            let is_anchor = design
-                .method(&row.method)
-                .is_some_and(MethodInfo::is_anchor);
-            if is_anchor || !design.is_tested(&row) {
-                continue;
-            }
-            let id = answer_id(&row);
-            if repeats {
-                graded.note_repeats(&id, &row);
-            }
-            if wanted.contains(id.as_str()) {
-                let judges = graded.answers.entry(id).or_default();
-                judges.entry(row.judge.clone()).or_default().push(row);
-            }
+/// The rows of the answers that people graded, by the ids of the answers.
+fn graded_answers<E>(
+    sheet: &GradedSheet,
+    design: &Design,
+    rows: impl Iterator<Item = Result<Row, E>>,
+) -> Result<GradedAnswers, E> {
+    let wanted: BTreeSet<&str> = sheet.grades.iter().map(|grade| grade.id.as_str()).collect();
+    let mut answers = GradedAnswers::new();
+    for row in rows {
+        let row = row?;
+        let is_anchor = design
+            .method(&row.method)
+            .is_some_and(MethodInfo::is_anchor);
+        if is_anchor || !design.is_tested(&row) {
+            continue;
         }
-        Ok(graded)
-    }
-
-    /// Notes the scores of a row. Judgements that share an action are one judgement.
-    fn note_repeats(&mut self, id: &str, row: &Row) {
-        for scored in &row.criteria {
-            let place = (id.to_owned(), scored.criterion.to_string());
-            let judges = self.repeats.entry(place).or_default();
-            judges
-                .entry(row.judge.clone())
-                .or_default()
-                .insert(row.keys.judge, points(scored.score().value()));
+        let id = answer_id(&row);
+        if wanted.contains(id.as_str()) {
+            let judges = answers.entry(id).or_default();
+            judges.entry(row.judge.clone()).or_default().push(row);
         }
     }
-
-    fn against_itself(&self, judge: &str) -> Option<RepeatSpread> {
-        let scores = self.repeats.values().filter_map(|judges| judges.get(judge));
-        let lists = scores.map(|scores| scores.values().copied().map(f64::from).collect());
-        repeat_spread(&lists.collect::<Vec<Vec<f64>>>())
-    }
-
-    /// Each judge's first judgement of a criterion is one observation.
-    fn alpha(&self) -> Coefficient {
-        let units = (self.repeats.values()).map(|judges| {
-            judges
-                .values()
-                .filter_map(|scores| scores.values().next().copied())
-                .collect()
-        });
-        krippendorff_alpha(&units.collect::<Vec<Vec<u8>>>())
-    }
-}
-
-/// A judge's score as points: it is a whole number.
-fn points(score: f64) -> u8 {
-    score.round().clamp(0.0, 5.0) as u8
+    Ok(answers)
 }
 
 /// Pairs of (judge, people) by dimension and, in it, by answer.
 type ScorePairs<'s> = BTreeMap<Dimension, BTreeMap<&'s str, Vec<(f64, f64)>>>;
 
-fn pair<'s>(sheet: &'s GradedSheet, design: &Design, graded: &GradedRows) -> AgreementResult {
-    let mut by_judge: BTreeMap<&str, ScorePairs<'_>> = design
+fn pair<'s>(sheet: &'s GradedSheet, set: &ResultSet, answers: &GradedAnswers) -> AgreementResult {
+    let quality = judge_quality(set);
+    let mut by_judge: BTreeMap<&str, ScorePairs<'_>> = set
+        .design()
         .judges
         .iter()
         .map(|judge| (judge.name.as_str(), ScorePairs::new()))
@@ -151,7 +103,7 @@ fn pair<'s>(sheet: &'s GradedSheet, design: &Design, graded: &GradedRows) -> Agr
     let (mut panel, mut unmatched) = (ScorePairs::new(), Vec::new());
     let subjects = by_subject(sheet);
     for ((id, dimension), (line, scores)) in &subjects {
-        let Some((human, judges)) = mean(scores).zip(graded.answers.get(*id)) else {
+        let Some((human, judges)) = mean(scores).zip(answers.get(*id)) else {
             continue;
         };
         let grades = grades_of(judges, *dimension);
@@ -172,7 +124,9 @@ fn pair<'s>(sheet: &'s GradedSheet, design: &Design, graded: &GradedRows) -> Agr
     unmatched.sort_unstable();
     let mut judges: Vec<JudgeAgreement> = by_judge
         .iter()
-        .map(|(judge, pairs)| judge_agreement(Some(judge), pairs, graded.against_itself(judge)))
+        .map(|(judge, pairs)| {
+            judge_agreement(Some(judge), pairs, quality.repeats.get(*judge).copied())
+        })
         .collect();
     let is_panel = judges.len() > 1;
     judges.extend(is_panel.then(|| judge_agreement(None, &panel, None)));
@@ -180,7 +134,7 @@ fn pair<'s>(sheet: &'s GradedSheet, design: &Design, graded: &GradedRows) -> Agr
         graded: subjects.len(),
         unmatched,
         judges,
-        alpha: is_panel.then(|| graded.alpha()),
+        alpha: quality.alpha,
     }
 }
 

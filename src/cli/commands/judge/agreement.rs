@@ -12,7 +12,7 @@ use crate::cli::format::{Noun, dimension_name, localized_count, number, percent}
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
-    AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges, signed,
+    AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
 };
 use base::files::{system_words, write_whole};
 use base::locale::localized;
@@ -39,8 +39,8 @@ pub(super) fn run(
     let sheet = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
     let folder = chosen_results(common, &results, label, false, console)?;
-    let manifest = folder.manifest()?;
-    let compared = compare_judges(&sheet, &manifest.design, folder.rows()?)
+    let set = ResultSet::read(&folder)?;
+    let compared = compare_judges(&sheet, &set, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
         .map_err(Failure::Problems)?;
     let name = folder.label();
