@@ -64,32 +64,12 @@ function filterFields() {
     clear);
 }
 
-const SCHEMES = ['auto', 'light', 'dark'];
-
-/** The colour scheme: that of the system until one is chosen. The choice is stored if the browser lets a file store it. */
-function themeSwitch() {
-  const stored = () => {
-    try { return localStorage.getItem('compeval-scheme'); } catch { return null; }
-  };
-  const button = h('button', { type: 'button', class: 'icon scheme' });
-  const apply = (scheme) => {
-    document.documentElement.dataset.scheme = scheme;
-    button.textContent = { auto: '◐', light: '☀', dark: '☾' }[scheme];
-    button.title = texts[`scheme_${scheme}`];
-    button.setAttribute('aria-label', button.title);
-    try { localStorage.setItem('compeval-scheme', scheme); } catch { /* a page without storage follows the system */ }
-  };
-  button.addEventListener('click', () => apply(SCHEMES[(SCHEMES.indexOf(document.documentElement.dataset.scheme) + 1) % SCHEMES.length]));
-  apply(SCHEMES.includes(stored()) ? stored() : 'auto');
-  return button;
-}
-
 function bar(sections) {
   const links = h('ul', { class: 'section-links' }, sections.map((made) =>
     h('li', {}, h('a', { href: `#${made.id}`, on: { click: (event) => toSection(event, made.id) } }, made.querySelector('h2').textContent))));
   const fold = h('details', { class: 'fold' }, h('summary', {}, t('filters')), filterFields());
   fold.open = !matchMedia('(max-width: 900px)').matches;
-  document.getElementById('bar').replaceChildren(h('div', { class: 'bar-row-1' }, links, themeSwitch()), fold);
+  document.getElementById('bar').replaceChildren(h('div', { class: 'bar-row-1' }, links), fold);
   document.getElementById('bar').setAttribute('aria-label', t('sections'));
 }
 
