@@ -27,16 +27,9 @@ pub struct RunFile<'s> {
 /// One method in one run on one fixture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodRun<'s> {
-    /// The mean of the dimensions of this run.
-    pub overall: Option<f64>,
     /// The run's values, over all probes that the method has.
-    pub dimensions: NamedScores,
-    /// `overall` under the name of the published method.
-    #[serde(rename = "aggregateScore")]
-    pub aggregate_score: Option<f64>,
-    /// `dimensions` under the name of the published method.
-    #[serde(rename = "dimensionScores")]
-    pub dimension_scores: NamedScores,
+    #[serde(flatten)]
+    pub scores: RunScores,
     /// The probes, in the order of the matrix.
     pub probes: Vec<ProbeRun<'s>>,
 }
@@ -51,22 +44,43 @@ pub struct ProbeRun<'s> {
     /// What it tests.
     #[serde(rename = "type")]
     pub kind: ProbeType,
-    /// Mean of its dimensions; for display only.
+    /// Its scores; the mean of the dimensions is for display only.
+    #[serde(flatten)]
+    pub scores: RunScores,
+    /// Share of its expected facts in the context.
+    pub fact_survival: Option<f64>,
+}
+
+/// The scores of a method or a probe in one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunScores {
+    /// The mean of the dimensions.
     pub overall: Option<f64>,
-    /// Its scores by dimension.
-    pub dimensions: NamedScores,
+    /// The dimensions measured, by name.
+    pub dimensions: Ordered<f64, &'static str>,
     /// `overall` under the name of the published method.
     #[serde(rename = "aggregateScore")]
     pub aggregate_score: Option<f64>,
     /// `dimensions` under the name of the published method.
     #[serde(rename = "dimensionScores")]
-    pub dimension_scores: NamedScores,
-    /// Share of its expected facts in the context.
-    pub fact_survival: Option<f64>,
+    pub dimension_scores: Ordered<f64, &'static str>,
 }
 
-/// Scores of the dimensions measured, by name.
-type NamedScores = Ordered<f64, &'static str>;
+impl RunScores {
+    fn new(of: impl Fn(Dimension) -> Option<f64>) -> RunScores {
+        let all = Dimension::ALL.into_iter();
+        let dimensions: Ordered<f64, &'static str> = all
+            .filter_map(|dimension| Some((dimension.name(), of(dimension)?)))
+            .collect();
+        let overall = stats::mean_of(dimensions.values().copied());
+        RunScores {
+            overall,
+            aggregate_score: overall,
+            dimension_scores: dimensions.clone(),
+            dimensions,
+        }
+    }
+}
 
 /// One file for each fixture and run with a judged cell, in the order of the matrix.
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
@@ -125,38 +139,30 @@ impl<'s> VariantFiles<'s> {
             .by_fixture
             .iter()
             .find(|runs| runs.fixture == fixture)?;
-        let dimensions = scores(|dimension| in_run(&runs.dimension(dimension)?.values, run));
+        let scores = RunScores::new(|dimension| in_run(&runs.dimension(dimension)?.values, run));
         let probes = self.judged.range(self.set.scores.span(fixture));
         let probes: Vec<ProbeRun<'s>> = probes
             .filter_map(|probe| self.probe_run(*probe, run))
             .collect();
-        (!probes.is_empty()).then(|| MethodRun {
-            overall: mean(&dimensions),
-            aggregate_score: mean(&dimensions),
-            dimension_scores: dimensions.clone(),
-            dimensions,
-            probes,
-        })
+        (!probes.is_empty()).then_some(MethodRun { scores, probes })
     }
 
     fn probe_run(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
         let info = self.set.probes.get(probe)?;
-        let dimensions =
-            scores(|dimension| in_run(self.set.scores.by_run(self.variant, probe, dimension), run));
+        let scores = RunScores::new(|dimension| {
+            in_run(self.set.scores.by_run(self.variant, probe, dimension), run)
+        });
         let answers = self.set.answers(self.variant);
         let first =
             answers.partition_point(|measured| (measured.at.probe, measured.at.run) < (probe, run));
         let measured = answers
             .get(first)
             .filter(|measured| measured.at.cell() == (self.variant, probe, run));
-        (!dimensions.is_empty()).then(|| ProbeRun {
+        scores.overall.is_some().then(|| ProbeRun {
             probe: &info.id,
             point: info.point,
             kind: info.kind,
-            overall: mean(&dimensions),
-            aggregate_score: mean(&dimensions),
-            dimension_scores: dimensions.clone(),
-            dimensions,
+            scores,
             fact_survival: measured.and_then(|measured| measured.survival),
         })
     }
@@ -165,15 +171,4 @@ impl<'s> VariantFiles<'s> {
 /// The value of a run; runs count from 1.
 fn in_run(by_run: &[Option<f64>], run: u32) -> Option<f64> {
     *by_run.get((run as usize).checked_sub(1)?)?
-}
-
-fn scores(of: impl Fn(Dimension) -> Option<f64>) -> NamedScores {
-    Dimension::ALL
-        .into_iter()
-        .filter_map(|dimension| Some((dimension.name(), of(dimension)?)))
-        .collect()
-}
-
-fn mean(scores: &NamedScores) -> Option<f64> {
-    stats::mean_of(scores.iter().map(|(_, score)| *score))
 }

@@ -91,14 +91,8 @@ fn shown_key(key: &ActionKey) -> String {
     key.to_string().chars().take(KEY_DIGITS).collect()
 }
 
-/// The chunks of the cells of a page.
-pub(super) struct CellChunks {
-    pub(super) chunks: Vec<String>,
-    /// The first cell of each.
-    pub(super) first_cells: Vec<usize>,
-}
-
-/// Chunks the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
+/// Chunks the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`. Each chunk comes with its first
+/// cell.
 ///
 /// # Errors
 /// A row that cannot be read.
@@ -107,22 +101,13 @@ pub(super) fn chunk_cells(
     read_rows: &ReadRows<'_>,
     matchers: &[Option<&FactMatcher>],
     cache: &dyn ChunkCache,
-) -> Result<CellChunks, FolderError> {
+) -> Result<Vec<(usize, String)>, FolderError> {
     let groups = group_contexts(rows);
-    let chunks: Result<Vec<String>, FolderError> = groups
-        .iter()
-        .map(|group| {
-            group.chunk(
-                read_rows,
-                matchers.get(group.cells.clone()).unwrap_or_default(),
-                cache,
-            )
-        })
-        .collect();
-    Ok(CellChunks {
-        chunks: chunks?,
-        first_cells: groups.iter().map(|group| group.cells.start).collect(),
-    })
+    let chunks = groups.iter().map(|group| {
+        let matchers = matchers.get(group.cells.clone()).unwrap_or_default();
+        Ok((group.cells.start, group.chunk(read_rows, matchers, cache)?))
+    });
+    chunks.collect()
 }
 
 /// The cells of a chunk.

@@ -319,7 +319,7 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, FolderError> {
         || chunk_cells(input.rows, input.read_rows, &row_matchers, input.chunks),
         || chunk_contexts(&contexts, input.chunks),
     );
-    let cells = cells?;
+    let (first_cells, cells): (Vec<usize>, Vec<String>) = cells?.into_iter().unzip();
     let page_probes =
         tables
             .probes
@@ -332,12 +332,12 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, FolderError> {
                 kind,
                 probe: probe.map(BankProbe::from),
             });
-    let data = page_data(input, &tables, page_probes.collect(), &cells.first_cells);
+    let data = page_data(input, &tables, page_probes.collect(), &first_cells);
     let mut html = format!(
         "<script type=\"application/json\" id=\"report\">{}</script>\n",
         safe_json(&data)
     );
-    let cells = cells.chunks.into_iter().map(Some).collect();
+    let cells = cells.into_iter().map(Some).collect();
     let sessions = sessions(input, &tables, &matchers);
     for (kind, chunks) in [
         ("cells", cells),
