@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use crate::action::Digest;
-use crate::pipeline::{CellCoordinate, Pipeline, data_files};
+use crate::action::{CellCoordinate, Digest};
+use crate::pipeline::{Pipeline, data_files};
 use crate::plan::{Change, FindText, Hunk, Reason, StaleCause, hunks, source_texts};
 use crate::probe::ParsedBank;
 use crate::report::{Block, TextStyle};
@@ -51,9 +51,9 @@ pub(crate) fn reason_blocks(
     let cause = reason.cause.words();
     let mut blocks = vec![Block::Sentence(style, format!("{cause}{colon}{words}"))];
     for change in &reason.changes {
-        let block = match (edited_lines(change, place, text), is_of_file(change.cause)) {
-            (Some((name, lines)), _) if !lines.is_empty() => Block::Diff(name, lines, 0),
-            (None, true) if change.texts.is_some() => {
+        let block = match edited_lines(change, place, text) {
+            Some((name, lines)) if !lines.is_empty() => Block::Diff(name, lines, 0),
+            None if lacks_file(change, text) => {
                 let missing = say!(
                     "{}: the earlier text is not in this cache",
                     "{}：此缓存中没有之前的文本",
@@ -70,15 +70,10 @@ pub(crate) fn reason_blocks(
     blocks
 }
 
-/// Whether the texts of such a change are those of a file, which a cache keeps unless the entry was pulled.
-fn is_of_file(cause: StaleCause) -> bool {
-    let files = [
-        StaleCause::Prompt,
-        StaleCause::Rubric,
-        StaleCause::Span,
-        StaleCause::Probe,
-    ];
-    files.contains(&cause)
+/// Whether the earlier text of a file is not stored, which happens where the entry was pulled; outputs come and go.
+fn lacks_file(change: &Change, text: FindText<'_>) -> bool {
+    let is_unknown = |(old, _): (Digest, Digest)| text(&old).is_none();
+    change.cause != StaleCause::Upstream && change.texts.is_some_and(is_unknown)
 }
 
 /// The lines of a unified diff of what has changed, with the name of the text; `None` if a text is not known.
@@ -89,24 +84,27 @@ pub(crate) fn edited_lines(
 ) -> Option<(String, Vec<String>)> {
     let (old, new) = change.texts?;
     let (old, new) = (text(&old)?, text(&new)?);
+    let whole = || (change.what.clone(), hunks(&old, &new, AROUND));
     let (name, edited) = match change.cause {
         // In the file a message is one line, however long.
-        StaleCause::Span => (
-            say!("{}, as models read it", "{}（模型读到的内容）", change.what),
-            hunks(
-                &messages_before(&old, place?)?,
-                &messages_before(&new, place?)?,
-                AROUND,
-            ),
-        ),
+        StaleCause::Span => {
+            let messages = |file: &str| messages_before(file, place?);
+            match messages(&old).zip(messages(&new)) {
+                Some((old, new)) => (
+                    say!("{}, as models read it", "{}（模型读到的内容）", change.what),
+                    hunks(&old, &new, AROUND),
+                ),
+                None => whole(),
+            }
+        }
         StaleCause::Probe => {
             let lines = lines_of_probe(&new, place?.probe.as_deref()?)?;
             let mut edited = hunks(&old, &new, AROUND);
             edited.retain(|hunk| is_within(hunk, &lines));
-            let path = change.what.split(": ").next().unwrap_or_default();
-            (path.to_owned(), edited)
+            let path = change.what.rsplit_once(": ").map(|(path, _)| path);
+            (path.unwrap_or(&change.what).to_owned(), edited)
         }
-        _ => (change.what.clone(), hunks(&old, &new, AROUND)),
+        _ => whole(),
     };
     Some((name, edited.iter().flat_map(Hunk::unified).collect()))
 }
@@ -146,30 +144,82 @@ fn is_within(hunk: &Hunk, lines: &RangeInclusive<usize>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sessions::transcript::Point;
+
+    fn change(cause: StaleCause, what: &str, old: &str, new: &str) -> Change {
+        Change {
+            cause,
+            what: what.to_owned(),
+            values: None,
+            texts: Some((Digest::hash(old), Digest::hash(new))),
+        }
+    }
+
+    /// What is printed of a change if only these texts are stored.
+    fn told(change: Change, stored: &[&str], place: Option<&CellCoordinate>) -> String {
+        let text = |digest: &Digest| {
+            let mut stored = stored.iter();
+            let found = stored.find(|text| Digest::hash(text) == *digest);
+            found.map(ToString::to_string)
+        };
+        let blocks = reason_blocks(&Reason::from(vec![change]), TextStyle::Plain, place, &text);
+        crate::report::styled(&blocks, usize::MAX).plain()
+    }
 
     #[test]
     fn a_text_that_the_cache_lacks_is_named() {
-        let change = |cause| Change {
-            cause,
-            what: "prompts/a.md".to_owned(),
-            values: None,
-            texts: Some((Digest::hash("old"), Digest::hash("new"))),
-        };
         let told = |cause, stored: &[&str]| {
-            let text = |digest: &Digest| {
-                let mut stored = stored.iter();
-                let found = stored.find(|text| Digest::hash(text) == *digest);
-                found.map(ToString::to_string)
-            };
-            let reason = Reason::from(vec![change(cause)]);
-            let blocks = reason_blocks(&reason, TextStyle::Plain, None, &text);
-            crate::report::styled(&blocks, usize::MAX).plain()
+            told(change(cause, "prompts/a.md", "old", "new"), stored, None)
         };
         let missing = "prompts/a.md: the earlier text is not in this cache\n";
         assert!(told(StaleCause::Prompt, &["new"]).ends_with(missing));
         assert!(told(StaleCause::Prompt, &["old", "new"]).contains("\n  -old\n  +new\n"));
         let output = told(StaleCause::Upstream, &["new"]);
         assert_eq!(output, "upstream output changed: prompts/a.md\n");
+        // What cannot be compared for another reason is not called missing.
+        for stored in [&["old"][..], &["old", "new"]] {
+            let output = told(StaleCause::Probe, stored);
+            assert_eq!(output, "probe text: prompts/a.md\n");
+        }
+    }
+
+    #[test]
+    fn a_fixture_that_is_no_session_is_compared_as_a_text() {
+        let (old, new) = ("no session\n", "no session now\n");
+        let change = change(StaleCause::Span, "fixtures/a.json", old, new);
+        let output = told(change, &[old, new], None);
+        assert!(
+            output.ends_with("  -no session\n  +no session now\n"),
+            "{output}"
+        );
+    }
+
+    #[test]
+    fn a_bank_with_a_colon_in_its_name_is_named_whole() {
+        let bank = |question: &str| {
+            let probe = serde_json::json!(
+                {"id": "a", "type": "recall", "question": question, "expected_facts": [["x"]]}
+            );
+            serde_json::json!({"fixture": "c", "probes": [probe]}).to_string()
+        };
+        let (old, new) = (bank("Which?"), bank("Which one?"));
+        let what = "probes/b: c.json: question of a";
+        let change = change(StaleCause::Probe, what, &old, &new);
+        let place = CellCoordinate {
+            fixture: "c".into(),
+            point: Point(1),
+            method: "full".into(),
+            run: 1,
+            variant: None,
+            probe: Some("a".into()),
+            answerer: None,
+            answer_n: None,
+            step: None,
+            judge: None,
+            judge_n: None,
+        };
+        let output = told(change, &[&old, &new], Some(&place));
+        assert!(output.contains("\nprobes/b: c.json\n"), "{output}");
     }
 
     #[test]
