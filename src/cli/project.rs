@@ -7,12 +7,13 @@ use crate::cli::args::{BudgetArgs, Common, SelectArgs, StagesArg};
 use crate::cli::failure::Failure;
 use crate::cli::notices::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
-use crate::evaluation::{self, EvaluationError, Event, Listening, paths_of_project};
+use crate::evaluation::{self, Baseline, EvaluationError, Event, Listening, paths_of_project};
 use crate::pipeline::{
     MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline, suggest,
 };
 use crate::results::{Label, previous};
 use crate::scheduler::BudgetLimits;
+use base::say;
 use base::units::Usd;
 use store::cache::{CacheSnapshot, Store};
 
@@ -186,18 +187,37 @@ pub(crate) fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, Failure> {
     Ok(evaluation::open_snapshot(cache)?)
 }
 
-/// The baseline that is found by its time.
-const PREVIOUS: &str = "previous";
+/// The side that is found by its time.
+pub(crate) const PREVIOUS: &str = "previous";
 
-/// The side that `--compare-to` names, for a run of this label.
-pub(crate) fn baseline_side(
-    common: &Common,
+/// The side of this name; of `previous` the newest complete results of another label than `own`, which is said.
+pub(crate) fn named_side(
+    results: &Path,
     side: &str,
-    label: Option<&str>,
+    own: Option<&str>,
+    console: &Console,
 ) -> Result<String, Failure> {
     if side != PREVIOUS {
         return Ok(side.to_owned());
     }
+    let label = previous(results, own)?.to_string();
+    console.note(&say!(
+        "`{label}` is taken: the newest complete results",
+        "取用 `{label}`：最新的完整结果"
+    ));
+    Ok(label)
+}
+
+/// The baseline that `--compare-to` names for a run of the label `own`, if it is given.
+pub(crate) fn baseline_of(
+    common: &Common,
+    side: Option<&str>,
+    own: Option<&str>,
+    only_common: bool,
+    console: &Console,
+) -> Result<Option<Baseline>, Failure> {
+    let Some(side) = side else { return Ok(None) };
     let results = project_paths_of(common)?.results;
-    Ok(previous(&results, label)?.to_string())
+    let side = named_side(&results, side, own, console)?;
+    Ok(Some(Baseline { side, only_common }))
 }

@@ -13,9 +13,9 @@ use super::recovery::cached_outcome;
 use super::sources::source_texts;
 use super::status::reason;
 use super::task::TaskOutcome;
-use crate::action::{ActionKey, Digest, StageName};
+use crate::action::{ActionKey, CellCoordinate, Digest, StageName};
 use crate::entries::{EntryLookup, Refresh};
-use crate::pipeline::{CellCoordinate, MatrixCounts};
+use crate::pipeline::MatrixCounts;
 use models::Prices;
 use store::cache::{Lookup, Record};
 
@@ -178,10 +178,13 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let is_new = self.seen.insert(action.key);
         let refresh = self.assumptions.refresh;
         let cached = cached_outcome(self.lookup, &self.preparer, action, refresh);
+        if is_new {
+            let now = cached.as_ref().map(|(_, record)| record.key);
+            self.count_since_baseline(action, now.unwrap_or(action.key));
+        }
         if let Some((outcome, record)) = cached {
             if is_new {
                 self.count_cached(stage, &record);
-                self.count_since_baseline(action, record.key);
             }
             return outcome;
         }
@@ -191,7 +194,6 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             counts.submitted += u64::from(is_new);
         } else if is_new {
             self.count_stale(action);
-            self.count_since_baseline(action, action.key);
             self.estimator.add_later_steps(action);
         }
         TaskOutcome::Unresolved
@@ -222,7 +224,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     /// Counts what has changed since the action that the baseline has at this place; `now` is the key of the output, or of
-    /// the stale action.
+    /// the action that has none yet.
     fn count_since_baseline(&mut self, action: &Action, now: ActionKey) {
         let pipeline = self.preparer.pipeline();
         let Some(baseline) = self.assumptions.explained.filter(|known| !known.is_empty()) else {

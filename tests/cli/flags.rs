@@ -245,11 +245,37 @@ fn a_run_is_compared_with_the_previous_results_and_quiet_prints_the_sentence() {
     let run = "run --model lexical --runs 1 --compare-to previous";
     project
         .expect(2, &format!("{run} --label a"))
-        .says(&["there are no results"]);
+        .says(&["there are no other complete results"]);
     project.expect(0, "run --model lexical --runs 1 --label a");
     let quiet = project.expect(0, &format!("{run} --label b --quiet"));
     assert_eq!(quiet.stdout.lines().count(), 1, "{}", quiet.stdout);
     assert_eq!(project.result("b", "manifest.json")["compared_to"], "a");
     let newest = project.expect(0, "report --json").json();
     assert!(newest["comparison"].is_object(), "{newest}");
+    let unnamed = "run --model lexical --runs 1 --label b --compare-to --quiet";
+    assert_eq!(project.expect(0, unnamed).stdout, quiet.stdout);
+}
+
+#[test]
+fn a_side_that_is_not_named_is_the_newest_complete_result_and_is_said() {
+    let project = Project::offline();
+    let run = "run --model lexical --runs 1";
+    project.expect(0, &format!("{run} --label a"));
+    project
+        .expect(2, "compare a")
+        .says(&["there are no other complete results"]);
+    project.expect(0, &format!("{run} --label b --methods full,twin"));
+    let b = "`b` is taken: the newest complete results";
+    let a = "`a` is taken: the newest complete results";
+    for (command, taken) in [
+        ("compare --only-common", &[b, a][..]),
+        ("compare a --only-common", &[b]),
+        ("compare ./results/b:full --only-common", &[a]),
+    ] {
+        let ended = project.expect(0, command);
+        ended.says(taken);
+        assert_eq!(ended.stderr.matches(" is taken").count(), taken.len());
+    }
+    let ended = project.expect(0, "compare a b --only-common");
+    assert!(!ended.stderr.contains("is taken"), "{}", ended.stderr);
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::batch_server::{BatchServer, Vendor};
+use super::batches;
 use super::brain::Wanted;
 use super::project::Project;
 use super::server::{Reply, Server};
@@ -206,7 +208,7 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
     let project = Project::new(&server);
     project.expect(0, "run --label a");
     let same = project.expect(0, "plan --compare-to a");
-    same.stdout_says(&["Nothing that is known has changed since a."]);
+    same.stdout_says(&["No changes found since a."]);
     project.edit(
         "prompts/anchored.md",
         "## Current state",
@@ -226,13 +228,42 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
     );
     let changed = prompt["changed"].to_string();
     assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
-    let text = project.expect(0, "plan --compare-to previous --label c");
+    let text = project.expect(0, "plan --label c --compare-to");
     text.stdout_says(&[
-        "Nothing that is known has changed since b.",
+        "No changes found since b.",
         "next: compeval run --label c --compare-to b",
     ]);
+    text.says(&["`b` is taken: the newest complete results"]);
     let text = project.expect(0, "plan --compare-to a");
     text.stdout_says(&["since a: ", "prompt changed (prompts/anchored.md:17"]);
+    // The run that is named next is not refused.
+    project.edit("probes/harbor.probes.json", "What is left to", "What is to");
+    let text = project.expect(0, "plan --label c --compare-to a");
+    text.stdout_says(&["next: compeval run --label c --compare-to a --only-common"]);
+    project.expect(2, "run --label c --compare-to a");
+    project.expect(0, "run --label c --compare-to a --only-common");
+    project.expect(2, "plan --label d --compare-to a --part 1/2");
+}
+
+#[test]
+fn what_has_changed_since_a_baseline_may_be_in_an_open_batch() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = batches::project(&server);
+    project.expect(0, "run --label a --runs 1");
+    project.edit(
+        "prompts/anchored.md",
+        "## Current state",
+        "## Present state",
+    );
+    project.expect(7, "run --label b --runs 1 --lane batch");
+    let plan = plan(&project, "--runs 1 --compare-to a");
+    let submitted = &plan["stages"]["answer"]["submitted"];
+    let mut since = plan["since_baseline"].as_array().unwrap().iter();
+    let answers = since.find(|group| group["stage"] == "answer").unwrap();
+    assert_eq!(
+        (&answers["why"], &answers["actions"]),
+        (&"upstream output changed".into(), submitted)
+    );
 }
 
 #[test]

@@ -8,7 +8,9 @@ use serde::Serialize;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
+use crate::cli::project::{
+    PREVIOUS, ProjectOptions, given, named_side, open_snapshot, read_project,
+};
 use crate::cli::terminal::Console;
 use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
@@ -19,8 +21,10 @@ use base::say;
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// What is judged: LABEL, LABEL:METHOD, LABEL:METHOD/ANSWERER or the path of a results folder, as ./FOLDER
+    #[arg(default_value = PREVIOUS, hide_default_value = true)]
     pub(crate) a: String,
-    /// The baseline, named in the same way
+    /// The baseline, named in the same way; each side that is not named is the newest complete results beside the other
+    #[arg(default_value = PREVIOUS, hide_default_value = true)]
     pub(crate) b: String,
     /// Print every table, not one screen
     #[arg(long)]
@@ -55,7 +59,9 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = text_edits_in(cache.as_ref());
-    let compared = compare_sides(&pipeline, &args.a, &args.b, scope, &lines)?;
+    let a = named_side(&pipeline.results, &args.a, None, console)?;
+    let b = named_side(&pipeline.results, &args.b, Some(label_in(&a)), console)?;
+    let compared = compare_sides(&pipeline, &a, &b, scope, &lines)?;
     let ComparedSets {
         sets: [(_, judged), _],
         comparison,
@@ -91,4 +97,11 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     });
     print_results(&summary, &judged.manifest, args.all, console);
     Ok(Exit::Done)
+}
+
+/// The label in the name of a side: what is after the last slash of a path, and before the method.
+fn label_in(side: &str) -> &str {
+    let name = side.trim_end_matches(['/', '\\']);
+    let folder = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    folder.split(':').next().unwrap_or(folder)
 }

@@ -6,21 +6,21 @@ use clap::Args;
 use serde::Serialize;
 
 use super::cache::snapshot;
-use crate::action::{ActionKey, StageName};
+use crate::action::{ActionKey, CellCoordinate, StageName};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, cost, count, duration, left, money, right, short, short_tokens};
 use crate::cli::notices::{access_line, access_list};
 use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{
-    ProjectOptions, baseline_side, label_of, open_project, open_snapshot, selection_of,
+    PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
 };
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
 use crate::parts::PartNumber;
-use crate::pipeline::{CellCoordinate, ExternalAccess, Matrix, Pipeline};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause,
     TooLong, USUAL_LATENCY, WorstCase, forecast, reachable,
@@ -44,9 +44,9 @@ pub(crate) struct PlanArgs {
     pub(crate) part: PartArgs,
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// Also say what has changed since this label, since `previous` (the newest complete results), or since the results
-    /// folder at this path (./FOLDER)
-    #[arg(long, value_name = "LABEL")]
+    /// Also say what has changed since this label, or since the results folder at this path (./FOLDER); `previous`, also
+    /// without a name, is the newest complete results
+    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, conflicts_with = "part")]
     pub(crate) compare_to: Option<String>,
     /// Print every reason, and what the upper bound assumes
     #[arg(long)]
@@ -67,13 +67,8 @@ pub(crate) struct PlanSource {
 }
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
-    let label = args.select.label.as_deref();
-    let compared = args.compare_to.as_deref();
-    let side = compared.map(|side| baseline_side(common, side, label));
-    let baseline = side.transpose()?.map(|side| Baseline {
-        side,
-        only_common: true,
-    });
+    let (compared, own) = (args.compare_to.as_deref(), args.select.label.as_deref());
+    let baseline = baseline_of(common, compared, own, true, console)?;
     let plan = plan_project(
         common,
         &args.select,
@@ -119,6 +114,9 @@ pub(crate) struct ProjectPlan {
     /// The baseline of `since_baseline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared_to: Option<String>,
+    /// Whether a run can be compared with the baseline only with `--only-common`.
+    #[serde(skip)]
+    only_common: bool,
     /// The most requests that check whether the judges read: answers of the run, graded again.
     most_checks: usize,
 }
@@ -292,14 +290,10 @@ pub(crate) fn plan_project(
         ..ProjectOptions::default()
     };
     let mut pipeline = open_project(common, select, opening, console)?;
-    if let Some(baseline) = baseline {
-        check_baseline(
-            &pipeline,
-            &Design::from_pipeline(&pipeline),
-            baseline,
-            &selection_of(select),
-        )?;
-    }
+    let only_common = match baseline {
+        Some(baseline) => needs_only_common(&pipeline, select, baseline)?,
+        None => false,
+    };
     let part = match number {
         Some(number) => Some(PartOfRun::restrict(
             &mut pipeline,
@@ -366,7 +360,25 @@ pub(crate) fn plan_project(
         most_checks: most_checks(&pipeline, select),
         most_regradings: baseline.map(|_| most_regradings(&pipeline)),
         compared_to: baseline.map(|baseline| baseline.side.clone()),
+        only_common,
     })
+}
+
+/// Refuses a baseline with which nothing can be compared. Returns whether it can be compared only with `--only-common`.
+fn needs_only_common(
+    pipeline: &Pipeline,
+    select: &SelectArgs,
+    baseline: &Baseline,
+) -> Result<bool, Failure> {
+    let design = Design::from_pipeline(pipeline);
+    let check =
+        |baseline: &Baseline| check_baseline(pipeline, &design, baseline, &selection_of(select));
+    check(baseline)?;
+    let whole = Baseline {
+        only_common: false,
+        ..baseline.clone()
+    };
+    Ok(check(&whole).is_err())
 }
 
 /// Says what keeps a run from writing its results under this label.
@@ -481,7 +493,7 @@ fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
         }
     }
     if forecast.since_baseline.is_empty() && !since.is_empty() {
-        lines.push(format!("Nothing that is known has changed since {since}."));
+        lines.push(format!("No changes found since {since}."));
     }
     let shown = if all { forecast.too_long.len() } else { 1 };
     lines.extend(
@@ -516,7 +528,12 @@ fn next_line(plan: &ProjectPlan, console: &Console) -> String {
     });
     let compared = plan.compared_to.as_deref();
     let compared = compared.map_or(String::new(), |side| {
-        format!(" --compare-to {}", shell_word(side))
+        let only_common = if plan.only_common {
+            " --only-common"
+        } else {
+            ""
+        };
+        format!(" --compare-to {}{only_common}", shell_word(side))
     });
     console.next_line(
         Locale::En,

@@ -261,7 +261,7 @@ pub fn previous(results: &Path, own: Option<&str>) -> Result<Label, FolderError>
     let found = runs.into_iter().find(is_complete);
     found
         .map(|run| run.label)
-        .ok_or_else(|| FolderError::Empty(results.to_owned()))
+        .ok_or_else(|| FolderError::NoOther(results.to_owned()))
 }
 
 /// The newest results.

@@ -7,7 +7,9 @@ use clap::Args;
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
 use crate::cli::failure::Failure;
 use crate::cli::part::PartArgs;
-use crate::cli::project::{ProjectOptions, baseline_side, label_of, limits_of, open_request};
+use crate::cli::project::{
+    PREVIOUS, ProjectOptions, baseline_of, label_of, limits_of, open_request,
+};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
@@ -41,9 +43,9 @@ const RARE: &[&str] = &[
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ComparisonArgs {
-    /// Compare with this label, with `previous` (the newest complete results), or with the results folder at this path
-    /// (./FOLDER)
-    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
+    /// Compare with this label, or with the results folder at this path (./FOLDER); `previous`, also without a name, is the
+    /// newest complete results
+    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, help_heading = OUTPUT)]
     pub(crate) compare_to: Option<String>,
     /// With --compare-to: leave out what the two sides do not share
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
@@ -118,14 +120,18 @@ fn job_count(text: &str) -> Result<usize, String> {
 
 impl RunArgs {
     /// What the flags compare the run with.
-    pub(super) fn baseline(&self, common: &Common) -> Result<Option<Baseline>, Failure> {
-        let label = self.select.label.as_deref();
-        let compared = self.comparison.compare_to.as_deref();
-        let side = compared.map(|side| baseline_side(common, side, label));
-        Ok(side.transpose()?.map(|side| Baseline {
-            side,
-            only_common: self.comparison.only_common,
-        }))
+    pub(super) fn baseline(
+        &self,
+        common: &Common,
+        console: &Console,
+    ) -> Result<Option<Baseline>, Failure> {
+        let ComparisonArgs {
+            compare_to,
+            only_common,
+            ..
+        } = &self.comparison;
+        let own = self.select.label.as_deref();
+        baseline_of(common, compare_to.as_deref(), own, *only_common, console)
     }
 
     /// The evaluation that the flags ask for, which `screen` may stop.
@@ -147,7 +153,7 @@ impl RunArgs {
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
             batches: BatchOptions { wait: self.wait },
-            baseline: self.baseline(common)?,
+            baseline: self.baseline(common, console)?,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,
             stop: Some(screen.stop()),

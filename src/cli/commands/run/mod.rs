@@ -28,7 +28,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
             remote: args.remote.clone(),
             offline: args.offline,
         };
-        let (selection, baseline) = (&args.select, args.baseline(common)?);
+        let (selection, baseline) = (&args.select, args.baseline(common, console)?);
         let forecast = plan::plan_project(
             common,
             selection,
