@@ -59,6 +59,28 @@ fn an_edited_question_fact_or_message_is_shown_with_its_lines() {
 }
 
 #[test]
+fn what_was_pruned_is_superseded_and_not_called_damaged() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full");
+    project.edit("prompts/answer.md", "Answer from", "Reply from");
+    project.expect(0, "cache prune --older-than 0s");
+    project.expect(0, "run --label b --runs 1 --methods full");
+    let text = project.expect(0, CELL).stdout;
+    assert!(
+        text.contains("superseded") && text.contains("(its entry is no longer in the cache)"),
+        "{text}"
+    );
+    assert!(!text.contains("damaged"), "{text}");
+    let why = project.expect(0, &format!("{CELL} --json")).json();
+    let answer = &why["chain"][1];
+    assert_eq!(
+        (&answer["key"], &answer["why"]),
+        (&why["keys"]["answer"], &json!(null))
+    );
+}
+
+#[test]
 fn a_rubric_of_ones_own_is_held_against_the_built_in_one() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::subject::ExplainedCell;
-use crate::action::{ActionKey, Place, Stage};
+use crate::action::{ActionKey, CellCoordinate, Place, Stage};
 use crate::entries::{EntryLookup, EntryMeta, Refresh};
-use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
+use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{
     Action, FailedAction, Frontier, PrepareError, Preparer, Reason, TaskOutcome, cached_outcome,
     difference, reason,
@@ -29,8 +29,8 @@ pub(crate) enum StepState {
     Cached,
     /// It would run.
     Stale(Reason),
-    /// Its inputs changed, and the new version is cached.
-    Superseded(Reason),
+    /// Its inputs changed, and the new version is cached; what changed is unknown if those of the recorded action are.
+    Superseded(Option<Reason>),
     /// It waits for a stale action above it.
     Blocked,
     /// The current project does not have it.
@@ -80,8 +80,8 @@ pub(crate) fn chain_of<'a>(
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
         let state = match pipeline.zip(current) {
             Some((pipeline, now)) => {
-                let recorded = key.zip(entry.as_ref().map(|(_, meta)| meta));
-                state_of(snapshot, pipeline, now, recorded)
+                let meta = entry.as_ref().map(|(_, meta)| meta);
+                state_of(snapshot, pipeline, now, key, meta)
             }
             None if is_stale => StepState::Blocked,
             None => StepState::Absent,
@@ -204,23 +204,23 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
         && (place.judge_n.is_none() || place.judge_n == cell.judge_n)
 }
 
-/// The state of an action, compared with the one that is recorded.
+/// The state of an action, compared with the one that is recorded, whose `meta` may be lost while its output is not.
 fn state_of(
     snapshot: &CacheSnapshot,
     pipeline: &Pipeline,
     now: &CurrentAction,
-    recorded: Option<(ActionKey, &EntryMeta)>,
+    key: Option<ActionKey>,
+    meta: Option<&EntryMeta>,
 ) -> StepState {
-    let key = recorded.map(|(key, _)| key);
     if now.cached.is_some() && key == now.cached {
         return StepState::Cached;
     }
-    let reason = match recorded.filter(|(key, _)| *key != now.action.key) {
-        Some((_, old)) => Reason::from(difference(&old.inputs, &now.action.inputs(pipeline))),
-        None => reason(snapshot, pipeline, &now.action, &Refresh::default()),
-    };
-    match now.cached {
-        Some(_) => StepState::Superseded(reason),
-        None => StepState::Stale(reason),
+    let changed = meta
+        .filter(|_| key != Some(now.action.key))
+        .map(|old| Reason::from(difference(&old.inputs, &now.action.inputs(pipeline))));
+    if now.cached.is_some() {
+        return StepState::Superseded(changed);
     }
+    let current = || reason(snapshot, pipeline, &now.action, &Refresh::default());
+    StepState::Stale(changed.unwrap_or_else(current))
 }

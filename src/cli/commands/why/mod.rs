@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::action::{ActionKey, Input, Stage};
+use crate::action::{ActionKey, CellCoordinate, Input, Stage};
 use crate::cli::args::Common;
 use crate::cli::changes::{known_texts, reason_blocks};
 use crate::cli::commands::cache::{EntryJson, input_lines, provenance, snapshot};
@@ -16,7 +16,7 @@ use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::pipeline::{CellCoordinate, ProjectPaths};
+use crate::pipeline::ProjectPaths;
 use crate::plan::{FailedAction, FindText, Reason, StaleCause};
 use crate::report::styled;
 use base::locale::{Locale, localized};
@@ -118,7 +118,7 @@ fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, 
                 "superseded  (changed since; the current version has already run)",
                 "已被取代  （之后有改动；当前版本已运行）",
             );
-            ("superseded", words, Some(reason), TextStyle::Warning)
+            ("superseded", words, reason.as_ref(), TextStyle::Warning)
         }
         StepState::Blocked => (
             "blocked",
