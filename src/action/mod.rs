@@ -71,6 +71,16 @@ impl StageName {
         StageName::Selftest,
         StageName::Judge,
     ];
+
+    /// The stage that is in the keys of its actions.
+    pub fn stage(self) -> Stage {
+        match self {
+            StageName::Probes => Stage::Probes,
+            StageName::Compress => Stage::Compress,
+            StageName::Answer => Stage::Answer,
+            StageName::Selftest | StageName::Judge | StageName::Regrade => Stage::Judge,
+        }
+    }
 }
 
 impl From<Stage> for StageName {

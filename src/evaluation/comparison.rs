@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::error::EvaluationError;
 use super::request::Baseline;
-use crate::action::{ActionKey, Digest};
-use crate::pipeline::{CellCoordinate, MatrixSelection, Pipeline};
+use crate::action::{ActionKey, CellCoordinate, Digest};
+use crate::pipeline::{MatrixSelection, Pipeline};
 use crate::plan::{changed_places, hunks};
 use crate::results::{
     Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Label, Regradings, ResultSet,

@@ -31,7 +31,6 @@ mod stages;
 mod starter;
 mod validation;
 
-pub use crate::action::{CellCoordinate, Place};
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use file::declares_method;
 pub use matrix::{

@@ -108,7 +108,7 @@ impl<'p> Preparer<'p> {
     /// The action of a task.
     pub fn prepare(&self, task: &Task) -> Result<Action, PrepareError> {
         let (stage, repetition, work) = match task {
-            Task::Side(task) => (task.kind(), task.repetition, task.work.clone()),
+            Task::Side(task) => (task.stage.stage(), task.repetition, task.work.clone()),
             Task::Selftest(task) => self.selftest(task)?,
             Task::Compress(task) => self.compress(task)?,
             Task::Answer(task) => self.answer(task)?,

@@ -8,11 +8,11 @@ use super::prepare::{Action, PrepareError, Preparer, judge_request, question_abo
 use super::reading::Output;
 use super::task::{SelftestTask, SideTask, Task};
 use super::texts::FixtureTexts;
-use crate::action::{Digest, InputValue, ModelRequest, Repetition, StageName, Work};
+use crate::action::{Digest, InputValue, ModelRequest, Place, Repetition, StageName, Work};
 use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::judge::{Case, CriterionScore, JudgeQuestion};
-use crate::pipeline::{Generator, JudgeIx, Matrix, Pipeline, Place, PointIx};
+use crate::pipeline::{Generator, JudgeIx, Matrix, Pipeline, PointIx};
 use crate::probe::{Probe, generation_work, probes_per_point};
 use store::cache::Lookup;
 

@@ -1,8 +1,8 @@
 //! Whether the output of an action is in the cache, and why it is not.
 
-use crate::action::{Digest, InputsDocument, ModelRequest, Repetition, Stage, Work};
+use crate::action::{Digest, InputsDocument, ModelRequest, Place, Repetition, Stage, Work};
 use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, Refresh};
-use crate::pipeline::{Pipeline, Place};
+use crate::pipeline::Pipeline;
 use base::units::Tokens;
 use models::{Dialect, longest_reply};
 use store::cache::{EntryStatus, Lookup, Record, RemovalReason};

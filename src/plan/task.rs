@@ -5,13 +5,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::texts::{FixtureTexts, OwnArchive};
-use crate::action::{ActionKey, Digest, Repetition, Stage, StageName, Work};
+use crate::action::{ActionKey, CellCoordinate, Digest, Place, Repetition, StageName, Work};
 use crate::answer::{Archive, Exchange, Recovery};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
-use crate::pipeline::{
-    AnswerCell, CellCoordinate, CompressCell, JudgeCell, JudgeIx, Matrix, Pipeline, Place, ProbeIx,
-};
+use crate::pipeline::{AnswerCell, CompressCell, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx};
 use crate::planted::Variant;
 use crate::probe::ProbeType;
 use base::units::Usd;
@@ -231,18 +229,6 @@ impl Task {
                 ..task.cell.place(pipeline)
             }),
             Task::Judge(task) => Place::Cell(task.cell.place(pipeline)),
-        }
-    }
-}
-
-impl SideTask {
-    /// The stage that is in its key.
-    pub(super) fn kind(&self) -> Stage {
-        match self.stage {
-            StageName::Probes => Stage::Probes,
-            StageName::Compress => Stage::Compress,
-            StageName::Answer => Stage::Answer,
-            StageName::Selftest | StageName::Judge | StageName::Regrade => Stage::Judge,
         }
     }
 }

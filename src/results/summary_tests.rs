@@ -3,10 +3,9 @@
 use super::aggregates::contexts::fakes::context;
 use super::fakes::{design, model_info, row};
 use super::*;
-use crate::action::{ActionKey, Digest, StageName};
+use crate::action::{ActionKey, Digest, Place, StageName};
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
-use crate::pipeline::Place;
 use crate::plan::{Blame, FailedAction};
 use stats::NoRetention;
 

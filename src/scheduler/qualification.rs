@@ -10,12 +10,12 @@ use super::event::RunEvent;
 use super::execute::Executor;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
-use crate::action::{ActionKey, StageName};
+use crate::action::{ActionKey, Place, StageName};
 use crate::judge::{
     self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict,
     UnqualifiedJudge, verdict,
 };
-use crate::pipeline::{JudgeIx, Place};
+use crate::pipeline::JudgeIx;
 use crate::plan::{Action, FailedAction, PrepareError, SelftestTask, Task};
 
 /// What is known of a judge.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base::units::Usage;
-use compeval::pipeline::CellCoordinate;
+use compeval::action::CellCoordinate;
 use compeval::plan::CostEstimate;
 use compeval::results::{Caveats, Design, Manifest, ReadingCheck, Unused};
 use serde::de::value::Error;

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::measures::Measures;
-use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
+use crate::action::{BuiltInStrategy, CellCoordinate, Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Round};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
     ContextFacts, FactOutcome, Headings, Measured, ProbeMeasure, compression_ratio, share,
 };
-use crate::pipeline::{CellCoordinate, FixtureIx, MethodIx};
+use crate::pipeline::{FixtureIx, MethodIx};
 use crate::plan::{
     FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer,
     Resolved, ResolvedContext, Task, probe_of, prompt_of,

@@ -18,9 +18,9 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use super::recorder::Forwarder;
-use crate::action::{ActionKey, Digest, DigestBuilder, StageName, memo_key};
+use crate::action::{ActionKey, CellCoordinate, Digest, DigestBuilder, Place, StageName, memo_key};
 use crate::compress::ContextRef;
-use crate::pipeline::{CellCoordinate, CompressCell, PLANTED_NEXT, Place};
+use crate::pipeline::{CompressCell, PLANTED_NEXT};
 use crate::plan::{
     AnswerTask, FailedAction, JudgeTask, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
     Resolved, ResolvedContext, prompt_of,

@@ -41,6 +41,9 @@ pub enum FolderError {
     /// There are no results at all.
     #[error("there are no results in `{}`; make some with `compeval run`", _0.display())]
     Empty(PathBuf),
+    /// There are no complete results of another label.
+    #[error("there are no other complete results in `{}`; make some with `compeval run`", _0.display())]
+    NoOther(PathBuf),
     /// An incomplete set was asked for, and the results are complete.
     #[error("the results `{_0}` are complete, and there is no incomplete set beside them")]
     NotPartial(String),

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::action::{ActionKey, Digest};
+use crate::action::{ActionKey, CellCoordinate, Digest};
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
-use crate::pipeline::CellCoordinate;
 use crate::planted::{Graded, Kind, Said, State, Target};
 use crate::probe::ProbeType;
 use guard::Verdict;

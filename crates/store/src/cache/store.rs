@@ -52,11 +52,6 @@ pub struct Store {
 }
 
 impl Store {
-    /// Whether there is a cache in `dir`.
-    pub fn is_in(dir: &Path) -> bool {
-        matches!(Layout::new(dir).inspect(), Ok(FolderKind::Cache))
-    }
-
     /// Opens the cache in `dir` for writing, and creates it if it does not exist. `command`, as the user typed it, is
     /// shown to another process that tries to open it. `key_of` checks the keys of entries from other caches.
     ///

@@ -26,11 +26,12 @@ pub(super) fn run(cache: &Path, args: &CacheFilter, console: &Console) -> Result
     for record in records {
         match snapshot.meta(&record) {
             Ok(meta) => {
-                names.add(&meta);
                 if filter.admits_names(&meta) {
                     totals.add(&record);
                     let day = snapshot.last_used(&record);
                     listed.push((record, meta, day));
+                } else if listed.is_empty() {
+                    names.add(&meta);
                 }
             }
             Err(damage) => console.warn("cache:", damage),

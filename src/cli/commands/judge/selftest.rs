@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::cases::{AskedCases, ask_judges};
-use crate::action::Digest;
+use crate::action::{Digest, Place};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
 use crate::cli::format::{Noun, cost, count, dimension_name, number};
@@ -16,7 +16,7 @@ use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
-use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
+use crate::pipeline::{Pipeline, Problem, Problems, SourceFile};
 use crate::plan::FailedAction;
 use crate::scheduler::RunOutcome;
 use base::files::read_text;

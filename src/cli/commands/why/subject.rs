@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::action::{ActionKey, Stage, StageName};
+use crate::action::{ActionKey, CellCoordinate, Stage};
 use crate::cli::commands::cell::{MissingCell, SelectedCell};
-use crate::pipeline::CellCoordinate;
 use crate::plan::FailedAction;
 use crate::results::{Manifest, Row};
 
@@ -69,7 +68,7 @@ impl<'a> ExplainedCell<'a> {
     pub(crate) fn failed(missing: &'a MissingCell) -> Option<ExplainedCell<'a>> {
         let failure = missing.failure.as_ref()?;
         let place = failure.place.recorded_cell()?.clone();
-        let keys = failure.key.map(|key| (stage_of(failure.stage), key));
+        let keys = failure.key.map(|key| (failure.stage.stage(), key));
         let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
         Some(ExplainedCell {
             manifest: &missing.manifest,
@@ -85,7 +84,7 @@ impl<'a> ExplainedCell<'a> {
     pub(crate) fn stages(&self) -> impl Iterator<Item = Stage> {
         let last = self
             .failure
-            .map_or(Stage::Judge, |failure| stage_of(failure.stage));
+            .map_or(Stage::Judge, |failure| failure.stage.stage());
         [Stage::Compress, Stage::Answer, Stage::Judge]
             .into_iter()
             .filter(move |stage| *stage <= last)
@@ -95,14 +94,5 @@ impl<'a> ExplainedCell<'a> {
     pub(crate) fn failure_in(&self, stage: Stage, step: Option<u32>) -> Option<&'a FailedAction> {
         self.failure
             .filter(|failure| failure.stage == stage.into() && self.place.step == step)
-    }
-}
-
-/// The stage of a cell in whose place something failed.
-fn stage_of(failed: StageName) -> Stage {
-    match failed {
-        StageName::Compress => Stage::Compress,
-        StageName::Answer => Stage::Answer,
-        _ => Stage::Judge,
     }
 }
