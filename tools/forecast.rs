@@ -1,10 +1,10 @@
 //! Measures how close the forecast of `plan` is to the run, if nothing is cached. Five layouts are planned and then run
-//! against a server on loopback, which counts tokens like compeval.
+//! against a server on loopback, which counts tokens like compeval; the first also with short and with long replies.
 //!
 //! `cargo build && cargo run -p compeval-tools --bin forecast`
 //!
-//! The server summarizes in about 1,800 tokens, answers in about 150, and grades in the format of the judge. These
-//! lengths are those that a forecast assumes for what models write; it computes what they read.
+//! The server summarizes in about 900 tokens, answers in about 200, and grades in about 350. These lengths are those that
+//! a forecast assumes for what models write; it computes what they read.
 
 #![allow(unreachable_pub, reason = "the brain serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
@@ -31,12 +31,22 @@ mod program;
 
 /// The maximum deviation of the actual number from the forecast, as a share.
 const MARGIN: f64 = 0.15;
-/// The numbers of tokens of a summary and of an answer.
-const SUMMARY: usize = 1800;
-const ANSWER: usize = 150;
+/// The numbers of tokens of a summary, of an answer and of grades.
+const SUMMARY: usize = 900;
+const ANSWER: usize = 200;
+const GRADES: usize = 350;
+
+/// Lengths of replies, in percent of these.
+const LENGTHS: [(&str, usize); 3] = [
+    ("half as long", 50),
+    ("usual", 100),
+    ("three times as long", 300),
+];
 
 /// The number of answers so far.
 static ANSWERS: AtomicUsize = AtomicUsize::new(0);
+/// The length of replies now, in percent.
+static LENGTH: AtomicUsize = AtomicUsize::new(100);
 
 /// The flags of a plan and its run, and the text that is added to the shipped pipeline.
 struct Layout {
@@ -83,41 +93,29 @@ fn main() -> ExitCode {
     let server = loopback::LoopbackServer::start(
         axum::Router::new().route("/v1/chat/completions", post(reply)),
     );
+    let is_near = by_layout(&server.url());
+    by_length(&server.url());
+    if is_near {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Prints the numbers expected and counted for each layout. Returns whether all are near enough.
+fn by_layout(url: &str) -> bool {
     println!(
         "{:<32}{:>10}{:>10}{:>8}{:>10}{:>10}{:>8}",
         "layout", "input", "actual", "", "USD", "actual", ""
     );
     let mut is_near = true;
     for layout in &LAYOUTS {
-        let folder = tempfile::tempdir().expect("a folder");
-        write_project(folder.path(), &server.url(), layout.added);
-        let plan = compeval(
-            folder.path(),
-            &format!("plan --json --model loop/m {}", layout.flags),
-        );
-        compeval(
-            folder.path(),
-            &format!(
-                "run --label a --quiet --allow-weak-judge --model loop/m {}",
-                layout.flags
-            ),
-        );
-        let manifest =
-            std::fs::read(folder.path().join("results/a/manifest.json")).expect("a manifest");
-        let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
-        let estimate = &plan["estimate"];
-        let pairs = [
-            (&estimate["input_tokens"], &manifest["usage"]["input"]),
-            (&estimate["usd"], &manifest["usd"]),
-        ]
-        .map(|(expected, actual)| {
-            (
-                expected.as_f64().expect("a number"),
-                actual.as_f64().expect("a number"),
-            )
-        });
-        let [(input, actual_input), (usd, actual_usd)] = pairs;
-        let off = pairs.map(|(expected, actual)| actual / expected - 1.0);
+        let (estimate, manifest) = plan_and_run(layout, url);
+        let [input, usd] = [&estimate["input_tokens"], &estimate["usd"]].map(number);
+        let [actual_input, actual_usd] =
+            [&manifest["usage"]["input"], &manifest["usd"]].map(number);
+        let off = [(input, actual_input), (usd, actual_usd)]
+            .map(|(expected, actual)| actual / expected - 1.0);
         is_near &= off.iter().all(|off| off.abs() <= MARGIN);
         println!(
             "{:<32}{input:>10.0}{actual_input:>10.0}{:>8}{usd:>10.4}{actual_usd:>10.4}{:>8}",
@@ -126,11 +124,56 @@ fn main() -> ExitCode {
             percent(off[1])
         );
     }
-    if is_near {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    is_near
+}
+
+/// Prints, for each length of replies, the tokens expected and counted, and the range of dollars with what it cost.
+fn by_length(url: &str) {
+    println!(
+        "\n{:<20}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "replies", "input", "actual", "output", "actual", "USD from", "to", "actual"
+    );
+    for (name, length) in LENGTHS {
+        LENGTH.store(length, Ordering::Relaxed);
+        let (estimate, manifest) = plan_and_run(&LAYOUTS[0], url);
+        let usage = &manifest["usage"];
+        let [input, actual_input, output, actual_output] = [
+            &estimate["input_tokens"],
+            &usage["input"],
+            &estimate["output_tokens"],
+            &usage["output"],
+        ]
+        .map(number);
+        let [low, high, usd] = [
+            &estimate["usd_low"],
+            &estimate["usd_high"],
+            &manifest["usd"],
+        ]
+        .map(number);
+        println!(
+            "{name:<20}{input:>10.0}{actual_input:>10.0}{output:>10.0}{actual_output:>10.0}{low:>10.2}{high:>10.2}{usd:>10.2}"
+        );
     }
+}
+
+/// The estimate of a plan, and the manifest of its run.
+fn plan_and_run(layout: &Layout, url: &str) -> (Value, Value) {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_project(folder.path(), url, layout.added);
+    let flags = layout.flags;
+    let mut plan = compeval(
+        folder.path(),
+        &format!("plan --json --model loop/m {flags}"),
+    );
+    let run = format!("run --label a --quiet --allow-weak-judge --model loop/m {flags}");
+    compeval(folder.path(), &run);
+    let manifest = std::fs::read(folder.path().join("results/a/manifest.json"));
+    let manifest = serde_json::from_slice(&manifest.expect("a manifest")).expect("JSON");
+    (plan["estimate"].take(), manifest)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
 }
 
 fn percent(off: f64) -> String {
@@ -179,14 +222,16 @@ fn compeval(folder: &Path, arguments: &str) -> Value {
 
 async fn reply(Json(request): Json<Value>) -> Json<Value> {
     let text = brain::text_of(&request);
+    let length = |usual: usize| usual * LENGTH.load(Ordering::Relaxed) / 100;
     let content = match brain::wanted(&text) {
-        brain::Wanted::Compression => of_length(&text, SUMMARY),
+        brain::Wanted::Compression => of_length(&text, length(SUMMARY)),
         // A model does not repeat itself word for word, and equal answers would be graded only once.
         brain::Wanted::Answer => {
             let nth = ANSWERS.fetch_add(1, Ordering::Relaxed);
-            format!("{nth}. {}", of_length(&brain::reply(&request), ANSWER))
+            let answer = of_length(&brain::reply(&request), length(ANSWER));
+            format!("{nth}. {answer}")
         }
-        brain::Wanted::Grades => brain::reply(&request),
+        brain::Wanted::Grades => explained(&brain::reply(&request), length(GRADES)),
     };
     let (prompt, completion) = (count_tokens(&text).0, count_tokens(&content).0);
     Json(json!({
@@ -194,6 +239,14 @@ async fn reply(Json(request): Json<Value>) -> Json<Value> {
         "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": completion},
     }))
+}
+
+/// Grades whose reasons are so long that all have about this many tokens, unless they have more.
+fn explained(grades: &str, tokens: usize) -> String {
+    const REASON: &str = "\"reasoning\":\"";
+    let missing = tokens.saturating_sub(count_tokens(grades).0 as usize);
+    let each = missing / grades.matches(REASON).count().max(1);
+    grades.replace(REASON, &format!("{REASON}{}", "so ".repeat(each)))
 }
 
 /// The beginning of a text with about this many tokens; a short text is repeated.
